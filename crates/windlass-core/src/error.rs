@@ -1,0 +1,145 @@
+use std::{error::Error as StdError, fmt};
+
+/// The result of every fallible call in Windlass.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The one error type of Windlass: a [kind](ErrorKind) to branch on, a message to read, and the cause.
+///
+/// Messages are lowercase fragments that say what was wrong, with which value, and what to do.
+///
+/// ```
+/// use windlass_core::{Args, ErrorKind};
+/// let error = Args::parse("{oops").unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::InvalidArgs);
+/// assert_eq!(error.code(), "invalid_args");
+/// assert!(error.is_invalid_input());
+/// ```
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What went wrong, as a closed list with stable codes. New kinds may be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Args are not JSON, too large, nested too deep, or contain NUL.
+    InvalidArgs,
+    /// A queue, kind or schema name breaks the rules.
+    InvalidName,
+    /// An option or parameter is out of range or malformed, a store URL among them.
+    InvalidOption,
+    /// The named job, queue or worker does not exist.
+    NotFound,
+    /// The store cannot be reached now; the same call may succeed later. Nothing was changed.
+    Unavailable,
+    /// The connection broke after a write was sent: it may or may not have happened.
+    Ambiguous,
+    /// The worker's lease was taken away: its writes are refused for good.
+    LeaseLost,
+    /// The store is not migrated yet.
+    SchemaMissing,
+    /// The store's schema is newer than this binary.
+    SchemaTooNew,
+    /// The store's schema is older than this binary needs.
+    SchemaTooOld,
+    /// The user of the store lacks a privilege.
+    PermissionDenied,
+    /// The store's disk is full or the file cannot grow.
+    StorageFull,
+    /// The store does not have this capability.
+    Unsupported,
+    /// A defect in Windlass or a damaged store. Please report it.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The stable, machine-readable name: used by the CLI's `--json`, logs and the SDKs.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidArgs => "invalid_args",
+            Self::InvalidName => "invalid_name",
+            Self::InvalidOption => "invalid_option",
+            Self::NotFound => "not_found",
+            Self::Unavailable => "unavailable",
+            Self::Ambiguous => "ambiguous",
+            Self::LeaseLost => "lease_lost",
+            Self::SchemaMissing => "schema_missing",
+            Self::SchemaTooNew => "schema_too_new",
+            Self::SchemaTooOld => "schema_too_old",
+            Self::PermissionDenied => "permission_denied",
+            Self::StorageFull => "storage_full",
+            Self::Unsupported => "unsupported",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl Error {
+    /// An error of `kind` with a message for people.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same error with its cause attached.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong, to branch on.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The stable code of [`Self::kind`].
+    pub fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// Whether repeating the same call later can succeed without anybody changing anything.
+    /// An ambiguous write is not retryable blindly: it may have happened.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::StorageFull)
+    }
+
+    /// Whether a write may or may not have happened.
+    pub fn is_ambiguous(&self) -> bool {
+        self.kind == ErrorKind::Ambiguous
+    }
+
+    /// Whether the connection to the store is gone: the worker reconnects on these.
+    pub fn is_connection_loss(&self) -> bool {
+        matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Ambiguous)
+    }
+
+    /// Whether the worker lost its lease.
+    pub fn is_lease_lost(&self) -> bool {
+        self.kind == ErrorKind::LeaseLost
+    }
+
+    /// Whether the caller's input was refused.
+    pub fn is_invalid_input(&self) -> bool {
+        matches!(self.kind, ErrorKind::InvalidArgs | ErrorKind::InvalidName | ErrorKind::InvalidOption)
+    }
+
+    /// Whether the store's schema does not fit this binary.
+    pub fn is_schema_mismatch(&self) -> bool {
+        matches!(self.kind, ErrorKind::SchemaMissing | ErrorKind::SchemaTooNew | ErrorKind::SchemaTooOld)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}

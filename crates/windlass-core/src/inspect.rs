@@ -1,0 +1,174 @@
+use crate::{Args, Error, ErrorKind, JobId, JobState, Result, WorkerId};
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// Which jobs to list: newest first.
+#[derive(Clone, Debug)]
+pub struct JobFilter {
+    /// Only jobs in this state.
+    pub state: Option<JobState>,
+    /// Only jobs of this queue.
+    pub queue: Option<String>,
+    /// Only jobs of this kind.
+    pub kind: Option<String>,
+    /// Only jobs with a smaller id: the last id of the page before.
+    pub before: Option<JobId>,
+    /// The most jobs to list, 1 to [`Self::MAX_LIMIT`].
+    pub limit: u32,
+}
+
+impl JobFilter {
+    /// The largest page.
+    pub const MAX_LIMIT: u32 = 10_000;
+
+    /// Checks the limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] when it is 0 or above [`Self::MAX_LIMIT`].
+    pub fn check(&self) -> Result<()> {
+        if (1..=Self::MAX_LIMIT).contains(&self.limit) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::InvalidOption,
+            format!("limit must be 1 to {}, got {}", Self::MAX_LIMIT, self.limit),
+        ))
+    }
+}
+
+impl Default for JobFilter {
+    fn default() -> Self {
+        Self { state: None, queue: None, kind: None, before: None, limit: 100 }
+    }
+}
+
+/// A job as an operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct JobRecord {
+    /// The job's identity.
+    pub id: JobId,
+    /// Where it is in its life.
+    pub state: JobState,
+    /// What to do.
+    pub kind: String,
+    /// The queue.
+    pub queue: String,
+    /// Lower runs first.
+    pub priority: i16,
+    /// Attempts begun so far, a running one included.
+    pub attempt: u16,
+    /// Attempts in all.
+    pub max_attempts: u16,
+    /// How many workers died while they held it.
+    pub crash_count: u16,
+    /// With what.
+    pub args: Args,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// When it becomes available, while it waits for that.
+    pub scheduled_at: Option<Timestamp>,
+    /// When it was last claimed, while the store still knows.
+    pub claimed_at: Option<Timestamp>,
+    /// Who holds or last held it.
+    pub claimed_by: Option<WorkerId>,
+    /// When it reached a final state.
+    pub finished_at: Option<Timestamp>,
+    /// Why it was cancelled or discarded.
+    pub reason: Option<String>,
+    /// Its failed attempts, oldest first. Filled by `show`, empty in lists.
+    pub errors: Vec<AttemptError>,
+}
+
+/// One failed attempt.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttemptError {
+    /// Which attempt, from 1.
+    pub attempt: u16,
+    /// When it failed.
+    pub at: Timestamp,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// What a cancel did, per job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReply {
+    /// Cancelled: it will not run.
+    Cancelled,
+    /// A worker holds it; it was left alone.
+    Running,
+    /// It had reached a final state before.
+    Finished,
+    /// No such job, or its history was removed.
+    NotFound,
+}
+
+/// What a retry by hand did, per job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryReply {
+    /// Available now; a dead job got its attempts anew.
+    Retried,
+    /// It was waiting for a worker or running already; it was left alone.
+    Pending,
+    /// It completed; completed jobs are not run again.
+    Completed,
+    /// No such job, or its history was removed.
+    NotFound,
+}
+
+/// A queue as an operator sees it. Counts are of this moment; finished ones within retention.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueStats {
+    /// The queue's name.
+    pub name: String,
+    /// Whether claiming is paused.
+    pub paused: bool,
+    /// Ready to be claimed, jobs that wait for a worker that knows their kind included.
+    pub available: u64,
+    /// Held by a live worker.
+    pub running: u64,
+    /// Waiting for their time.
+    pub scheduled: u64,
+    /// Waiting for their next attempt.
+    pub retryable: u64,
+    /// Done.
+    pub completed: u64,
+    /// Cancelled.
+    pub cancelled: u64,
+    /// Dead.
+    pub discarded: u64,
+}
+
+/// A worker as an operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorkerRecord {
+    /// Its identity.
+    pub id: WorkerId,
+    /// Its name for people.
+    pub name: String,
+    /// The queues it takes jobs from.
+    pub queues: Vec<String>,
+    /// When it registered.
+    pub started_at: Timestamp,
+    /// When it last gave a sign of life.
+    pub heartbeat_at: Timestamp,
+    /// Whether its lease still runs.
+    pub live: bool,
+}
+
+/// The state of a store.
+#[derive(Clone, Debug, Serialize)]
+pub struct StoreStatus {
+    /// Which store, with its version: `PostgreSQL 15.18`, `SQLite 3.51.0`.
+    pub store: String,
+    /// The version of the schema in the store.
+    pub schema_version: u32,
+    /// The bytes that Windlass's tables take.
+    pub size_bytes: u64,
+    /// The workers that registered lately, live ones first.
+    pub workers: Vec<WorkerRecord>,
+    /// The queues.
+    pub queues: Vec<QueueStats>,
+}

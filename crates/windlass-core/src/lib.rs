@@ -1,0 +1,51 @@
+//! Plain types of Windlass and the seam between the engine and its stores.
+//!
+//! Nothing here does I/O. The engine (`windlass-runtime`) and every store (`windlass-postgres`,
+//! `windlass-sqlite`) depend on this crate and never on each other:
+//!
+//! * what users write: [`NewJob`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
+//! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
+//! * the seam: [`JobStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
+//!
+//! # Architecture invariants
+//!
+//! * Args are opaque JSON bytes here; only handlers parse them.
+//! * The seam is batch-first: slices in, vectors out.
+//! * Every lease and schedule decision uses the store's clock, so no time is passed across the seam
+//!   except durations and a user's wished `scheduled_at`.
+
+mod args;
+mod claim;
+mod error;
+mod id;
+mod inspect;
+mod limits;
+mod new_job;
+mod outcome;
+mod retry_policy;
+mod settle;
+mod state;
+mod store;
+mod store_url;
+mod worker;
+
+pub use args::Args;
+pub use claim::{Claim, ClaimRef, ClaimRequest, ClaimedJob, JobLease, QueueDemand};
+pub use error::{Error, ErrorKind, Result};
+pub use id::{JobId, WorkerId};
+pub use inspect::{
+    AttemptError, CancelReply, JobFilter, JobRecord, QueueStats, RetryReply, StoreStatus, WorkerRecord,
+};
+pub use limits::Limits;
+pub use new_job::{NewJob, When};
+pub use outcome::{IntoOutcome, Outcome};
+pub use retry_policy::RetryPolicy;
+pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
+pub use state::JobState;
+pub use store::{
+    Capabilities, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, Promoted, RescueReport,
+    Store, Wake, Wakeup,
+};
+pub use store_url::{StoreKind, redact_url};
+pub use worker::{Registration, WorkerSpec};

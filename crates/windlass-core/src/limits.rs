@@ -1,0 +1,154 @@
+use crate::{Error, ErrorKind, NewJob, Result};
+
+/// Bounds on what may be enqueued. Checked by every store before anything is written.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest size of a job's args, in bytes of JSON text. Default 1 MiB.
+    pub max_args_bytes: usize,
+}
+
+impl Limits {
+    /// The longest queue name, in bytes.
+    pub const MAX_QUEUE_BYTES: usize = 128;
+    /// The longest kind, in bytes.
+    pub const MAX_KIND_BYTES: usize = 200;
+    /// The most attempts that a job may have.
+    pub const MAX_ATTEMPTS: u16 = 1_000;
+    /// The furthest that a job may be scheduled or put off, in seconds: 100 years.
+    pub const MAX_DELAY_SECONDS: u64 = 100 * 366 * 86_400;
+    /// The longest error text that is stored of a failed attempt, in bytes; the rest is cut off.
+    pub const MAX_ERROR_BYTES: usize = 16 * 1024;
+
+    /// Checks every job of a batch; a store calls this before it writes the first.
+    ///
+    /// # Errors
+    /// The first job's offence, with its index in the batch when there are several.
+    pub fn check(&self, jobs: &[NewJob]) -> Result<()> {
+        for (index, job) in jobs.iter().enumerate() {
+            self.check_one(job).map_err(|error| match jobs.len() {
+                1 => error,
+                n => Error::new(error.kind(), format!("job {index} of {n}: {error}; nothing was enqueued")),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_one(&self, job: &NewJob) -> Result<()> {
+        check_queue(job.queue())?;
+        check_kind(job.kind())?;
+        let size = job.args().len();
+        if size > self.max_args_bytes {
+            let most = self.max_args_bytes;
+            return Err(Error::new(
+                ErrorKind::InvalidArgs,
+                format!("args of kind {:?} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference", job.kind()),
+            ));
+        }
+        if job.max_attempts() == 0 || job.max_attempts() > Self::MAX_ATTEMPTS {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    pub fn check_queue_name(name: &str) -> Result<()> {
+        check_queue(name)
+    }
+
+    /// Cuts an error text to what every store can keep: no NUL, at most [`Self::MAX_ERROR_BYTES`].
+    pub fn storable_error(text: &str) -> String {
+        let mut end = text.len().min(Self::MAX_ERROR_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text[..end].replace('\0', "\u{fffd}")
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_args_bytes: 1024 * 1024 }
+    }
+}
+
+fn check_queue(name: &str) -> Result<()> {
+    let fits = (1..=Limits::MAX_QUEUE_BYTES).contains(&name.len());
+    if fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b)) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidName,
+        format!(
+            "invalid queue name {:?}; use 1 to {} of letters, digits and _ - . : /",
+            shorten(name),
+            Limits::MAX_QUEUE_BYTES
+        ),
+    ))
+}
+
+fn check_kind(kind: &str) -> Result<()> {
+    let fits = (1..=Limits::MAX_KIND_BYTES).contains(&kind.len());
+    if fits && !kind.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidName,
+        format!(
+            "invalid kind {:?}; use 1 to {} bytes without spaces or control characters",
+            shorten(kind),
+            Limits::MAX_KIND_BYTES
+        ),
+    ))
+}
+
+fn shorten(name: &str) -> String {
+    match name.chars().count() {
+        0..=64 => name.to_owned(),
+        n => format!("{}… ({n} characters)", name.chars().take(64).collect::<String>()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Args;
+
+    fn job(kind: &str, queue: &str) -> NewJob {
+        NewJob::new(kind.to_owned(), Args::parse("1").unwrap()).with_queue(queue.to_owned())
+    }
+
+    #[test]
+    fn names_follow_the_rules() {
+        let limits = Limits::default();
+        assert!(limits.check(&[job("mail.send", "eu/mail:high-1_x")]).is_ok());
+        for queue in ["", "a b", "ä", "a;b", "a'b", "\0", &"q".repeat(129)] {
+            let error = limits.check(&[job("k", queue)]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidName, "{queue:?}");
+        }
+        for kind in ["", "a b", "a\n", "\0", &"k".repeat(201)] {
+            assert_eq!(limits.check(&[job(kind, "q")]).unwrap_err().kind(), ErrorKind::InvalidName);
+        }
+    }
+
+    #[test]
+    fn a_batch_names_the_offender() {
+        let limits = Limits { max_args_bytes: 3 };
+        let big = NewJob::new("k", Args::parse("12345").unwrap());
+        let error = limits.check(&[job("k", "q"), big]).unwrap_err();
+        assert!(error.to_string().starts_with("job 1 of 2: args of kind \"k\" are 5 bytes"), "{error}");
+        assert!(limits.check(&[job("k", "q").with_max_attempts(0)]).is_err());
+    }
+
+    #[test]
+    fn error_text_is_made_storable() {
+        assert_eq!(Limits::storable_error("a\0b"), "a\u{fffd}b");
+        let long = "ä".repeat(Limits::MAX_ERROR_BYTES);
+        assert!(Limits::storable_error(&long).len() <= Limits::MAX_ERROR_BYTES);
+    }
+}

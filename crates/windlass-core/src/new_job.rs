@@ -1,0 +1,123 @@
+use crate::Args;
+use jiff::Timestamp;
+use std::{borrow::Cow, time::Duration};
+
+/// When a job becomes available.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum When {
+    /// At once.
+    #[default]
+    Now,
+    /// At this time of the store's clock; a time in the past means at once.
+    At(Timestamp),
+    /// This long after the store received the job.
+    After(Duration),
+}
+
+/// A job to enqueue: what to do (kind and args), where (queue, priority), when, and how often to try.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass_core::{Args, NewJob};
+/// # fn main() -> windlass_core::Result<()> {
+/// let job = NewJob::new("mail.send", Args::of(&serde_json::json!({"to": "a@example.com"}))?)
+///     .with_queue("mail")
+///     .with_priority(-5)
+///     .with_delay(Duration::from_secs(60));
+/// assert_eq!(job.max_attempts(), 20);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    kind: Cow<'static, str>,
+    args: Args,
+    queue: Cow<'static, str>,
+    priority: i16,
+    max_attempts: u16,
+    when: When,
+}
+
+impl NewJob {
+    /// The queue of a job that names none.
+    pub const DEFAULT_QUEUE: &'static str = "default";
+    /// How often a job is tried that does not say: with the default backoff about ten days.
+    pub const DEFAULT_MAX_ATTEMPTS: u16 = 20;
+
+    /// A job of `kind`, for the queue `default`, at once, with priority 0.
+    pub fn new(kind: impl Into<Cow<'static, str>>, args: Args) -> Self {
+        Self {
+            kind: kind.into(),
+            args,
+            queue: Cow::Borrowed(Self::DEFAULT_QUEUE),
+            priority: 0,
+            max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
+            when: When::Now,
+        }
+    }
+
+    /// Sets the queue; it is created on first use.
+    #[must_use]
+    pub fn with_queue(mut self, queue: impl Into<Cow<'static, str>>) -> Self {
+        self.queue = queue.into();
+        self
+    }
+
+    /// Sets the priority; lower runs first.
+    #[must_use]
+    pub fn with_priority(mut self, priority: i16) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sets how often the job is tried at most, the first time included.
+    #[must_use]
+    pub fn with_max_attempts(mut self, max_attempts: u16) -> Self {
+        self.max_attempts = max_attempts;
+        self
+    }
+
+    /// Makes the job available at a time instead of at once.
+    #[must_use]
+    pub fn with_scheduled_at(mut self, at: Timestamp) -> Self {
+        self.when = When::At(at);
+        self
+    }
+
+    /// Makes the job available after a delay, counted by the store's clock.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.when = When::After(delay);
+        self
+    }
+
+    /// What to do.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// With what.
+    pub fn args(&self) -> &Args {
+        &self.args
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// The priority; lower runs first.
+    pub fn priority(&self) -> i16 {
+        self.priority
+    }
+
+    /// How often the job is tried at most.
+    pub fn max_attempts(&self) -> u16 {
+        self.max_attempts
+    }
+
+    /// When the job becomes available.
+    pub fn when(&self) -> When {
+        self.when
+    }
+}

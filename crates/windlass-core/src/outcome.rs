@@ -1,0 +1,60 @@
+use std::{fmt::Display, time::Duration};
+
+/// What a handler says about its job. A value, not an exception.
+///
+/// Errors convert to [`Outcome::Retry`] with backoff, a panic counts as an error. Only `Retry` uses up
+/// an attempt and counts towards `max_attempts`; a job that is out of attempts is discarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Done.
+    Complete,
+    /// Failed; try again after this delay, or after the retry policy's backoff when `None`.
+    Retry {
+        /// How long to wait; `None` asks the retry policy.
+        after: Option<Duration>,
+        /// What went wrong, kept with the job.
+        error: String,
+    },
+    /// Not now: run again later. Uses up no attempt.
+    Snooze(Duration),
+    /// Give up on purpose: the job is no longer wanted.
+    Cancel(String),
+    /// Give up because it can never succeed: the job is dead and stays readable.
+    Discard(String),
+}
+
+/// What a handler may return: nothing, an [`Outcome`], or a `Result` of either.
+///
+/// ```
+/// use windlass_core::{IntoOutcome, Outcome};
+/// assert_eq!(().into_outcome(), Outcome::Complete);
+/// let failed: Result<(), &str> = Err("no route");
+/// assert_eq!(failed.into_outcome(), Outcome::Retry { after: None, error: "no route".into() });
+/// ```
+pub trait IntoOutcome {
+    /// The outcome that the engine settles the job with.
+    fn into_outcome(self) -> Outcome;
+}
+
+impl IntoOutcome for Outcome {
+    fn into_outcome(self) -> Outcome {
+        self
+    }
+}
+
+impl IntoOutcome for () {
+    fn into_outcome(self) -> Outcome {
+        Outcome::Complete
+    }
+}
+
+impl<T: IntoOutcome, E: Display> IntoOutcome for Result<T, E> {
+    fn into_outcome(self) -> Outcome {
+        match self {
+            Ok(value) => value.into_outcome(),
+            // `{:#}` lets anyhow print its whole chain.
+            Err(error) => Outcome::Retry { after: None, error: format!("{error:#}") },
+        }
+    }
+}

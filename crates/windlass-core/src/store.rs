@@ -1,0 +1,196 @@
+use crate::{
+    CancelReply, Claim, ClaimRequest, JobFilter, JobId, JobRecord, NewJob, QueueStats, Registration, Result,
+    RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+};
+use async_trait::async_trait;
+use std::time::Duration;
+
+/// What a store can do beyond the contract; the conformance suite reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Jobs can be enqueued and completed inside the user's own transaction.
+    pub transactions: bool,
+    /// Transactions of several writers may be open at once, so ids can commit out of order.
+    pub concurrent_writers: bool,
+}
+
+/// The seam: everything the engine and the clients ask of a store.
+///
+/// Batch-first and object safe. Every method may be called from many tasks at once and may be dropped
+/// at any await point without harming later calls. A lost connection is an error of this call only
+/// ([`Error::is_connection_loss`](crate::Error::is_connection_loss)); the next call reconnects.
+#[async_trait]
+pub trait JobStore: Send + Sync + 'static {
+    /// What this store can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Creates or upgrades the schema. Safe to repeat and to run from several processes at once.
+    async fn migrate(&self) -> Result<MigrationReport>;
+
+    /// Stores jobs, all or none, and returns their ids in order. Committed and durable on return.
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>>;
+
+    /// Registers a worker process; its lease begins.
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;
+
+    /// Renews the lease of everything that the worker holds. Fails with a lost lease when it was taken.
+    async fn heartbeat(&self, worker: WorkerId) -> Result<()>;
+
+    /// Ends a worker: hands back everything it still holds, at once and without using up attempts.
+    /// Repeating it, or doing it after the lease was lost, is not an error.
+    async fn deregister(&self, worker: WorkerId) -> Result<()>;
+
+    /// Hands out jobs, best priority first. Jobs that wait for a worker that knows their kind come too.
+    /// An empty answer means that nothing is available now, or that others are claiming it.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>>;
+
+    /// Settles jobs. Idempotent: repeating a call whose reply was lost changes nothing.
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply>;
+
+    /// Notes that the worker is about to run this job alone, because it was held by workers that died;
+    /// `None` when it is over. If the worker dies now, only this job's crash count goes up.
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()>;
+
+    /// Takes the jobs of workers whose lease has ended and makes them available again. A job that was
+    /// held by `max_crashes` dying workers is discarded as `crash_loop`.
+    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport>;
+
+    /// Makes due jobs available, at most `limit`, and says when the next one is due.
+    async fn promote(&self, limit: u32) -> Result<Promoted>;
+
+    /// Housekeeping of the leader: moves segments on, removes what is past retention.
+    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport>;
+
+    /// Cancels jobs that no worker holds. One reply per id, in order.
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>>;
+
+    /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>>;
+
+    /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()>;
+
+    /// One job with its errors.
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
+
+    /// Jobs by filter, newest (largest id) first.
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>>;
+
+    /// Every queue, by name.
+    async fn queues(&self) -> Result<Vec<QueueStats>>;
+
+    /// The store's state.
+    async fn status(&self) -> Result<StoreStatus>;
+
+    /// A way to wait for work. Each worker process takes one.
+    fn wakeup(&self) -> Box<dyn Wakeup>;
+
+    /// Closes connections and files; later calls may reopen them. Waits for writes under way.
+    async fn close(&self);
+}
+
+/// Waiting for work. A hint only: a wake-up may be false, late or missing, so polling stays on.
+///
+/// Protocol: [`arm`](Self::arm), claim once more, [`wait`](Self::wait), [`disarm`](Self::disarm).
+#[async_trait]
+pub trait Wakeup: Send {
+    /// Announces that this worker is idle: from now on an enqueue wakes it. Never fails; a store that
+    /// cannot announce it falls back to polling.
+    async fn arm(&mut self);
+
+    /// Returns on a hint, or after `timeout`. Cancel safe.
+    async fn wait(&mut self, timeout: Duration) -> Wake;
+
+    /// Withdraws the announcement, without waiting for the store.
+    fn disarm(&mut self);
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The store says that there may be work.
+    Hint,
+    /// Time is over.
+    Timeout,
+}
+
+/// One maintainer at a time, by a lease on the store's clock.
+#[async_trait]
+pub trait Leader: Send + Sync {
+    /// Takes or renews leadership for `term`. Whether this worker leads now.
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool>;
+
+    /// Gives leadership up, so that another worker can take it at once.
+    async fn resign(&self, worker: WorkerId) -> Result<()>;
+}
+
+/// A whole store: what the engine is given.
+pub trait Store: JobStore + Leader {}
+
+impl<T: JobStore + Leader> Store for T {}
+
+/// What a migration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MigrationReport {
+    /// The version before; 0 when there was no schema.
+    pub from: u32,
+    /// The version now.
+    pub to: u32,
+}
+
+/// What a rescue found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RescueReport {
+    /// The workers that were declared dead.
+    pub workers: Vec<WorkerId>,
+    /// How many of their jobs were made available again.
+    pub rescued: u64,
+    /// How many were discarded as crash loops.
+    pub discarded: u64,
+}
+
+/// What a promotion did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promoted {
+    /// How many jobs were made available.
+    pub count: u64,
+    /// How long until the next one is due, by the store's clock; `None` when none waits.
+    pub next_due: Option<Duration>,
+}
+
+/// What the leader keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaintainRequest {
+    /// How long completed jobs stay readable, at least.
+    pub retention: Duration,
+    /// How long cancelled and discarded jobs stay readable.
+    pub dead_retention: Duration,
+    /// Moves to the next segment when the current one holds this many bytes.
+    pub segment_bytes: u64,
+}
+
+impl Default for MaintainRequest {
+    /// A day of completed jobs, 30 days of dead ones, segments of 1 GiB.
+    fn default() -> Self {
+        Self {
+            retention: Duration::from_secs(86_400),
+            dead_retention: Duration::from_secs(30 * 86_400),
+            segment_bytes: 1 << 30,
+        }
+    }
+}
+
+/// What housekeeping did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaintainReport {
+    /// Whether the current segment moved on.
+    pub rotated: bool,
+    /// How many segments were emptied.
+    pub truncated: u32,
+    /// How many unfinished jobs were moved out of an old segment.
+    pub rehomed: u64,
+    /// How many dead jobs past their retention were removed.
+    pub removed_dead: u64,
+}
+

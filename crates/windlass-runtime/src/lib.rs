@@ -1,0 +1,1 @@
+//! The worker engine of Windlass: claimer, executors, settler, heartbeat, maintenance.

@@ -1,0 +1,1 @@
+//! A durable background-job queue: typed jobs, handlers, clients and workers.
