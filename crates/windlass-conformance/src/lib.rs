@@ -1,1 +1,39 @@
 //! The storage contract of Windlass as one suite of tests that every store runs.
+//!
+//! Each rule is a public async function with the rule as its documentation, grouped by noun: one file,
+//! one noun. A store implements [`Fixture`] and calls [`suite!`], which makes one test of each rule:
+//!
+//! ```ignore
+//! async fn fixture() -> MyFixture { /* fresh, migrated storage */ }
+//! windlass_conformance::suite!(fixture);
+//! ```
+//!
+//! The rules are told in the steps of [`steps`], which a store's own tests use as well.
+//!
+//! # Architecture invariants
+//!
+//! * Rules know nothing but the seam: no SQL, no files, no clock but the store's.
+//! * Nothing sleeps to wait for something: rules poll a condition with a generous deadline.
+//! * [`Fixture::open`] stands for another process: rules about races use a handle for each actor.
+
+pub mod bulk;
+pub mod cancel;
+pub mod claim;
+pub mod concurrency;
+pub mod enqueue;
+pub mod fence;
+mod fixture;
+pub mod inspect;
+pub mod leader;
+pub mod park;
+pub mod promote;
+pub mod rescue;
+pub mod retain;
+pub mod retry;
+pub mod settle;
+pub mod steps;
+mod suite;
+pub mod suspect;
+pub mod wakeup;
+
+pub use fixture::Fixture;

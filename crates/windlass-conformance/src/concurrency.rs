@@ -1,0 +1,226 @@
+//! Races: many processes at once lose nothing and do nothing twice.
+
+use crate::{Fixture, steps::*};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+use tokio::{sync::Mutex, task::JoinSet};
+use windlass_core::{Claim, Disposition, Error, JobId, JobState, Settled, Store};
+
+/// How often each job completed, by everybody together.
+#[derive(Default)]
+struct Ledger {
+    completed: Mutex<HashMap<JobId, usize>>,
+    count: AtomicUsize,
+}
+
+impl Ledger {
+    async fn note(&self, ids: impl IntoIterator<Item = JobId>) {
+        let mut completed = self.completed.lock().await;
+        for id in ids {
+            *completed.entry(id).or_default() += 1;
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn done(&self, expected: usize, started: Instant) -> bool {
+        let count = self.count.load(Ordering::Relaxed);
+        assert!(started.elapsed() < DEADLINE, "{count} of {expected} jobs completed after {DEADLINE:?}");
+        count >= expected
+    }
+
+    /// Each of the enqueued jobs completed exactly once, and nothing else did.
+    async fn balances(&self, store: &Arc<dyn Store>, mut enqueued: Vec<JobId>) {
+        let completed = self.completed.lock().await;
+        let twice: Vec<_> = completed.iter().filter(|entry| *entry.1 > 1).collect();
+        assert!(twice.is_empty(), "completed more than once: {twice:?}");
+        let mut ids: Vec<_> = completed.keys().copied().collect();
+        ids.sort_unstable();
+        enqueued.sort_unstable();
+        assert!(ids == enqueued, "{} enqueued, {} completed", enqueued.len(), ids.len());
+        let stats = queue(store, QUEUE).await;
+        assert_eq!((stats.completed, stats.available, stats.running), (ids.len() as u64, 0, 0));
+    }
+}
+
+/// Enqueues so many jobs in batches of random size, and returns their ids.
+fn enqueuers(stores: Vec<Arc<dyn Store>>, each: usize, batch: usize) -> JoinSet<Vec<JobId>> {
+    let mut tasks = JoinSet::new();
+    for store in stores {
+        tasks.spawn(async move {
+            let mut ids = Vec::with_capacity(each);
+            while ids.len() < each {
+                let size = fastrand::usize(1..=batch).min(each - ids.len());
+                ids.extend(enqueue_jobs(&store, size).await);
+            }
+            ids
+        });
+    }
+    tasks
+}
+
+/// Claims batches of random size and completes them, but for some jobs that it returns.
+async fn complete_or_return(worker: &TestWorker, ledger: &Ledger) {
+    let claims = worker.claim(fastrand::u32(1..=300)).await;
+    for claim in &claims {
+        let (mut completions, mut exceptions, mut done) = (vec![], vec![], vec![]);
+        for held in held(std::slice::from_ref(claim)) {
+            if fastrand::u8(..) < 25 {
+                exceptions.push(held.exception(Disposition::Return));
+            } else {
+                completions.push(held.completion());
+                done.push(held.job.id);
+            }
+        }
+        let reply = worker.settle(completions, exceptions).await;
+        let mut all = reply.completions.iter().chain(&reply.exceptions);
+        assert!(all.all(|&settled| settled == Settled::Accepted), "a live worker's settlement was refused");
+        ledger.note(done).await;
+    }
+    if claims.is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Claimers and enqueuers race over 20,000 jobs in random batches, some of which come back: every
+/// job completes exactly once, none is lost.
+pub async fn nothing_is_lost_or_done_twice(fixture: &dyn Fixture) {
+    let (enqueuer_count, each, claimer_count) = (4, 5_000, 4);
+    let ledger = Arc::new(Ledger::default());
+    let (mut claimers, mut stores, started) = (JoinSet::new(), Vec::new(), Instant::now());
+    for _ in 0..claimer_count {
+        let (worker, ledger) = (worker_on(&fixture.open().await).await, Arc::clone(&ledger));
+        claimers.spawn(async move {
+            while !ledger.done(enqueuer_count * each, started) {
+                complete_or_return(&worker, &ledger).await;
+            }
+        });
+    }
+    for _ in 0..enqueuer_count {
+        stores.push(fixture.open().await);
+    }
+    let enqueued = enqueuers(stores, each, 200).join_all().await.concat();
+    claimers.join_all().await;
+    ledger.balances(&fixture.open().await, enqueued).await;
+}
+
+/// Ten thousand tiny transactions race with claimers: every job is handed out once.
+pub async fn ten_thousand_tiny_enqueues(fixture: &dyn Fixture) {
+    let (tasks, each) = (40, 250);
+    let ledger = Arc::new(Ledger::default());
+    let (mut claimers, started) = (JoinSet::new(), Instant::now());
+    for _ in 0..2 {
+        let (worker, ledger) = (worker_on(&fixture.open().await).await, Arc::clone(&ledger));
+        claimers.spawn(async move {
+            while !ledger.done(tasks * each, started) {
+                let claims = worker.claim(500).await;
+                worker.complete_claims(&claims).await;
+                ledger.note(ids(&claims)).await;
+            }
+        });
+    }
+    let (first, second) = (fixture.open().await, fixture.open().await);
+    let stores = (0..tasks).map(|n| Arc::clone(if n % 2 == 0 { &first } else { &second })).collect();
+    let enqueued = enqueuers(stores, each, 1).join_all().await.concat();
+    claimers.join_all().await;
+    ledger.balances(&first, enqueued).await;
+}
+
+/// Rescues race with settlements: a job completes once, by whoever still held it.
+pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
+    let ledger = Arc::new(Ledger::default());
+    let store = fixture.open().await;
+    let (count, started) = (2_000, Instant::now());
+    let enqueued = enqueue_jobs(&store, count).await;
+    let mut mortals = JoinSet::new();
+    for _ in 0..4 {
+        let (store, ledger) = (fixture.open().await, Arc::clone(&ledger));
+        mortals.spawn(async move {
+            let mut mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+            while !ledger.done(count, started) {
+                if work_mortally(&mortal, &ledger).await.is_err_and(|error| error.is_lease_lost()) {
+                    mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+                }
+            }
+        });
+    }
+    mortals.join_all().await;
+    ledger.balances(&store, enqueued).await;
+}
+
+/// One round of a worker whose lease others take at any moment, and who takes others'.
+async fn work_mortally(mortal: &TestWorker, ledger: &Ledger) -> Result<(), Error> {
+    let claims = mortal.try_claim(fastrand::u32(1..=100)).await?;
+    if fastrand::u8(..) < 50 {
+        mortal.store.rescue(MAX_CRASHES).await?;
+    }
+    for claim in &claims {
+        settle_mortally(mortal, claim, ledger).await?;
+    }
+    Ok(())
+}
+
+async fn settle_mortally(mortal: &TestWorker, claim: &Claim, ledger: &Ledger) -> Result<(), Error> {
+    let jobs = held(std::slice::from_ref(claim));
+    let (now, later) = jobs.split_at(fastrand::usize(..=jobs.len()));
+    for part in [now, later] {
+        let reply = mortal.try_settle(part.iter().map(Held::completion).collect(), vec![]).await?;
+        assert!(reply.completions.iter().all(|&settled| settled == Settled::Accepted), "{reply:?}");
+        ledger.note(part.iter().map(|held| held.job.id)).await;
+    }
+    Ok(())
+}
+
+/// Cancelling races with claiming: a job is cancelled or handed out, never both, and the reply is true.
+pub async fn cancel_races_with_claim(fixture: &dyn Fixture) {
+    let (store, canceller) = (fixture.open().await, fixture.open().await);
+    let enqueued = enqueue_jobs(&store, 1_000).await;
+    let targets = enqueued.clone();
+    let cancelling = tokio::spawn(async move {
+        let mut cancelled = Vec::new();
+        for chunk in targets.rchunks(10) {
+            let replies = canceller.cancel(chunk).await.expect("cancel");
+            let hits = chunk.iter().zip(replies);
+            cancelled
+                .extend(hits.filter(|hit| hit.1 == windlass_core::CancelReply::Cancelled).map(|hit| *hit.0));
+        }
+        cancelled
+    });
+    let worker = worker_on(&store).await;
+    let mut all = worker.drain(10).await;
+    let cancelled = cancelling.await.expect("canceller");
+    all.extend(worker.drain(10).await);
+    all.extend(&cancelled);
+    all.sort_unstable();
+    assert!(all == enqueued, "{} of {} jobs have exactly one fate", all.len(), enqueued.len());
+    for id in cancelled {
+        assert_eq!(state(&store, id).await, JobState::Cancelled);
+    }
+}
+
+/// Promotions race: each due job comes once.
+pub async fn promotions_race(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let soon = std::time::Duration::from_millis(5);
+    let batch: Vec<_> = jobs(500).into_iter().map(|job| job.with_delay(soon)).collect();
+    let mut enqueued = store.enqueue(&batch).await.expect("enqueue");
+    let ledger = Arc::new(Ledger::default());
+    let (mut tasks, started) = (JoinSet::new(), Instant::now());
+    for _ in 0..4 {
+        let (worker, ledger) = (worker_on(&fixture.open().await).await, Arc::clone(&ledger));
+        tasks.spawn(async move {
+            while !ledger.done(500, started) {
+                worker.store.promote(50).await.expect("promote");
+                ledger.note(worker.drain(50).await).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    enqueued.sort_unstable();
+    ledger.balances(&store, enqueued).await;
+}

@@ -1,0 +1,86 @@
+//! Parking: a job whose kind a worker does not know waits for one that does.
+
+use crate::{Fixture, steps::*};
+use windlass_core::{Disposition, JobState, NewJob, Settled};
+
+fn of_kind(kind: &'static str) -> NewJob {
+    NewJob::new(kind, args(0)).with_queue(QUEUE)
+}
+
+/// A parked job is available, used no attempt, and is not handed to workers that lack its kind.
+pub async fn a_parked_job_waits(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, of_kind("b")).await;
+    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
+    let held = knows_a.take_one().await;
+    assert_eq!(knows_a.except(&held, Disposition::Park).await, Settled::Accepted);
+    let seen = record(&store, id).await;
+    assert_eq!((seen.state, seen.attempt, seen.crash_count), (JobState::Available, 0, 0));
+    assert_eq!(queue(&store, QUEUE).await.available, 1);
+    knows_a.finds_nothing().await;
+    worker(&store, &[QUEUE], &["a", "c"], LEASE).await.finds_nothing().await;
+    worker(&store, &["other"], &["b"], LEASE).await.finds_nothing().await;
+}
+
+/// It is handed to a worker that knows its kind.
+pub async fn it_goes_to_one_who_knows_it(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = store.enqueue(&[of_kind("b"), of_kind("c")]).await.expect("enqueue");
+    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
+    for held in knows_a.take(2).await {
+        knows_a.except(&held, Disposition::Park).await;
+    }
+    let knows_b = worker(&fixture.open().await, &[QUEUE], &["a", "b"], LEASE).await;
+    let held = knows_b.take_one().await;
+    assert_eq!((held.job.id, &*held.job.kind, held.job.attempt), (ids[0], "b", 1));
+    assert_eq!(knows_b.complete(&held).await, Settled::Accepted);
+    knows_b.finds_nothing().await;
+    assert_eq!(state(&store, ids[0]).await, JobState::Completed);
+    assert_eq!(state(&store, ids[1]).await, JobState::Available);
+}
+
+/// It is handed to a worker that takes any kind.
+pub async fn it_goes_to_one_who_takes_any(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, of_kind("b")).await;
+    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
+    let held = knows_a.take_one().await;
+    knows_a.except(&held, Disposition::Park).await;
+    assert_eq!(worker_on(&store).await.drain(10).await, [id]);
+}
+
+/// Parked jobs do not hold up the others of their lane, and the limit counts them.
+pub async fn others_pass_a_parked_job(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let batch: Vec<_> = (0..20).map(|n| of_kind(if n % 2 == 0 { "b" } else { "a" })).collect();
+    let ids = store.enqueue(&batch).await.expect("enqueue");
+    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
+    let mut done = Vec::new();
+    for held in knows_a.take(20).await {
+        match &*held.job.kind {
+            "a" => {
+                knows_a.complete(&held).await;
+                done.push(held.job.id);
+            }
+            _ => assert_eq!(knows_a.except(&held, Disposition::Park).await, Settled::Accepted),
+        }
+    }
+    assert_eq!(done, ids.iter().copied().skip(1).step_by(2).collect::<Vec<_>>());
+    let mut later = worker_on(&store).await.drain(3).await;
+    later.sort_unstable();
+    assert_eq!(later, ids.iter().copied().step_by(2).collect::<Vec<_>>());
+}
+
+/// A parked job of a paused queue waits for the resume too.
+pub async fn a_paused_queue_keeps_its_parked_jobs(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, of_kind("b")).await;
+    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
+    let held = knows_a.take_one().await;
+    knows_a.except(&held, Disposition::Park).await;
+    store.pause(QUEUE, true).await.expect("pause");
+    let any = worker_on(&store).await;
+    any.finds_nothing().await;
+    store.pause(QUEUE, false).await.expect("resume");
+    assert_eq!(any.drain(10).await, [id]);
+}

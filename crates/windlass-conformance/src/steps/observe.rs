@@ -1,0 +1,34 @@
+use super::{TestWorker, eventually};
+use std::sync::Arc;
+use windlass_core::{JobId, JobRecord, JobState, QueueStats, RescueReport, Store};
+
+/// The job as an operator sees it; it must exist.
+pub async fn record(store: &Arc<dyn Store>, id: JobId) -> JobRecord {
+    let found = store.job(id).await.expect("look a job up");
+    found.unwrap_or_else(|| panic!("job {id} is gone"))
+}
+
+/// The job's state; it must exist.
+pub async fn state(store: &Arc<dyn Store>, id: JobId) -> JobState {
+    record(store, id).await.state
+}
+
+/// The job's errors: attempt and text, oldest first.
+pub async fn errors_of(store: &Arc<dyn Store>, id: JobId) -> Vec<(u16, String)> {
+    record(store, id).await.errors.into_iter().map(|error| (error.attempt, error.error)).collect()
+}
+
+/// The counts of a queue; it must exist.
+pub async fn queue(store: &Arc<dyn Store>, name: &str) -> QueueStats {
+    let queues = store.queues().await.expect("list queues");
+    queues.into_iter().find(|queue| queue.name == name).unwrap_or_else(|| panic!("no queue {name}"))
+}
+
+/// Rescues until the store declares this worker dead, and returns that report.
+pub async fn rescue_of(store: &Arc<dyn Store>, worker: &TestWorker, max_crashes: u16) -> RescueReport {
+    eventually("the worker is declared dead", || async {
+        let report = store.rescue(max_crashes).await.expect("rescue");
+        report.workers.contains(&worker.id).then_some(report)
+    })
+    .await
+}

@@ -1,0 +1,103 @@
+/// Makes a test of every rule of the contract, in one module per noun.
+///
+/// Takes the name of an async function without parameters that returns a fresh
+/// [`Fixture`](crate::Fixture). The calling crate needs tokio with `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! suite {
+    ($make_fixture:ident) => {
+        $crate::rules! { $make_fixture
+            enqueue: ids_come_in_order, a_job_keeps_what_it_was_given, any_json_value_is_good_args,
+                an_empty_batch_is_nothing, a_batch_is_all_or_none, what_breaks_a_limit_is_refused,
+                the_furthest_schedule_is_stored;
+            claim: each_job_once_and_in_order, later_jobs_are_found_after_an_empty_answer,
+                lower_priority_numbers_go_first, one_claim_covers_priorities_in_order,
+                the_limit_holds_for_the_whole_queue, one_request_covers_several_queues,
+                an_empty_queue_gives_an_empty_answer, a_claimed_job_is_running,
+                a_paused_queue_gives_nothing, pausing_knows_its_queues, a_stranger_may_not_claim;
+            settle: a_whole_claim_completes, ranges_complete_what_they_name,
+                a_range_never_reaches_into_another_claim, the_rest_leaves_exceptions_out,
+                a_repeated_call_changes_nothing, the_first_fate_stands, retry_counts_the_attempt,
+                snooze_uses_no_attempt, discard_is_final, cancel_by_the_handler_is_final,
+                return_is_available_at_once, any_error_text_is_storable, an_endless_delay_is_cut,
+                an_empty_call_is_nothing;
+            fence: an_unknown_claim_is_refused, another_workers_claim_is_refused,
+                a_refused_entry_spoils_no_other, a_returned_job_is_out_of_reach, only_live_workers_write,
+                deregistering_hands_everything_back;
+            rescue: a_dead_workers_jobs_come_back, a_zombie_writes_nothing,
+                an_ended_lease_is_kept_until_it_is_taken, a_live_worker_keeps_its_jobs,
+                an_idle_worker_can_die, jobs_survive_many_deaths,
+                a_retried_job_keeps_its_attempts_through_a_crash;
+            suspect: only_the_suspect_is_counted, a_cleared_suspect_is_one_of_many,
+                the_innocent_are_never_discarded, a_crash_loop_ends, a_dead_worker_suspects_nobody;
+            promote: not_before_its_time, a_due_job_comes, the_past_is_now,
+                a_mixed_batch_is_split_by_time, it_says_when_the_next_is_due, it_keeps_to_its_limit,
+                promoted_jobs_keep_their_lane;
+            cancel: what_waits_is_cancelled, the_rest_is_left_alone, a_cancelled_job_is_skipped,
+                a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once;
+            retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
+                a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
+            park: a_parked_job_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
+                others_pass_a_parked_job, a_paused_queue_keeps_its_parked_jobs;
+            retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
+                running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
+                a_backlog_survives_in_order;
+            inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow,
+                pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,
+                the_status_lists_workers, a_dead_worker_is_not_live, errors_show_with_one_job,
+                migrating_again_changes_nothing;
+            leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, one_of_many_wins;
+            wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
+            concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,
+                rescue_races_with_settle, cancel_races_with_claim, promotions_race;
+            bulk: one_large_enqueue_drains;
+        }
+    };
+}
+
+/// Expands the table of [`suite!`]; not for direct use.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! rules {
+    ($make_fixture:ident $($noun:ident: $($rule:ident),+;)+) => {
+        $(mod $noun {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                let fixture = super::$make_fixture().await;
+                $crate::$noun::$rule(&fixture).await;
+            })+
+        })+
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    /// A rule that is written but not in the table would never run.
+    #[test]
+    fn every_rule_is_in_the_table() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let table = include_str!("suite.rs");
+        let mut rules = 0;
+        for entry in fs::read_dir(sources).expect("sources") {
+            let path = entry.expect("source").path();
+            let Some(noun) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
+            if !path.is_file() {
+                continue;
+            }
+            let source = fs::read_to_string(&path).expect("source");
+            let after = |line: &str| {
+                let name = line.strip_prefix("pub async fn ")?.split_once("(fixture: &dyn Fixture)")?.0;
+                Some(name.to_owned())
+            };
+            let section = table.split(&format!("            {noun}: ")).nth(1).unwrap_or_default();
+            let section = section.split(';').next().unwrap_or_default();
+            for rule in source.lines().filter_map(after) {
+                let listed = section.split([',', '\n']).any(|name| name.trim() == rule);
+                assert!(listed, "add {rule} to the table of suite!, under {noun}");
+                rules += 1;
+            }
+        }
+        assert!(rules > 80, "found only {rules} rules");
+    }
+}
