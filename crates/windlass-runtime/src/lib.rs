@@ -1,1 +1,51 @@
-//! The worker engine of Windlass: claimer, executors, settler, heartbeat, maintenance.
+//! The worker engine of Windlass: claims jobs, runs handlers, settles what became of the jobs.
+//!
+//! It knows a store only as [`windlass_core::Store`] and a handler only as [`Handler`]. Nouns, one module
+//! each:
+//!
+//! * a *pool* is one queue of the worker: ready jobs, executors, ledger, behind one short lock;
+//! * the *claimer* keeps the pools in jobs, in batches that adapt to how fast they finish;
+//! * the *ledger* knows of every open claim which jobs finished; the *settler* tells the store;
+//! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
+//! * *heartbeat* and *maintenance* keep the epoch and the store alive.
+//!
+//! # Architecture invariants
+//!
+//! * The engine never names a database, and a store never runs a handler.
+//! * No task and no channel per job: an executor hands in a result and takes the next job in one critical
+//!   section. No lock is held across an await.
+//! * A job counts as done only when the store accepted its settlement. A result of a lost epoch is
+//!   dropped, never settled under another.
+//! * The store's clock decides on leases; the engine's monotonic clock only paces calls.
+
+mod backoff;
+mod batch;
+mod claimer;
+mod config;
+mod context;
+mod core;
+mod dispatch;
+mod engine;
+mod epoch;
+mod estimate;
+mod executor;
+mod heartbeat;
+mod idle;
+mod ledger;
+mod maintenance;
+mod open_claim;
+mod outage;
+mod pool;
+mod ready;
+mod settler;
+mod shutdown;
+mod signals;
+mod stats;
+mod suspect;
+mod verdict;
+
+pub use config::{QueueConfig, WorkerConfig};
+pub use context::Context;
+pub use dispatch::{Dispatch, Handler, HandlerFuture};
+pub use engine::{EngineHandle, WorkerEngine};
+pub use stats::WorkerStats;

@@ -1,0 +1,239 @@
+use crate::{
+    core::Core,
+    epoch::Epoch,
+    estimate::{Prefetch, Rate, RoundTrip},
+    idle::Idle,
+    outage::Outage,
+    pool::{HandBack, Pool},
+};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::Instant;
+use tracing::{error, warn};
+use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};
+
+/// Rates over shorter times are noise.
+const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
+/// How often ready jobs that no executor takes are looked at.
+const UNSTICK_EVERY: Duration = Duration::from_millis(2);
+
+/// Keeps every queue of the worker in jobs: the one task that claims.
+pub(crate) struct Claimer {
+    core: Arc<Core>,
+    gauges: Vec<Gauge>,
+    sampled_at: Instant,
+    trip: RoundTrip,
+    idle: Idle,
+    outage: Outage,
+}
+
+/// What the claimer knows of one queue.
+#[derive(Clone, Copy, Default)]
+struct Gauge {
+    rate: Rate,
+    finished: u64,
+    /// The last claim brought less than was asked for.
+    quiet: bool,
+    /// How many jobs to ask for.
+    want: usize,
+}
+
+impl Claimer {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        let config = &core.config;
+        Self {
+            gauges: vec![Gauge::default(); core.pools.len()],
+            sampled_at: Instant::now(),
+            trip: RoundTrip::default(),
+            idle: Idle::new(core.store.wakeup(), config.poll_interval, config.random),
+            outage: Outage::new("claim", config.random),
+            core,
+        }
+    }
+
+    /// Claims until the worker stops. A claim that is under way then is waited for, so that its jobs can
+    /// be handed back.
+    pub(crate) async fn run(mut self) {
+        let core = Arc::clone(&self.core);
+        while !core.switches.stop.is_cancelled() {
+            let Some(epoch) = self.epoch().await else { continue };
+            self.survey();
+            if self.gauges.iter().any(|gauge| gauge.want > 0 && !gauge.quiet) {
+                self.claim(&epoch).await;
+            } else if self.gauges.iter().any(|gauge| gauge.want > 0) {
+                if self.watch() {
+                    continue;
+                }
+                self.idle.pause(interrupted(&core)).await;
+                self.survey();
+                if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
+                    self.claim(&epoch).await;
+                }
+            } else if !self.watch() {
+                self.idle.disarm();
+                interrupted(&core).await;
+            }
+        }
+        self.idle.disarm();
+    }
+
+    /// The epoch to claim under; registers anew when there is none.
+    async fn epoch(&mut self) -> Option<Arc<Epoch>> {
+        let core = &self.core;
+        if let Some(epoch) = core.live_epoch() {
+            return Some(epoch);
+        }
+        if !core.may_register() {
+            interrupted(core).await;
+            return None;
+        }
+        match core.register().await {
+            Ok(epoch) => {
+                self.outage.over();
+                Some(epoch)
+            }
+            Err(error) => {
+                self.sit_out(&error).await;
+                None
+            }
+        }
+    }
+
+    /// Measures what finished and decides how much to ask for.
+    fn survey(&mut self) {
+        let core = &self.core;
+        let elapsed = self.sampled_at.elapsed();
+        let sample = elapsed >= SHORTEST_SAMPLE;
+        if sample {
+            self.sampled_at = Instant::now();
+        }
+        let full = core.unsettled() >= core.config.max_buffered;
+        if full && !core.full.swap(true, Ordering::Relaxed) {
+            warn!(
+                max_buffered = core.config.max_buffered,
+                "too many finished jobs wait for the store; claiming stops"
+            );
+        } else if !full {
+            core.full.store(false, Ordering::Relaxed);
+        }
+        for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
+            if sample {
+                let finished = pool.snapshot().0.finished;
+                gauge.rate.observe(finished - gauge.finished, elapsed);
+                gauge.finished = finished;
+            }
+            let want = pool.want(Prefetch::of(gauge.rate, self.trip), gauge.rate);
+            gauge.want = if full { 0 } else { want };
+            // Jobs may have come while none was asked for.
+            gauge.quiet &= want > 0;
+        }
+    }
+
+    /// Has the queues that want nothing announce when they do. Whether one does already.
+    fn watch(&self) -> bool {
+        let full = self.core.full.load(Ordering::Relaxed);
+        let idle = self.gauges.iter().zip(&self.core.pools).filter(|(gauge, _)| gauge.want == 0);
+        idle.fold(false, |any, (_, pool)| any | (!full && pool.watch()))
+    }
+
+    async fn claim(&mut self, epoch: &Arc<Epoch>) {
+        let core = Arc::clone(&self.core);
+        let wanted = self.gauges.iter().zip(&core.pools).filter(|(gauge, _)| gauge.want > 0);
+        let demand = |(gauge, pool): (&Gauge, &Arc<Pool>)| QueueDemand {
+            queue: Arc::clone(pool.queue()),
+            limit: gauge.want as u32,
+        };
+        let queues: Vec<_> = wanted.map(demand).collect();
+        if queues.is_empty() {
+            return;
+        }
+        let request = ClaimRequest { worker: epoch.worker(), queues };
+        let asked_at = Instant::now();
+        let reply = tokio::select! {
+            reply = core.store.claim(&request) => reply,
+            () = core.switches.force.cancelled() => return,
+        };
+        match reply {
+            Ok(claims) => {
+                self.outage.over();
+                if !claims.is_empty() {
+                    self.trip.observe(asked_at.elapsed());
+                    self.idle.reset();
+                }
+                self.deliver(epoch, claims);
+            }
+            Err(error) if error.is_lease_lost() => core.lose(epoch),
+            Err(error) => {
+                if may_have_claimed(&error) {
+                    core.drain(epoch);
+                }
+                self.sit_out(&error).await;
+            }
+        }
+    }
+
+    fn deliver(&mut self, epoch: &Arc<Epoch>, claims: Vec<Claim>) {
+        let core = Arc::clone(&self.core);
+        let mut brought = vec![0; self.gauges.len()];
+        for claim in claims {
+            let Some(at) = core.pools.iter().position(|pool| *pool.queue() == claim.queue) else {
+                error!(queue = %claim.queue, "the store handed out jobs of a queue that was not asked for");
+                core.drain(epoch);
+                continue;
+            };
+            brought[at] += claim.jobs.len();
+            let pool = &core.pools[at];
+            core.recruit(pool, pool.deliver(epoch, claim, HandBack::Return));
+        }
+        for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
+            if gauge.want > 0 {
+                gauge.quiet = brought < gauge.want;
+            }
+        }
+        if core.switches.stop.is_cancelled() {
+            core.signals.wake_settler();
+        }
+    }
+
+    async fn sit_out(&mut self, error: &Error) {
+        let pause = self.outage.failed(error);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.core.switches.stop.cancelled() => {}
+        }
+    }
+}
+
+/// Whether the store may have handed out jobs although the claim failed.
+fn may_have_claimed(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Ambiguous | ErrorKind::Internal)
+}
+
+fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
+    core.live_epoch().is_some_and(|live| Arc::ptr_eq(&live, epoch))
+}
+
+/// Waits until there is demand, the epoch changes or the worker stops; sees to stuck pools meanwhile.
+async fn interrupted(core: &Arc<Core>) {
+    tokio::select! {
+        () = core.signals.claimer_woken() => {}
+        () = core.switches.stop.cancelled() => {}
+        () = unstick(core) => {}
+    }
+}
+
+/// Sets more executors to work while handlers block their threads. Ends never: no pool gets new jobs
+/// while the claimer waits.
+async fn unstick(core: &Arc<Core>) {
+    while core.pools.iter().any(|pool| pool.may_be_stuck()) {
+        tokio::time::sleep(UNSTICK_EVERY).await;
+        for pool in &core.pools {
+            for recruit in pool.unstick() {
+                core.recruit(pool, Some(recruit));
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}

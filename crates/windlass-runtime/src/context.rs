@@ -1,0 +1,98 @@
+use crate::epoch::ClaimScope;
+use bytes::Bytes;
+use jiff::Timestamp;
+use std::{fmt, sync::Arc};
+use windlass_core::{ClaimedJob, JobId, JobLease};
+
+/// What a handler knows about its job besides the args, and how it learns that it should stop.
+///
+/// Cheap to clone. It may outlive the attempt; its [lease](Self::lease) is worthless then.
+#[derive(Clone)]
+pub struct Context {
+    scope: Arc<ClaimScope>,
+    id: JobId,
+    kind: Arc<str>,
+    attempt: u16,
+    max_attempts: u16,
+    crash_count: u16,
+    enqueued_at: Timestamp,
+}
+
+impl Context {
+    pub(crate) fn split(job: ClaimedJob, scope: Arc<ClaimScope>) -> (Bytes, Self) {
+        let ClaimedJob { id, kind, args, attempt, max_attempts, crash_count, enqueued_at, .. } = job;
+        (args, Self { scope, id, kind, attempt, max_attempts, crash_count, enqueued_at })
+    }
+
+    /// The job's identity.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// What to do.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The queue that the job came from.
+    pub fn queue(&self) -> &str {
+        &self.scope.queue
+    }
+
+    /// The job's priority; lower runs first.
+    pub fn priority(&self) -> i16 {
+        self.scope.priority
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u16 {
+        self.attempt
+    }
+
+    /// How many attempts the job has in all.
+    pub fn max_attempts(&self) -> u16 {
+        self.max_attempts
+    }
+
+    /// Whether a failure of this attempt discards the job.
+    pub fn is_last_attempt(&self) -> bool {
+        self.attempt >= self.max_attempts
+    }
+
+    /// How many workers died while they held the job.
+    pub fn crash_count(&self) -> u16 {
+        self.crash_count
+    }
+
+    /// When the job was enqueued, by the store's clock.
+    pub fn enqueued_at(&self) -> Timestamp {
+        self.enqueued_at
+    }
+
+    /// Whether the handler should stop: the worker shuts down and its grace period is over, or the
+    /// store took the job away. Its future is dropped soon after.
+    pub fn is_cancelled(&self) -> bool {
+        self.scope.epoch.interrupted().is_cancelled()
+    }
+
+    /// Waits until [`Self::is_cancelled`].
+    pub async fn cancelled(&self) {
+        self.scope.epoch.interrupted().cancelled().await;
+    }
+
+    /// Proof that this worker holds the job, to complete it inside a transaction of your own.
+    pub fn lease(&self) -> JobLease {
+        JobLease { worker: self.scope.epoch.worker(), claim: self.scope.reference, job: self.id }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("queue", &self.scope.queue)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+use crate::{
+    Dispatch, WorkerConfig, WorkerStats,
+    epoch::{Epoch, Phase},
+    executor,
+    outage::Outage,
+    pool::{Pool, Recruit},
+    signals::Signals,
+};
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_core::{Result, Store, WorkerSpec};
+
+/// How many registrations may be there at once. Past it the worker waits for old ones to end.
+const MAX_EPOCHS: usize = 8;
+/// How long handlers that were told to stop may go on before their futures are dropped.
+pub(crate) const INTERRUPT_WAIT: Duration = Duration::from_secs(1);
+
+/// What the tasks of one worker share.
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: WorkerConfig,
+    pub(crate) dispatch: Arc<dyn Dispatch>,
+    pub(crate) pools: Vec<Arc<Pool>>,
+    pub(crate) signals: Signals,
+    epochs: Mutex<Vec<Arc<Epoch>>>,
+    /// Held while a job runs that may have killed workers: one at a time.
+    pub(crate) suspects: Semaphore,
+    /// Jobs in a settle call now.
+    pub(crate) settling: AtomicUsize,
+    pub(crate) settled: AtomicU64,
+    /// Claiming stopped because too many results wait for the store.
+    pub(crate) full: AtomicBool,
+    /// A job was put off: the promoter should ask again when the next one is due.
+    pub(crate) put_off: Notify,
+    pub(crate) switches: Switches,
+}
+
+/// The ways down, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    /// Claims no more and starts no job.
+    pub(crate) stop: CancellationToken,
+    /// Waits for nobody.
+    pub(crate) force: CancellationToken,
+    /// No job runs any more: the settler ends when all is settled.
+    pub(crate) drain: CancellationToken,
+    /// Everything ended.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Core {
+    pub(crate) fn new(store: Arc<dyn Store>, config: WorkerConfig, dispatch: Arc<dyn Dispatch>) -> Arc<Self> {
+        let threads = tokio::runtime::Handle::current().metrics().num_workers();
+        let pool = |queue: &crate::QueueConfig| Arc::new(Pool::new(&queue.queue, queue.concurrency, threads));
+        Arc::new(Self {
+            pools: config.queues.iter().map(pool).collect(),
+            store,
+            config,
+            dispatch,
+            signals: Signals::default(),
+            epochs: Mutex::default(),
+            suspects: Semaphore::new(1),
+            settling: AtomicUsize::new(0),
+            settled: AtomicU64::new(0),
+            full: AtomicBool::new(false),
+            put_off: Notify::new(),
+            switches: Switches::default(),
+        })
+    }
+
+    /// Every epoch that is not deregistered yet, oldest first.
+    pub(crate) fn epochs(&self) -> Vec<Arc<Epoch>> {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The epoch to claim under.
+    pub(crate) fn live_epoch(&self) -> Option<Arc<Epoch>> {
+        self.epochs().into_iter().rev().find(|epoch| epoch.phase() == Phase::Live)
+    }
+
+    pub(crate) fn may_register(&self) -> bool {
+        self.epochs().len() < MAX_EPOCHS
+    }
+
+    /// Begins a new epoch.
+    pub(crate) async fn register(&self) -> Result<Arc<Epoch>> {
+        let spec = WorkerSpec {
+            name: self.config.name.clone(),
+            queues: self.config.queues.iter().map(|queue| queue.queue.clone()).collect(),
+            kinds: self.dispatch.kinds(),
+            lease: self.config.lease,
+        };
+        let worker = self.store.register(&spec).await?.worker;
+        info!(%worker, name = spec.name, "registered");
+        let epoch = Epoch::new(worker);
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&epoch));
+        Ok(epoch)
+    }
+
+    /// The store refused this epoch: its jobs belong to others now.
+    pub(crate) fn lose(self: &Arc<Self>, epoch: &Arc<Epoch>) {
+        let Some(before) = epoch.advance(Phase::Lost) else { return };
+        warn!(worker = %epoch.worker(), "the lease was lost; running handlers are cancelled, their results dropped");
+        for pool in &self.pools {
+            pool.purge(epoch);
+        }
+        epoch.interrupt();
+        self.signals.wake_settler();
+        self.retire(epoch, before);
+    }
+
+    /// The store may count jobs as ours that nobody here knows: hand them back by ending the epoch, as
+    /// soon as what is known of it is settled.
+    pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
+        let Some(before) = epoch.advance(Phase::Draining) else { return };
+        warn!(worker = %epoch.worker(), "the reply to a claim was lost; registering anew so that its jobs are handed back");
+        self.retire(epoch, before);
+    }
+
+    fn retire(self: &Arc<Self>, epoch: &Arc<Epoch>, before: Phase) {
+        self.signals.wake_claimer();
+        if before == Phase::Live {
+            tokio::spawn(retire(Arc::clone(self), Arc::clone(epoch)));
+        }
+    }
+
+    /// Sets an executor to work.
+    pub(crate) fn recruit(self: &Arc<Self>, pool: &Arc<Pool>, recruit: Option<Recruit>) {
+        match recruit {
+            None => {}
+            Some(Recruit::Wake(parked)) => parked.notify_one(),
+            Some(Recruit::Spawn) => {
+                tokio::spawn(executor::execute(Arc::clone(self), Arc::clone(pool)));
+            }
+        }
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.pools.iter().map(|pool| pool.snapshot().1).sum()
+    }
+
+    /// Finished jobs that the store does not know of.
+    pub(crate) fn unsettled(&self) -> usize {
+        let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().3).sum();
+        waiting + self.settling.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stats(&self) -> WorkerStats {
+        let mut stats = WorkerStats::default();
+        for pool in &self.pools {
+            let (counters, running, ready, unsettled) = pool.snapshot();
+            counters.add_to(&mut stats);
+            stats.running += running;
+            stats.ready += ready;
+            stats.unsettled += unsettled;
+        }
+        stats.unsettled += self.settling.load(Ordering::Relaxed);
+        stats.settled = self.settled.load(Ordering::Relaxed);
+        stats
+    }
+}
+
+/// Ends one epoch while the worker goes on: waits until its jobs are settled or dropped, then deregisters.
+async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
+    let stop = &core.switches.stop;
+    let finish = async {
+        tokio::select! {
+            () = epoch.drained() => return,
+            () = epoch.interrupted().cancelled() => {}
+        }
+        tokio::select! {
+            () = epoch.drained() => return,
+            () = tokio::time::sleep(INTERRUPT_WAIT) => epoch.evict(),
+        }
+        epoch.drained().await;
+    };
+    // Shutting down deregisters every epoch itself.
+    tokio::select! {
+        () = finish => {}
+        () = stop.cancelled() => return,
+    }
+    let mut outage = Outage::new("deregister", core.config.random);
+    while let Err(error) = core.store.deregister(epoch.worker()).await {
+        let pause = outage.failed(&error);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+    outage.over();
+    info!(worker = %epoch.worker(), "deregistered");
+    core.epochs.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, &epoch));
+    core.signals.wake_claimer();
+}

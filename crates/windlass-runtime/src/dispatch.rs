@@ -1,0 +1,28 @@
+use crate::Context;
+use bytes::Bytes;
+use std::{future::Future, pin::Pin, sync::Arc};
+use windlass_core::{Outcome, RetryPolicy};
+
+/// What a handler returns: the one allocation that a job costs the engine.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Runs the jobs of one kind.
+pub trait Handler: Send + Sync + 'static {
+    /// Starts one attempt. `args` is the job's JSON text. The future is dropped when the job is taken
+    /// away from this worker; [`Context::cancelled`] announces that. A panic counts as an error.
+    fn call(&self, args: Bytes, context: Context) -> HandlerFuture;
+
+    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
+    fn retry_policy(&self) -> Option<&RetryPolicy> {
+        None
+    }
+}
+
+/// Finds the handler of a kind. The engine asks once per run of equal kinds, not once per job.
+pub trait Dispatch: Send + Sync + 'static {
+    /// The kinds that there are handlers for. Empty: any kind.
+    fn kinds(&self) -> Vec<String>;
+
+    /// The handler of `kind`; `None` parks the job for a worker that knows it.
+    fn find(&self, kind: &str) -> Option<Arc<dyn Handler>>;
+}

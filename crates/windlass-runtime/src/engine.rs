@@ -1,0 +1,92 @@
+use crate::{
+    Dispatch, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance,
+    settler::Settler, shutdown,
+};
+use std::{fmt, sync::Arc};
+use tokio::task::JoinSet;
+use windlass_core::{Result, Store};
+
+/// Starts workers.
+#[derive(Debug)]
+pub struct WorkerEngine;
+
+impl WorkerEngine {
+    /// Registers a worker with the store and sets it to work. Call it within a tokio runtime with time
+    /// enabled; everything it starts runs there.
+    ///
+    /// # Errors
+    /// An option that cannot work ([`WorkerConfig::check`]), or the store's when it refuses or cannot be
+    /// reached. Once started, a worker survives every outage of the store.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        config: WorkerConfig,
+        dispatch: Arc<dyn Dispatch>,
+    ) -> Result<EngineHandle> {
+        config.check()?;
+        let core = Core::new(store, config, dispatch);
+        core.register().await?;
+        let mut upkeep = JoinSet::new();
+        upkeep.spawn(maintenance::promote(Arc::clone(&core)));
+        upkeep.spawn(maintenance::rescue(Arc::clone(&core)));
+        upkeep.spawn(maintenance::lead(Arc::clone(&core)));
+        let tasks = shutdown::Tasks {
+            claimer: tokio::spawn(Claimer::new(Arc::clone(&core)).run()),
+            settler: tokio::spawn(Settler::new(Arc::clone(&core)).run()),
+            heartbeat: tokio::spawn(heartbeat::run(Arc::clone(&core))),
+            upkeep,
+        };
+        tokio::spawn(shutdown::supervise(Arc::clone(&core), tasks));
+        Ok(EngineHandle { core })
+    }
+}
+
+/// A running worker. Dropping it begins a graceful shutdown in the background.
+pub struct EngineHandle {
+    core: Arc<Core>,
+}
+
+impl EngineHandle {
+    /// Begins a graceful shutdown: claims no more, hands back what is not started, lets running jobs
+    /// finish within the grace period. Returns at once.
+    pub fn stop(&self) {
+        self.core.switches.stop.cancel();
+    }
+
+    /// [Stops](Self::stop) and waits until the worker is deregistered.
+    pub async fn shutdown(&self) {
+        self.stop();
+        self.wait().await;
+    }
+
+    /// Ends the grace period of a shutdown: drops the running handlers and hands their jobs back now.
+    /// Begins a shutdown when there was none. Returns at once; [`Self::wait`] waits for the end.
+    pub fn abort_now(&self) {
+        self.core.switches.force.cancel();
+        self.core.switches.stop.cancel();
+    }
+
+    /// Waits until the worker ended, however that came about.
+    pub async fn wait(&self) {
+        self.core.switches.ended.cancelled().await;
+    }
+
+    /// What the worker did and holds.
+    pub fn stats(&self) -> WorkerStats {
+        self.core.stats()
+    }
+}
+
+impl Drop for EngineHandle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for EngineHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineHandle")
+            .field("name", &self.core.config.name)
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

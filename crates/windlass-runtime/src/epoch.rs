@@ -1,0 +1,136 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, AtomicUsize, Ordering},
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use windlass_core::{ClaimRef, WorkerId};
+
+/// One registration of this process with the store, from register to deregister: a fencing token and
+/// everything that was claimed under it.
+///
+/// Several can be there at once. A claim call whose reply was lost leaves jobs that the store counts as
+/// ours and that nobody here knows. Only deregistering hands them back, so such an epoch *drains*: it
+/// claims no more, finishes and settles what it knows, and is deregistered while its successor already
+/// claims. A *lost* epoch was refused by the store: its results are worthless and are dropped.
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    worker: WorkerId,
+    phase: AtomicU8,
+    /// Fires when the running handlers of this epoch should stop.
+    interrupt: CancellationToken,
+    /// Fires when their futures are dropped.
+    eviction: CancellationToken,
+    /// Claims that are not settled to the end.
+    open_claims: AtomicUsize,
+    closed: Notify,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Live,
+    Draining,
+    Lost,
+}
+
+impl Phase {
+    fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Live,
+            1 => Self::Draining,
+            _ => Self::Lost,
+        }
+    }
+}
+
+impl Epoch {
+    pub(crate) fn new(worker: WorkerId) -> Arc<Self> {
+        Arc::new(Self {
+            worker,
+            phase: AtomicU8::new(Phase::Live as u8),
+            interrupt: CancellationToken::new(),
+            eviction: CancellationToken::new(),
+            open_claims: AtomicUsize::new(0),
+            closed: Notify::new(),
+        })
+    }
+
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.phase() == Phase::Lost
+    }
+
+    /// Moves on to `phase`; never back. The phase before, if this call did it.
+    pub(crate) fn advance(&self, phase: Phase) -> Option<Phase> {
+        let before = self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        (before < phase as u8).then(|| Phase::of(before))
+    }
+
+    /// Tells running handlers to stop.
+    pub(crate) fn interrupt(&self) {
+        self.interrupt.cancel();
+    }
+
+    pub(crate) fn interrupted(&self) -> &CancellationToken {
+        &self.interrupt
+    }
+
+    /// Drops the futures of running handlers at their next await.
+    pub(crate) fn evict(&self) {
+        self.interrupt.cancel();
+        self.eviction.cancel();
+    }
+
+    pub(crate) fn evicted(&self) -> &CancellationToken {
+        &self.eviction
+    }
+
+    pub(crate) fn claim_opened(&self) {
+        self.open_claims.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn claims_closed(&self, count: usize) {
+        if count > 0 && self.open_claims.fetch_sub(count, Ordering::AcqRel) == count {
+            self.closed.notify_one();
+        }
+    }
+
+    /// Waits until every claim is settled to the end, or was dropped. For one waiter, after the last
+    /// claim was opened.
+    pub(crate) async fn drained(&self) {
+        while self.open_claims.load(Ordering::Acquire) > 0 {
+            self.closed.notified().await;
+        }
+    }
+}
+
+/// What the jobs of one claim have in common; shared by their contexts.
+#[derive(Debug)]
+pub(crate) struct ClaimScope {
+    pub(crate) epoch: Arc<Epoch>,
+    pub(crate) reference: ClaimRef,
+    pub(crate) queue: Arc<str>,
+    pub(crate) priority: i16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_only_move_on() {
+        let epoch = Epoch::new(WorkerId(1));
+        assert_eq!(epoch.advance(Phase::Lost), Some(Phase::Live));
+        assert_eq!(epoch.advance(Phase::Draining), None);
+        assert_eq!(epoch.advance(Phase::Lost), None);
+        assert_eq!(epoch.phase(), Phase::Lost);
+    }
+}

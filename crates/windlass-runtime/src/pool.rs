@@ -1,0 +1,310 @@
+use crate::{
+    batch::Batches,
+    epoch::{ClaimScope, Epoch},
+    estimate::{Prefetch, Rate},
+    ledger::{Ledger, Round},
+    ready::{Popped, Ready, ReadyClaim},
+    stats::QueueCounters,
+    verdict::Verdict,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use windlass_core::{Claim, Disposition};
+
+/// One queue of the worker: its ready jobs, its executors and its ledger, behind one short lock.
+///
+/// Executors are tasks that are started when they are first needed and kept. One that finds no job
+/// parks. Who adds jobs wakes one; each executor that leaves more ready jobs behind wakes another, but
+/// only up to as many as there are threads to poll them: jobs that never wait are run by these alone,
+/// and an executor whose job waits makes room for the next.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    queue: Arc<str>,
+    concurrency: usize,
+    /// Threads of the async runtime.
+    parallelism: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ready: Ready,
+    ledger: Ledger,
+    /// Executors without a job, last parked first out: the others stay cold.
+    parked: Vec<Arc<Notify>>,
+    /// Executors that exist.
+    executors: usize,
+    /// Executors that run, or are about to: not parked, and their job does not wait for anything.
+    active: usize,
+    /// Jobs in an executor.
+    running: usize,
+    prefetch: Prefetch,
+    /// Finished jobs per second, as the claimer estimates it.
+    rate: f64,
+    /// The claimer wants to know when there is demand.
+    watched: bool,
+    closed: bool,
+    counters: QueueCounters,
+    /// [`QueueCounters::finished`] when the pool was last seen stuck, and how many were woken then.
+    stuck: (u64, usize),
+}
+
+/// A finished job on its way to the ledger.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) slot: u32,
+    pub(crate) index: u32,
+    pub(crate) position: i64,
+    pub(crate) verdict: Verdict,
+    /// Whether its executor was counted out of the active ones while the job waited.
+    pub(crate) waited: bool,
+}
+
+/// What an executor does next, and whom it has to tell.
+pub(crate) struct Turn {
+    pub(crate) step: Step,
+    pub(crate) recruit: Option<Recruit>,
+    pub(crate) tell_claimer: bool,
+    /// `Some(true)` when a claim was finished as a whole.
+    pub(crate) tell_settler: Option<bool>,
+    pub(crate) became_idle: bool,
+}
+
+pub(crate) enum Step {
+    Run(Popped),
+    Park,
+    Exit,
+}
+
+/// An executor to set to work.
+pub(crate) enum Recruit {
+    Wake(Arc<Notify>),
+    Spawn,
+}
+
+/// What becomes of jobs that will not be started here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandBack {
+    /// Settled as returned: available again as soon as the store knows.
+    Return,
+    /// Left to deregistering, which hands back everything at once; or to the store that took them.
+    Forget,
+}
+
+impl Pool {
+    pub(crate) fn new(queue: &str, concurrency: usize, parallelism: usize) -> Self {
+        Self { queue: queue.into(), concurrency, parallelism, state: Mutex::default() }
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<str> {
+        &self.queue
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock would be a defect; the state stays usable for shutting down.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The one critical section per job: hands in the last result and takes the next job.
+    pub(crate) fn turn(
+        &self,
+        done: Option<Done>,
+        scope: &mut Option<Arc<ClaimScope>>,
+        me: &Arc<Notify>,
+    ) -> Turn {
+        let mut state = self.lock();
+        let tell_settler = done.map(|done| state.finish(done));
+        let step = match state.ready.pop(scope) {
+            Some(popped) => {
+                state.ledger.started(popped.slot);
+                state.running += 1;
+                Step::Run(popped)
+            }
+            None => {
+                state.active -= 1;
+                if state.closed {
+                    state.executors -= 1;
+                    Step::Exit
+                } else {
+                    state.parked.push(Arc::clone(me));
+                    Step::Park
+                }
+            }
+        };
+        let recruit = state.recruit(self);
+        let tell_claimer = state.watched && state.want(self.concurrency) > 0;
+        state.watched &= !tell_claimer;
+        let became_idle = state.closed && state.running == 0;
+        Turn { step, recruit, tell_claimer, tell_settler, became_idle }
+    }
+
+    /// The job of an executor waits for something: another may use the thread.
+    pub(crate) fn waits(&self) -> Option<Recruit> {
+        let mut state = self.lock();
+        state.active -= 1;
+        state.recruit(self)
+    }
+
+    /// Takes in a claim. Its jobs are dropped when the epoch was lost meanwhile.
+    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Recruit> {
+        let mut state = self.lock();
+        if epoch.is_lost() {
+            return None;
+        }
+        state.counters.claimed += claim.jobs.len() as u64;
+        let scope = Arc::new(ClaimScope {
+            epoch: Arc::clone(epoch),
+            reference: claim.reference,
+            queue: Arc::clone(&self.queue),
+            priority: claim.priority,
+        });
+        let slot = state.ledger.open(Arc::clone(&scope), &claim.jobs);
+        let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
+        if state.closed {
+            state.hand_back(ready, closed);
+            return None;
+        }
+        state.ready.push(ready);
+        state.recruit(self)
+    }
+
+    /// How many jobs to claim now; 0 when that is not worth a call.
+    pub(crate) fn want(&self, prefetch: Prefetch, rate: Rate) -> usize {
+        let mut state = self.lock();
+        state.prefetch = prefetch;
+        state.rate = rate.per_second();
+        state.watched = false;
+        state.want(self.concurrency)
+    }
+
+    /// Whether there is demand; if not, the claimer will be told when there is.
+    pub(crate) fn watch(&self) -> bool {
+        let mut state = self.lock();
+        state.watched = state.want(self.concurrency) == 0;
+        !state.watched
+    }
+
+    /// Wakes executors although all threads seem busy: when nothing finished since the last call, a
+    /// handler may block its thread. Twice as many each time.
+    pub(crate) fn unstick(&self) -> Vec<Recruit> {
+        let mut state = self.lock();
+        let finished = state.counters.finished;
+        if !state.has_unused_executor(self.concurrency) || state.ready.len() == 0 {
+            return Vec::new();
+        }
+        if state.stuck.0 != finished {
+            state.stuck = (finished, 0);
+            return Vec::new();
+        }
+        let count = (state.stuck.1 * 2).max(1).min(state.ready.len());
+        state.stuck.1 = count;
+        (0..count).map_while(|_| state.recruit_one(self.concurrency)).collect()
+    }
+
+    /// Whether jobs wait although there are executors for them.
+    pub(crate) fn may_be_stuck(&self) -> bool {
+        let state = self.lock();
+        state.ready.len() > 0 && state.has_unused_executor(self.concurrency)
+    }
+
+    /// Drops the unstarted jobs of an epoch that was lost.
+    pub(crate) fn purge(&self, epoch: &Arc<Epoch>) {
+        let mut state = self.lock();
+        for claim in state.ready.remove(Some(epoch)) {
+            state.hand_back(claim, HandBack::Forget);
+        }
+    }
+
+    /// Starts no job any more and sends the executors home. Returns the unstarted jobs.
+    pub(crate) fn close(&self) -> Vec<ReadyClaim> {
+        let mut state = self.lock();
+        state.closed = true;
+        for parked in std::mem::take(&mut state.parked) {
+            state.active += 1;
+            parked.notify_one();
+        }
+        state.ready.remove(None)
+    }
+
+    pub(crate) fn hand_back(&self, claims: Vec<ReadyClaim>, how: HandBack) {
+        let mut state = self.lock();
+        for claim in claims {
+            state.hand_back(claim, how);
+        }
+    }
+
+    pub(crate) fn collect(&self, round: &Round, batches: &mut Batches) -> bool {
+        let mut state = self.lock();
+        let round = Round { rate: state.rate, ..*round };
+        state.ledger.collect(&round, batches)
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.lock().ledger.is_dirty()
+    }
+
+    /// Counters, running, ready, unsettled.
+    pub(crate) fn snapshot(&self) -> (QueueCounters, usize, usize, usize) {
+        let state = self.lock();
+        (state.counters, state.running, state.ready.len(), state.ledger.unsettled())
+    }
+}
+
+impl State {
+    /// Enters a result. Whether its claim is finished as a whole.
+    fn finish(&mut self, done: Done) -> bool {
+        let Done { slot, index, position, verdict, waited } = done;
+        self.running -= 1;
+        self.active += usize::from(waited);
+        self.counters.finished += 1;
+        match verdict {
+            Verdict::Complete => {
+                self.counters.completed += 1;
+                self.ledger.complete(slot, index)
+            }
+            Verdict::Except(fate) => {
+                self.counters.count(&fate);
+                self.ledger.except(slot, index, position, fate)
+            }
+        }
+    }
+
+    fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
+        match how {
+            HandBack::Forget => self.ledger.forget(claim.slot, claim.jobs.len() as u32),
+            HandBack::Return => {
+                for (index, job) in (claim.next..).zip(claim.jobs) {
+                    self.counters.count(&Disposition::Return);
+                    self.ledger.started(claim.slot);
+                    self.ledger.except(claim.slot, index, job.position, Disposition::Return);
+                }
+            }
+        }
+    }
+
+    fn want(&self, concurrency: usize) -> usize {
+        if self.closed { 0 } else { self.prefetch.want(concurrency, self.running, self.ready.len()) }
+    }
+
+    fn has_unused_executor(&self, concurrency: usize) -> bool {
+        !self.parked.is_empty() || self.executors < concurrency
+    }
+
+    fn recruit(&mut self, pool: &Pool) -> Option<Recruit> {
+        let needed = self.ready.len() > 0 && self.active < pool.parallelism;
+        if needed { self.recruit_one(pool.concurrency) } else { None }
+    }
+
+    fn recruit_one(&mut self, concurrency: usize) -> Option<Recruit> {
+        let recruit = match self.parked.pop() {
+            Some(parked) => Recruit::Wake(parked),
+            None if self.executors < concurrency => {
+                self.executors += 1;
+                Recruit::Spawn
+            }
+            None => return None,
+        };
+        self.active += 1;
+        Some(recruit)
+    }
+}

@@ -1,0 +1,138 @@
+use crate::{
+    batch::{Batch, Batches},
+    core::Core,
+    estimate::RoundTrip,
+    ledger::{Eagerness, Round},
+    outage::Outage,
+    signals::Await,
+};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::Instant;
+use windlass_core::{Disposition, SettleReply, Settled};
+
+/// How long finished jobs may wait for the rest of their claim while that moves fast: about two settle
+/// calls, within these.
+const LEAST_PATIENCE: Duration = Duration::from_millis(2);
+const MOST_PATIENCE: Duration = Duration::from_millis(20);
+
+/// Tells the store what became of jobs: group commit without a timer. While one call is under way results
+/// collect; when it returns, they go with the next.
+pub(crate) struct Settler {
+    core: Arc<Core>,
+    round: u64,
+    trip: RoundTrip,
+    outage: Outage,
+}
+
+impl Settler {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        let outage = Outage::new("settle", core.config.random);
+        Self { core, round: 0, trip: RoundTrip::default(), outage }
+    }
+
+    /// Settles until the drain switch is on and nothing is left.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.round += 1;
+            let mut batches = self.collect(Eagerness::Patient).0;
+            if batches.is_empty() {
+                batches = self.collect(Eagerness::Eager).0;
+            }
+            if batches.is_empty() {
+                batches = self.wait().await;
+            }
+            if batches.is_empty() && self.core.switches.drain.is_cancelled() && !self.is_dirty() {
+                return;
+            }
+            for batch in batches.into_vec() {
+                self.settle(batch).await;
+            }
+        }
+    }
+
+    fn collect(&self, eagerness: Eagerness) -> (Batches, bool) {
+        let mut batches = Batches::default();
+        let draining = self.core.switches.drain.is_cancelled();
+        let round = Round {
+            number: self.round,
+            now: Instant::now(),
+            eagerness: if draining { Eagerness::Flush } else { eagerness },
+            rate: 0.0,
+            patience: self.patience(),
+        };
+        let mut held = false;
+        for pool in &self.core.pools {
+            held |= pool.collect(&round, &mut batches);
+        }
+        (batches, held)
+    }
+
+    fn patience(&self) -> Duration {
+        (self.trip.duration() * 2).clamp(LEAST_PATIENCE, MOST_PATIENCE)
+    }
+
+    /// Says what it waits for, looks once more, and waits.
+    async fn wait(&self) -> Batches {
+        let signals = &self.core.signals;
+        let awaited = if self.is_dirty() { Await::Claim } else { Await::Job };
+        signals.announce(awaited);
+        let (batches, held) = self.collect(Eagerness::Eager);
+        if batches.is_empty() && held == (awaited == Await::Claim) {
+            tokio::select! {
+                () = signals.settler_woken() => {}
+                () = tokio::time::sleep(self.patience() / 2), if held => {}
+                () = self.core.switches.drain.cancelled() => {}
+            }
+        }
+        signals.announce(Await::Nothing);
+        batches
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.core.pools.iter().any(|pool| pool.is_dirty())
+    }
+
+    /// Writes one batch, however long that takes. Repeating it is harmless.
+    async fn settle(&mut self, batch: Batch) {
+        let core = Arc::clone(&self.core);
+        core.settling.store(batch.jobs, Ordering::Relaxed);
+        while batch.jobs > 0 && !batch.epoch.is_lost() {
+            let asked_at = Instant::now();
+            match core.store.settle(&batch.request).await {
+                Ok(reply) => {
+                    self.trip.observe(asked_at.elapsed());
+                    self.outage.over();
+                    self.accept(&batch, &reply);
+                    break;
+                }
+                Err(error) if error.is_lease_lost() => core.lose(&batch.epoch),
+                Err(error) => {
+                    let pause = self.outage.failed(&error);
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+        core.settling.store(0, Ordering::Relaxed);
+        batch.epoch.claims_closed(batch.closed_claims);
+        if core.full.load(Ordering::Relaxed) {
+            core.signals.wake_claimer();
+        }
+    }
+
+    fn accept(&self, batch: &Batch, reply: &SettleReply) {
+        let fates = reply.completions.iter().chain(&reply.exceptions);
+        if fates.into_iter().any(|fate| *fate == Settled::Refused) {
+            self.core.lose(&batch.epoch);
+            return;
+        }
+        self.core.settled.fetch_add(batch.jobs as u64, Ordering::Relaxed);
+        let put_off =
+            |fate: &Disposition| matches!(fate, Disposition::Retry { .. } | Disposition::Snooze { .. });
+        if batch.request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
+            self.core.put_off.notify_one();
+        }
+    }
+}

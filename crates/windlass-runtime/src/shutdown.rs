@@ -1,0 +1,119 @@
+use crate::{
+    core::{Core, INTERRUPT_WAIT},
+    pool::HandBack,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
+use tracing::{error, info, warn};
+
+/// How long handlers whose futures are dropped may block their thread before the worker leaves them.
+const EVICT_WAIT: Duration = Duration::from_secs(1);
+/// How long the last results may take to reach the store, and how long deregistering may.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The tasks of a worker beside its executors.
+pub(crate) struct Tasks {
+    pub(crate) claimer: JoinHandle<()>,
+    pub(crate) settler: JoinHandle<()>,
+    pub(crate) heartbeat: JoinHandle<()>,
+    pub(crate) upkeep: JoinSet<()>,
+}
+
+/// Waits for the word to stop and takes the worker down in order. A task that dies before stops it too:
+/// better no worker than half of one.
+pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
+    let stop = core.switches.stop.clone();
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        died = &mut tasks.claimer => died_early("claimer", &died),
+        died = &mut tasks.settler => died_early("settler", &died),
+        died = &mut tasks.heartbeat => died_early("heartbeat", &died),
+        Some(died) = tasks.upkeep.join_next() => died_early("maintenance", &died),
+    }
+    stop.cancel();
+    info!(running = core.running(), "stopping");
+    tasks.upkeep.abort_all();
+    hand_back_unstarted(&core);
+    finish_running(&core, &mut tasks.claimer).await;
+    core.switches.drain.cancel();
+    if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {
+        warn!(
+            unsettled = core.unsettled(),
+            "the store did not take the last results; these jobs will run again"
+        );
+    }
+    tasks.settler.abort();
+    tasks.heartbeat.abort();
+    if timeout(LAST_WORDS, deregister_all(&core)).await.is_err() {
+        warn!("the store did not answer; it will notice by the lease that this worker is gone");
+    }
+    info!("stopped");
+    core.switches.ended.cancel();
+}
+
+fn died_early(task: &str, died: &Result<(), tokio::task::JoinError>) {
+    error!(task, ?died, "a task of the worker died; this is a defect in Windlass, please report it");
+}
+
+/// Jobs that run may take long, so those behind them are returned one by one, now. When none runs,
+/// deregistering is about to hand back everything.
+fn hand_back_unstarted(core: &Core) {
+    let unstarted: Vec<_> = core.pools.iter().map(|pool| pool.close()).collect();
+    let how = if core.running() > 0 { HandBack::Return } else { HandBack::Forget };
+    for (pool, claims) in core.pools.iter().zip(unstarted) {
+        pool.hand_back(claims, how);
+    }
+    core.signals.wake_settler();
+}
+
+/// Gives running jobs the grace period, then tells them to stop, then drops them.
+async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
+    let claimer_ended = async {
+        if !claimer.is_finished() {
+            let _ = claimer.await;
+        }
+    };
+    let over = async { tokio::join!(claimer_ended, all_idle(core)) };
+    tokio::pin!(over);
+    let force = &core.switches.force;
+    tokio::select! {
+        _ = &mut over => return,
+        () = tokio::time::sleep(core.config.grace_period) => warn!(running = core.running(), "the grace period is over; running handlers are cancelled"),
+        () = force.cancelled() => warn!(running = core.running(), "handing back running jobs now"),
+    }
+    core.epochs().iter().for_each(|epoch| epoch.interrupt());
+    tokio::select! {
+        _ = &mut over => return,
+        () = tokio::time::sleep(INTERRUPT_WAIT) => {}
+        () = force.cancelled() => {}
+    }
+    core.epochs().iter().for_each(|epoch| epoch.evict());
+    if timeout(EVICT_WAIT, all_idle(core)).await.is_err() {
+        warn!(
+            running = core.running(),
+            "handlers block their threads; their jobs are handed back although they still run"
+        );
+    }
+}
+
+async fn all_idle(core: &Core) {
+    while core.running() > 0 {
+        core.signals.idle().await;
+    }
+}
+
+async fn deregister_all(core: &Core) {
+    for epoch in core.epochs().into_iter().rev() {
+        let worker = epoch.worker();
+        if let Err(error) = core.store.resign(worker).await {
+            info!(%worker, %error, "could not resign; leadership ends with its term");
+        }
+        if let Err(error) = core.store.deregister(worker).await {
+            warn!(%worker, %error, "could not deregister; the store will notice by the lease that this worker is gone");
+        }
+    }
+}

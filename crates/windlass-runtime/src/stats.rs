@@ -1,0 +1,70 @@
+use windlass_core::Disposition;
+
+/// What a worker did since it started, and what it holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerStats {
+    /// Jobs that the store handed out.
+    pub claimed: u64,
+    /// Jobs whose handler completed.
+    pub completed: u64,
+    /// Attempts that failed and will be repeated.
+    pub retried: u64,
+    /// Jobs put off by their handler.
+    pub snoozed: u64,
+    /// Jobs cancelled by their handler.
+    pub cancelled: u64,
+    /// Jobs that are dead: out of attempts, or discarded by their handler.
+    pub discarded: u64,
+    /// Jobs of a kind that no handler knows.
+    pub parked: u64,
+    /// Jobs handed back unstarted or interrupted.
+    pub returned: u64,
+    /// Jobs whose fate the store has confirmed.
+    pub settled: u64,
+    /// Jobs in a handler now.
+    pub running: usize,
+    /// Jobs claimed and not started now.
+    pub ready: usize,
+    /// Finished jobs that the store does not know of yet.
+    pub unsettled: usize,
+}
+
+/// Counters of one queue, kept under its lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QueueCounters {
+    pub(crate) claimed: u64,
+    /// Jobs that left an executor, in whatever way.
+    pub(crate) finished: u64,
+    pub(crate) completed: u64,
+    retried: u64,
+    snoozed: u64,
+    cancelled: u64,
+    discarded: u64,
+    parked: u64,
+    returned: u64,
+}
+
+impl QueueCounters {
+    pub(crate) fn count(&mut self, fate: &Disposition) {
+        *match fate {
+            Disposition::Snooze { .. } => &mut self.snoozed,
+            Disposition::Cancel { .. } => &mut self.cancelled,
+            Disposition::Discard { .. } => &mut self.discarded,
+            Disposition::Park => &mut self.parked,
+            Disposition::Return => &mut self.returned,
+            _ => &mut self.retried,
+        } += 1;
+    }
+
+    pub(crate) fn add_to(&self, stats: &mut WorkerStats) {
+        stats.claimed += self.claimed;
+        stats.completed += self.completed;
+        stats.retried += self.retried;
+        stats.snoozed += self.snoozed;
+        stats.cancelled += self.cancelled;
+        stats.discarded += self.discarded;
+        stats.parked += self.parked;
+        stats.returned += self.returned;
+    }
+}

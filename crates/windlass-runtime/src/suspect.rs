@@ -1,0 +1,56 @@
+use crate::{backoff::Backoff, core::Core, epoch::ClaimScope};
+use std::sync::Arc;
+use tokio::sync::SemaphorePermit;
+use tracing::warn;
+use windlass_core::{JobId, WorkerId};
+
+/// From so many crashes on a job is suspected of killing its workers.
+pub(crate) const CRASHES: u16 = 2;
+/// How often telling the store is tried.
+const TRIES: usize = 3;
+
+/// The right of one suspect to run while no other suspect of this process does. The store knows which
+/// one it is, so that if the process dies, only that job's crash count goes up.
+pub(crate) struct Alone<'a> {
+    worker: WorkerId,
+    job: JobId,
+    _permit: SemaphorePermit<'a>,
+}
+
+impl<'a> Alone<'a> {
+    /// Waits for the other suspects and tells the store. `None` when the job should be handed back:
+    /// the worker stops, lost the job, or the store does not answer.
+    pub(crate) async fn begin(core: &'a Core, scope: &Arc<ClaimScope>, job: JobId) -> Option<Self> {
+        let permit = tokio::select! {
+            permit = core.suspects.acquire() => permit.ok()?,
+            () = core.switches.stop.cancelled() => return None,
+            () = scope.epoch.interrupted().cancelled() => return None,
+        };
+        let worker = scope.epoch.worker();
+        warn!(%job, "running a job alone that was held by workers that died");
+        let told = tell(core, worker, Some(job)).await;
+        told.then_some(Self { worker, job, _permit: permit })
+    }
+
+    /// The job is over.
+    pub(crate) async fn end(self, core: &Core) {
+        if !tell(core, self.worker, None).await {
+            warn!(job = %self.job, "could not tell the store that a suspect is over; if this worker dies, the job is blamed");
+        }
+    }
+}
+
+async fn tell(core: &Core, worker: WorkerId, job: Option<JobId>) -> bool {
+    let mut backoff = Backoff::outage(core.config.random);
+    for attempt in 1..=TRIES {
+        match core.store.suspect(worker, job).await {
+            Ok(()) => return true,
+            Err(error) if attempt == TRIES || error.is_lease_lost() => {
+                warn!(%error, "could not tell the store about a suspect");
+                return false;
+            }
+            Err(_) => tokio::time::sleep(backoff.step()).await,
+        }
+    }
+    false
+}

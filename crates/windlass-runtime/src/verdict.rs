@@ -1,0 +1,97 @@
+use std::time::Duration;
+use windlass_core::{Disposition, Limits, Outcome, RetryPolicy};
+
+/// The furthest that a job is put off; every store can keep it.
+const LONGEST_DELAY: Duration = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
+
+/// What the engine settles a job with.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Complete,
+    Except(Disposition),
+}
+
+/// The facts that a verdict depends on.
+pub(crate) struct Attempt<'a> {
+    pub(crate) number: u16,
+    pub(crate) max_attempts: u16,
+    pub(crate) policy: &'a RetryPolicy,
+    /// In 0..1, for the jitter.
+    pub(crate) random: f64,
+    /// Whether the handler had been told to stop.
+    pub(crate) interrupted: bool,
+}
+
+/// The rules of the queue for what a handler said.
+pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Verdict {
+    Verdict::Except(match outcome {
+        Outcome::Complete => return Verdict::Complete,
+        // A handler that gives up because it was told to stop did not fail.
+        Outcome::Retry { after: None, .. } if attempt.interrupted => Disposition::Return,
+        Outcome::Retry { after, error } => failed(after, &error, attempt),
+        Outcome::Snooze(delay) => Disposition::Snooze { delay: delay.min(LONGEST_DELAY) },
+        Outcome::Cancel(reason) => Disposition::Cancel { reason: Limits::storable_error(&reason) },
+        Outcome::Discard(error) => {
+            Disposition::Discard { error: Limits::storable_error(&error), failed: false }
+        }
+        // A kind of outcome that is newer than this engine: keep the job rather than guess.
+        other => failed(None, &format!("the engine does not know the outcome {other:?}"), attempt),
+    })
+}
+
+fn failed(after: Option<Duration>, error: &str, attempt: &Attempt<'_>) -> Disposition {
+    let error = Limits::storable_error(error);
+    if attempt.number >= attempt.max_attempts {
+        return Disposition::Discard { error, failed: true };
+    }
+    let delay = after.unwrap_or_else(|| attempt.policy.delay(attempt.number, attempt.random));
+    Disposition::Retry { delay: delay.min(LONGEST_DELAY), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide_at(outcome: Outcome, number: u16, interrupted: bool) -> Verdict {
+        let policy = &RetryPolicy::default();
+        decide(outcome, &Attempt { number, max_attempts: 3, policy, random: 0.5, interrupted })
+    }
+
+    fn retry(after: Option<u64>) -> Outcome {
+        Outcome::Retry { after: after.map(Duration::from_secs), error: "a\0b".into() }
+    }
+
+    #[test]
+    fn a_failure_is_retried_until_the_attempts_are_used_up() {
+        let (delay, error) = (Duration::from_secs(30), "a\u{fffd}b".to_owned());
+        let again = |delay| Verdict::Except(Disposition::Retry { delay, error: error.clone() });
+        assert_eq!(decide_at(retry(None), 2, false), again(delay));
+        assert_eq!(decide_at(retry(Some(7)), 2, false), again(Duration::from_secs(7)));
+        assert_eq!(decide_at(retry(Some(u64::MAX)), 1, false), again(LONGEST_DELAY));
+        let dead = Verdict::Except(Disposition::Discard { error: error.clone(), failed: true });
+        assert_eq!(decide_at(retry(Some(7)), 3, false), dead);
+    }
+
+    #[test]
+    fn giving_up_on_request_uses_up_no_attempt() {
+        assert_eq!(decide_at(retry(None), 3, true), Verdict::Except(Disposition::Return));
+        assert_eq!(decide_at(Outcome::Complete, 3, true), Verdict::Complete);
+    }
+
+    #[test]
+    fn decisions_of_the_handler_stand() {
+        let delay = Duration::from_secs(1);
+        assert_eq!(
+            decide_at(Outcome::Snooze(delay), 3, false),
+            Verdict::Except(Disposition::Snooze { delay })
+        );
+        assert_eq!(
+            decide_at(Outcome::Discard("x".into()), 1, false),
+            Verdict::Except(Disposition::Discard { error: "x".into(), failed: false })
+        );
+        assert_eq!(
+            decide_at(Outcome::Cancel("x".into()), 1, false),
+            Verdict::Except(Disposition::Cancel { reason: "x".into() })
+        );
+    }
+}

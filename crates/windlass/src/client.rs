@@ -1,0 +1,176 @@
+use crate::{ConnectOptions, IntoJob, connect};
+use std::{fmt, sync::Arc};
+use windlass_core::{
+    CancelReply, Error, ErrorKind, JobFilter, JobId, JobRecord, MigrationReport, NewJob, QueueStats, Result,
+    RetryReply, Store, StoreStatus,
+};
+
+/// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    store: Arc<dyn Store>,
+    #[cfg(feature = "postgres")]
+    pub(crate) postgres: Option<Arc<windlass_postgres::PostgresStore>>,
+}
+
+impl Client {
+    /// Connects to the store that a URL names: `sqlite:FILE` or `postgres://user@host/database`.
+    ///
+    /// # Errors
+    /// A malformed URL, a store that this build does not have, or one that cannot be reached.
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::connect_with(url, ConnectOptions::default()).await
+    }
+
+    /// Connects with options.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self> {
+        connect::connect(url, options).await
+    }
+
+    /// A client of a store that you made yourself.
+    pub fn from_store(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            #[cfg(feature = "postgres")]
+            postgres: None,
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn from_postgres(store: windlass_postgres::PostgresStore) -> Self {
+        let postgres = Arc::new(store);
+        Self { store: Arc::<windlass_postgres::PostgresStore>::clone(&postgres), postgres: Some(postgres) }
+    }
+
+    /// The store behind this client.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Creates or upgrades the store's schema. Safe to repeat and to run from several processes at once.
+    ///
+    /// # Errors
+    /// When the store refuses, or is newer than this build.
+    pub async fn migrate(&self) -> Result<MigrationReport> {
+        self.store.migrate().await
+    }
+
+    /// Enqueues one job. It is committed and durable on return.
+    ///
+    /// # Errors
+    /// Args or options that break the [limits](crate::Limits), or the store's error.
+    pub async fn enqueue(&self, job: impl IntoJob) -> Result<JobId> {
+        self.enqueue_one(job.into_job()?).await
+    }
+
+    /// Enqueues one job with options of its own:
+    /// `client.enqueue_with(job, |job| job.with_delay(minute))`.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`].
+    pub async fn enqueue_with(
+        &self,
+        job: impl IntoJob,
+        options: impl FnOnce(NewJob) -> NewJob,
+    ) -> Result<JobId> {
+        self.enqueue_one(options(job.into_job()?)).await
+    }
+
+    async fn enqueue_one(&self, job: NewJob) -> Result<JobId> {
+        let ids = self.store.enqueue(&[job]).await?;
+        ids.first().copied().ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "the store returned no id for an enqueued job; please report it")
+        })
+    }
+
+    /// Enqueues jobs, all or none, and returns their ids in order.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`], naming the first offending job; then nothing was enqueued.
+    pub async fn enqueue_many<J: IntoJob>(&self, jobs: impl IntoIterator<Item = J>) -> Result<Vec<JobId>> {
+        let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
+        match jobs.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.store.enqueue(&jobs).await,
+        }
+    }
+
+    /// Cancels jobs that no worker holds. One reply per id, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        self.store.cancel(ids).await
+    }
+
+    /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        self.store.retry(ids).await
+    }
+
+    /// Stops claiming from a queue; running jobs finish.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for an unknown queue, or the store's.
+    pub async fn pause(&self, queue: &str) -> Result<()> {
+        self.store.pause(queue, true).await
+    }
+
+    /// Allows claiming from a queue again.
+    ///
+    /// # Errors
+    /// As [`Self::pause`].
+    pub async fn resume(&self, queue: &str) -> Result<()> {
+        self.store.pause(queue, false).await
+    }
+
+    /// One job with its errors; `None` when there is no such job or its history was removed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        self.store.job(id).await
+    }
+
+    /// Jobs by filter, newest first.
+    ///
+    /// # Errors
+    /// A limit out of range, or the store's.
+    pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+        filter.check()?;
+        self.store.jobs(filter).await
+    }
+
+    /// Every queue, by name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.store.queues().await
+    }
+
+    /// The state of the store.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn status(&self) -> Result<StoreStatus> {
+        self.store.status().await
+    }
+
+    /// Closes connections and files; waits for writes under way. Later calls may reopen them.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

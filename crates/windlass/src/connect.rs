@@ -1,0 +1,83 @@
+use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind};
+
+use crate::Client;
+
+/// How a client reaches its store, besides the URL.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ConnectOptions {
+    /// Bounds on what may be enqueued.
+    pub limits: Limits,
+    /// PostgreSQL: the schema that holds Windlass's tables. `None` means `windlass`.
+    pub schema: Option<String>,
+    /// PostgreSQL: the most connections that clients use at once. `None` means the store's default.
+    pub pool_size: Option<usize>,
+}
+
+impl ConnectOptions {
+    /// Sets the bounds on what may be enqueued.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets PostgreSQL's schema.
+    #[must_use]
+    pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    /// Sets how many PostgreSQL connections clients use at once.
+    #[must_use]
+    pub fn with_pool_size(mut self, pool_size: usize) -> Self {
+        self.pool_size = Some(pool_size);
+        self
+    }
+}
+
+pub(crate) async fn connect(url: &str, options: ConnectOptions) -> Result<Client> {
+    match StoreKind::of(url)? {
+        StoreKind::Postgres => postgres(url, options).await,
+        StoreKind::Sqlite => sqlite(url, options).await,
+        other => Err(Error::new(ErrorKind::Unsupported, format!("no support for {other:?} in this build"))),
+    }
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str, options: ConnectOptions) -> Result<Client> {
+    use windlass_postgres::{PostgresOptions, PostgresStore};
+    let defaults = PostgresOptions::default();
+    let options = PostgresOptions {
+        limits: options.limits,
+        schema: options.schema.unwrap_or(defaults.schema),
+        pool_size: options.pool_size.unwrap_or(defaults.pool_size),
+        ..PostgresOptions::default()
+    };
+    Ok(Client::from_postgres(PostgresStore::connect(url, options).await?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &str, _: ConnectOptions) -> Result<Client> {
+    Err(not_built("postgres"))
+}
+
+#[cfg(feature = "sqlite")]
+async fn sqlite(url: &str, options: ConnectOptions) -> Result<Client> {
+    use windlass_sqlite::{SqliteOptions, SqliteStore};
+    let options = SqliteOptions { limits: options.limits, ..SqliteOptions::default() };
+    Ok(Client::from_store(std::sync::Arc::new(SqliteStore::open(url, options).await?)))
+}
+
+#[cfg(not(feature = "sqlite"))]
+async fn sqlite(_: &str, _: ConnectOptions) -> Result<Client> {
+    Err(not_built("sqlite"))
+}
+
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+fn not_built(feature: &str) -> Error {
+    let message =
+        format!("this build has no {feature} store; turn on the feature `{feature}` of the crate windlass");
+    Error::new(ErrorKind::Unsupported, message)
+}

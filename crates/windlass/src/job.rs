@@ -1,0 +1,60 @@
+use serde::{Serialize, de::DeserializeOwned};
+use windlass_core::{Args, NewJob, Result, RetryPolicy};
+
+/// A type whose values are jobs: the fields are the args, as JSON.
+///
+/// ```
+/// use windlass::{IntoJob, Job};
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Resize { image: u64, width: u32 }
+///
+/// impl Job for Resize {
+///     const KIND: &'static str = "image.resize";
+///     const QUEUE: &'static str = "images";
+///     const MAX_ATTEMPTS: u16 = 5;
+/// }
+///
+/// # fn main() -> windlass::Result<()> {
+/// let job = Resize { image: 7, width: 640 }.into_job()?;
+/// assert_eq!((job.kind(), job.queue()), ("image.resize", "images"));
+/// assert_eq!(job.args().as_str(), r#"{"image":7,"width":640}"#);
+/// # Ok(()) }
+/// ```
+pub trait Job: Serialize + DeserializeOwned + Send + 'static {
+    /// What to do: the name by which workers find the handler. Keep it when the type is renamed.
+    const KIND: &'static str;
+    /// The queue, unless the enqueue says otherwise.
+    const QUEUE: &'static str = NewJob::DEFAULT_QUEUE;
+    /// The priority; lower runs first.
+    const PRIORITY: i16 = 0;
+    /// How often the job is tried at most, the first time included.
+    const MAX_ATTEMPTS: u16 = NewJob::DEFAULT_MAX_ATTEMPTS;
+
+    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
+    fn retry_policy() -> Option<RetryPolicy> {
+        None
+    }
+}
+
+/// What can be enqueued: a [`Job`], or a [`NewJob`] with options of its own.
+pub trait IntoJob {
+    /// The job as the store takes it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`](windlass_core::ErrorKind::InvalidArgs) when the value does not
+    /// serialise to JSON that every store can keep.
+    fn into_job(self) -> Result<NewJob>;
+}
+
+impl<J: Job> IntoJob for J {
+    fn into_job(self) -> Result<NewJob> {
+        let job = NewJob::new(J::KIND, Args::of(&self)?);
+        Ok(job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS))
+    }
+}
+
+impl IntoJob for NewJob {
+    fn into_job(self) -> Result<NewJob> {
+        Ok(self)
+    }
+}

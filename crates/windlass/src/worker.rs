@@ -1,0 +1,105 @@
+use crate::{Client, WorkerBuilder};
+use std::io;
+use tracing::info;
+use windlass_runtime::{EngineHandle, WorkerStats};
+
+/// A running worker. Dropping it begins a graceful shutdown in the background.
+#[derive(Debug)]
+pub struct Worker {
+    engine: EngineHandle,
+}
+
+impl Worker {
+    /// Describes a worker that takes its jobs from the client's store.
+    pub fn builder(client: &Client) -> WorkerBuilder {
+        WorkerBuilder::new(client)
+    }
+
+    pub(crate) fn new(engine: EngineHandle) -> Self {
+        Self { engine }
+    }
+
+    /// Works until SIGINT or SIGTERM (Ctrl-C elsewhere), then shuts down gracefully. A second signal
+    /// ends the grace period: running jobs are handed back at once.
+    ///
+    /// # Errors
+    /// When the process cannot listen for signals.
+    pub async fn run_until_signal(&self) -> io::Result<()> {
+        let mut signals = Signals::listen()?;
+        let mut received = 0_u32;
+        loop {
+            tokio::select! {
+                () = self.engine.wait() => return Ok(()),
+                () = signals.next() => received += 1,
+            }
+            if received == 1 {
+                info!("shutting down; a second signal hands back running jobs at once");
+                self.engine.stop();
+            } else {
+                self.engine.abort_now();
+            }
+        }
+    }
+
+    /// Shuts down gracefully: claims no more, hands back what is not started, lets running jobs finish
+    /// within the grace period. Returns when the worker is gone.
+    pub async fn shutdown(&self) {
+        self.engine.shutdown().await;
+    }
+
+    /// Begins a graceful shutdown and returns at once.
+    pub fn stop(&self) {
+        self.engine.stop();
+    }
+
+    /// Drops running handlers and hands their jobs back now; [`Self::wait`] waits for the end.
+    pub fn abort_now(&self) {
+        self.engine.abort_now();
+    }
+
+    /// Waits until the worker ended, however that came about.
+    pub async fn wait(&self) {
+        self.engine.wait().await;
+    }
+
+    /// What the worker did and holds.
+    pub fn stats(&self) -> WorkerStats {
+        self.engine.stats()
+    }
+}
+
+/// The signals that ask a process to end.
+struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
