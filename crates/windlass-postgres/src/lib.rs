@@ -1,1 +1,38 @@
 //! The PostgreSQL store of Windlass: an append-only job log.
+//!
+//! Jobs are appended once, claimed by advancing a snapshot cursor, settled by appending one row per
+//! batch, and removed by truncating whole segments. Only the exceptional job (delayed, retried, parked)
+//! pays for a row of its own. The SQL lives in `sql/`; this crate carries parameters and rows.
+//!
+//! Works with PostgreSQL 13 and later, without extensions or superuser rights, and, with
+//! `?pooler=transaction` in the URL, behind a transaction-mode pooler (polling instead of LISTEN).
+//!
+//! ```no_run
+//! use windlass_core::{Args, JobStore, NewJob};
+//! use windlass_postgres::{PostgresOptions, PostgresStore};
+//! # async fn example() -> windlass_core::Result<()> {
+//! let store = PostgresStore::connect("postgres://me@localhost/app", PostgresOptions::default()).await?;
+//! store.migrate().await?;
+//! store.enqueue(&[NewJob::new("mail.send", Args::parse(r#"{"user": 7}"#)?)]).await?;
+//! # Ok(()) }
+//! ```
+
+mod claim;
+mod connection;
+mod control;
+mod enqueue;
+mod error;
+mod holdings;
+mod inspect;
+mod migrate;
+mod options;
+mod row;
+mod settle;
+mod sql;
+mod store;
+mod transaction;
+mod wakeup;
+mod worker;
+
+pub use options::PostgresOptions;
+pub use store::PostgresStore;

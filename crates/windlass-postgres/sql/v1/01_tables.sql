@@ -1,0 +1,185 @@
+-- The append-only log and the ordinary tables beside it. Design: docs/design/postgres-log.md
+--
+-- Hot, append-only, removed only by TRUNCATE of a whole segment: job, claim, settlement.
+-- Invariant: no UPDATE and no DELETE on these three, ever. Which segment a row sits in never matters
+-- for correctness: readers read the parent. Autovacuum is off for them: nothing in them ever dies
+-- except rolled-back inserts, and TRUNCATE removes those (anti-wraparound vacuum still runs).
+
+CREATE TABLE {schema}.migration (
+    version    integer PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE TABLE {schema}.queue (
+    id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name       text NOT NULL UNIQUE CHECK (name ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
+    paused_at  timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- A lane is one queue at one priority: the unit of ordering, of the cursor and of the claim lock.
+CREATE TABLE {schema}.lane (
+    id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue_id integer NOT NULL REFERENCES {schema}.queue,
+    priority smallint NOT NULL,
+    UNIQUE (queue_id, priority)
+);
+
+-- The ring of segments: one row, which names the segment that is written now, and when each was closed.
+CREATE TABLE {schema}.ring (
+    one       boolean PRIMARY KEY DEFAULT true CHECK (one),
+    segment   smallint NOT NULL DEFAULT 0,
+    opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    closed_at timestamptz[] NOT NULL DEFAULT array_fill(now(), ARRAY[4])
+);
+INSERT INTO {schema}.ring DEFAULT VALUES;
+
+CREATE FUNCTION {schema}.current_segment() RETURNS smallint
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    AS 'SELECT segment FROM {schema}.ring';
+
+CREATE SEQUENCE {schema}.job_id_seq;
+
+-- One row per job and per time that it came back (retry, rescue): same id, new xid.
+-- xid is the top-level transaction that made the row available: the axis that the cursor moves on.
+-- args is json, not jsonb: kept byte for byte, parsed only by handlers, 25 % less work in and out.
+CREATE TABLE {schema}.job (
+    xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    id           bigint NOT NULL DEFAULT nextval('{schema}.job_id_seq'),
+    enqueued_at  timestamptz NOT NULL DEFAULT now(),
+    lane_id      integer NOT NULL,
+    segment      smallint NOT NULL DEFAULT {schema}.current_segment(),
+    attempt      smallint NOT NULL DEFAULT 0,      -- attempts used up
+    max_attempts smallint NOT NULL DEFAULT 20,
+    crash_count  smallint NOT NULL DEFAULT 0,
+    kind         text NOT NULL,
+    args         json NOT NULL
+) PARTITION BY LIST (segment);
+CREATE INDEX job_lane ON {schema}.job (lane_id, xid, id);
+CREATE INDEX job_id ON {schema}.job USING brin (id) WITH (pages_per_range = 16);
+
+-- A claim is the lease and the cursor: the newest row of a lane says what has been handed out.
+--   rows of the claim: visible in to_snapshot, not in from_snapshot, (xid, id) after start, up to end
+--   handed out so far: visible in from_snapshot, or visible in to_snapshot and (xid, id) up to end
+-- A NULL start is the beginning, a NULL end the end of that difference. A claim with ids is a direct
+-- one: its rows carry xid 3 and these ids, and it leaves the cursor where it was.
+CREATE TABLE {schema}.claim (
+    seq           bigint NOT NULL,
+    start_xid     xid8,
+    start_id      bigint,
+    end_xid       xid8,
+    end_id        bigint,
+    claimed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    lane_id       integer NOT NULL,
+    token         integer NOT NULL,
+    worker_id     integer NOT NULL,
+    job_count     integer NOT NULL,
+    segment       smallint NOT NULL,
+    from_snapshot pg_snapshot NOT NULL,
+    to_snapshot   pg_snapshot NOT NULL,
+    ids           bigint[]
+) PARTITION BY LIST (segment);
+CREATE UNIQUE INDEX claim_lane ON {schema}.claim (lane_id, seq, segment);
+CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
+CREATE INDEX claim_direct ON {schema}.claim (lane_id, seq) WHERE ids IS NOT NULL;
+
+-- What became of jobs of a claim. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...] among the
+-- claim's own jobs; NULL: every job of the claim that no other settlement names.
+-- completed = false: the jobs went elsewhere (held, dead, or back into the log).
+CREATE TABLE {schema}.settlement (
+    seq        bigint NOT NULL,
+    settled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    lane_id    integer NOT NULL,
+    worker_id  integer NOT NULL,
+    job_count  integer NOT NULL,
+    segment    smallint NOT NULL,
+    completed  boolean NOT NULL,
+    ranges     bigint[]
+) PARTITION BY LIST (segment);
+CREATE INDEX settlement_claim ON {schema}.settlement (lane_id, seq);
+
+-- The leaves of the ring. Each has a constant segment default, so that a writer can COPY straight in.
+DO $$
+DECLARE
+    v_table text;
+BEGIN
+    FOREACH v_table IN ARRAY ARRAY['job', 'claim', 'settlement'] LOOP
+        FOR v_segment IN 0..3 LOOP
+            EXECUTE format(
+                'CREATE TABLE {schema}.%I PARTITION OF {schema}.%I (segment DEFAULT %s) FOR VALUES IN (%s) '
+                'WITH (autovacuum_enabled = off)', v_table || '_' || v_segment, v_table, v_segment, v_segment);
+        END LOOP;
+    END LOOP;
+END $$;
+
+-- Jobs that wait for something and so pay for a row of their own.
+-- parked: no live worker that claimed it knew its kind.
+CREATE TABLE {schema}.held (
+    id           bigint PRIMARY KEY,
+    available_at timestamptz NOT NULL,
+    enqueued_at  timestamptz NOT NULL DEFAULT now(),
+    lane_id      integer NOT NULL,
+    attempt      smallint NOT NULL DEFAULT 0,
+    max_attempts smallint NOT NULL,
+    crash_count  smallint NOT NULL DEFAULT 0,
+    state        text NOT NULL CHECK (state IN ('scheduled', 'retryable', 'parked')),
+    kind         text NOT NULL,
+    args         json NOT NULL
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX held_due ON {schema}.held (available_at) WHERE state <> 'parked';
+CREATE INDEX held_parked ON {schema}.held (lane_id, kind) WHERE state = 'parked';
+
+-- Cancelled and discarded jobs, readable and retryable until dead_retention.
+CREATE TABLE {schema}.dead (
+    id           bigint PRIMARY KEY,
+    finished_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    enqueued_at  timestamptz NOT NULL,
+    lane_id      integer NOT NULL,
+    attempt      smallint NOT NULL,
+    max_attempts smallint NOT NULL,
+    crash_count  smallint NOT NULL,
+    state        text NOT NULL CHECK (state IN ('cancelled', 'discarded')),
+    reason       text,
+    kind         text NOT NULL,
+    args         json NOT NULL
+);
+CREATE INDEX dead_finished ON {schema}.dead (finished_at);
+
+-- Cancelled jobs that still stand unclaimed in the log: the next claim steps over them and removes the
+-- entry. Usually empty.
+CREATE TABLE {schema}.skip (
+    job_id  bigint PRIMARY KEY,
+    lane_id integer NOT NULL
+);
+CREATE INDEX skip_lane ON {schema}.skip (lane_id);
+
+CREATE TABLE {schema}.attempt_error (
+    job_id    bigint NOT NULL,
+    at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    worker_id integer NOT NULL,
+    attempt   smallint NOT NULL,
+    error     text NOT NULL
+);
+CREATE INDEX attempt_error_job ON {schema}.attempt_error (job_id);
+CREATE INDEX attempt_error_at ON {schema}.attempt_error (at);
+
+-- One row per registration of a worker process; the id is its fencing token and never reused.
+CREATE TABLE {schema}.worker (
+    id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         text NOT NULL,
+    queues       text[] NOT NULL,
+    kinds        text[] NOT NULL,
+    lease        interval NOT NULL,
+    started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    open_since   timestamptz NOT NULL DEFAULT clock_timestamp(), -- no claim before this is open
+    ended_at     timestamptz,
+    suspect_id   bigint
+) WITH (fillfactor = 50);
+CREATE INDEX worker_live ON {schema}.worker (id) WHERE ended_at IS NULL;
+
+CREATE TABLE {schema}.leader (
+    one        boolean PRIMARY KEY DEFAULT true CHECK (one),
+    worker_id  integer NOT NULL,
+    expires_at timestamptz NOT NULL
+);

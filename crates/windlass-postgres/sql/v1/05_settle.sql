@@ -1,0 +1,151 @@
+-- settle(worker, done, other): records what became of jobs, all in the caller's transaction.
+--   done:  [{"l": lane, "s": seq, "t": token, "n": count, "r": [lo, hi, ...] or null = the rest}, ...]
+--   other: [{"l", "s", "t", "j": job id, "x": xid, "d": disposition, "ms": delay, "e": text, "f": failed}, ...]
+-- Result: one status per entry, done first: 0 accepted, 1 already settled, 2 refused.
+-- Invariants: fenced; a settlement is appended only for a claim of this worker with this token; a job is
+-- settled once, whatever is repeated. Append only on the hot tables.
+-- Cost: 0.2 ms for a batch of whole claims, whatever their size.
+CREATE FUNCTION {schema}.settle(p_worker integer, p_done jsonb, p_other jsonb DEFAULT NULL) RETURNS smallint[]
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    e         record;
+    v_status  smallint[] := '{}';
+    v_other   smallint[] := '{}';
+    v_segment smallint := {schema}.current_segment();
+    v_lanes   integer[] := '{}';
+    v_seqs    bigint[] := '{}';
+    v_counts  integer[] := '{}';
+BEGIN
+    PERFORM {schema}.fence(p_worker);
+    -- First, so that "the rest" of a claim leaves them out.
+    IF p_other IS NOT NULL THEN
+        v_other := {schema}.settle_other(p_worker, p_other, v_segment);
+    END IF;
+    FOR e IN
+        SELECT d.l, d.s, d.n, d.r, c.job_count AS claimed,
+               (SELECT coalesce(sum(s.job_count), 0) + coalesce(max(c.job_count) FILTER (WHERE s.ranges IS NULL), 0)
+                FROM {schema}.settlement s WHERE s.lane_id = d.l AND s.seq = d.s) AS settled
+        FROM jsonb_to_recordset(coalesce(p_done, '[]')) AS d(l integer, s bigint, t integer, n integer, r bigint[])
+        LEFT JOIN {schema}.claim c ON c.lane_id = d.l AND c.seq = d.s AND c.token = d.t AND c.worker_id = p_worker
+    LOOP
+        IF e.claimed IS NULL THEN
+            v_status := v_status || 2::smallint;
+        ELSIF e.r IS NULL AND EXISTS (SELECT 1 FROM unnest(v_lanes, v_seqs) AS u(l, s) WHERE u.l = e.l AND u.s = e.s) THEN
+            v_status := v_status || 1::smallint; -- named twice in this call
+        ELSIF e.settled = 0 AND e.r IS NULL THEN
+            v_status := v_status || 0::smallint; -- the hot case: a whole claim
+            v_lanes := v_lanes || e.l;
+            v_seqs := v_seqs || e.s;
+            v_counts := v_counts || least(e.n, e.claimed);
+        ELSE
+            v_status := v_status || {schema}.settle_part(p_worker, e.l, e.s, e.claimed, e.n, e.r, v_segment);
+        END IF;
+    END LOOP;
+    IF cardinality(v_seqs) > 0 THEN
+        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)
+            SELECT s, l, p_worker, n, v_segment, true FROM unnest(v_lanes, v_seqs, v_counts) AS u(l, s, n);
+    END IF;
+    RETURN v_status || v_other;
+END $$;
+
+-- settle_part(...): completions that name ranges, or the rest of a partly settled claim. What an earlier
+-- call (a lost reply, complete in a user's transaction) has settled is left out. Returns the status.
+CREATE FUNCTION {schema}.settle_part(
+    p_worker integer, p_lane integer, p_seq bigint, p_claimed integer, p_count integer, p_ranges bigint[], p_segment smallint)
+    RETURNS smallint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    s       record;
+    v_left  bigint[] := p_ranges;
+    v_count integer := p_count;
+    v_done  integer := 0;
+BEGIN
+    FOR s IN SELECT job_count, ranges FROM {schema}.settlement WHERE lane_id = p_lane AND seq = p_seq LOOP
+        v_done := v_done + s.job_count;
+        IF s.ranges IS NULL THEN RETURN 1; END IF;
+        CONTINUE WHEN p_ranges IS NULL OR NOT {schema}.overlap(s.ranges, v_left);
+        IF {schema}.covers(s.ranges, v_left) THEN RETURN 1; END IF;
+        v_left := {schema}.without(v_left, s.ranges);
+        v_count := v_count - s.job_count;
+    END LOOP;
+    v_count := least(v_count, p_claimed - v_done);
+    IF v_count <= 0 THEN RETURN 1; END IF;
+    INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
+        VALUES (p_seq, p_lane, p_worker, v_count, p_segment, true, v_left);
+    RETURN 0;
+END $$;
+
+-- settle_other(...): jobs that did not simply complete. Each goes to held, dead or back into the log, and
+-- its claim gets a settlement that names it. Returns the statuses.
+CREATE FUNCTION {schema}.settle_other(p_worker integer, p_other jsonb, p_segment smallint) RETURNS smallint[]
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    e        record;
+    v_status smallint[] := '{}';
+    v_ok     integer[] := '{}';
+    v_now    timestamptz := clock_timestamp();
+BEGIN
+    FOR e IN
+        SELECT o.n, c.seq IS NOT NULL AS ours, j.id IS NOT NULL AS stored, EXISTS (
+                   SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = o.l AND s.seq = o.s
+                   AND (s.ranges IS NULL OR {schema}.in_ranges(o.j, s.ranges))) AS settled
+        FROM {schema}.others(p_other) o
+        LEFT JOIN {schema}.claim c ON c.lane_id = o.l AND c.seq = o.s AND c.token = o.t AND c.worker_id = p_worker
+        LEFT JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
+        ORDER BY o.n
+    LOOP
+        IF NOT e.ours THEN
+            v_status := v_status || 2::smallint;
+        ELSIF e.settled OR NOT e.stored THEN
+            v_status := v_status || 1::smallint;
+        ELSE
+            v_status := v_status || 0::smallint;
+            v_ok := v_ok || e.n::integer;
+        END IF;
+    END LOOP;
+    IF cardinality(v_ok) = 0 THEN RETURN v_status; END IF;
+
+    INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
+        SELECT o.s, o.l, p_worker, count(*) / 2, p_segment, false, array_agg(i ORDER BY i)
+        FROM {schema}.others(p_other) o, unnest(ARRAY[o.j, o.j]) AS i WHERE o.n = ANY (v_ok) GROUP BY o.l, o.s;
+    INSERT INTO {schema}.attempt_error (job_id, at, worker_id, attempt, error)
+        SELECT o.j, v_now, p_worker, j.attempt + 1, o.e
+        FROM {schema}.others(p_other) o
+        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
+        WHERE o.n = ANY (v_ok) AND o.f;
+    INSERT INTO {schema}.held (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
+        SELECT j.id, v_now + o.ms * interval '1 millisecond', j.enqueued_at, j.lane_id,
+               j.attempt + CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count,
+               CASE o.d WHEN 'retry' THEN 'retryable' WHEN 'snooze' THEN 'scheduled' ELSE 'parked' END, j.kind, j.args
+        FROM {schema}.others(p_other) o
+        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
+        WHERE o.n = ANY (v_ok) AND o.d IN ('retry', 'snooze', 'park');
+    INSERT INTO {schema}.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args)
+        SELECT j.id, v_now, j.enqueued_at, j.lane_id, j.attempt + 1, j.max_attempts, j.crash_count,
+               CASE o.d WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END, o.e, j.kind, j.args
+        FROM {schema}.others(p_other) o
+        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
+        WHERE o.n = ANY (v_ok) AND o.d IN ('cancel', 'discard');
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
+        SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args
+        FROM {schema}.others(p_other) o
+        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
+        WHERE o.n = ANY (v_ok) AND o.d = 'return';
+    RETURN v_status;
+END $$;
+
+-- others(other): the entries of settle's third parameter as rows, numbered from 1.
+CREATE FUNCTION {schema}.others(p_other jsonb)
+    RETURNS TABLE (n bigint, l integer, s bigint, t integer, j bigint, x xid8, d text, ms bigint, e text, f boolean)
+    LANGUAGE sql IMMUTABLE ROWS 20 SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT n, (o->>'l')::integer, (o->>'s')::bigint, (o->>'t')::integer, (o->>'j')::bigint, (o->>'x')::xid8,
+           o->>'d', coalesce((o->>'ms')::bigint, 0), o->>'e', coalesce((o->>'f')::boolean, false)
+    FROM jsonb_array_elements(p_other) WITH ORDINALITY AS a(o, n)
+$$;

@@ -1,0 +1,143 @@
+use crate::{
+    error::Effect,
+    row::{JsonText, Xid},
+    store::PostgresStore,
+};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+use tokio_postgres::{Row, types::Type};
+use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, Error, ErrorKind, JobId, Result};
+
+/// A claim with the server's time of it, in microseconds, and how many jobs it covers in the log.
+type TimedClaim = (Claim, i64, i64);
+
+impl PostgresStore {
+    pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+        for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
+            // A queue that nobody has used yet has no jobs; it is looked for again next time.
+            let Some(queue) = self.queue_id(&demand.queue).await? else { continue };
+            queues.push(queue);
+            limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
+            wanted.push(&demand.queue);
+        }
+        if queues.is_empty() {
+            return Ok(Vec::new());
+        }
+        let connection = self.connections.worker().await?;
+        let alone = self.caches.holdings(request.worker, |held| {
+            let alone = !held.is_frozen();
+            held.claiming();
+            alone
+        });
+        let rows = connection
+            .query(
+                &self.texts.claim,
+                &[(&request.worker.0, Type::INT4), (&queues, Type::INT4_ARRAY), (&limits, Type::INT4_ARRAY)],
+                Effect::Write,
+            )
+            .await;
+        drop(connection);
+        let claims = match rows {
+            Ok(rows) => read(&rows, &wanted)?,
+            Err(error) => {
+                // Any other error means that the transaction rolled back.
+                if !error.is_ambiguous() {
+                    self.caches.holdings(request.worker, |held| held.claimed(&[], alone));
+                }
+                return Err(error);
+            }
+        };
+        self.caches.holdings(request.worker, |held| held.claimed(&claims, alone));
+        Ok(claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty()).collect())
+    }
+
+    pub(crate) async fn queue_id(&self, name: &str) -> Result<Option<i32>> {
+        if let Some(id) = self.caches.queue(name) {
+            return Ok(Some(id));
+        }
+        let rows = self
+            .connections
+            .worker()
+            .await?
+            .query(
+                &self.sql("SELECT id FROM {schema}.queue WHERE name = $1"),
+                &[(&name, Type::TEXT)],
+                Effect::Repeatable,
+            )
+            .await?;
+        let id = rows.first().map(|row| row.get(0));
+        if let Some(id) = id {
+            self.caches.set_queue(name, id);
+        }
+        Ok(id)
+    }
+}
+
+/// Reads the answer of `claim`: header rows, each followed by its jobs.
+fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
+    let bad = |cause: tokio_postgres::Error| {
+        Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
+    };
+    let mut claims: Vec<TimedClaim> = Vec::new();
+    // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
+    let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
+    let mut buffer = BytesMut::new();
+    let mut kind: Arc<str> = Arc::from("");
+    for row in rows {
+        if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
+            claims.push(header(&head, wanted, rows.len())?);
+            continue;
+        }
+        let name: &str = row.try_get(7).map_err(bad)?;
+        if *name != *kind {
+            kind = Arc::from(name);
+        }
+        let args: JsonText<'_> = row.try_get(8).map_err(bad)?;
+        buffer.extend_from_slice(args.0);
+        sizes.push(args.0.len());
+        let used: i16 = row.try_get(3).map_err(bad)?;
+        let job = ClaimedJob {
+            position: row.try_get::<_, Xid>(1).map_err(bad)?.0,
+            id: JobId(row.try_get(2).map_err(bad)?),
+            attempt: u16::try_from(used).unwrap_or(0).saturating_add(1),
+            max_attempts: u16::try_from(row.try_get::<_, i16>(4).map_err(bad)?).unwrap_or(1),
+            crash_count: u16::try_from(row.try_get::<_, i16>(5).map_err(bad)?).unwrap_or(0),
+            enqueued_at: row.try_get(6).map_err(bad)?,
+            kind: Arc::clone(&kind),
+            args: Bytes::new(),
+        };
+        claims
+            .last_mut()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a claimed job came without its claim"))?
+            .0
+            .jobs
+            .push(job);
+    }
+    let mut buffer = buffer.freeze();
+    let jobs = claims.iter_mut().flat_map(|(claim, ..)| &mut claim.jobs);
+    for (job, size) in jobs.zip(sizes) {
+        job.args = buffer.split_to(size);
+    }
+    Ok(claims)
+}
+
+fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim> {
+    let &[lane, seq, token, job_count, queue, priority, claimed_at] = head else {
+        return Err(Error::new(ErrorKind::Internal, "a claim's header has an unknown shape"));
+    };
+    let narrow = |value: i64| i32::try_from(value).unwrap_or(0);
+    let queue = usize::try_from(queue - 1).ok().and_then(|index| wanted.get(index)).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Internal,
+            format!("a claim names queue number {queue}, which was not asked for"),
+        )
+    })?;
+    let claim = Claim {
+        reference: ClaimRef { lane: narrow(lane), seq, token: narrow(token) },
+        queue: Arc::clone(queue),
+        priority: i16::try_from(priority).unwrap_or(0),
+        jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),
+    };
+    Ok((claim, claimed_at, job_count))
+}

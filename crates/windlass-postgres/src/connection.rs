@@ -1,0 +1,152 @@
+use crate::{
+    error::{Effect, connect_error, pool_error, store_error},
+    options::PostgresOptions,
+};
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use tokio_postgres::{
+    Config, NoTls, Row,
+    types::{ToSql, Type},
+};
+use windlass_core::{Error, ErrorKind, Result};
+
+/// A parameter with its type, so that a statement needs no round trip to be described.
+pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// The connections of one store: one pool for clients, one for workers, so that a flood of enqueues
+/// never keeps a heartbeat or a settlement waiting.
+pub(crate) struct Connections {
+    pub(crate) config: Config,
+    /// Host and port for messages.
+    pub(crate) server: String,
+    pooler: bool,
+    clients: Pool,
+    workers: Pool,
+}
+
+/// The connections that the worker side needs at once: claim, settle, heartbeat, maintenance.
+const WORKER_CONNECTIONS: usize = 4;
+
+impl Connections {
+    pub(crate) fn new(config: Config, options: &PostgresOptions) -> Result<Self> {
+        let server = server_name(&config);
+        Ok(Self {
+            clients: pool(&config, options.pool_size.max(1), options.transaction_pooler)?,
+            workers: pool(&config, WORKER_CONNECTIONS, options.transaction_pooler)?,
+            pooler: options.transaction_pooler,
+            config,
+            server,
+        })
+    }
+
+    pub(crate) async fn client(&self) -> Result<Connection> {
+        self.get(&self.clients).await
+    }
+
+    pub(crate) async fn worker(&self) -> Result<Connection> {
+        self.get(&self.workers).await
+    }
+
+    async fn get(&self, pool: &Pool) -> Result<Connection> {
+        let object = pool.get().await.map_err(|cause| pool_error(cause, &self.server))?;
+        Ok(Connection { object, pooler: self.pooler })
+    }
+
+    /// A connection outside the pools, for LISTEN.
+    pub(crate) async fn dedicated(
+        &self,
+    ) -> Result<(
+        tokio_postgres::Client,
+        tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>,
+    )> {
+        self.config.connect(NoTls).await.map_err(|cause| connect_error(cause, &self.server))
+    }
+
+    pub(crate) fn is_pooled_by_transaction(&self) -> bool {
+        self.pooler
+    }
+
+    pub(crate) fn close(&self) {
+        self.clients.close();
+        self.workers.close();
+    }
+}
+
+fn pool(config: &Config, size: usize, pooler: bool) -> Result<Pool> {
+    let manager = Manager::from_config(
+        config.clone(),
+        NoTls,
+        ManagerConfig { recycling_method: RecyclingMethod::Fast },
+    );
+    let mut builder = Pool::builder(manager).max_size(size);
+    if !pooler {
+        // Databases and roles may set another default; claims need READ COMMITTED.
+        builder = builder.post_create(Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move {
+                client
+                    .batch_execute("SET default_transaction_isolation = 'read committed'")
+                    .await
+                    .map_err(deadpool_postgres::HookError::Backend)
+            })
+        }));
+    }
+    builder.build().map_err(|cause| {
+        Error::new(ErrorKind::Internal, format!("cannot build the connection pool: {cause}"))
+    })
+}
+
+fn server_name(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        tokio_postgres::config::Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
+    });
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
+}
+
+/// One borrowed connection. Statements are prepared once per connection, except behind a
+/// transaction-mode pooler, which may hand each statement to another server process.
+pub(crate) struct Connection {
+    pub(crate) object: Object,
+    pooler: bool,
+}
+
+impl Connection {
+    /// Runs one statement as its own transaction.
+    pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
+        let fail = |cause| store_error(cause, effect);
+        if self.pooler {
+            return self.query_unprepared(sql, params, effect).await;
+        }
+        let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
+        let statement = self
+            .object
+            .prepare_typed_cached(sql, &types)
+            .await
+            .map_err(|cause| store_error(cause, Effect::Repeatable))?;
+        self.object.query(&statement, &values).await.map_err(fail)
+    }
+
+    /// The three messages go out together: one round trip, and all or none of them is sent.
+    async fn query_unprepared(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
+        let (began, rows, ended) = tokio::join!(
+            biased;
+            self.object.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
+            self.object.query_typed(sql, params),
+            self.object.batch_execute("COMMIT"),
+        );
+        let fail = |cause| store_error(cause, effect);
+        began.map_err(fail)?;
+        let rows = rows.map_err(fail)?;
+        ended.map_err(fail)?;
+        Ok(rows)
+    }
+
+    /// Runs one statement that answers exactly one row.
+    pub(crate) async fn query_one(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Row> {
+        self.query(sql, params, effect).await?.pop().ok_or_else(|| {
+            Error::new(ErrorKind::Internal, "PostgreSQL answered no row where one was expected")
+        })
+    }
+}

@@ -1,0 +1,92 @@
+use crate::options::chain;
+use tokio_postgres::error::SqlState;
+use windlass_core::{Error, ErrorKind};
+
+/// Whether repeating a statement whose connection broke could do something twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It only reads, or repeating it changes nothing.
+    Repeatable,
+    /// It writes: when the connection breaks, nobody knows whether it did.
+    Write,
+}
+
+/// Turns a driver error into ours.
+pub(crate) fn store_error(cause: tokio_postgres::Error, effect: Effect) -> Error {
+    let lost = if effect == Effect::Write { ErrorKind::Ambiguous } else { ErrorKind::Unavailable };
+    let Some(db) = cause.as_db_error() else {
+        let kind = if is_value_error(&cause) { ErrorKind::Internal } else { lost };
+        return Error::new(kind, format!("connection to PostgreSQL lost: {}", chain(&cause)))
+            .with_source(cause);
+    };
+    let message = db.message();
+    let (kind, text) = match db.code().code() {
+        "WL001" => (ErrorKind::LeaseLost, message.to_owned()),
+        "WL002" => (ErrorKind::InvalidName, message.to_owned()),
+        "WL003" => (ErrorKind::InvalidOption, message.to_owned()),
+        "WL004" => (ErrorKind::InvalidArgs, message.to_owned()),
+        "WL006" => (ErrorKind::InvalidOption, message.to_owned()),
+        "42501" => {
+            (ErrorKind::PermissionDenied, format!("{message}; grant the privilege or use a role that has it"))
+        }
+        "28P01" | "28000" => {
+            (ErrorKind::PermissionDenied, format!("PostgreSQL refused the login: {message}"))
+        }
+        "3D000" => (ErrorKind::InvalidOption, format!("{message}; create it or correct the store URL")),
+        "3F000" | "42P01" | "42883" => (
+            ErrorKind::SchemaMissing,
+            format!("{message}; run `windlass migrate` (or check ?schema= in the store URL)"),
+        ),
+        "53100" => (ErrorKind::StorageFull, format!("PostgreSQL's disk is full: {message}")),
+        "22021" | "22P05" | "22P02" | "22032" | "54001" => (ErrorKind::InvalidArgs, message.to_owned()),
+        "57P01" | "57P02" | "57P03" => (lost, format!("PostgreSQL is going down or starting: {message}")),
+        "25006" => {
+            (ErrorKind::Unavailable, format!("{message}: connected to a read-only server (a standby?)"))
+        }
+        code if matches!(&code[..2], "08" | "53") || is_transient(db.code()) => {
+            (ErrorKind::Unavailable, format!("PostgreSQL cannot do it now: {message}"))
+        }
+        code => (ErrorKind::Internal, format!("PostgreSQL: {message} (SQLSTATE {code})")),
+    };
+    Error::new(kind, text).with_source(cause)
+}
+
+fn is_transient(code: &SqlState) -> bool {
+    [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::QUERY_CANCELED,
+        SqlState::LOCK_NOT_AVAILABLE,
+    ]
+    .contains(code)
+}
+
+/// The driver could not convert a value: a defect of ours, not a lost connection.
+fn is_value_error(cause: &tokio_postgres::Error) -> bool {
+    let text = cause.to_string();
+    text.contains("serializ") || text.contains("column") || text.contains("parameter")
+}
+
+/// Turns a failure to get a connection into ours: nothing was sent, so nothing is ambiguous.
+pub(crate) fn pool_error(cause: deadpool_postgres::PoolError, server: &str) -> Error {
+    match cause {
+        deadpool_postgres::PoolError::Backend(cause) => connect_error(cause, server),
+        other => Error::new(ErrorKind::Unavailable, format!("no connection to {server}: {other}"))
+            .with_source(other),
+    }
+}
+
+/// Turns a failed connection attempt into ours.
+pub(crate) fn connect_error(cause: tokio_postgres::Error, server: &str) -> Error {
+    if cause.as_db_error().is_some() {
+        return store_error(cause, Effect::Repeatable);
+    }
+    let why = chain(&cause);
+    Error::new(
+        ErrorKind::Unavailable,
+        format!(
+            "cannot reach PostgreSQL at {server}: {why}; check that it runs and that the store URL is right"
+        ),
+    )
+    .with_source(cause)
+}

@@ -1,0 +1,170 @@
+use std::time::Duration;
+use tokio_postgres::{Config, config::SslMode};
+use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
+
+/// How a [`PostgresStore`](crate::PostgresStore) works. Every default is right for most.
+///
+/// `schema` and `pooler` may also be given in the URL:
+/// `postgres://me@host/app?schema=jobs&pooler=transaction`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PostgresOptions {
+    /// Bounds on what may be enqueued.
+    pub limits: Limits,
+    /// The schema that holds Windlass's tables. Default `windlass`.
+    pub schema: String,
+    /// The most connections that clients of this store use at once (a worker needs up to 4 more).
+    /// Default 10.
+    pub pool_size: usize,
+    /// Whether a transaction-mode pooler (PgBouncer) stands between: no prepared statements, no LISTEN.
+    /// Default false.
+    pub transaction_pooler: bool,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            schema: "windlass".into(),
+            pool_size: 10,
+            transaction_pooler: false,
+        }
+    }
+}
+
+/// How long a connection attempt may take when the URL does not say.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After how long without an answer to sent data a connection counts as dead.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl PostgresOptions {
+    /// Splits our own parameters off the URL and parses the rest.
+    pub(crate) fn read_url(mut self, url: &str) -> Result<(Self, Config)> {
+        if StoreKind::of(url)? != StoreKind::Postgres {
+            return Err(invalid(url, "it does not start with postgres://"));
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("schema", name)) => name.clone_into(&mut self.schema),
+                Some(("pooler", "transaction")) => self.transaction_pooler = true,
+                Some(("pooler", "none")) => self.transaction_pooler = false,
+                Some(("pooler", other)) => {
+                    return Err(invalid(url, &format!("pooler is {other:?}; use transaction or none")));
+                }
+                _ => rest.push(pair),
+            }
+        }
+        check_schema(&self.schema)?;
+        let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+        let mut config: Config =
+            plain.parse().map_err(|cause: tokio_postgres::Error| invalid(url, &chain(&cause)))?;
+        if config.get_hosts().is_empty() {
+            return Err(invalid(url, "it names no host"));
+        }
+        if config.get_user().is_none() {
+            config.user(
+                std::env::var("PGUSER").or_else(|_| std::env::var("USER")).unwrap_or("postgres".into()),
+            );
+        }
+        if config.get_password().is_none() {
+            if let Ok(password) = std::env::var("PGPASSWORD") {
+                config.password(password);
+            }
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_USER_TIMEOUT);
+        }
+        if config.get_application_name().is_none() && !self.transaction_pooler {
+            config.application_name("windlass");
+        }
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "sslmode=require: this build has no TLS yet; use a local tunnel or sslmode=prefer",
+            ));
+        }
+        Ok((self, config))
+    }
+}
+
+/// A schema name goes into SQL text, so it is checked as well as quoted.
+fn check_schema(name: &str) -> Result<()> {
+    let mut bytes = name.bytes();
+    let starts = bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
+    if starts && name.len() <= 63 && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    {
+        if !name.starts_with("pg_") {
+            return Ok(());
+        }
+    }
+    Err(Error::new(
+        ErrorKind::InvalidName,
+        format!(
+            "invalid schema name {name:?}; use 1 to 63 of a-z, 0-9 and _, not starting with a digit or pg_"
+        ),
+    ))
+}
+
+fn invalid(url: &str, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidOption, format!("invalid store URL {:?}: {why}", redact_url(url)))
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<(PostgresOptions, Config)> {
+        PostgresOptions::default().read_url(url)
+    }
+
+    #[test]
+    fn own_parameters_are_split_off() {
+        let (options, config) =
+            read("postgres://u:p@h:1234/d?schema=jobs_2&pooler=transaction&connect_timeout=3").unwrap();
+        assert_eq!(options.schema, "jobs_2");
+        assert!(options.transaction_pooler);
+        assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
+        assert_eq!(config.get_dbname(), Some("d"));
+    }
+
+    #[test]
+    fn bad_urls_say_why_and_hide_the_password() {
+        for url in [
+            "postgres://",
+            "postgres://u:secret@h:port/d",
+            "postgres://u:secret@h/d?nope=1",
+            "postgres://u:secret@h/d?pooler=x",
+        ] {
+            let error = read(url).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption, "{url}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn schema_names_are_checked() {
+        for name in ["", "A", "1a", "a-b", "a;b", "pg_x", "ä", &"a".repeat(64)] {
+            let error = read(&format!("postgres://h/d?schema={name}")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidName, "{name:?}");
+        }
+    }
+}

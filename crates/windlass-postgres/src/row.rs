@@ -1,0 +1,52 @@
+//! Wire formats that the driver has no type for.
+
+use bytes::{BufMut, BytesMut};
+use std::error::Error as StdError;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+/// A transaction id of 64 bits (`xid8`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Xid(pub(crate) i64);
+
+impl<'a> FromSql<'a> for Xid {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
+        Ok(Self(i64::from_be_bytes(raw.try_into()?)))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        kind.name() == "xid8"
+    }
+}
+
+/// JSON text as the server sends it, borrowed from the row.
+pub(crate) struct JsonText<'a>(pub(crate) &'a [u8]);
+
+impl<'a> FromSql<'a> for JsonText<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::JSON
+    }
+}
+
+/// JSON text to send: `json` takes the text, `jsonb` the text behind its version byte.
+#[derive(Debug)]
+pub(crate) struct Json<'a>(pub(crate) &'a str);
+
+impl ToSql for Json<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
+        if *kind == Type::JSONB {
+            out.put_u8(1);
+        }
+        out.put_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::JSON || *kind == Type::JSONB
+    }
+
+    to_sql_checked!();
+}

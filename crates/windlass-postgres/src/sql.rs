@@ -1,0 +1,23 @@
+//! The SQL files, rendered for one schema.
+
+/// What each migration runs, in order. A version once released never changes.
+pub(crate) const MIGRATIONS: &[&[&str]] = &[&[
+    include_str!("../sql/v1/01_tables.sql"),
+    include_str!("../sql/v1/02_snapshot.sql"),
+    include_str!("../sql/v1/03_enqueue.sql"),
+    include_str!("../sql/v1/04_claim.sql"),
+    include_str!("../sql/v1/05_settle.sql"),
+    include_str!("../sql/v1/06_worker.sql"),
+    include_str!("../sql/v1/07_control.sql"),
+    include_str!("../sql/v1/08_maintain.sql"),
+    include_str!("../sql/v1/09_views.sql"),
+]];
+
+/// The newest schema version that this binary knows.
+pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// Fills in the schema: `{schema}` as an identifier, `{name}` as a string literal. The name was checked
+/// to be plain, so quoting cannot be broken out of.
+pub(crate) fn render(text: &str, schema: &str) -> String {
+    text.replace("{schema}", &format!("\"{schema}\"")).replace("{name}", &format!("'{schema}'"))
+}

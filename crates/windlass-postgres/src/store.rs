@@ -1,0 +1,237 @@
+use crate::{
+    connection::Connections, holdings::Holdings, migrate, options::PostgresOptions, sql::render,
+    wakeup::PostgresWakeup,
+};
+use async_trait::async_trait;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI16},
+    time::{Duration, Instant},
+};
+use windlass_core::{
+    CancelReply, Capabilities, Claim, ClaimRequest, JobFilter, JobId, JobRecord, JobStore, Leader, Limits,
+    MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+};
+
+/// Jobs in a PostgreSQL database. Cheap to share behind an `Arc`; connections open when they are needed.
+pub struct PostgresStore {
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) limits: Limits,
+    pub(crate) schema: String,
+    pub(crate) texts: Texts,
+    pub(crate) caches: Caches,
+}
+
+/// The statements, rendered for this store's schema.
+pub(crate) struct Texts {
+    pub(crate) claim: String,
+    pub(crate) settle: String,
+    pub(crate) insert: [String; SEGMENTS],
+    pub(crate) copy: [String; SEGMENTS],
+}
+
+/// The size of the ring of segments; `sql/v1/01_tables.sql` makes as many.
+pub(crate) const SEGMENTS: usize = 4;
+
+/// What this process remembers of the database. All of it may be stale without harm: lanes and queues
+/// are never removed, and any segment may be written.
+#[derive(Default)]
+pub(crate) struct Caches {
+    lanes: Mutex<HashMap<(String, i16), i32>>,
+    queues: Mutex<HashMap<String, i32>>,
+    pub(crate) segment: AtomicI16,
+    pub(crate) segment_read_at: Mutex<Option<Instant>>,
+    holdings: Mutex<HashMap<WorkerId, Holdings>>,
+}
+
+/// How long a remembered current segment is used. A late writer only delays that segment's removal.
+pub(crate) const SEGMENT_TTL: Duration = Duration::from_secs(5);
+
+impl PostgresStore {
+    /// Reads the URL, connects once, and checks the schema when there is one. A missing schema is not an
+    /// error here, so that [`migrate`](JobStore::migrate) can create it.
+    ///
+    /// After a restore from a dump into another cluster the unfinished jobs are made available again
+    /// under the new cluster's transaction ids, before this returns.
+    ///
+    /// # Errors
+    /// `invalid_option` for a malformed URL, `invalid_name` for a bad schema name, `unavailable` when
+    /// the server does not answer, `permission_denied`, `schema_too_new`.
+    pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
+        let (options, config) = options.read_url(url)?;
+        let connections = Connections::new(config, &options)?;
+        let store = Self {
+            connections: Arc::new(connections),
+            texts: Texts::new(&options.schema),
+            schema: options.schema,
+            limits: options.limits,
+            caches: Caches::default(),
+        };
+        migrate::check(&store).await?;
+        Ok(store)
+    }
+
+    /// SQL with the schema's name filled in.
+    pub(crate) fn sql(&self, text: &str) -> String {
+        render(text, &self.schema)
+    }
+}
+
+impl Texts {
+    fn new(schema: &str) -> Self {
+        let per_segment = |text: &str| {
+            std::array::from_fn(|segment| render(&text.replace("{segment}", &segment.to_string()), schema))
+        };
+        Self {
+            claim: render("SELECT * FROM {schema}.claim($1, $2, $3)", schema),
+            settle: render("SELECT {schema}.settle($1, $2, $3)", schema),
+            insert: per_segment(
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4) RETURNING id",
+            ),
+            copy: per_segment(
+                "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",
+            ),
+        }
+    }
+}
+
+/// A panic while one of these maps was locked cannot have left it half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Caches {
+    pub(crate) fn lane(&self, queue: &str, priority: i16) -> Option<i32> {
+        // The key is only built on a miss of the common case, so borrow through a scan-free lookup.
+        lock(&self.lanes).get(&(queue.to_owned(), priority)).copied()
+    }
+
+    pub(crate) fn set_lane(&self, queue: &str, priority: i16, lane: i32) {
+        lock(&self.lanes).insert((queue.to_owned(), priority), lane);
+    }
+
+    pub(crate) fn queue(&self, name: &str) -> Option<i32> {
+        lock(&self.queues).get(name).copied()
+    }
+
+    pub(crate) fn set_queue(&self, name: &str, id: i32) {
+        lock(&self.queues).insert(name.to_owned(), id);
+    }
+
+    pub(crate) fn holdings<T>(&self, worker: WorkerId, act: impl FnOnce(&mut Holdings) -> T) -> T {
+        act(lock(&self.holdings).entry(worker).or_default())
+    }
+
+    pub(crate) fn forget_worker(&self, worker: WorkerId) {
+        lock(&self.holdings).remove(&worker);
+    }
+
+    /// Forgets everything: the schema may have been made anew.
+    pub(crate) fn clear(&self) {
+        lock(&self.lanes).clear();
+        lock(&self.queues).clear();
+        *lock(&self.segment_read_at) = None;
+    }
+}
+
+#[async_trait]
+impl JobStore for PostgresStore {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.transactions = true;
+        capabilities.concurrent_writers = true;
+        capabilities
+    }
+
+    async fn migrate(&self) -> Result<MigrationReport> {
+        migrate::migrate(self).await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.enqueue_jobs(jobs).await
+    }
+
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
+        self.register_worker(worker).await
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+        self.renew(worker).await
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        self.end(worker).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        self.claim_jobs(request).await
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        self.settle_jobs(request).await
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        self.note_suspect(worker, job).await
+    }
+
+    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
+        self.rescue_overdue(max_crashes).await
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        self.promote_due(limit).await
+    }
+
+    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
+        self.maintain_log(request).await
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        self.cancel_jobs(ids).await
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        self.retry_jobs(ids).await
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        self.pause_queue(queue, paused).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        self.find_job(id).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+        self.list_jobs(filter).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.list_queues().await
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        self.read_status().await
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        Box::new(PostgresWakeup::start(Arc::clone(&self.connections), &self.schema))
+    }
+
+    async fn close(&self) {
+        self.connections.close();
+    }
+}
+
+#[async_trait]
+impl Leader for PostgresStore {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        self.take_lead(worker, term).await
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        self.give_up_lead(worker).await
+    }
+}

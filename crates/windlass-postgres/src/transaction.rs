@@ -1,0 +1,57 @@
+use crate::{
+    error::{Effect, store_error},
+    store::PostgresStore,
+};
+use tokio_postgres::{Transaction, types::Type};
+use windlass_core::{JobId, JobLease, NewJob, Result};
+
+impl PostgresStore {
+    /// Stores jobs inside the caller's transaction: they become available when it commits and never
+    /// existed when it rolls back. The transaction may be on any connection to the same database.
+    ///
+    /// ```no_run
+    /// # use windlass_core::{Args, NewJob};
+    /// # async fn example(store: windlass_postgres::PostgresStore, mut db: tokio_postgres::Client)
+    /// #     -> Result<(), Box<dyn std::error::Error>> {
+    /// let tx = db.transaction().await?;
+    /// tx.execute("INSERT INTO account (name) VALUES ('ada')", &[]).await?;
+    /// store.enqueue_in(&tx, &[NewJob::new("mail.welcome", Args::parse(r#"{"name": "ada"}"#)?)]).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`JobStore::enqueue`](windlass_core::JobStore::enqueue); after a database error the
+    /// transaction is aborted, as after any failed statement.
+    pub async fn enqueue_in(&self, tx: &Transaction<'_>, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.limits.check(jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lanes = self.lanes_of(jobs).await?;
+        let segment = self.segment().await?;
+        self.enqueue_all(tx, segment, &lanes, jobs).await
+    }
+
+    /// Settles a job inside the caller's transaction: its effects and its completion commit together, so
+    /// they happen exactly once. The handler then returns normally; if the transaction rolled back, it
+    /// returns an error and the job is retried.
+    ///
+    /// # Errors
+    /// `lease_lost` when the job is no longer this worker's; roll back then.
+    pub async fn complete_in(&self, tx: &Transaction<'_>, lease: JobLease) -> Result<()> {
+        tx.query_typed(
+            &self.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5)"),
+            &[
+                (&lease.worker.0, Type::INT4),
+                (&lease.claim.lane, Type::INT4),
+                (&lease.claim.seq, Type::INT8),
+                (&lease.claim.token, Type::INT4),
+                (&lease.job.0, Type::INT8),
+            ],
+        )
+        .await
+        .map_err(|cause| store_error(cause, Effect::Repeatable))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! A schema of its own for each test, in the cluster that `scripts/with-postgres` starts.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its part
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+use windlass_core::{JobStore, Store};
+use windlass_postgres::{PostgresOptions, PostgresStore};
+
+/// The URL of the test cluster.
+///
+/// # Panics
+/// When it is not set: run the tests by `make test`, or `scripts/with-postgres cargo test ...`.
+pub fn url() -> String {
+    std::env::var("WINDLASS_TEST_POSTGRES")
+        .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test -p windlass-postgres`")
+}
+
+/// A schema name that no other test of this run has.
+pub fn fresh_schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A migrated store in a fresh schema.
+pub struct Fixture {
+    pub schema: String,
+    pub url: String,
+    pub options: PostgresOptions,
+}
+
+impl Fixture {
+    pub async fn fresh() -> Self {
+        Self::with("").await
+    }
+
+    /// With more parameters in the URL, as in `&pooler=transaction`.
+    pub async fn with(parameters: &str) -> Self {
+        let schema = fresh_schema();
+        let url = format!("{}?schema={schema}{parameters}", url());
+        let fixture = Self { schema, url, options: PostgresOptions::default() };
+        fixture.store().await.migrate().await.expect("migrates");
+        fixture
+    }
+
+    /// Another handle on the same schema.
+    pub async fn store(&self) -> PostgresStore {
+        PostgresStore::connect(&self.url, self.options.clone()).await.expect("connects")
+    }
+
+    /// A plain connection, as a user's own program has.
+    pub async fn sql(&self) -> tokio_postgres::Client {
+        connect(&url()).await
+    }
+
+    /// SQL with the schema's name in place of `windlass`.
+    pub fn text(&self, sql: &str) -> String {
+        sql.replace("windlass.", &format!("{}.", self.schema))
+    }
+}
+
+/// A plain connection whose driver task ends with it.
+pub async fn connect(url: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+#[async_trait::async_trait]
+impl windlass_conformance::Fixture for Fixture {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(self.store().await)
+    }
+}
