@@ -1,0 +1,92 @@
+//! Completions: of a whole claim, one changed row; of a part, one small row per range of ids.
+//!
+//! The number of jobs is counted in the log and never taken on trust: a claim whose open jobs were counted
+//! down too far would make running jobs look completed.
+
+use crate::{error::Outcome, lease::Lease, position, tx::Tx};
+use rusqlite::params;
+use windlass_core::{JobSet, Settled};
+
+const OVERLAP_BEFORE: &str =
+    "SELECT first, last FROM settlement WHERE claim = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
+const OVERLAPS: &str =
+    "SELECT first, last FROM settlement WHERE claim = ?1 AND first BETWEEN ?2 AND ?3 ORDER BY first";
+const RECORD: &str = "INSERT INTO settlement (claim, first, last, at) VALUES (?1, ?2, ?3, ?4)";
+const MOVED: &str = "SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL";
+const UNMOVED: &str = "SELECT count(*) FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";
+
+/// Completes some or all open jobs of a claim.
+pub(crate) fn complete(tx: &mut Tx<'_>, lease: &mut Lease, jobs: &JobSet) -> Outcome<Settled> {
+    if lease.open == 0 {
+        return Ok(Settled::Already);
+    }
+    let completed = match jobs {
+        JobSet::Rest => lease.open,
+        JobSet::Ranges(ranges) => record(tx, lease, ranges)?,
+    };
+    if completed == 0 {
+        return Ok(Settled::Already);
+    }
+    lease.complete(tx, completed);
+    Ok(Settled::Accepted)
+}
+
+/// Records ranges of ids, without what was recorded before. Returns how many jobs are new.
+fn record(tx: &Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64> {
+    let moved = moved_ids(tx, lease)?;
+    let mut completed = 0;
+    for &(first, last) in ranges {
+        for (first, last) in gaps(tx, lease, first, last)? {
+            let jobs = jobs_between(tx, lease, &moved, first, last)?;
+            if jobs > 0 {
+                tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
+                completed += jobs;
+            }
+        }
+    }
+    Ok(completed)
+}
+
+/// The ids of a claim's jobs that are not where they were first appended. None on the hot path.
+fn moved_ids(tx: &Tx<'_>, lease: &Lease) -> Outcome<Vec<i64>> {
+    if !lease.moved {
+        return Ok(Vec::new());
+    }
+    let mut find = tx.conn.prepare_cached(MOVED)?;
+    let mut ids: Vec<i64> =
+        find.query_map([lease.lo, lease.hi], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+/// The parts of a range that no settlement of the claim names yet.
+fn gaps(tx: &Tx<'_>, lease: &Lease, first: i64, last: i64) -> Outcome<Vec<(i64, i64)>> {
+    let (mut gaps, mut next) = (Vec::new(), first);
+    let mut before = tx.conn.prepare_cached(OVERLAP_BEFORE)?;
+    let mut rows = before.query([lease.lo, first])?;
+    if let Some(row) = rows.next()? {
+        next = next.max(row.get::<_, i64>(1)?.saturating_add(1));
+    }
+    let mut within = tx.conn.prepare_cached(OVERLAPS)?;
+    let mut rows = within.query([lease.lo, first, last])?;
+    while let Some(row) = rows.next()? {
+        let (from, to): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if next < from {
+            gaps.push((next, from - 1));
+        }
+        next = next.max(to.saturating_add(1));
+    }
+    if next <= last {
+        gaps.push((next, last));
+    }
+    Ok(gaps)
+}
+
+fn jobs_between(tx: &Tx<'_>, lease: &Lease, moved: &[i64], first: i64, last: i64) -> Outcome<i64> {
+    let among_moved = moved.partition_point(|id| *id <= last) - moved.partition_point(|id| *id < first);
+    let lane = lease.lane();
+    let lo = lease.lo.max(position::at(lane, first.clamp(0, position::SEQUENCE_MAX)));
+    let hi = lease.hi.min(position::at(lane, last.clamp(0, position::SEQUENCE_MAX)));
+    let unmoved: i64 = tx.conn.prepare_cached(UNMOVED)?.query_one([lo, hi], |row| row.get(0))?;
+    Ok(unmoved + among_moved as i64)
+}

@@ -1,0 +1,76 @@
+//! What operators do to jobs and queues.
+
+use crate::{
+    error::{Fault, Outcome},
+    locate::{self, Log, Place},
+    moves::{self, Dead, End, Held},
+    position,
+    tx::{Count, Tx},
+};
+use rusqlite::params;
+use windlass_core::{CancelReply, ErrorKind, JobId, JobState, RetryReply};
+
+/// The reason of a job that a user cancelled.
+const BY_USER: &str = "cancelled by a user";
+
+/// Cancels jobs that no worker holds. A job of the log leaves it, so it can never be handed out.
+pub(crate) fn cancel(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<CancelReply>> {
+    ids.iter().map(|&id| cancel_one(tx, id)).collect()
+}
+
+fn cancel_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
+    match locate::find(tx.conn, id)? {
+        None => Ok(CancelReply::NotFound),
+        Some(Place::Dead { .. }) => Ok(CancelReply::Finished),
+        Some(Place::Held { lane, state }) => {
+            moves::bury_held(tx, id.0, lane, state, BY_USER)?;
+            Ok(CancelReply::Cancelled)
+        }
+        Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
+            JobState::Available => {
+                let end =
+                    End { state: Dead::Cancelled, reason: BY_USER, claimed: None, attempts: 0, crashes: 0 };
+                moves::bury(tx, pos, &end)?;
+                tx.count(position::lane_of(pos), Count::Available, -1);
+                Ok(CancelReply::Cancelled)
+            }
+            JobState::Running => Ok(CancelReply::Running),
+            _ => Ok(CancelReply::Finished),
+        },
+    }
+}
+
+/// Makes jobs available now.
+pub(crate) fn retry(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<RetryReply>> {
+    ids.iter().map(|&id| retry_one(tx, id)).collect()
+}
+
+fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
+    match locate::find(tx.conn, id)? {
+        None => Ok(RetryReply::NotFound),
+        Some(Place::Held { lane, state: Held::Retryable }) => {
+            moves::append_held(tx, id.0, lane, Held::Retryable)?;
+            Ok(RetryReply::Retried)
+        }
+        Some(Place::Held { .. }) => Ok(RetryReply::Pending),
+        Some(Place::Dead { lane, state }) => {
+            moves::append_dead(tx, id.0, lane, state)?;
+            Ok(RetryReply::Retried)
+        }
+        Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
+            JobState::Completed => Ok(RetryReply::Completed),
+            _ => Ok(RetryReply::Pending),
+        },
+    }
+}
+
+/// Stops or allows claiming from a queue.
+pub(crate) fn pause(tx: &mut Tx<'_>, queue: &str, paused: bool) -> Outcome<()> {
+    let set = "UPDATE queue SET paused = ?2 WHERE name = ?1";
+    if tx.conn.prepare_cached(set)?.execute(params![queue, paused])? == 0 {
+        let message = format!("unknown queue {queue:?}; a queue exists once a job or a worker named it");
+        return Err(Fault::refused(ErrorKind::NotFound, message));
+    }
+    // Idle workers may take what waited.
+    if paused { Ok(()) } else { tx.wake() }
+}

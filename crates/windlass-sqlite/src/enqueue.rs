@@ -1,0 +1,137 @@
+//! Enqueue: a batch is packed into one buffer where it is called, and appended by the writer.
+
+use crate::{
+    clock::{Micros, micros},
+    error::Outcome,
+    position,
+    tx::{Count, Tx},
+};
+use rusqlite::params;
+use std::collections::HashMap;
+use windlass_core::{JobId, NewJob, When};
+
+const APPEND: &str = "INSERT INTO job (pos, kind, args, attempt, max_attempts, crash_count, enqueued_at)
+    VALUES (?1, ?2, ?3, 0, ?4, 0, ?5)";
+const HOLD: &str = "INSERT INTO held (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, 0, ?7)";
+
+/// Jobs on their way to the writer, without an allocation per job.
+pub(crate) struct Batch {
+    args: String,
+    jobs: Vec<Packed>,
+    lanes: Vec<(String, i16)>,
+    kinds: Vec<String>,
+}
+
+struct Packed {
+    /// Where its args end in the buffer; they start where those of the job before end.
+    args_end: usize,
+    /// Indexes into the batch's lists.
+    lane: usize,
+    kind: usize,
+    max_attempts: u16,
+    when: When,
+}
+
+impl Batch {
+    /// Copies checked jobs.
+    pub(crate) fn pack(jobs: &[NewJob]) -> Self {
+        let mut args = String::with_capacity(jobs.iter().map(|job| job.args().len()).sum());
+        let (mut lanes, mut kinds) = (Interner::default(), Interner::default());
+        let jobs = jobs
+            .iter()
+            .map(|job| {
+                args.push_str(job.args().as_str());
+                Packed {
+                    args_end: args.len(),
+                    lane: lanes.index((job.queue(), job.priority())),
+                    kind: kinds.index(job.kind()),
+                    max_attempts: job.max_attempts(),
+                    when: job.when(),
+                }
+            })
+            .collect();
+        let lanes = lanes.values.into_iter().map(|(queue, priority)| (queue.to_owned(), priority)).collect();
+        let kinds = kinds.values.into_iter().map(str::to_owned).collect();
+        Self { args, jobs, lanes, kinds }
+    }
+
+    /// Appends the batch, all or none, and returns the ids in order.
+    pub(crate) fn append(&self, tx: &mut Tx<'_>) -> Outcome<Vec<JobId>> {
+        let lanes = self.find_lanes(tx)?;
+        let mut append = tx.conn.prepare_cached(APPEND)?;
+        append.raw_bind_parameter(5, tx.now)?;
+        let (mut ids, mut args_start, mut bound) = (Vec::with_capacity(self.jobs.len()), 0, None);
+        let mut appended = vec![0_i64; lanes.len()];
+        for job in &self.jobs {
+            let args = &self.args[args_start..job.args_end];
+            args_start = job.args_end;
+            let id = tx.next_sequence()?;
+            ids.push(JobId(id));
+            if let Some(at) = later(job.when, tx.now) {
+                self.hold(tx, lanes[job.lane], id, at, job, args)?;
+                continue;
+            }
+            // Bindings stay from row to row; most rows of a batch differ in two of them only.
+            if bound != Some((job.kind, job.max_attempts)) {
+                append.raw_bind_parameter(2, self.kinds[job.kind].as_str())?;
+                append.raw_bind_parameter(4, job.max_attempts)?;
+                bound = Some((job.kind, job.max_attempts));
+            }
+            append.raw_bind_parameter(1, position::at(lanes[job.lane], id))?;
+            append.raw_bind_parameter(3, args)?;
+            append.raw_execute()?;
+            appended[job.lane] += 1;
+        }
+        for (lane, appended) in lanes.into_iter().zip(appended).filter(|(_, appended)| *appended > 0) {
+            tx.count(lane, Count::Available, appended);
+        }
+        Ok(ids)
+    }
+
+    fn find_lanes(&self, tx: &mut Tx<'_>) -> Outcome<Vec<i32>> {
+        let numbers = self.lanes.iter().map(|(queue, priority)| {
+            let queue = tx.queue(queue)?;
+            tx.lane(queue, *priority)
+        });
+        numbers.collect()
+    }
+
+    fn hold(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
+        let kind = &self.kinds[job.kind];
+        tx.conn.prepare_cached(HOLD)?.execute(params![id, lane, at, kind, args, job.max_attempts, tx.now])?;
+        tx.count(lane, Count::Scheduled, 1);
+        Ok(())
+    }
+}
+
+/// When a job has to wait for its time: until when.
+fn later(when: When, now: Micros) -> Option<Micros> {
+    let at = match when {
+        When::At(at) => at.as_microsecond(),
+        When::After(delay) => now.saturating_add(micros(delay)),
+        _ => return None,
+    };
+    (at > now).then_some(at)
+}
+
+/// Distinct values in order of appearance. Asks the last one first: batches are mostly uniform.
+#[derive(Default)]
+struct Interner<T> {
+    values: Vec<T>,
+    indexes: HashMap<T, usize>,
+    last: usize,
+}
+
+impl<T: Copy + Eq + std::hash::Hash> Interner<T> {
+    fn index(&mut self, value: T) -> usize {
+        if self.values.get(self.last) != Some(&value) {
+            let values = &mut self.values;
+            self.last = *self.indexes.entry(value).or_insert_with(|| {
+                values.push(value);
+                values.len() - 1
+            });
+        }
+        self.last
+    }
+}

@@ -1,0 +1,99 @@
+//! From SQLite's result codes to the closed list of error kinds.
+
+use rusqlite::ErrorCode;
+use windlass_core::{Error, ErrorKind};
+
+/// What stops a piece of work inside the store: an answer for the caller, or SQLite's own error.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Already fit for the caller.
+    Refused(Error),
+    /// To be mapped by [`Fault::into_error`].
+    Sqlite(rusqlite::Error),
+}
+
+pub(crate) type Outcome<T> = Result<T, Fault>;
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Fault {
+    /// An answer for the caller.
+    pub(crate) fn refused(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::Refused(Error::new(kind, message))
+    }
+
+    /// The worker's writes are refused for good.
+    pub(crate) fn lease_lost(worker: windlass_core::WorkerId) -> Self {
+        Self::refused(
+            ErrorKind::LeaseLost,
+            format!("worker {worker} is no longer live: its jobs were taken away; register again"),
+        )
+    }
+
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Refused(error) => error,
+            Self::Sqlite(error) => from_sqlite(error),
+        }
+    }
+
+    /// Of a failed COMMIT: an I/O error there may have left the transaction on disk.
+    pub(crate) fn at_commit(self) -> Error {
+        let lost_track = matches!(&self, Self::Sqlite(error)
+            if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure));
+        let error = self.into_error();
+        if !lost_track {
+            return error;
+        }
+        let message =
+            format!("the disk failed during a commit, so the write may or may not have happened: {error}");
+        Error::new(ErrorKind::Ambiguous, message)
+    }
+
+    /// Whether the transaction certainly did not happen and each command deserves its own try.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+    }
+}
+
+/// The same error again, for each command of a group that failed as one.
+pub(crate) fn again(error: &Error) -> Error {
+    Error::new(error.kind(), error.to_string())
+}
+
+fn from_sqlite(error: rusqlite::Error) -> Error {
+    let (kind, advice) = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (ErrorKind::Unavailable, "another process kept the database locked; try again")
+        }
+        Some(ErrorCode::DiskFull) => {
+            (ErrorKind::StorageFull, "the disk or the database's size limit is full; make room and try again")
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
+            ErrorKind::PermissionDenied,
+            "the database file, its -wal and -shm files and its folder must be writable by this user",
+        ),
+        Some(ErrorCode::NotADatabase) => {
+            (ErrorKind::InvalidOption, "the file is not a SQLite database; name another one")
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            (ErrorKind::Internal, "the database is damaged; check it with `PRAGMA integrity_check`")
+        }
+        Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed | ErrorCode::OutOfMemory) => {
+            (ErrorKind::Unavailable, "the machine could not do the I/O; nothing was changed")
+        }
+        Some(ErrorCode::TooBig) => (ErrorKind::InvalidArgs, "a value is larger than SQLite can store"),
+        _ => (ErrorKind::Internal, "unexpected answer of SQLite; please report it"),
+    };
+    Error::new(kind, format!("{advice}: {error}")).with_source(error)
+}

@@ -1,0 +1,164 @@
+//! A claim while jobs of it are open, and what handing them back does.
+
+use crate::{
+    clock::Micros,
+    error::Outcome,
+    moves::{self, Dead, End},
+    position,
+    tx::{Count, Tx},
+};
+use rusqlite::{Row, params};
+use windlass_core::{ClaimRef, JobId, WorkerId};
+
+/// The reason of a job that killed too many workers.
+pub(crate) const CRASH_LOOP: &str = "crash_loop";
+
+const FIND: &str = "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE lo = ?1 AND token = ?2 AND worker = ?3";
+const OPEN_OF: &str =
+    "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE worker = ?1 AND open > 0";
+const SAVE: &str = "UPDATE claim SET open = ?2, completed = ?3, finished_at = ?4 WHERE lo = ?1";
+const COVERING: &str =
+    "SELECT last FROM settlement WHERE claim = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
+const ROWS: &str =
+    "SELECT pos, coalesce(id, pos & 35184372088831), crash_count FROM job WHERE pos BETWEEN ?1 AND ?2";
+
+/// A claim's row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lease {
+    pub(crate) lo: i64,
+    pub(crate) hi: i64,
+    pub(crate) worker: i32,
+    /// Jobs without a fate.
+    pub(crate) open: i64,
+    pub(crate) completed: i64,
+    pub(crate) claimed_at: Micros,
+    /// Whether some of its jobs are not where they were first appended.
+    pub(crate) moved: bool,
+}
+
+/// What becomes of a job whose worker is gone.
+pub(crate) enum Fate {
+    /// Available again, with so many crashes more.
+    Back { crashes: u16 },
+    /// Dead as a crash loop.
+    CrashLoop,
+}
+
+/// A job without a fate.
+pub(crate) struct OpenJob {
+    pub(crate) pos: i64,
+    pub(crate) id: JobId,
+    pub(crate) crash_count: u16,
+}
+
+impl Lease {
+    /// The claim, if it is this worker's and carries this token.
+    pub(crate) fn find(tx: &Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<Option<Self>> {
+        if claim.lane != position::lane_of(claim.seq) {
+            return Ok(None);
+        }
+        let mut find = tx.conn.prepare_cached(FIND)?;
+        let mut rows = find.query(params![claim.seq, claim.token, worker.0])?;
+        Ok(rows.next()?.map(Self::of).transpose()?)
+    }
+
+    /// Every claim of a worker with open jobs.
+    pub(crate) fn open_of(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<Self>> {
+        let mut find = tx.conn.prepare_cached(OPEN_OF)?;
+        Ok(find.query_map([worker.0], Self::of)?.collect::<Result<_, _>>()?)
+    }
+
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            lo: row.get(0)?,
+            hi: row.get(1)?,
+            worker: row.get(2)?,
+            open: row.get(3)?,
+            completed: row.get(4)?,
+            claimed_at: row.get(5)?,
+            moved: row.get(6)?,
+        })
+    }
+
+    pub(crate) fn lane(&self) -> i32 {
+        position::lane_of(self.lo)
+    }
+
+    /// Whether a settlement of a part of this claim names the job.
+    pub(crate) fn is_settled(&self, tx: &Tx<'_>, job: i64) -> Outcome<bool> {
+        let mut find = tx.conn.prepare_cached(COVERING)?;
+        let mut rows = find.query(params![self.lo, job])?;
+        Ok(rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?.is_some_and(|last| last >= job))
+    }
+
+    /// Counts `jobs` open ones as completed.
+    pub(crate) fn complete(&mut self, tx: &mut Tx<'_>, jobs: i64) {
+        self.open -= jobs;
+        self.completed += jobs;
+        tx.count(self.lane(), Count::Running, -jobs);
+        tx.count(self.lane(), Count::Completed, jobs);
+    }
+
+    /// Counts one open job as gone from the log.
+    pub(crate) fn release(&mut self, tx: &mut Tx<'_>) {
+        self.open -= 1;
+        tx.count(self.lane(), Count::Running, -1);
+    }
+
+    /// Writes the counts.
+    pub(crate) fn save(&self, tx: &Tx<'_>) -> Outcome<()> {
+        debug_assert!(self.open >= 0, "a claim has fewer than no open jobs");
+        let finished_at = (self.open == 0).then_some(tx.now);
+        tx.conn.prepare_cached(SAVE)?.execute(params![self.lo, self.open, self.completed, finished_at])?;
+        Ok(())
+    }
+
+    /// The jobs without a fate.
+    pub(crate) fn open_jobs(&self, tx: &Tx<'_>) -> Outcome<Vec<OpenJob>> {
+        let mut find = tx.conn.prepare_cached(ROWS)?;
+        let mut rows = find.query([self.lo, self.hi])?;
+        let mut jobs = Vec::with_capacity(self.open.try_into().unwrap_or(0));
+        while let Some(row) = rows.next()? {
+            let id = row.get(1)?;
+            if self.completed == 0 || !self.is_settled(tx, id)? {
+                jobs.push(OpenJob { pos: row.get(0)?, id: JobId(id), crash_count: row.get(2)? });
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Takes every open job from the worker. Returns how many went back and how many died.
+    pub(crate) fn hand_back(
+        mut self,
+        tx: &mut Tx<'_>,
+        fate: impl Fn(&OpenJob) -> Fate,
+    ) -> Outcome<(u64, u64)> {
+        let (mut back, mut dead) = (0, 0);
+        for job in self.open_jobs(tx)? {
+            match fate(&job) {
+                Fate::Back { crashes } => {
+                    moves::append_again(tx, job.pos, crashes)?;
+                    back += 1;
+                }
+                Fate::CrashLoop => {
+                    let claimed = Some((self.claimed_at, self.worker));
+                    let end =
+                        End { state: Dead::Discarded, reason: CRASH_LOOP, claimed, attempts: 0, crashes: 1 };
+                    moves::bury(tx, job.pos, &end)?;
+                    dead += 1;
+                }
+            }
+            self.release(tx);
+        }
+        self.save(tx)?;
+        Ok((back, dead))
+    }
+}
+
+/// Gives one claim back whole: its caller went away before it could take it. Unknown claims are ignored.
+pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<()> {
+    match Lease::find(tx, worker, claim)? {
+        Some(lease) if lease.open > 0 => lease.hand_back(tx, |_| Fate::Back { crashes: 0 }).map(|_| ()),
+        _ => Ok(()),
+    }
+}

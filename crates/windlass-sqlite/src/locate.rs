@@ -1,0 +1,156 @@
+//! Where a job is now, from its id alone.
+
+use crate::{
+    clock::Micros,
+    error::{Fault, Outcome},
+    moves::{Dead, Held},
+    position,
+};
+use rusqlite::{Connection, Row, params};
+use windlass_core::{ErrorKind, JobId, JobState};
+
+const HELD: &str = "SELECT lane, state FROM held WHERE id = ?1";
+const DEAD: &str = "SELECT lane, state FROM dead WHERE id = ?1";
+const MOVED: &str = "SELECT pos FROM job WHERE id = ?1";
+// One probe per lane: where the job would be if it never moved.
+const UNMOVED: &str = "SELECT job.pos FROM lane CROSS JOIN job
+    WHERE job.pos = (lane.id << 45) | ?1 AND job.id IS NULL";
+const CURSOR: &str = "SELECT cursor FROM lane WHERE id = ?1";
+const CLAIM: &str = "SELECT lo, hi, open, worker, claimed_at, finished_at FROM claim WHERE lo <= ?1
+    ORDER BY lo DESC LIMIT 1";
+const SETTLED: &str =
+    "SELECT last, at FROM settlement WHERE claim = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
+
+/// Where a job is.
+pub(crate) enum Place {
+    Log { pos: i64 },
+    Held { lane: i32, state: Held },
+    Dead { lane: i32, state: Dead },
+}
+
+/// Finds a job.
+pub(crate) fn find(conn: &Connection, id: JobId) -> Outcome<Option<Place>> {
+    if !(1..=position::SEQUENCE_MAX).contains(&id.0) {
+        return Ok(None);
+    }
+    let pair = |row: &Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));
+    if let Some((lane, state)) = first(conn, HELD, id.0, pair)? {
+        return Ok(Some(Place::Held { lane, state: Held::of(state) }));
+    }
+    if let Some((lane, state)) = first(conn, DEAD, id.0, pair)? {
+        return Ok(Some(Place::Dead { lane, state: Dead::of(state) }));
+    }
+    let pos = match first(conn, MOVED, id.0, |row| row.get(0))? {
+        Some(pos) => Some(pos),
+        None => first(conn, UNMOVED, id.0, |row| row.get(0))?,
+    };
+    Ok(pos.map(|pos| Place::Log { pos }))
+}
+
+/// The first row of a query with one parameter.
+pub(crate) fn first<T>(
+    conn: &Connection,
+    sql: &str,
+    param: i64,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<Option<T>> {
+    let mut find = conn.prepare_cached(sql)?;
+    let mut rows = find.query([param])?;
+    Ok(rows.next()?.map(read).transpose()?)
+}
+
+/// What became of a job of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogState {
+    pub(crate) state: JobState,
+    pub(crate) claimed_at: Option<Micros>,
+    pub(crate) claimed_by: Option<i32>,
+    pub(crate) finished_at: Option<Micros>,
+}
+
+/// A claim as far as a job's state needs it.
+#[derive(Clone, Copy, Debug)]
+struct Covering {
+    lo: i64,
+    hi: i64,
+    open: i64,
+    worker: i32,
+    claimed_at: Micros,
+    finished_at: Option<Micros>,
+}
+
+/// Derives states of jobs of the log, and remembers the last lane and claim for neighbours.
+pub(crate) struct Log<'c> {
+    conn: &'c Connection,
+    cursor: Option<(i32, i64)>,
+    claim: Option<Covering>,
+}
+
+impl<'c> Log<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> Self {
+        Self { conn, cursor: None, claim: None }
+    }
+
+    /// The state of the job at `pos`.
+    pub(crate) fn state(&mut self, pos: i64, id: i64) -> Outcome<LogState> {
+        let lane = position::lane_of(pos);
+        // What is in a direct twin was handed out as it was appended.
+        if lane == position::base(lane) && pos > self.cursor(lane)? {
+            let state = JobState::Available;
+            return Ok(LogState { state, claimed_at: None, claimed_by: None, finished_at: None });
+        }
+        let claim = self.claim(pos)?;
+        let settled_at = match claim.open {
+            0 => settled(self.conn, claim.lo, id)?.or(claim.finished_at),
+            _ => settled(self.conn, claim.lo, id)?,
+        };
+        Ok(LogState {
+            state: if settled_at.is_some() { JobState::Completed } else { JobState::Running },
+            claimed_at: Some(claim.claimed_at),
+            claimed_by: Some(claim.worker),
+            finished_at: settled_at,
+        })
+    }
+
+    fn cursor(&mut self, lane: i32) -> Outcome<i64> {
+        if let Some((known, cursor)) = self.cursor
+            && known == lane
+        {
+            return Ok(cursor);
+        }
+        let cursor = first(self.conn, CURSOR, lane.into(), |row| row.get(0))?
+            .ok_or_else(|| Fault::refused(ErrorKind::Internal, format!("lane {lane} has jobs but no row")))?;
+        self.cursor = Some((lane, cursor));
+        Ok(cursor)
+    }
+
+    fn claim(&mut self, pos: i64) -> Outcome<Covering> {
+        if let Some(claim) = self.claim
+            && (claim.lo..=claim.hi).contains(&pos)
+        {
+            return Ok(claim);
+        }
+        let claim = first(self.conn, CLAIM, pos, |row| {
+            Ok(Covering {
+                lo: row.get(0)?,
+                hi: row.get(1)?,
+                open: row.get(2)?,
+                worker: row.get(3)?,
+                claimed_at: row.get(4)?,
+                finished_at: row.get(5)?,
+            })
+        })?;
+        let claim = claim
+            .filter(|claim| claim.hi >= pos)
+            .ok_or_else(|| Fault::refused(ErrorKind::Internal, format!("no claim covers position {pos}")))?;
+        self.claim = Some(claim);
+        Ok(claim)
+    }
+}
+
+fn settled(conn: &Connection, claim: i64, id: i64) -> Outcome<Option<Micros>> {
+    let mut find = conn.prepare_cached(SETTLED)?;
+    let mut rows = find.query(params![claim, id])?;
+    let found = rows.next()?.map(|row| Ok::<_, rusqlite::Error>((row.get(0)?, row.get(1)?))).transpose()?;
+    Ok(found.and_then(|(last, at): (i64, Micros)| (last >= id).then_some(at)))
+}

@@ -1,0 +1,83 @@
+//! Housekeeping: what is past retention goes, in small transactions.
+//!
+//! The unit is a claim: its jobs are adjacent in the log, so a finished claim is removed with one range
+//! delete, and unfinished claims around it do not matter. That makes each claim a segment of its own;
+//! nothing has to be moved on or re-homed. Freed pages are reused by the next jobs.
+
+use crate::{
+    clock::{Micros, micros},
+    error::Outcome,
+    position,
+    tx::{Count, Tx},
+};
+use rusqlite::params;
+use windlass_core::{MaintainReport, MaintainRequest};
+
+/// About how many jobs one transaction removes, so that others need not wait long.
+const CHUNK_JOBS: i64 = 10_000;
+/// The most claims or dead jobs that one transaction looks at.
+const CHUNK_ROWS: u32 = 1_000;
+
+const FINISHED: &str = "SELECT lo, hi, completed, moved FROM claim WHERE open = 0 AND finished_at <= ?1
+    ORDER BY finished_at LIMIT ?2";
+const DEAD: &str = "SELECT id, lane, state FROM dead WHERE finished_at <= ?1 ORDER BY finished_at LIMIT ?2";
+const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
+    (SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL)";
+const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
+    AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0)";
+
+/// One chunk of work. Also says whether there may be more.
+pub(crate) fn maintain(tx: &mut Tx<'_>, request: &MaintainRequest) -> Outcome<(MaintainReport, bool)> {
+    let before = tx.now.saturating_sub(micros(request.retention));
+    let (truncated, more_claims) = remove_claims(tx, before)?;
+    let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(request.dead_retention)))?;
+    tx.conn.prepare_cached(WORKERS)?.execute([before])?;
+    let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
+    Ok((report, more_claims || more_dead))
+}
+
+fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
+    let finished: Vec<(i64, i64, i64, bool)> = tx
+        .conn
+        .prepare_cached(FINISHED)?
+        .query_map(params![before, CHUNK_ROWS], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let (mut removed, mut jobs) = (0, 0);
+    for &(lo, hi, completed, moved) in &finished {
+        if jobs >= CHUNK_JOBS {
+            break;
+        }
+        if moved {
+            tx.conn.prepare_cached(ERRORS_OF_CLAIM)?.execute([lo, hi])?;
+        }
+        tx.conn.prepare_cached("DELETE FROM job WHERE pos BETWEEN ?1 AND ?2")?.execute([lo, hi])?;
+        tx.conn.prepare_cached("DELETE FROM settlement WHERE claim = ?1")?.execute([lo])?;
+        tx.conn.prepare_cached("DELETE FROM claim WHERE lo = ?1")?.execute([lo])?;
+        tx.count(position::lane_of(lo), Count::Completed, -completed);
+        jobs += completed;
+        removed += 1;
+    }
+    Ok((removed, (removed as usize) < finished.len() || removed == CHUNK_ROWS))
+}
+
+fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
+    let dead: Vec<(i64, i32, i64)> = tx
+        .conn
+        .prepare_cached(DEAD)?
+        .query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<Result<_, _>>()?;
+    for &(id, lane, state) in &dead {
+        tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
+        tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
+        tx.count(lane, crate::moves::Dead::of(state).count(), -1);
+    }
+    Ok((dead.len() as u64, dead.len() == CHUNK_ROWS as usize))
+}
+
+/// Adds up the chunks of one call.
+pub(crate) fn add(total: &mut MaintainReport, chunk: MaintainReport) {
+    total.truncated = total.truncated.saturating_add(chunk.truncated);
+    total.removed_dead += chunk.removed_dead;
+}

@@ -1,0 +1,128 @@
+//! The ways of a job between the log, the held and the dead: one function per way, with its counts.
+
+use crate::{
+    clock::Micros,
+    error::Outcome,
+    position,
+    tx::{Count, Tx},
+};
+use rusqlite::params;
+
+/// The states of a held job, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    Scheduled = 0,
+    Retryable = 1,
+    Parked = 2,
+}
+
+impl Held {
+    pub(crate) fn of(stored: i64) -> Self {
+        match stored {
+            0 => Self::Scheduled,
+            1 => Self::Retryable,
+            _ => Self::Parked,
+        }
+    }
+
+    pub(crate) fn count(self) -> Count {
+        match self {
+            Self::Scheduled => Count::Scheduled,
+            Self::Retryable => Count::Retryable,
+            Self::Parked => Count::Parked,
+        }
+    }
+}
+
+/// The states of a dead job, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dead {
+    Cancelled = 0,
+    Discarded = 1,
+}
+
+impl Dead {
+    pub(crate) fn of(stored: i64) -> Self {
+        if stored == 0 { Self::Cancelled } else { Self::Discarded }
+    }
+
+    pub(crate) fn count(self) -> Count {
+        match self {
+            Self::Cancelled => Count::Cancelled,
+            Self::Discarded => Count::Discarded,
+        }
+    }
+}
+
+/// Why and by whom a job of the log ends.
+pub(crate) struct End<'a> {
+    pub(crate) state: Dead,
+    pub(crate) reason: &'a str,
+    /// When and by whom it was claimed, if it was.
+    pub(crate) claimed: Option<(Micros, i32)>,
+    /// Attempts and crashes to count now.
+    pub(crate) attempts: u16,
+    pub(crate) crashes: u16,
+}
+
+/// Log to held. The caller counts where the job came from.
+pub(crate) fn hold(tx: &mut Tx<'_>, pos: i64, state: Held, at: Micros, attempts: u16) -> Outcome<()> {
+    let lane = position::base(position::lane_of(pos));
+    let copy = params![pos, lane, state as i64, at, attempts];
+    tx.conn.prepare_cached(include_str!("sql/hold.sql"))?.execute(copy)?;
+    remove(tx, pos)?;
+    tx.count(lane, state.count(), 1);
+    Ok(())
+}
+
+/// Log to dead. The caller counts where the job came from.
+pub(crate) fn bury(tx: &mut Tx<'_>, pos: i64, end: &End<'_>) -> Outcome<()> {
+    let lane = position::base(position::lane_of(pos));
+    let (at, by) = end.claimed.unzip();
+    let reason = windlass_core::Limits::storable_error(end.reason);
+    let copy = params![pos, lane, end.state as i64, reason, at, by, tx.now, end.attempts, end.crashes];
+    tx.conn.prepare_cached(include_str!("sql/bury.sql"))?.execute(copy)?;
+    remove(tx, pos)?;
+    tx.count(lane, end.state.count(), 1);
+    Ok(())
+}
+
+/// Log to the end of the log. The caller counts where the job came from.
+pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<()> {
+    let lane = position::base(position::lane_of(pos));
+    let new = position::at(lane, tx.next_sequence()?);
+    tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, crashes])?;
+    tx.count(lane, Count::Available, 1);
+    Ok(())
+}
+
+/// Held to the log; `lane` may be the direct twin, whose jobs are handed out at once.
+pub(crate) fn append_held(tx: &mut Tx<'_>, id: i64, lane: i32, state: Held) -> Outcome<i64> {
+    let new = position::at(lane, tx.next_sequence()?);
+    tx.conn.prepare_cached(include_str!("sql/append_held.sql"))?.execute(params![id, new])?;
+    tx.conn.prepare_cached("DELETE FROM held WHERE id = ?1")?.execute([id])?;
+    tx.recount(lane, state.count(), Count::Available);
+    Ok(new)
+}
+
+/// Dead to the log, with attempts and crashes forgotten.
+pub(crate) fn append_dead(tx: &mut Tx<'_>, id: i64, lane: i32, state: Dead) -> Outcome<()> {
+    let new = position::at(lane, tx.next_sequence()?);
+    tx.conn.prepare_cached(include_str!("sql/append_dead.sql"))?.execute(params![id, new])?;
+    tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
+    tx.recount(lane, state.count(), Count::Available);
+    Ok(())
+}
+
+/// Held to dead, by a user's cancel.
+pub(crate) fn bury_held(tx: &mut Tx<'_>, id: i64, lane: i32, state: Held, reason: &str) -> Outcome<()> {
+    tx.conn.prepare_cached(include_str!("sql/bury_held.sql"))?.execute(params![id, reason, tx.now])?;
+    tx.conn.prepare_cached("DELETE FROM held WHERE id = ?1")?.execute([id])?;
+    tx.recount(lane, state.count(), Count::Cancelled);
+    Ok(())
+}
+
+fn remove(tx: &Tx<'_>, pos: i64) -> Outcome<()> {
+    tx.conn.prepare_cached("DELETE FROM job WHERE pos = ?1")?.execute([pos])?;
+    Ok(())
+}

@@ -1,0 +1,99 @@
+use crate::Clock;
+use std::{path::PathBuf, time::Duration};
+use windlass_core::{Error, ErrorKind, Limits, Result};
+
+/// How a [`SqliteStore`](crate::SqliteStore) behaves.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// Bounds on what may be enqueued.
+    pub limits: Limits,
+    /// What a commit waits for. A `?synchronous=` in the URL takes precedence.
+    pub synchronous: Synchronous,
+    /// How long a call waits for another process to release the write lock before it fails as unavailable.
+    /// Default 5 s.
+    pub busy_timeout: Duration,
+    /// The largest size that the database file may grow to, in bytes; beyond it writes fail as storage
+    /// full. Default none: the disk is the limit.
+    pub max_bytes: Option<u64>,
+    /// The source of time. Default: the machine's wall clock.
+    pub clock: Clock,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            synchronous: Synchronous::Full,
+            busy_timeout: Duration::from_secs(5),
+            max_bytes: None,
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Synchronous {
+    /// Until the disk has it: an acknowledged write survives a power cut.
+    #[default]
+    Full,
+    /// Until the operating system has it: an acknowledged write survives the death of every process, but a
+    /// power cut may take the last ones. The file stays sound either way.
+    Normal,
+}
+
+/// Reads `sqlite:path`, `sqlite:path?synchronous=normal` or a bare path.
+pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
+    let Some(rest) = url.strip_prefix("sqlite:") else {
+        return path(url, url);
+    };
+    let (name, query) = rest.split_once('?').map_or((rest, None), |(name, query)| (name, Some(query)));
+    for pair in query.into_iter().flat_map(|query| query.split('&')) {
+        options.synchronous = match pair.to_ascii_lowercase().as_str() {
+            "synchronous=full" => Synchronous::Full,
+            "synchronous=normal" => Synchronous::Normal,
+            _ => {
+                let message = format!(
+                    "unknown parameter {pair:?} in {url:?}; use synchronous=full or synchronous=normal"
+                );
+                return Err(Error::new(ErrorKind::InvalidOption, message));
+            }
+        };
+    }
+    // `sqlite:///var/x` and `sqlite:/var/x` are the same absolute path.
+    path(name.strip_prefix("//").filter(|name| name.starts_with('/')).unwrap_or(name), url)
+}
+
+fn path(name: &str, url: &str) -> Result<PathBuf> {
+    if name.contains(":memory:") {
+        let message = format!("{url:?} asks for a database in memory, which loses every job; name a file");
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::new(ErrorKind::InvalidOption, format!("{url:?} names no file; use sqlite:FILE")));
+    }
+    Ok(PathBuf::from(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_paths_name_the_same_file() {
+        for url in ["/a/b.db", "sqlite:/a/b.db", "sqlite:///a/b.db", "sqlite:/a/b.db?synchronous=full"] {
+            assert_eq!(parse(url, &mut SqliteOptions::default()).unwrap(), PathBuf::from("/a/b.db"), "{url}");
+        }
+        let mut options = SqliteOptions::default();
+        assert_eq!(parse("sqlite:b.db?synchronous=NORMAL", &mut options).unwrap(), PathBuf::from("b.db"));
+        assert_eq!(options.synchronous, Synchronous::Normal);
+    }
+
+    #[test]
+    fn what_names_no_file_is_refused() {
+        for url in ["", "sqlite:", "sqlite::memory:", ":memory:", "sqlite:a?mode=ro", "a\0b"] {
+            let error = parse(url, &mut SqliteOptions::default()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption, "{url}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Parked jobs: kept out of the log because a worker had no handler for their kind, handed out by a claim
+//! directly to a worker that has one.
+
+use crate::{
+    error::{Fault, Outcome},
+    moves::{self, Held},
+    position,
+    tx::Tx,
+};
+use rusqlite::params;
+use windlass_core::{ErrorKind, WorkerId};
+
+const OF_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
+const OF_ANY_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 LIMIT ?2";
+
+/// Moves at most `limit` parked jobs of a lane that the worker knows into the lane's direct twin.
+/// Returns the positions that they got, first to last: they are nobody else's.
+pub(crate) fn unpark(
+    tx: &mut Tx<'_>,
+    worker: WorkerId,
+    lane: i32,
+    limit: u32,
+) -> Outcome<Option<(i64, i64)>> {
+    let ids = find(tx, worker, lane, limit)?;
+    let (mut first, mut last) = (None, 0);
+    for id in ids {
+        last = moves::append_held(tx, id, position::direct(lane), Held::Parked)?;
+        first = first.or(Some(last));
+    }
+    Ok(first.map(|first| (first, last)))
+}
+
+fn find(tx: &Tx<'_>, worker: WorkerId, lane: i32, limit: u32) -> Outcome<Vec<i64>> {
+    let kinds = kinds(tx, worker)?;
+    if kinds.is_empty() {
+        let mut find = tx.conn.prepare_cached(OF_ANY_KIND)?;
+        return Ok(find.query_map(params![lane, limit], |row| row.get(0))?.collect::<Result<_, _>>()?);
+    }
+    let mut find = tx.conn.prepare_cached(OF_KIND)?;
+    let mut ids = Vec::new();
+    for kind in kinds {
+        let left = limit as usize - ids.len();
+        if left == 0 {
+            break;
+        }
+        for id in find.query_map(params![lane, kind, left as u32], |row| row.get(0))? {
+            ids.push(id?);
+        }
+    }
+    Ok(ids)
+}
+
+fn kinds(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<String>> {
+    let mut find = tx.conn.prepare_cached("SELECT kinds FROM worker WHERE id = ?1")?;
+    let json: String = find.query_one([worker.0], |row| row.get(0))?;
+    serde_json::from_str(&json).map_err(|cause| {
+        Fault::refused(ErrorKind::Internal, format!("the kinds of worker {worker} are damaged: {cause}"))
+    })
+}

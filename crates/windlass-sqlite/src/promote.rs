@@ -1,0 +1,34 @@
+//! Promotion: jobs whose time has come move into the log, the longest due first.
+
+use crate::{
+    error::Outcome,
+    moves::{self, Held},
+    tx::Tx,
+};
+use rusqlite::params;
+use std::time::Duration;
+use windlass_core::Promoted;
+
+/// The most jobs of one transaction, so that others need not wait long.
+pub(crate) const PROMOTE_MAX: u32 = 5_000;
+
+const DUE: &str = "SELECT id, lane, state FROM held WHERE state < 2 AND available_at <= ?1
+    ORDER BY available_at, id LIMIT ?2";
+const NEXT: &str = "SELECT min(available_at) FROM held WHERE state < 2";
+
+/// Moves at most `limit` due jobs, and says how long until the next one is due.
+pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
+    let due: Vec<(i64, i32, i64)> = tx
+        .conn
+        .prepare_cached(DUE)?
+        .query_map(params![tx.now, limit.min(PROMOTE_MAX)], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    for &(id, lane, state) in &due {
+        moves::append_held(tx, id, lane, Held::of(state))?;
+    }
+    let next: Option<i64> = tx.conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
+    let next_due = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
+    Ok(Promoted { count: due.len() as u64, next_due })
+}

@@ -1,0 +1,149 @@
+//! Jobs as operators see them, from wherever they are.
+
+use crate::{
+    clock::{Micros, timestamp},
+    error::{Fault, Outcome},
+    locate::{self, Log, Place},
+    moves::{Dead, Held},
+    position,
+};
+use rusqlite::{Connection, Row};
+use std::collections::HashMap;
+use windlass_core::{Args, AttemptError, ErrorKind, JobId, JobRecord, JobState, WorkerId};
+
+const LOG: &str =
+    "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
+    enqueued_at, pos FROM job WHERE pos = ?1";
+const HELD: &str =
+    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at
+    FROM held WHERE id = ?1";
+const DEAD: &str =
+    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
+    claimed_at, claimed_by, finished_at FROM dead WHERE id = ?1";
+const ERRORS: &str = "SELECT attempt, at, error FROM attempt_error WHERE job = ?1 ORDER BY n";
+const LANE: &str = "SELECT name, priority FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
+
+/// Turns rows into records. All row shapes share their first eight columns.
+pub(crate) struct Records<'c> {
+    conn: &'c Connection,
+    log: Log<'c>,
+    lanes: HashMap<i32, (String, i16)>,
+}
+
+/// One job with its errors.
+pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
+    let mut records = Records::new(conn);
+    let found = match locate::find(conn, id)? {
+        None => return Ok(None),
+        Some(Place::Log { pos }) => records.one(LOG, pos, Records::of_log)?,
+        Some(Place::Held { .. }) => records.one(HELD, id.0, Records::of_held)?,
+        Some(Place::Dead { .. }) => records.one(DEAD, id.0, Records::of_dead)?,
+    };
+    let Some(mut record) = found else { return Ok(None) };
+    let mut find = conn.prepare_cached(ERRORS)?;
+    let mut rows = find.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        record.errors.push(AttemptError {
+            attempt: row.get(0)?,
+            at: timestamp(row.get(1)?),
+            error: row.get(2)?,
+        });
+    }
+    Ok(Some(record))
+}
+
+impl<'c> Records<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> Self {
+        Self { conn, log: Log::new(conn), lanes: HashMap::new() }
+    }
+
+    fn one(
+        &mut self,
+        sql: &str,
+        key: i64,
+        read: impl Fn(&mut Self, &Row<'_>) -> Outcome<JobRecord>,
+    ) -> Outcome<Option<JobRecord>> {
+        let conn = self.conn;
+        let mut find = conn.prepare_cached(sql)?;
+        let mut rows = find.query([key])?;
+        rows.next()?.map(|row| read(self, row)).transpose()
+    }
+
+    /// A row of the log; column 8 is its position.
+    pub(crate) fn of_log(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
+        let mut record = self.common(row)?;
+        let state = self.log.state(row.get(8)?, record.id.0)?;
+        record.state = state.state;
+        record.claimed_at = state.claimed_at.map(timestamp);
+        record.claimed_by = state.claimed_by.map(WorkerId);
+        record.finished_at = state.finished_at.map(timestamp);
+        if state.claimed_at.is_some() {
+            record.attempt = record.attempt.saturating_add(1);
+        }
+        Ok(record)
+    }
+
+    /// The state of a row of the log, before the rest of it is read.
+    pub(crate) fn log_state(&mut self, row: &Row<'_>) -> Outcome<JobState> {
+        Ok(self.log.state(row.get(8)?, row.get(0)?)?.state)
+    }
+
+    /// A held row; then state and time.
+    pub(crate) fn of_held(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
+        let mut record = self.common(row)?;
+        let at: Micros = row.get(9)?;
+        (record.state, record.scheduled_at) = match Held::of(row.get(8)?) {
+            Held::Scheduled => (JobState::Scheduled, Some(timestamp(at))),
+            Held::Retryable => (JobState::Retryable, Some(timestamp(at))),
+            Held::Parked => (JobState::Available, None),
+        };
+        Ok(record)
+    }
+
+    /// A dead row; then state, reason and times.
+    pub(crate) fn of_dead(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
+        let mut record = self.common(row)?;
+        record.state = match Dead::of(row.get(8)?) {
+            Dead::Cancelled => JobState::Cancelled,
+            Dead::Discarded => JobState::Discarded,
+        };
+        record.reason = Some(row.get(9)?);
+        record.claimed_at = row.get::<_, Option<Micros>>(10)?.map(timestamp);
+        record.claimed_by = row.get::<_, Option<i32>>(11)?.map(WorkerId);
+        record.finished_at = Some(timestamp(row.get(12)?));
+        Ok(record)
+    }
+
+    fn common(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
+        let (queue, priority) = self.lane(position::base(row.get(1)?))?;
+        Ok(JobRecord {
+            id: JobId(row.get(0)?),
+            state: JobState::Available,
+            kind: row.get(2)?,
+            queue,
+            priority,
+            attempt: row.get(4)?,
+            max_attempts: row.get(5)?,
+            crash_count: row.get(6)?,
+            args: Args::parse(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+            enqueued_at: timestamp(row.get(7)?),
+            scheduled_at: None,
+            claimed_at: None,
+            claimed_by: None,
+            finished_at: None,
+            reason: None,
+            errors: Vec::new(),
+        })
+    }
+
+    fn lane(&mut self, lane: i32) -> Outcome<(String, i16)> {
+        if let Some(known) = self.lanes.get(&lane) {
+            return Ok(known.clone());
+        }
+        let found = locate::first(self.conn, LANE, lane.into(), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let found: (String, i16) = found
+            .ok_or_else(|| Fault::refused(ErrorKind::Internal, format!("lane {lane} has jobs but no row")))?;
+        self.lanes.insert(lane, found.clone());
+        Ok(found)
+    }
+}

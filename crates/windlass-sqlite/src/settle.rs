@@ -1,0 +1,129 @@
+//! Settle: what became of claimed jobs, in one transaction and idempotent.
+//!
+//! A completion changes one claim row, whatever the number of jobs. Any other fate takes the job out of the
+//! log, so "is its row still there" tells a repeated call from a first one.
+
+use crate::{
+    clock::micros,
+    completion::complete,
+    error::Outcome,
+    lease::Lease,
+    moves::{self, Dead, End, Held},
+    tx::Tx,
+};
+use std::collections::HashMap;
+use windlass_core::{
+    ClaimRef, Disposition, ErrorKind, Exception, JobId, SettleReply, SettleRequest, Settled, WorkerId,
+};
+
+const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
+
+/// Settles a request. Exceptions first: a completion of the rest means the rest of those too.
+pub(crate) fn settle(tx: &mut Tx<'_>, request: &SettleRequest) -> Outcome<SettleReply> {
+    tx.fence(request.worker)?;
+    let mut leases = Leases { worker: request.worker, known: HashMap::new() };
+    let mut reply = SettleReply::default();
+    for exception in &request.exceptions {
+        let settled = match leases.get(tx, exception.claim)? {
+            Some(lease) => except(tx, lease, exception)?,
+            None => Settled::Refused,
+        };
+        reply.exceptions.push(settled);
+    }
+    for completion in &request.completions {
+        let settled = match leases.get(tx, completion.claim)? {
+            Some(lease) => complete(tx, lease, &completion.jobs)?,
+            None => Settled::Refused,
+        };
+        reply.completions.push(settled);
+    }
+    leases.save(tx)?;
+    Ok(reply)
+}
+
+/// The claims of one request, read once and written once.
+struct Leases {
+    worker: WorkerId,
+    /// The claim now, and its open jobs as stored.
+    known: HashMap<ClaimRef, Option<(Lease, i64)>>,
+}
+
+impl Leases {
+    fn get(&mut self, tx: &Tx<'_>, claim: ClaimRef) -> Outcome<Option<&mut Lease>> {
+        if !self.known.contains_key(&claim) {
+            let found = Lease::find(tx, self.worker, claim)?;
+            self.known.insert(claim, found.map(|lease| (lease, lease.open)));
+        }
+        Ok(self.known.get_mut(&claim).and_then(Option::as_mut).map(|(lease, _)| lease))
+    }
+
+    fn save(self, tx: &Tx<'_>) -> Outcome<()> {
+        let changed = self.known.into_values().flatten().filter(|(lease, stored)| lease.open != *stored);
+        for (lease, _) in changed {
+            lease.save(tx)?;
+        }
+        Ok(())
+    }
+}
+
+fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<Settled> {
+    if !(lease.lo..=lease.hi).contains(&exception.position) {
+        return Ok(Settled::Refused);
+    }
+    let Some((id, attempt)) = find(tx, exception.position)? else { return Ok(Settled::Already) };
+    if id != exception.job {
+        return Ok(Settled::Refused);
+    }
+    if lease.open == 0 || (lease.completed > 0 && lease.is_settled(tx, id.0)?) {
+        return Ok(Settled::Already);
+    }
+    dispose(tx, lease, exception, attempt.saturating_add(1))?;
+    lease.release(tx);
+    Ok(Settled::Accepted)
+}
+
+fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16)>> {
+    let mut find = tx.conn.prepare_cached(FIND)?;
+    let mut rows = find.query([pos])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((JobId(row.get(0)?), row.get(1)?)))
+}
+
+/// Moves the job where its fate takes it. `attempt` is the one that just ended.
+fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) -> Outcome<()> {
+    let pos = exception.position;
+    let end = |state, reason, attempts| End {
+        state,
+        reason,
+        claimed: Some((lease.claimed_at, lease.worker)),
+        attempts,
+        crashes: 0,
+    };
+    match &exception.disposition {
+        Disposition::Retry { delay, error } => {
+            tx.note_error(exception.job, attempt, error)?;
+            moves::hold(tx, pos, Held::Retryable, tx.now.saturating_add(micros(*delay)), 1)
+        }
+        Disposition::Snooze { delay } => {
+            moves::hold(tx, pos, Held::Scheduled, tx.now.saturating_add(micros(*delay)), 0)
+        }
+        Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason, 0)),
+        Disposition::Discard { error, failed } => {
+            if *failed {
+                tx.note_error(exception.job, attempt, error)?;
+            }
+            moves::bury(tx, pos, &end(Dead::Discarded, error, u16::from(*failed)))
+        }
+        Disposition::Park => {
+            // Another worker may know the kind, and may be asleep.
+            tx.wake()?;
+            moves::hold(tx, pos, Held::Parked, tx.now, 0)
+        }
+        Disposition::Return => moves::append_again(tx, pos, 0),
+        other => {
+            let message =
+                format!("this store does not know the disposition {other:?}; use matching versions");
+            Err(crate::error::Fault::refused(ErrorKind::Unsupported, message))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Counts of queues and the state of the store. Nothing here reads a job.
+
+use crate::{
+    clock::{Micros, timestamp},
+    error::{Fault, Outcome},
+    migrate,
+};
+use rusqlite::{Connection, Row, params};
+use std::path::Path;
+use windlass_core::{ErrorKind, QueueStats, StoreStatus, WorkerId, WorkerRecord};
+
+/// The most workers that a status lists.
+const WORKERS_MAX: u32 = 1_000;
+
+const QUEUES: &str = "SELECT name, paused, total(available + parked), total(running), total(scheduled),
+    total(retryable), total(completed), total(cancelled), total(discarded)
+    FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
+const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
+    ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
+
+/// Every queue, by name.
+pub(crate) fn queues(conn: &Connection) -> Outcome<Vec<QueueStats>> {
+    let mut find = conn.prepare_cached(QUEUES)?;
+    let rows = find.query_map([], |row| {
+        Ok(QueueStats {
+            name: row.get(0)?,
+            paused: row.get(1)?,
+            available: count(row, 2)?,
+            running: count(row, 3)?,
+            scheduled: count(row, 4)?,
+            retryable: count(row, 5)?,
+            completed: count(row, 6)?,
+            cancelled: count(row, 7)?,
+            discarded: count(row, 8)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// `total()` answers with a float, exact far beyond the largest sequence number.
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, f64>(column).map(|count| count.max(0.0) as u64)
+}
+
+/// The store's state.
+pub(crate) fn status(conn: &Connection, path: &Path, now: Micros) -> Outcome<StoreStatus> {
+    let schema_version = conn.query_one("PRAGMA user_version", [], |row| row.get(0))?;
+    debug_assert!(schema_version <= migrate::VERSION);
+    Ok(StoreStatus {
+        store: format!("SQLite {}", rusqlite::version()),
+        schema_version,
+        size_bytes: size(conn, path)?,
+        workers: workers(conn, now)?,
+        queues: queues(conn)?,
+    })
+}
+
+fn size(conn: &Connection, path: &Path) -> Outcome<u64> {
+    let pages: u32 = conn.query_one("PRAGMA page_count", [], |row| row.get(0))?;
+    let page: u32 = conn.query_one("PRAGMA page_size", [], |row| row.get(0))?;
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    Ok(u64::from(pages) * u64::from(page) + std::fs::metadata(wal).map_or(0, |meta| meta.len()))
+}
+
+fn workers(conn: &Connection, now: Micros) -> Outcome<Vec<WorkerRecord>> {
+    let mut find = conn.prepare_cached(WORKERS)?;
+    let mut rows = find.query(params![now, WORKERS_MAX])?;
+    let mut workers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let queues: String = row.get(2)?;
+        workers.push(WorkerRecord {
+            id: WorkerId(row.get(0)?),
+            name: row.get(1)?,
+            queues: serde_json::from_str(&queues).map_err(|cause| {
+                Fault::refused(ErrorKind::Internal, format!("a worker's queues are damaged: {cause}"))
+            })?,
+            started_at: timestamp(row.get(3)?),
+            heartbeat_at: timestamp(row.get(4)?),
+            live: row.get(5)?,
+        });
+    }
+    Ok(workers)
+}

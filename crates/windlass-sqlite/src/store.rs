@@ -1,0 +1,275 @@
+use crate::{
+    SqliteOptions, claim, control,
+    enqueue::Batch,
+    error::Outcome,
+    handed::{Handed, Orphans, Return},
+    leader, list, maintain, options, promote,
+    reader::question,
+    record, settle, stats,
+    threads::{self, Threads},
+    tx::Tx,
+    wakeup::{Signal, SqliteWakeup, Watcher},
+    workers,
+    writer::Task,
+};
+use async_trait::async_trait;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use windlass_core::{
+    CancelReply, Capabilities, Claim, ClaimRequest, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
+    Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+};
+
+/// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
+/// forgotten, the machine with its workers is gone too, and it is as if the cut had come a moment earlier.
+/// The next durable commit covers it, because the log reaches the disk in order.
+const DURABLE: bool = true;
+const RELAXED: bool = false;
+
+/// The most transactions of one call of `maintain`; the next call goes on.
+const MAINTAIN_CHUNKS: u32 = 1_000;
+
+/// Windlass in one SQLite file: for one machine, any number of processes.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> windlass_core::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let url = format!("sqlite:{}", folder.path().join("jobs.db").display());
+/// use windlass_core::{Args, JobStore, NewJob};
+/// use windlass_sqlite::{SqliteOptions, SqliteStore};
+/// let store = SqliteStore::open(&url, SqliteOptions::default())?;
+/// let ids = store.enqueue(&[NewJob::new("mail.send", Args::parse("{}")?)]).await?;
+/// assert_eq!(ids.len(), 1);
+/// # Ok(()) }
+/// ```
+pub struct SqliteStore {
+    path: PathBuf,
+    options: SqliteOptions,
+    signal: Arc<Signal>,
+    watcher: Arc<Watcher>,
+    orphans: Arc<Orphans>,
+    threads: Mutex<Option<Threads>>,
+    /// What opening did, until `migrate` reports it.
+    migration: Mutex<Option<MigrationReport>>,
+}
+
+impl SqliteStore {
+    /// Opens `sqlite:FILE`, `sqlite:FILE?synchronous=normal` or a bare path. Creates the file with its schema
+    /// when it is missing and upgrades an older schema. Blocks for a few milliseconds.
+    ///
+    /// # Errors
+    /// * [`ErrorKind::InvalidOption`]: the URL names no file, the folder does not exist, or the file is not
+    ///   Windlass's; it is left untouched then.
+    /// * [`ErrorKind::PermissionDenied`]: file or folder cannot be written.
+    /// * [`ErrorKind::SchemaTooNew`]: a newer Windlass has upgraded the file.
+    /// * [`ErrorKind::Unavailable`]: another process kept the file locked.
+    pub fn open(url_or_path: &str, mut options: SqliteOptions) -> Result<Self> {
+        let path = options::parse(url_or_path, &mut options)?;
+        let orphans = Arc::default();
+        let opened = threads::start(&path, &options, &orphans)?;
+        Ok(Self {
+            watcher: Arc::new(Watcher::new(opened.path.clone(), options.clone())),
+            path: opened.path,
+            options,
+            signal: opened.signal,
+            orphans,
+            threads: Mutex::new(Some(opened.threads)),
+            migration: Mutex::new(Some(opened.migration)),
+        })
+    }
+
+    /// The canonical path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Asks something of the open threads; opens them again after a close or a defect.
+    fn with_threads<T>(&self, ask: impl FnOnce(&Threads) -> T) -> Result<T> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = threads.as_ref().filter(|open| !open.broken()) {
+            return Ok(ask(open));
+        }
+        let opened = threads::start(&self.path, &self.options, &self.orphans)?;
+        Ok(ask(threads.insert(opened.threads)))
+    }
+
+    async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send + 'static,
+    {
+        let writer = self.with_threads(|threads| threads.writer.clone())?;
+        let (task, answer) = Task::new(durable, work);
+        writer.send(task).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
+        drop(writer);
+        answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let reader = self.with_threads(|threads| threads.reader.clone())?;
+        let (question, answer) = question(ask);
+        reader.send(question).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
+        drop(reader);
+        answer.await.map_err(|_| stopped(ErrorKind::Unavailable))?
+    }
+}
+
+fn stopped(kind: ErrorKind) -> Error {
+    Error::new(kind, "a thread of the store stopped unexpectedly; the next call starts it again")
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl JobStore for SqliteStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    /// Opening has migrated already; the first call reports what it did.
+    async fn migrate(&self) -> Result<MigrationReport> {
+        self.with_threads(|_| ())?;
+        let opened = self.migration.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let now = crate::migrate::VERSION;
+        Ok(opened.unwrap_or(MigrationReport { from: now, to: now }))
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.options.limits.check(jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let batch = Batch::pack(jobs);
+        self.write(DURABLE, move |tx| batch.append(tx)).await
+    }
+
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
+        workers::check(worker)?;
+        let spec = worker.clone();
+        self.write(DURABLE, move |tx| workers::register(tx, &spec)).await
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+        self.write(RELAXED, move |tx| workers::heartbeat(tx, worker)).await
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        self.write(DURABLE, move |tx| workers::deregister(tx, worker)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        let request = request.clone();
+        let writer = self.with_threads(|threads| threads.writer.downgrade())?;
+        let back = Return { worker: request.worker, orphans: Arc::clone(&self.orphans), writer };
+        let claim =
+            move |tx: &mut Tx<'_>| Ok(Handed { claims: claim::claim(tx, &request)?, back: back.clone() });
+        self.write(RELAXED, claim).await.map(Handed::take)
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        let request = request.clone();
+        self.write(DURABLE, move |tx| settle::settle(tx, &request)).await
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        self.write(RELAXED, move |tx| workers::suspect(tx, worker, job)).await
+    }
+
+    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
+        self.write(RELAXED, move |tx| workers::rescue(tx, max_crashes)).await
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        let mut total = Promoted::default();
+        loop {
+            let ask = (u64::from(limit) - total.count).min(promote::PROMOTE_MAX.into()) as u32;
+            let chunk = self.write(RELAXED, move |tx| promote::promote(tx, ask)).await?;
+            total = Promoted { count: total.count + chunk.count, next_due: chunk.next_due };
+            if chunk.count < u64::from(ask) || total.count >= u64::from(limit) {
+                return Ok(total);
+            }
+        }
+    }
+
+    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
+        let mut total = MaintainReport::default();
+        for _ in 0..MAINTAIN_CHUNKS {
+            let request = *request;
+            let (chunk, more) = self.write(RELAXED, move |tx| maintain::maintain(tx, &request)).await?;
+            maintain::add(&mut total, chunk);
+            if !more {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        let ids = ids.to_vec();
+        self.write(DURABLE, move |tx| control::cancel(tx, &ids)).await
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        let ids = ids.to_vec();
+        self.write(DURABLE, move |tx| control::retry(tx, &ids)).await
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        let queue = queue.to_owned();
+        self.write(DURABLE, move |tx| control::pause(tx, &queue, paused)).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        self.read(move |conn| record::job(conn, id)).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+        filter.check()?;
+        let filter = filter.clone();
+        self.read(move |conn| list::jobs(conn, &filter)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.read(stats::queues).await
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        let (path, now) = (self.path.clone(), self.options.clock.now());
+        self.read(move |conn| stats::status(conn, &path, now)).await
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        Box::new(SqliteWakeup::new(Arc::clone(&self.watcher), Arc::clone(&self.signal)))
+    }
+
+    async fn close(&self) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.watcher.close();
+        if let Some(threads) = threads {
+            threads.close().await;
+        }
+    }
+}
+
+#[async_trait]
+impl Leader for SqliteStore {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        self.write(RELAXED, move |tx| leader::lead(tx, worker, term)).await
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        self.write(RELAXED, move |tx| leader::resign(tx, worker)).await
+    }
+}

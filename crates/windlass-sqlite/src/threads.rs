@@ -1,0 +1,101 @@
+//! The two threads of an open store, started together and again after a close.
+
+use crate::{
+    SqliteOptions, Synchronous, connect,
+    error::Outcome,
+    handed::Orphans,
+    identity, migrate, reader,
+    reader::Question,
+    tx::Memory,
+    wakeup::Signal,
+    writer::{BoxCommand, Writer, opened},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
+use tokio::sync::{mpsc, oneshot};
+use windlass_core::{Error, ErrorKind, MigrationReport, Result};
+
+/// Commands and questions that may wait; beyond it callers wait to ask.
+const INBOX: usize = 1_024;
+
+/// An open store's threads.
+pub(crate) struct Threads {
+    pub(crate) writer: mpsc::Sender<BoxCommand>,
+    pub(crate) reader: mpsc::Sender<Question>,
+    /// Answered when the threads have closed their connections.
+    ended: [oneshot::Receiver<()>; 2],
+}
+
+/// What the first opening found out.
+pub(crate) struct Opened {
+    pub(crate) threads: Threads,
+    pub(crate) migration: MigrationReport,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) path: PathBuf,
+}
+
+/// Opens the file, brings its schema up to date and starts the threads.
+pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>) -> Result<Opened> {
+    identity::check(path)?;
+    let conn = opened(connect::writer(path, options))?;
+    let migration = opened(prepare(&conn, options))?;
+    // Only now does the file certainly exist.
+    let path = path.canonicalize().map_err(|cause| identity::denied(path, cause))?;
+    let reading = opened(connect::reader(&path, options))?;
+    let signal = Signal::of(&path);
+    let writer = Writer {
+        conn,
+        clock: options.clock.clone(),
+        synchronous: options.synchronous,
+        signal: Arc::clone(&signal),
+        orphans: Arc::clone(orphans),
+        memory: Memory::default(),
+        current: options.synchronous,
+    };
+    let (to_writer, writer_inbox) = mpsc::channel(INBOX);
+    let (to_reader, reader_inbox) = mpsc::channel(INBOX);
+    let writing = spawn("windlass-sqlite-write", move || writer.serve(writer_inbox))?;
+    let reading = spawn("windlass-sqlite-read", move || reader::serve(&reading, reader_inbox))?;
+    let threads = Threads { writer: to_writer, reader: to_reader, ended: [writing, reading] };
+    Ok(Opened { threads, migration, signal, path })
+}
+
+fn prepare(conn: &rusqlite::Connection, options: &SqliteOptions) -> Outcome<MigrationReport> {
+    // Creating the file is always made durable.
+    connect::set_synchronous(conn, Synchronous::Full)?;
+    let migration = migrate::migrate(conn)?;
+    connect::enter_wal(conn, options.synchronous)?;
+    Ok(migration)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<oneshot::Receiver<()>> {
+    let (end, ended) = oneshot::channel();
+    let run = move || {
+        work();
+        // Nobody may be waiting for the end.
+        let _ = end.send(());
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|cause| {
+        Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {cause}")).with_source(cause)
+    })?;
+    Ok(ended)
+}
+
+impl Threads {
+    /// Whether a thread ended by a defect; the store then opens anew.
+    pub(crate) fn broken(&self) -> bool {
+        self.writer.is_closed() || self.reader.is_closed()
+    }
+
+    /// Lets the threads finish what was asked, and waits until their connections are closed.
+    pub(crate) async fn close(self) {
+        drop((self.writer, self.reader));
+        for ended in self.ended {
+            // An error means that the thread is gone, too.
+            let _ = ended.await;
+        }
+    }
+}

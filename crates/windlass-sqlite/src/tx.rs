@@ -1,0 +1,188 @@
+//! One transaction of the writer, and what the writer remembers between transactions.
+
+use crate::{
+    clock::Micros,
+    error::{Fault, Outcome},
+    position,
+};
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+use windlass_core::{ErrorKind, JobId, WorkerId};
+
+/// The most names that the writer remembers; beyond it the memory starts anew.
+const NAMES_MAX: usize = 10_000;
+
+/// Where a job is counted. The order is that of the columns in [`FLUSH`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    Available,
+    Running,
+    Completed,
+    Scheduled,
+    Retryable,
+    Parked,
+    Cancelled,
+    Discarded,
+}
+
+const COUNTS: usize = 8;
+
+const FLUSH: &str =
+    "UPDATE lane SET available = available + ?2, running = running + ?3, completed = completed + ?4,
+    scheduled = scheduled + ?5, retryable = retryable + ?6, parked = parked + ?7, cancelled = cancelled + ?8,
+    discarded = discarded + ?9 WHERE id = ?1";
+
+/// What the writer keeps between transactions. Forgotten whenever one is rolled back.
+#[derive(Default)]
+pub(crate) struct Memory {
+    next_sequence: i64,
+    stored_sequence: i64,
+    counts: HashMap<i32, [i64; COUNTS]>,
+    queues: HashMap<String, i64>,
+    lanes: HashMap<(i64, i16), i32>,
+}
+
+/// An open write transaction: the database is this thread's alone until it ends.
+pub(crate) struct Tx<'c> {
+    pub(crate) conn: &'c Connection,
+    /// The time of the whole transaction.
+    pub(crate) now: Micros,
+    memory: &'c mut Memory,
+}
+
+impl<'c> Tx<'c> {
+    /// After BEGIN IMMEDIATE.
+    pub(crate) fn begin(conn: &'c Connection, memory: &'c mut Memory, now: Micros) -> Outcome<Self> {
+        let next = conn.prepare_cached("SELECT next_sequence FROM meta")?.query_one([], |row| row.get(0))?;
+        (memory.next_sequence, memory.stored_sequence) = (next, next);
+        Ok(Self { conn, now, memory })
+    }
+
+    /// Before COMMIT: writes what was collected. Returns the next sequence number when it moved, which is
+    /// the sign that workers may have something to claim.
+    pub(crate) fn finish(&mut self) -> Outcome<Option<i64>> {
+        self.flush()?;
+        let next = self.memory.next_sequence;
+        if next == self.memory.stored_sequence {
+            return Ok(None);
+        }
+        self.conn.prepare_cached("UPDATE meta SET next_sequence = ?1")?.execute([next])?;
+        Ok(Some(next))
+    }
+
+    /// Takes the next number of the one sequence.
+    pub(crate) fn next_sequence(&mut self) -> Outcome<i64> {
+        let sequence = self.memory.next_sequence;
+        if sequence >= position::SEQUENCE_MAX {
+            return Err(Fault::refused(ErrorKind::Internal, "the sequence of this database is used up"));
+        }
+        self.memory.next_sequence = sequence + 1;
+        Ok(sequence)
+    }
+
+    /// Makes waiting workers look again though nothing was appended. The number is not used.
+    pub(crate) fn wake(&mut self) -> Outcome<()> {
+        self.next_sequence().map(|_| ())
+    }
+
+    /// Counts `change` jobs more (or fewer) in a lane or its twin.
+    pub(crate) fn count(&mut self, lane: i32, count: Count, change: i64) {
+        self.memory.counts.entry(position::base(lane)).or_default()[count as usize] += change;
+    }
+
+    /// Moves one job from one count to another.
+    pub(crate) fn recount(&mut self, lane: i32, from: Count, to: Count) {
+        self.count(lane, from, -1);
+        self.count(lane, to, 1);
+    }
+
+    /// Writes the collected counts; before anything reads them.
+    pub(crate) fn flush(&mut self) -> Outcome<()> {
+        if self.memory.counts.is_empty() {
+            return Ok(());
+        }
+        let mut update = self.conn.prepare_cached(FLUSH)?;
+        for (lane, [a, b, c, d, e, f, g, h]) in self.memory.counts.drain() {
+            update.execute(params![lane, a, b, c, d, e, f, g, h])?;
+        }
+        Ok(())
+    }
+
+    /// The fence: fails unless the worker is live.
+    pub(crate) fn fence(&self, worker: WorkerId) -> Outcome<()> {
+        let live = "SELECT 1 FROM worker WHERE id = ?1 AND ended_at IS NULL";
+        if self.conn.prepare_cached(live)?.exists([worker.0])? {
+            Ok(())
+        } else {
+            Err(Fault::lease_lost(worker))
+        }
+    }
+
+    /// The queue's number; created on first use.
+    pub(crate) fn queue(&mut self, name: &str) -> Outcome<i64> {
+        if let Some(&queue) = self.memory.queues.get(name) {
+            return Ok(queue);
+        }
+        let queue = match self.find_queue(name)? {
+            Some(queue) => queue,
+            None => {
+                self.conn.prepare_cached("INSERT INTO queue (name) VALUES (?1)")?.execute([name])?;
+                self.conn.last_insert_rowid()
+            }
+        };
+        if self.memory.queues.len() >= NAMES_MAX {
+            self.memory.queues.clear();
+        }
+        self.memory.queues.insert(name.to_owned(), queue);
+        Ok(queue)
+    }
+
+    fn find_queue(&self, name: &str) -> Outcome<Option<i64>> {
+        let mut find = self.conn.prepare_cached("SELECT id FROM queue WHERE name = ?1")?;
+        let mut rows = find.query([name])?;
+        Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
+    }
+
+    /// The number of a queue at a priority; created on first use.
+    pub(crate) fn lane(&mut self, queue: i64, priority: i16) -> Outcome<i32> {
+        if let Some(&lane) = self.memory.lanes.get(&(queue, priority)) {
+            return Ok(lane);
+        }
+        let lane = match self.find_lane(queue, priority)? {
+            Some(lane) => lane,
+            None => self.create_lane(queue, priority)?,
+        };
+        if self.memory.lanes.len() >= NAMES_MAX {
+            self.memory.lanes.clear();
+        }
+        self.memory.lanes.insert((queue, priority), lane);
+        Ok(lane)
+    }
+
+    fn find_lane(&self, queue: i64, priority: i16) -> Outcome<Option<i32>> {
+        let mut find = self.conn.prepare_cached("SELECT id FROM lane WHERE queue = ?1 AND priority = ?2")?;
+        let mut rows = find.query(params![queue, priority])?;
+        Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
+    }
+
+    fn create_lane(&self, queue: i64, priority: i16) -> Outcome<i32> {
+        let last: i32 = self.conn.query_one("SELECT coalesce(max(id), 0) FROM lane", [], |row| row.get(0))?;
+        if last + 2 > position::LANE_MAX {
+            let message =
+                format!("the database has {} queues and priorities, the most it can have", last / 2);
+            return Err(Fault::refused(ErrorKind::InvalidOption, message));
+        }
+        let lane = last + 2;
+        let insert = "INSERT INTO lane (id, queue, priority, cursor) VALUES (?1, ?2, ?3, ?4)";
+        self.conn.prepare_cached(insert)?.execute(params![lane, queue, priority, position::at(lane, 0)])?;
+        Ok(lane)
+    }
+
+    /// Keeps the error of a failed attempt.
+    pub(crate) fn note_error(&self, job: JobId, attempt: u16, error: &str) -> Outcome<()> {
+        let insert = "INSERT INTO attempt_error (job, attempt, at, error) VALUES (?1, ?2, ?3, ?4)";
+        let error = windlass_core::Limits::storable_error(error);
+        self.conn.prepare_cached(insert)?.execute(params![job.0, attempt, self.now, error])?;
+        Ok(())
+    }
+}

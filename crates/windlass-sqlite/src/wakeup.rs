@@ -1,0 +1,159 @@
+//! Waking idle workers. Within a process the writer's commit does it, across all handles of one file; other
+//! processes' commits are noticed by polling `PRAGMA data_version`, which reads shared memory only.
+//!
+//! What counts is the sequence: it moves exactly when something was appended (or parked, or resumed).
+//! Heartbeats, claims and settlements of others wake nobody.
+
+use crate::{SqliteOptions, connect, error::Outcome};
+use async_trait::async_trait;
+use rusqlite::Connection;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+use windlass_core::{Wake, Wakeup};
+
+/// The first look at other processes' writes after going idle.
+const POLL_FIRST: Duration = Duration::from_millis(1);
+/// The longest pause between two looks: 40 a second, a few microseconds each.
+const POLL_LAST: Duration = Duration::from_millis(25);
+
+/// The signal of one file, shared by every store of this process that has it open.
+pub(crate) struct Signal(watch::Sender<i64>);
+
+static SIGNALS: LazyLock<Mutex<HashMap<PathBuf, Weak<Signal>>>> = LazyLock::new(Mutex::default);
+
+impl Signal {
+    /// The signal of the file with this canonical path.
+    pub(crate) fn of(path: &Path) -> Arc<Self> {
+        let mut signals = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
+        signals.retain(|_, signal| signal.strong_count() > 0);
+        if let Some(signal) = signals.get(path).and_then(Weak::upgrade) {
+            return signal;
+        }
+        let signal = Arc::new(Self(watch::Sender::new(0)));
+        signals.insert(path.to_owned(), Arc::downgrade(&signal));
+        signal
+    }
+
+    /// A commit moved the sequence to `next`.
+    pub(crate) fn appended(&self, next: i64) {
+        self.0.send_replace(next);
+    }
+}
+
+/// The eye on other processes: a connection of its own, since `data_version` tells of *other* connections.
+pub(crate) struct Watcher {
+    path: PathBuf,
+    options: SqliteOptions,
+    open: Mutex<Option<Connection>>,
+}
+
+impl Watcher {
+    pub(crate) fn new(path: PathBuf, options: SqliteOptions) -> Self {
+        Self {
+            path,
+            options: SqliteOptions { busy_timeout: Duration::ZERO, ..options },
+            open: Mutex::default(),
+        }
+    }
+
+    /// The counter that any other connection's commit changes. `None` when it cannot be read right now.
+    fn data_version(&self) -> Option<i64> {
+        self.ask("PRAGMA data_version")
+    }
+
+    /// The next number of the sequence.
+    fn sequence(&self) -> Option<i64> {
+        self.ask("SELECT next_sequence FROM meta")
+    }
+
+    /// Microseconds of work on mapped memory, so it runs in place; nobody waits for the lock.
+    fn ask(&self, sql: &str) -> Option<i64> {
+        let mut open = self.open.try_lock().ok()?;
+        let answer = self.ask_open(&mut open, sql);
+        if answer.is_err() {
+            *open = None;
+        }
+        answer.ok()
+    }
+
+    fn ask_open(&self, open: &mut Option<Connection>, sql: &str) -> Outcome<i64> {
+        if open.is_none() {
+            *open = Some(connect::reader(&self.path, &self.options)?);
+        }
+        let Some(conn) = open else { return Ok(0) };
+        Ok(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?)
+    }
+
+    pub(crate) fn close(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// One worker's way to wait.
+pub(crate) struct SqliteWakeup {
+    watcher: Arc<Watcher>,
+    appended: watch::Receiver<i64>,
+    /// Keeps the process-wide entry alive.
+    _signal: Arc<Signal>,
+    /// Data version and sequence when armed.
+    seen: Option<(i64, i64)>,
+    armed: bool,
+}
+
+impl SqliteWakeup {
+    pub(crate) fn new(watcher: Arc<Watcher>, signal: Arc<Signal>) -> Self {
+        Self { watcher, appended: signal.0.subscribe(), _signal: signal, seen: None, armed: false }
+    }
+
+    /// Whether another process appended since [`Wakeup::arm`]. Unknown counts as yes: a false hint costs one
+    /// claim, a missed one costs latency.
+    fn appended_elsewhere(&mut self) -> bool {
+        let Some((version, sequence)) = self.seen else { return true };
+        match self.watcher.data_version() {
+            Some(now) if now == version => false,
+            Some(now) => {
+                self.seen = Some((now, sequence));
+                self.watcher.sequence() != Some(sequence)
+            }
+            // Another wakeup of this store is asking right now.
+            None => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Wakeup for SqliteWakeup {
+    async fn arm(&mut self) {
+        self.appended.mark_unchanged();
+        self.seen = self.watcher.data_version().zip(self.watcher.sequence());
+        self.armed = true;
+    }
+
+    async fn wait(&mut self, timeout: Duration) -> Wake {
+        let end = Instant::now() + timeout;
+        let mut pause = POLL_FIRST;
+        loop {
+            let next = end.min(Instant::now() + pause);
+            match timeout_at(next, self.appended.changed()).await {
+                Ok(Ok(())) if self.armed => return Wake::Hint,
+                // Not armed: wakes are not announced to this worker.
+                Ok(_) => continue,
+                Err(_) if Instant::now() >= end => return Wake::Timeout,
+                Err(_) if self.armed && self.appended_elsewhere() => return Wake::Hint,
+                Err(_) => pause = (pause * 2).min(POLL_LAST),
+            }
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.armed = false;
+    }
+}

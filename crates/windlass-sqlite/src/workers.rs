@@ -1,0 +1,124 @@
+//! Workers: registration, signs of life, leaving, and what happens to the jobs of those that died.
+
+use crate::{
+    clock::micros,
+    error::{Fault, Outcome},
+    lease::{Fate, Lease, OpenJob},
+    tx::Tx,
+};
+use rusqlite::params;
+use windlass_core::{
+    Error, ErrorKind, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+};
+
+/// The most workers that one rescue declares dead; the next call takes the rest.
+const RESCUE_MAX: u32 = 64;
+/// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
+/// runs it alone, and only a crash that it then causes counts.
+const INNOCENT_CRASHES: u16 = 2;
+
+const INSERT: &str = "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
+const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+const SUSPECT: &str = "UPDATE worker SET suspect = ?2 WHERE id = ?1 AND ended_at IS NULL";
+const END: &str = "UPDATE worker SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+// A heartbeat from the future is one from before the clock was set back: its lease starts anew.
+const CLOCK_WENT_BACK: &str =
+    "UPDATE worker SET heartbeat_at = ?1 WHERE ended_at IS NULL AND heartbeat_at > ?1";
+const EXPIRED: &str = "SELECT id, suspect FROM worker WHERE ended_at IS NULL AND heartbeat_at + lease < ?1
+    ORDER BY heartbeat_at LIMIT ?2";
+
+/// Checks what a worker says of itself, before anything is written.
+pub(crate) fn check(spec: &WorkerSpec) -> Result<()> {
+    spec.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
+    if micros(spec.lease) == 0 {
+        let message = format!("the lease must be at least a microsecond, got {:?}", spec.lease);
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
+    Ok(())
+}
+
+/// Registers a worker; its queues are created.
+pub(crate) fn register(tx: &mut Tx<'_>, spec: &WorkerSpec) -> Outcome<Registration> {
+    for queue in &spec.queues {
+        tx.queue(queue)?;
+    }
+    let (queues, kinds) = (json(&spec.queues)?, json(&spec.kinds)?);
+    tx.conn.prepare_cached(INSERT)?.execute(params![spec.name, queues, kinds, micros(spec.lease), tx.now])?;
+    let id = i32::try_from(tx.conn.last_insert_rowid()).map_err(|_| {
+        Fault::refused(ErrorKind::Internal, "the worker numbers of this database are used up")
+    })?;
+    Ok(Registration { worker: WorkerId(id) })
+}
+
+fn json(names: &[String]) -> Outcome<String> {
+    serde_json::to_string(names)
+        .map_err(|cause| Fault::refused(ErrorKind::Internal, format!("cannot write {names:?}: {cause}")))
+}
+
+/// A sign of life.
+pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
+    let beaten = tx.conn.prepare_cached(BEAT)?.execute(params![worker.0, tx.now])?;
+    if beaten == 0 { Err(Fault::lease_lost(worker)) } else { Ok(()) }
+}
+
+/// Notes the job that the worker runs alone.
+pub(crate) fn suspect(tx: &mut Tx<'_>, worker: WorkerId, job: Option<JobId>) -> Outcome<()> {
+    let noted = tx.conn.prepare_cached(SUSPECT)?.execute(params![worker.0, job.map(|job| job.0)])?;
+    if noted == 0 { Err(Fault::lease_lost(worker)) } else { Ok(()) }
+}
+
+/// Ends a worker and hands back what it holds. Nothing to do when it ended before.
+pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
+    if end(tx, worker)? {
+        for lease in Lease::open_of(tx, worker)? {
+            lease.hand_back(tx, |_| Fate::Back { crashes: 0 })?;
+        }
+    }
+    Ok(())
+}
+
+fn end(tx: &Tx<'_>, worker: WorkerId) -> Outcome<bool> {
+    let ended = tx.conn.prepare_cached(END)?.execute(params![worker.0, tx.now])?;
+    tx.conn.prepare_cached("DELETE FROM leader WHERE worker = ?1")?.execute([worker.0])?;
+    Ok(ended > 0)
+}
+
+/// Declares workers dead whose lease has ended, and takes their jobs.
+pub(crate) fn rescue(tx: &mut Tx<'_>, max_crashes: u16) -> Outcome<RescueReport> {
+    tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])?;
+    let mut report = RescueReport::default();
+    for (worker, suspect) in expired(tx)? {
+        end(tx, worker)?;
+        for lease in Lease::open_of(tx, worker)? {
+            let (back, dead) = lease.hand_back(tx, |job| fate(job, suspect, max_crashes))?;
+            report.rescued += back;
+            report.discarded += dead;
+        }
+        report.workers.push(worker);
+    }
+    Ok(report)
+}
+
+fn expired(tx: &Tx<'_>) -> Outcome<Vec<(WorkerId, Option<JobId>)>> {
+    let mut find = tx.conn.prepare_cached(EXPIRED)?;
+    let rows = find.query_map(params![tx.now, RESCUE_MAX], |row| {
+        Ok((WorkerId(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(JobId)))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A job that ran alone when its worker died did it; without one, any of them may have.
+fn fate(job: &OpenJob, suspect: Option<JobId>, max_crashes: u16) -> Fate {
+    match suspect {
+        Some(suspect) if suspect == job.id => {
+            if job.crash_count.saturating_add(1) >= max_crashes {
+                Fate::CrashLoop
+            } else {
+                Fate::Back { crashes: 1 }
+            }
+        }
+        Some(_) => Fate::Back { crashes: 0 },
+        None => Fate::Back { crashes: u16::from(job.crash_count < INNOCENT_CRASHES) },
+    }
+}

@@ -1,0 +1,246 @@
+//! The writer: one thread that owns the connection that writes, and commits in groups.
+//!
+//! Whatever waits is run in one transaction and paid for with one fsync. When a command fails after it has
+//! written something, or the disk is full, the transaction is rolled back and every command of the group
+//! runs again in a transaction of its own: one failing command never spoils the others. Commands are
+//! therefore repeatable closures. That costs nothing while all goes well, unlike a savepoint per command.
+
+use crate::{
+    Clock, Synchronous,
+    connect::set_synchronous,
+    error::{Fault, Outcome, again},
+    handed::Orphans,
+    lease,
+    tx::{Memory, Tx},
+    wakeup::Signal,
+};
+use rusqlite::Connection;
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::{mpsc, oneshot};
+use windlass_core::{Error, Result};
+
+/// The most commands of one transaction.
+const GROUP_MAX: usize = 512;
+/// A transaction takes in no further command after this long, so that latency stays bounded.
+const GROUP_TIME: Duration = Duration::from_millis(10);
+
+/// A command as the writer sees it.
+pub(crate) trait Command: Send {
+    /// Whether its effects must survive a power cut once acknowledged.
+    fn durable(&self) -> bool;
+    /// Whether nobody waits for the answer any more.
+    fn abandoned(&self) -> bool;
+    /// Does the work. False when it failed; the reason is kept.
+    fn run(&mut self, tx: &mut Tx<'_>) -> bool;
+    /// Whether it failed for want of room, which may have ended the transaction.
+    fn full(&self) -> bool;
+    /// Answers the caller, after the commit or with the error that stopped it.
+    fn answer(self: Box<Self>, stopped: Option<&Error>);
+}
+
+/// A closure as a command.
+pub(crate) struct Task<T, F> {
+    pub(crate) work: F,
+    pub(crate) durable: bool,
+    pub(crate) result: Option<Outcome<T>>,
+    pub(crate) reply: Option<oneshot::Sender<Result<T>>>,
+}
+
+impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F> {
+    fn durable(&self) -> bool {
+        self.durable
+    }
+
+    fn abandoned(&self) -> bool {
+        self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
+    }
+
+    fn run(&mut self, tx: &mut Tx<'_>) -> bool {
+        self.result.insert((self.work)(tx)).is_ok()
+    }
+
+    fn full(&self) -> bool {
+        matches!(&self.result, Some(Err(fault)) if fault.is_full())
+    }
+
+    fn answer(self: Box<Self>, stopped: Option<&Error>) {
+        let Some(reply) = self.reply else { return };
+        let answer = match (stopped, self.result) {
+            // Its own refusal stands, whatever became of the transaction around it.
+            (_, Some(Err(fault))) => Err(fault.into_error()),
+            (Some(error), _) => Err(again(error)),
+            (None, Some(Ok(value))) => Ok(value),
+            (None, None) => return,
+        };
+        // A caller that went away needs no answer; what it would have had to undo, its drop undoes.
+        let _ = reply.send(answer);
+    }
+}
+
+pub(crate) type BoxCommand = Box<dyn Command>;
+
+/// The writer's own state.
+pub(crate) struct Writer {
+    pub(crate) conn: Connection,
+    pub(crate) clock: Clock,
+    pub(crate) synchronous: Synchronous,
+    pub(crate) signal: Arc<Signal>,
+    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) memory: Memory,
+    /// What the connection is set to.
+    pub(crate) current: Synchronous,
+}
+
+impl Writer {
+    /// Serves until every sender is gone, and closes the connection.
+    pub(crate) fn serve(mut self, mut inbox: mpsc::Receiver<BoxCommand>) {
+        let mut waiting = VecDeque::with_capacity(GROUP_MAX);
+        while let Some(first) = waiting.pop_front().or_else(|| inbox.blocking_recv()) {
+            waiting.push_front(first);
+            while waiting.len() < GROUP_MAX
+                && let Ok(next) = inbox.try_recv()
+            {
+                waiting.push_back(next);
+            }
+            for (worker, claim) in self.orphans.take() {
+                waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
+                    lease::give_back(tx, worker, claim)
+                }));
+            }
+            waiting.retain(|command| !command.abandoned());
+            self.commit_group(&mut waiting);
+        }
+    }
+
+    /// Runs what waits in one transaction, as much as fits into its time.
+    fn commit_group(&mut self, waiting: &mut VecDeque<BoxCommand>) {
+        if waiting.is_empty() {
+            return;
+        }
+        let began = Instant::now();
+        let durable = waiting.iter().any(|command| command.durable());
+        let mut group: Vec<BoxCommand> = Vec::with_capacity(waiting.len());
+        let attempt = self.transaction(durable, |tx| {
+            while began.elapsed() < GROUP_TIME || group.is_empty() {
+                let Some(mut command) = waiting.pop_front() else { break };
+                let before = tx.conn.total_changes();
+                let done = command.run(tx);
+                let spoiled =
+                    !done && (command.full() || tx.conn.total_changes() != before || tx.conn.is_autocommit());
+                group.push(command);
+                if spoiled {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        });
+        match attempt {
+            Ok(true) => answer_all(group, None),
+            Ok(false) if group.len() == 1 => answer_all(group, None),
+            Ok(false) => group.into_iter().for_each(|command| self.commit_alone(command)),
+            Err((error, certain)) if certain && group.len() > 1 => {
+                tracing::debug!(%error, "a group could not commit; its commands run one by one");
+                group.into_iter().for_each(|command| self.commit_alone(command));
+            }
+            Err((error, _)) => {
+                // Without BEGIN no command was taken; all that wait get the reason.
+                let all = if group.is_empty() { waiting.drain(..).collect() } else { group };
+                answer_all(all, Some(&error));
+            }
+        }
+    }
+
+    fn commit_alone(&mut self, mut command: BoxCommand) {
+        let durable = command.durable();
+        let done = self.transaction(durable, |tx| Ok(command.run(tx)));
+        command.answer(done.err().map(|(error, _)| error).as_ref());
+    }
+
+    /// One transaction around `work`, which says whether to commit. The error's flag: the transaction
+    /// certainly did not happen, for want of room.
+    fn transaction(
+        &mut self,
+        durable: bool,
+        work: impl FnOnce(&mut Tx<'_>) -> Outcome<bool>,
+    ) -> Result<bool, (Error, bool)> {
+        let begun = self.begin(durable);
+        let done = begun.and_then(|()| {
+            let mut tx = Tx::begin(&self.conn, &mut self.memory, self.clock.now())?;
+            if work(&mut tx)? { tx.finish().map(|next| (true, next)) } else { Ok((false, None)) }
+        });
+        match done {
+            Ok((true, next)) => match self.execute("COMMIT") {
+                Ok(()) => {
+                    next.inspect(|&next| self.signal.appended(next));
+                    Ok(true)
+                }
+                Err(fault) => {
+                    self.roll_back();
+                    let full = fault.is_full();
+                    Err((fault.at_commit(), full))
+                }
+            },
+            Ok((false, _)) => {
+                self.roll_back();
+                Ok(false)
+            }
+            Err(fault) => {
+                self.roll_back();
+                let full = fault.is_full();
+                Err((fault.into_error(), full))
+            }
+        }
+    }
+
+    fn begin(&mut self, durable: bool) -> Outcome<()> {
+        let wanted = if durable { self.synchronous } else { Synchronous::Normal };
+        if wanted != self.current {
+            set_synchronous(&self.conn, wanted)?;
+            self.current = wanted;
+        }
+        self.execute("BEGIN IMMEDIATE")
+    }
+
+    fn execute(&self, sql: &str) -> Outcome<()> {
+        self.conn.prepare_cached(sql)?.raw_execute()?;
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        self.memory = Memory::default();
+        // After some errors SQLite has rolled back by itself.
+        if !self.conn.is_autocommit()
+            && let Err(fault) = self.execute("ROLLBACK")
+        {
+            tracing::error!(error = %fault.into_error(), "cannot roll back");
+        }
+    }
+}
+
+fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
+    for command in group {
+        command.answer(stopped);
+    }
+}
+
+impl<T, F> Task<T, F> {
+    /// A command and where its answer arrives.
+    pub(crate) fn new(durable: bool, work: F) -> (Box<Self>, oneshot::Receiver<Result<T>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { work, durable, result: None, reply: Some(reply) }), answer)
+    }
+
+    /// A command that nobody waits for.
+    pub(crate) fn unattended(work: F) -> Box<Self> {
+        Box::new(Self { work, durable: true, result: None, reply: None })
+    }
+}
+
+/// Maps a fault that ends opening.
+pub(crate) fn opened<T>(outcome: Outcome<T>) -> Result<T> {
+    outcome.map_err(Fault::into_error)
+}

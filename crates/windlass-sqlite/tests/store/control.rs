@@ -1,0 +1,115 @@
+use crate::fixture::{Fixture, ids, job};
+use std::time::Duration;
+use windlass_core::{CancelReply, Disposition, ErrorKind, JobFilter, JobId, JobState, JobStore, RetryReply};
+
+#[tokio::test]
+async fn cancel_tells_what_it_did() {
+    let f = Fixture::new();
+    let added = f.add(3).await;
+    let later = f.enqueue(&[job("test").with_delay(Duration::from_secs(5))]).await.unwrap()[0];
+    let worker = f.worker().await;
+    let claim = f.take(worker, 1).await.remove(0);
+    use CancelReply::{Cancelled, Finished, NotFound, Running};
+    let asked = [added[0], added[1], later, JobId(999), added[1], JobId(-1), JobId(i64::MAX)];
+    let replies = f.cancel(&asked).await.unwrap();
+    assert_eq!(replies, [Running, Cancelled, Cancelled, NotFound, Finished, NotFound, NotFound]);
+    f.complete(worker, &claim).await;
+    assert_eq!(f.cancel(&added[..1]).await.unwrap(), [Finished]);
+    assert_eq!(ids(&f.take(worker, 9).await), [added[2]], "a cancelled job is never handed out");
+    f.advance(Duration::from_secs(9));
+    assert_eq!(f.promote(9).await.unwrap().count, 0);
+}
+
+#[tokio::test]
+async fn a_cancel_and_a_claim_never_both_get_the_job() {
+    let f = std::sync::Arc::new(Fixture::new());
+    let worker = f.worker().await;
+    for _ in 0..50 {
+        let added = f.add(20).await;
+        let (g, asked) = (std::sync::Arc::clone(&f), added.clone());
+        let cancelling = tokio::spawn(async move { g.cancel(&asked).await.unwrap() });
+        let mut taken = ids(&f.take(worker, 10).await);
+        let replies = cancelling.await.unwrap();
+        taken.extend(ids(&f.take(worker, 20).await));
+        for (id, reply) in added.iter().zip(replies) {
+            assert_eq!(reply == CancelReply::Running, taken.contains(id), "{id}: {reply:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn retry_gives_a_dead_job_its_attempts_anew() {
+    let f = Fixture::new();
+    let added = f.add(5).await;
+    let worker = f.worker().await;
+    let held = f.take_one(worker).await;
+    f.except(worker, &held, Disposition::Discard { error: "x".into(), failed: true }).await;
+    let held = f.take_one(worker).await;
+    let delay = Duration::from_secs(60);
+    f.except(worker, &held, Disposition::Retry { delay, error: "y".into() }).await;
+    let done = f.take(worker, 1).await.remove(0);
+    f.complete(worker, &done).await;
+    f.take_one(worker).await;
+    let asked: Vec<JobId> = added.iter().copied().chain([JobId(999)]).collect();
+    use RetryReply::{Completed, NotFound, Pending, Retried};
+    let replies = f.retry(&asked).await.unwrap();
+    assert_eq!(replies, [Retried, Retried, Completed, Pending, Pending, NotFound]);
+    let claims = f.take(worker, 9).await;
+    let seen: Vec<_> = claims.iter().flat_map(|claim| &claim.jobs).map(|job| (job.id, job.attempt)).collect();
+    assert_eq!(seen, [(added[4], 1), (added[0], 1), (added[1], 2)]);
+}
+
+#[tokio::test]
+async fn a_paused_queue_hands_out_nothing() {
+    let f = Fixture::new();
+    assert_eq!(f.pause("default", true).await.unwrap_err().kind(), ErrorKind::NotFound);
+    f.add(1).await;
+    f.pause("default", true).await.unwrap();
+    let worker = f.worker().await;
+    assert!(f.take(worker, 1).await.is_empty());
+    assert!(f.queues().await.unwrap()[0].paused);
+    f.pause("default", false).await.unwrap();
+    assert_eq!(f.take(worker, 1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn lists_are_newest_first_filtered_and_paged() {
+    let f = Fixture::new();
+    let mut batch = crate::fixture::jobs(4);
+    batch.push(job("other").with_queue("mail").with_priority(3));
+    batch.push(job("test").with_delay(Duration::from_secs(5)));
+    let added = f.enqueue(&batch).await.unwrap();
+    let worker = f.worker().await;
+    let held = f.take_one(worker).await;
+    f.except(worker, &held, Disposition::Return).await;
+    let done = f.take(worker, 1).await.remove(0);
+    f.complete(worker, &done).await;
+    f.take_one(worker).await;
+    f.cancel(&[added[3]]).await.unwrap();
+    // Now: 0 available (moved), 1 completed, 2 running, 3 cancelled, 4 available elsewhere, 5 scheduled.
+    let list = async |filter: JobFilter| {
+        let found = f.jobs(&filter).await.unwrap();
+        found
+            .into_iter()
+            .map(|record| added.iter().position(|id| *id == record.id).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let all = JobFilter::default();
+    assert_eq!(list(all.clone()).await, [5, 4, 3, 2, 1, 0]);
+    assert_eq!(list(JobFilter { limit: 2, before: Some(added[4]), ..all.clone() }).await, [3, 2]);
+    assert_eq!(list(JobFilter { queue: Some("mail".into()), ..all.clone() }).await, [4]);
+    assert_eq!(list(JobFilter { kind: Some("other".into()), ..all.clone() }).await, [4]);
+    for (state, expected) in [
+        (JobState::Available, vec![4, 0]),
+        (JobState::Completed, vec![1]),
+        (JobState::Running, vec![2]),
+        (JobState::Cancelled, vec![3]),
+        (JobState::Scheduled, vec![5]),
+        (JobState::Retryable, vec![]),
+        (JobState::Discarded, vec![]),
+        (JobState::Blocked, vec![]),
+    ] {
+        assert_eq!(list(JobFilter { state: Some(state), ..all.clone() }).await, expected, "{state}");
+    }
+    assert!(f.jobs(&JobFilter { limit: 0, ..all }).await.is_err());
+}

@@ -1,0 +1,113 @@
+use crate::fixture::{Fixture, LEASE, completion, demand, exception, ids};
+use std::time::Duration;
+use windlass_core::{ClaimRef, Disposition, JobSet, JobState, JobStore, Leader, Settled, WorkerId};
+
+#[tokio::test]
+async fn everything_a_dead_worker_writes_is_refused() {
+    let f = Fixture::new();
+    let id = f.add(1).await[0];
+    let (zombie, live) = (f.worker().await, f.worker().await);
+    let claim = f.take(zombie, 1).await.remove(0);
+    f.advance(LEASE + Duration::from_micros(1));
+    f.heartbeat(live).await.unwrap();
+    assert_eq!(f.rescue(5).await.unwrap().workers, [zombie]);
+
+    let held = crate::fixture::Held { claim: claim.reference, job: claim.jobs[0].clone() };
+    assert!(f.settle(&completion(zombie, &claim, JobSet::Rest)).await.unwrap_err().is_lease_lost());
+    assert!(f.settle(&exception(zombie, &held, Disposition::Return)).await.unwrap_err().is_lease_lost());
+    assert!(f.heartbeat(zombie).await.unwrap_err().is_lease_lost());
+    assert!(f.claim(&demand(zombie, 1)).await.unwrap_err().is_lease_lost());
+    assert!(f.suspect(zombie, None).await.unwrap_err().is_lease_lost());
+    assert!(f.lead(zombie, LEASE).await.is_err());
+    f.deregister(zombie).await.unwrap();
+    assert_eq!(f.state(id).await, JobState::Available);
+    assert_eq!(ids(&f.take(live, 1).await), [id]);
+}
+
+#[tokio::test]
+async fn a_claim_of_somebody_else_or_with_another_token_is_refused() {
+    let f = Fixture::new();
+    f.add(2).await;
+    let (one, other) = (f.worker().await, f.worker().await);
+    let claim = f.take(one, 2).await.remove(0);
+    let reply = f.settle(&completion(other, &claim, JobSet::Rest)).await.unwrap();
+    assert_eq!(reply.completions, [Settled::Refused]);
+    let mut forged = claim.clone();
+    forged.reference = ClaimRef { token: claim.reference.token.wrapping_add(1), ..claim.reference };
+    let reply = f.settle(&completion(one, &forged, JobSet::Rest)).await.unwrap();
+    assert_eq!(reply.completions, [Settled::Refused]);
+    let mut held = crate::fixture::Held { claim: claim.reference, job: claim.jobs[0].clone() };
+    held.job.id = claim.jobs[1].id;
+    assert_eq!(f.except(one, &held, Disposition::Return).await, Settled::Refused);
+    assert_eq!(f.queues().await.unwrap()[0].running, 2);
+}
+
+#[tokio::test]
+async fn an_unknown_worker_is_not_live() {
+    let f = Fixture::new();
+    assert!(f.heartbeat(WorkerId(77)).await.unwrap_err().is_lease_lost());
+    f.deregister(WorkerId(77)).await.unwrap();
+}
+
+#[tokio::test]
+async fn leaving_hands_everything_back_and_counts_nothing() {
+    let f = Fixture::new();
+    let added = f.add(6).await;
+    let worker = f.worker().await;
+    let claim = f.take(worker, 4).await.remove(0);
+    f.settle(&completion(worker, &claim, JobSet::Ranges(vec![(added[1].0, added[1].0)]))).await.unwrap();
+    f.deregister(worker).await.unwrap();
+    f.deregister(worker).await.unwrap();
+    assert_eq!(f.state(added[1]).await, JobState::Completed);
+    let next = f.worker().await;
+    let claims = f.take(next, 9).await;
+    let mut got = ids(&claims);
+    got.sort_unstable();
+    assert_eq!(got, [added[0], added[2], added[3], added[4], added[5]]);
+    assert!(claims[0].jobs.iter().all(|job| (job.attempt, job.crash_count) == (1, 0)));
+}
+
+#[tokio::test]
+async fn one_worker_leads_at_a_time() {
+    let f = Fixture::new();
+    let (one, other) = (f.worker().await, f.worker().await);
+    let term = Duration::from_secs(10);
+    assert!(f.lead(one, term).await.unwrap());
+    assert!(f.lead(one, term).await.unwrap());
+    assert!(!f.lead(other, term).await.unwrap());
+    f.resign(other).await.unwrap();
+    assert!(!f.lead(other, term).await.unwrap());
+    f.advance(term);
+    assert!(f.lead(other, term).await.unwrap());
+    f.resign(other).await.unwrap();
+    assert!(f.lead(one, term).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_dropped_claim_call_hands_its_jobs_back() {
+    let f = Fixture::new();
+    f.add(1).await;
+    let worker = f.worker().await;
+    let request = demand(worker, 1);
+    // Whatever moment the caller gives up at, the job must not stay with a worker that never got it.
+    for polls in 0..40_u64 {
+        let call = f.claim(&request);
+        let _ = tokio::time::timeout(Duration::from_micros(polls * 10), async {
+            drop(call.await);
+            std::future::pending::<()>().await;
+        })
+        .await;
+        let claims = f.take(worker, 1).await;
+        for claim in claims {
+            let held = crate::fixture::Held { claim: claim.reference, job: claim.jobs[0].clone() };
+            f.except(worker, &held, Disposition::Return).await;
+        }
+        if f.queues().await.unwrap()[0].running == 1 {
+            // The call had finished: its caller had the job.
+            f.deregister(worker).await.unwrap();
+            break;
+        }
+    }
+    let next = f.worker().await;
+    assert_eq!(f.take(next, 5).await.len(), 1);
+}

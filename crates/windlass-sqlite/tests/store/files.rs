@@ -1,0 +1,131 @@
+use crate::fixture::{Fixture, jobs, url};
+use std::{fs, path::Path};
+use windlass_core::{ErrorKind, JobStore};
+use windlass_sqlite::{SqliteOptions, SqliteStore};
+
+fn open(path: &Path) -> windlass_core::Result<SqliteStore> {
+    SqliteStore::open(path.to_str().unwrap(), SqliteOptions::default())
+}
+
+fn refused(path: &Path) -> windlass_core::Error {
+    open(path).expect_err("refused")
+}
+
+#[tokio::test]
+async fn opening_creates_the_schema_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
+    let report = first.migrate().await.unwrap();
+    assert_eq!((report.from, report.to), (0, 1));
+    let report = first.migrate().await.unwrap();
+    assert_eq!((report.from, report.to), (1, 1));
+    let status = first.status().await.unwrap();
+    assert!(status.store.starts_with("SQLite 3."));
+    assert!(status.schema_version == 1 && status.size_bytes > 0);
+}
+
+#[test]
+fn many_threads_open_a_new_file_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    std::thread::scope(|scope| {
+        let opening: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| SqliteStore::open(&url, SqliteOptions::default()).map(drop)))
+            .collect();
+        for opened in opening {
+            opened.join().unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    for text in ["x".to_owned(), "important notes\n".repeat(1_000)] {
+        fs::write(&path, &text).unwrap();
+        let error = refused(&path);
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        assert!(error.to_string().contains("not a SQLite database"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn another_applications_database_is_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.db");
+    let theirs = rusqlite::Connection::open(&path).unwrap();
+    theirs.execute_batch("CREATE TABLE job (id INTEGER); INSERT INTO job VALUES (1)").unwrap();
+    drop(theirs);
+    let before = fs::read(&path).unwrap();
+    let error = refused(&path);
+    assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    assert!(error.to_string().contains("another application"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no side files");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let f = Fixture::new();
+    f.add(1).await;
+    f.close().await;
+    let newer = rusqlite::Connection::open(f.path()).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let error = refused(f.path());
+    assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
+    assert!(error.to_string().contains("version 99"), "{error}");
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(&folder.path().join("missing/jobs.db"));
+    assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    assert!(error.to_string().contains("missing"), "{error}");
+    assert_eq!(refused(folder.path()).kind(), ErrorKind::InvalidOption, "a folder is no file");
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_and_recovers() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = SqliteOptions { max_bytes: Some(1 << 20), ..SqliteOptions::default() };
+    let store = SqliteStore::open(&url(&folder), small).unwrap();
+    let kept = store.enqueue(&jobs(10)).await.unwrap();
+    let error = store.enqueue(&jobs(100_000)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert_eq!(store.queues().await.unwrap()[0].available, 10, "all or none");
+    let next = store.enqueue(&jobs(1)).await.unwrap();
+    assert!(next[0] > kept[9]);
+}
+
+#[tokio::test]
+async fn a_full_store_fails_only_the_call_that_needs_the_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = SqliteOptions { max_bytes: Some(1 << 20), ..SqliteOptions::default() };
+    let store = SqliteStore::open(&url(&folder), small).unwrap();
+    let (small, big) = (jobs(1), jobs(100_000));
+    for _ in 0..5 {
+        let (a, b, c) = tokio::join!(store.enqueue(&small), store.enqueue(&big), store.enqueue(&small));
+        assert!(a.is_ok() && c.is_ok(), "{a:?} {c:?}");
+        assert_eq!(b.unwrap_err().kind(), ErrorKind::StorageFull);
+    }
+    assert_eq!(store.queues().await.unwrap()[0].available, 10);
+}
+
+#[tokio::test]
+async fn a_database_that_another_holds_locked_is_unavailable() {
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        SqliteOptions { busy_timeout: std::time::Duration::from_millis(20), ..SqliteOptions::default() };
+    let store = SqliteStore::open(&url(&folder), options).unwrap();
+    let other = rusqlite::Connection::open(store.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.enqueue(&jobs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.is_retryable());
+    other.execute_batch("ROLLBACK").unwrap();
+    store.enqueue(&jobs(1)).await.unwrap();
+}

@@ -1,0 +1,226 @@
+//! Other processes on the same file: this test binary, started again as one test.
+
+use crate::fixture::{LEASE, completion, demand, jobs, url};
+use std::{
+    collections::HashSet,
+    io::{BufRead, BufReader, Lines},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+use windlass_core::{ErrorKind, JobSet, JobStore, Wake, WorkerSpec};
+use windlass_sqlite::{SqliteOptions, SqliteStore};
+
+const URL: &str = "WINDLASS_TEST_URL";
+const LONG: Duration = Duration::from_secs(60);
+const JOBS: usize = 20_000;
+
+struct Process {
+    child: Child,
+    out: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts `test` of this binary in a process of its own, as a child role.
+    fn start(test: &str, url: &str) -> Self {
+        Self::run(Command::new(std::env::current_exe().unwrap()), test, url)
+    }
+
+    fn run(mut command: Command, test: &str, url: &str) -> Self {
+        command.args([&format!("processes::{test}"), "--exact", "--nocapture", "--ignored"]).env(URL, url);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, out }
+    }
+
+    /// The rest of the next line that starts with `what`.
+    fn expect(&mut self, what: &str) -> String {
+        for line in self.out.by_ref() {
+            let line = line.unwrap();
+            if let Some((_, rest)) = line.split_once(what) {
+                return rest.trim().to_owned();
+            }
+        }
+        panic!("the process ended before it said {what:?}");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn store() -> SqliteStore {
+    SqliteStore::open(&std::env::var(URL).unwrap(), SqliteOptions::default()).unwrap()
+}
+
+async fn worker(store: &SqliteStore, lease: Duration) -> windlass_core::WorkerId {
+    let spec = WorkerSpec { name: "process".into(), queues: vec![], kinds: vec![], lease };
+    store.register(&spec).await.unwrap().worker
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_enqueues_and_drains() {
+    let store = store();
+    let worker = worker(&store, LEASE).await;
+    store.enqueue(&jobs(JOBS / 2)).await.unwrap();
+    let mut done = 0_u64;
+    loop {
+        let claims = store.claim(&demand(worker, 50)).await.unwrap();
+        let queue = &store.queues().await.unwrap()[0];
+        if claims.is_empty() && queue.completed == JOBS as u64 {
+            break;
+        }
+        for claim in claims {
+            let ids: Vec<_> = claim.jobs.iter().map(|job| job.id.to_string()).collect();
+            done += ids.len() as u64;
+            println!("ids {}", ids.join(","));
+            store.settle(&completion(worker, &claim, JobSet::Rest)).await.unwrap();
+        }
+    }
+    println!("done {done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    // The first opening races, too.
+    let processes = [0, 1].map(|_| Process::start("child_enqueues_and_drains", &url));
+    let mut seen = HashSet::new();
+    for mut process in processes {
+        for line in process.out.by_ref() {
+            let line = line.unwrap();
+            if let Some((_, ids)) = line.split_once("ids ") {
+                for id in ids.split(',') {
+                    assert!(seen.insert(id.parse::<i64>().unwrap()), "{id} was handed out twice");
+                }
+            }
+        }
+        assert!(process.child.wait().unwrap().success());
+    }
+    assert_eq!(seen.len(), JOBS);
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_works_until_it_is_killed() {
+    let store = store();
+    let worker = worker(&store, Duration::from_millis(1)).await;
+    let mut jobs = jobs(10);
+    jobs.extend((0..3).map(|_| crate::fixture::job("later").with_delay(Duration::ZERO)));
+    loop {
+        for id in store.enqueue(&jobs).await.unwrap() {
+            println!("added {id}");
+        }
+        for claim in store.claim(&demand(worker, 8)).await.unwrap() {
+            store.settle(&completion(worker, &claim, JobSet::Rest)).await.unwrap();
+            for job in &claim.jobs {
+                println!("completed {}", job.id);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    let (mut added, mut completed) = (HashSet::new(), HashSet::new());
+    for round in 1..=5 {
+        let mut process = Process::start("child_works_until_it_is_killed", &url);
+        for line in process.out.by_ref() {
+            let line = line.unwrap();
+            if let Some((_, id)) = line.split_once("added ") {
+                added.insert(id.parse::<i64>().unwrap());
+            }
+            if let Some((_, id)) = line.split_once("completed ") {
+                completed.insert(id.parse::<i64>().unwrap());
+            }
+            if completed.len() >= round * 60 {
+                break;
+            }
+        }
+        process.kill();
+    }
+    let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
+    let me = worker(&store, LEASE).await;
+    assert!(store.rescue(3).await.unwrap().workers.len() >= 4, "the killed workers are found");
+    let mut left = HashSet::new();
+    loop {
+        let claims = store.claim(&demand(me, 1_000)).await.unwrap();
+        if claims.is_empty() {
+            break;
+        }
+        left.extend(claims.iter().flat_map(|claim| claim.jobs.iter().map(|job| job.id.0)));
+    }
+    assert!(left.is_disjoint(&completed), "an acknowledged completion stays");
+    for id in added.difference(&left) {
+        let record = store.job(windlass_core::JobId(*id)).await.unwrap().expect("an acknowledged job exists");
+        assert!(record.state.is_final(), "{id} is {}", record.state);
+    }
+    store.close().await;
+    let file = rusqlite::Connection::open(store.path()).unwrap();
+    let check: String = file.query_one("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_waits_for_work() {
+    let store = store();
+    let mut wakeup = store.wakeup();
+    wakeup.arm().await;
+    println!("armed");
+    let wake = wakeup.wait(LONG).await;
+    println!("woke {}", wake == Wake::Hint);
+}
+
+#[tokio::test]
+async fn another_process_wakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
+    let mut process = Process::start("child_waits_for_work", &url);
+    process.expect("armed");
+    store.enqueue(&jobs(1)).await.unwrap();
+    assert_eq!(process.expect("woke"), "true");
+    assert!(process.child.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "a child process of the tests below"]
+fn child_opens() {
+    let error = SqliteStore::open(&std::env::var(URL).unwrap(), SqliteOptions::default()).err();
+    println!("opened {:?}", error.map(|error| error.kind()));
+}
+
+/// Root may write everything, so a child without privileges tries.
+#[cfg(unix)]
+#[test]
+fn a_file_or_folder_that_cannot_be_written_is_named() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    let file = folder.path().join("jobs.db");
+    let try_open = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        if std::fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0) {
+            command.uid(65_534).gid(65_534);
+        }
+        let mut process = Process::run(command, "child_opens", &url);
+        let opened = process.expect("opened");
+        process.child.wait().unwrap();
+        opened
+    };
+    let allow = |path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let denied = format!("Some({:?})", ErrorKind::PermissionDenied);
+    allow(folder.path(), 0o555);
+    assert_eq!(try_open(), denied, "the folder cannot be written");
+    allow(folder.path(), 0o777);
+    drop(SqliteStore::open(&url, SqliteOptions::default()).unwrap());
+    allow(&file, 0o444);
+    assert_eq!(try_open(), denied, "the file cannot be written");
+    allow(&file, 0o000);
+    assert_eq!(try_open(), denied, "the file cannot be read");
+}

@@ -1,0 +1,49 @@
+//! Several handles on one file: every job is handed out once, and none is lost.
+
+use crate::fixture::{Fixture, LEASE, demand, jobs};
+use std::{collections::HashSet, sync::Arc};
+use windlass_core::{JobId, JobSet, JobStore, WorkerSpec};
+use windlass_sqlite::SqliteStore;
+
+const JOBS: usize = 20_000;
+
+async fn drain(store: Arc<SqliteStore>, limit: u32) -> Vec<JobId> {
+    let spec = WorkerSpec { name: "drain".into(), queues: vec![], kinds: vec![], lease: LEASE };
+    let worker = store.register(&spec).await.unwrap().worker;
+    let mut done = Vec::new();
+    while done.len() < JOBS {
+        let claims = store.claim(&demand(worker, limit)).await.unwrap();
+        if claims.is_empty()
+            && store.queues().await.unwrap().iter().all(|queue| queue.completed == JOBS as u64)
+        {
+            break;
+        }
+        for claim in claims {
+            done.extend(claim.jobs.iter().map(|job| job.id));
+            store.settle(&crate::fixture::completion(worker, &claim, JobSet::Rest)).await.unwrap();
+        }
+    }
+    done
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_claimers_of_two_handles_share_without_loss() {
+    let f = Fixture::new();
+    let handles = [Arc::new(f.another()), Arc::new(f.another())];
+    let mut drains = Vec::new();
+    for (n, limit) in [7, 100, 31, 250].into_iter().enumerate() {
+        drains.push(tokio::spawn(drain(Arc::clone(&handles[n % 2]), limit)));
+    }
+    let mut added = HashSet::new();
+    for _ in 0..JOBS / 500 {
+        added.extend(f.enqueue(&jobs(500)).await.unwrap());
+    }
+    let mut done = Vec::new();
+    for drain in drains {
+        done.extend(drain.await.unwrap());
+    }
+    assert_eq!(done.len(), JOBS, "none lost, none doubled");
+    assert_eq!(done.into_iter().collect::<HashSet<_>>(), added);
+    let queue = &f.queues().await.unwrap()[0];
+    assert_eq!((queue.available, queue.running, queue.completed), (0, 0, JOBS as u64));
+}
