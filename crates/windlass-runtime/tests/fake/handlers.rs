@@ -1,0 +1,63 @@
+use std::{collections::HashMap, future::Future, sync::Arc};
+use windlass_core::{IntoOutcome, RetryPolicy};
+use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture, WorkerConfig};
+
+/// Handlers made of closures, by kind.
+#[derive(Default)]
+pub struct Handlers {
+    by_kind: HashMap<String, Arc<dyn Handler>>,
+}
+
+struct Closure<F> {
+    call: F,
+    policy: Option<RetryPolicy>,
+}
+
+impl Handlers {
+    pub fn on<F, R>(self, kind: &str, call: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.with_policy(kind, None, call)
+    }
+
+    pub fn with_policy<F, R>(mut self, kind: &str, policy: Option<RetryPolicy>, call: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.by_kind.insert(kind.to_owned(), Arc::new(Closure { call, policy }));
+        self
+    }
+}
+
+impl<F, R> Handler for Closure<F>
+where
+    F: Fn(Context) -> R + Send + Sync + 'static,
+    R: Future<Output: IntoOutcome> + Send + 'static,
+{
+    fn call(&self, _: bytes::Bytes, context: Context) -> HandlerFuture {
+        let running = (self.call)(context);
+        Box::pin(async move { running.await.into_outcome() })
+    }
+
+    fn retry_policy(&self) -> Option<&RetryPolicy> {
+        self.policy.as_ref()
+    }
+}
+
+impl Dispatch for Handlers {
+    fn kinds(&self) -> Vec<String> {
+        self.by_kind.keys().cloned().collect()
+    }
+
+    fn find(&self, kind: &str) -> Option<Arc<dyn Handler>> {
+        self.by_kind.get(kind).cloned()
+    }
+}
+
+/// A worker of the queue `q`.
+pub fn config(concurrency: usize) -> WorkerConfig {
+    WorkerConfig::default().with_queue("q", concurrency)
+}
