@@ -48,14 +48,11 @@ pub(crate) async fn connect(url: &str, options: ConnectOptions) -> Result<Client
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str, options: ConnectOptions) -> Result<Client> {
     use windlass_postgres::{PostgresOptions, PostgresStore};
-    let defaults = PostgresOptions::default();
-    let options = PostgresOptions {
-        limits: options.limits,
-        schema: options.schema.unwrap_or(defaults.schema),
-        pool_size: options.pool_size.unwrap_or(defaults.pool_size),
-        ..PostgresOptions::default()
-    };
-    Ok(Client::from_postgres(PostgresStore::connect(url, options).await?))
+    let mut to = PostgresOptions::default();
+    to.limits = options.limits;
+    to.schema = options.schema.unwrap_or(to.schema);
+    to.pool_size = options.pool_size.unwrap_or(to.pool_size);
+    Ok(Client::from_postgres(PostgresStore::connect(url, to).await?))
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -67,7 +64,12 @@ async fn postgres(_: &str, _: ConnectOptions) -> Result<Client> {
 async fn sqlite(url: &str, options: ConnectOptions) -> Result<Client> {
     use windlass_sqlite::{SqliteOptions, SqliteStore};
     let options = SqliteOptions { limits: options.limits, ..SqliteOptions::default() };
-    Ok(Client::from_store(std::sync::Arc::new(SqliteStore::open(url, options).await?)))
+    let url = url.to_owned();
+    // Opening reads the file and may wait for another process's lock.
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&url, options)).await;
+    let store =
+        opened.map_err(|cause| Error::new(ErrorKind::Internal, format!("opening failed: {cause}")))??;
+    Ok(Client::from_store(std::sync::Arc::new(store)))
 }
 
 #[cfg(not(feature = "sqlite"))]

@@ -1,0 +1,133 @@
+//! How much is claimed, and when the store is asked.
+
+mod fake;
+
+use fake::{Call, FakeStore, Fault, Handlers, config};
+use std::{
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+use windlass_runtime::{WorkerConfig, WorkerEngine};
+
+#[tokio::test]
+async fn long_jobs_are_claimed_one_per_free_slot() {
+    let (store, gate, started) =
+        (FakeStore::new(), Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (held, counted) = (Arc::clone(&gate), Arc::clone(&started));
+    let handlers = Handlers::default().on("long", move |_| {
+        let gate = Arc::clone(&held);
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move { gate.acquire().await.unwrap().forget() }
+    });
+    store.add("q", "long", 100);
+    let engine = WorkerEngine::start(store.shared(), config(10), Arc::new(handlers)).await.unwrap();
+    for finished in 0..20 {
+        while started.load(Ordering::SeqCst) < 10 + finished {
+            tokio::task::yield_now().await;
+        }
+        let stats = engine.stats();
+        assert!(stats.claimed <= 12 + finished as u64, "{stats:?} after {finished}");
+        gate.add_permits(1);
+    }
+    engine.abort_now();
+    engine.wait().await;
+}
+
+#[tokio::test]
+async fn no_op_jobs_are_claimed_by_the_thousand() {
+    let store = FakeStore::new();
+    store.add("q", "noop", 200_000);
+    store.plan(|call| match call {
+        Call::Claim => Fault::Slow(Duration::from_millis(2)),
+        _ => Fault::None,
+    });
+    let engine = WorkerEngine::start(
+        store.shared(),
+        config(10),
+        Arc::new(Handlers::default().on("noop", |_| async {})),
+    );
+    let engine = engine.await.unwrap();
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    let demands = store.model().demands.clone();
+    assert_eq!(demands[0], 10, "the first claim is for the free slots");
+    assert!(demands.iter().any(|demand| *demand >= 1_000), "{demands:?}");
+    assert!(demands.iter().all(|demand| *demand <= 5_000), "{demands:?}");
+}
+
+#[tokio::test]
+async fn an_idle_worker_is_woken_by_a_hint() {
+    let store = FakeStore::new();
+    let config = WorkerConfig { poll_interval: Duration::from_secs(3600), ..config(1) };
+    let engine =
+        WorkerEngine::start(store.shared(), config, Arc::new(Handlers::default().on("noop", |_| async {})));
+    let engine = engine.await.unwrap();
+    for round in 1..=3 {
+        // Wait until the worker sleeps for minutes: only a hint can wake it in time.
+        let arms = store.model().arms;
+        store.until("armed", |model| model.arms > 0 && model.arms >= arms).await;
+        store.add("q", "noop", 1);
+        store.until("done", |model| model.all_completed() && model.jobs.len() == round).await;
+    }
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn false_hints_make_the_worker_wait_longer_before_it_arms_again() {
+    let store = FakeStore::new();
+    let engine = WorkerEngine::start(store.shared(), config(1), Arc::new(Handlers::default())).await.unwrap();
+    for _ in 0..10_000 {
+        store.announce();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let arms = store.model().arms;
+    assert!((10..80).contains(&arms), "{arms} arms in 10 s of 1,000 false hints a second");
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_worker_hardly_asks() {
+    let store = FakeStore::new();
+    let engine =
+        WorkerEngine::start(store.shared(), config(100), Arc::new(Handlers::default())).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let before = store.model().demands.len();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let claims = store.model().demands.len() - before;
+    assert!((80..130).contains(&claims), "{claims} claims in 100 s with a poll interval of 1 s");
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_their_threads_do_not_hold_the_others_up() {
+    const TOGETHER: usize = 8;
+    let store = FakeStore::new();
+    store.add("q", "blocking", TOGETHER);
+    // Nobody passes before all run at the same time.
+    let barrier = Arc::new(Barrier::new(TOGETHER));
+    let handlers = Handlers::default().on("blocking", move |_| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            tokio::task::block_in_place(|| barrier.wait());
+        }
+    });
+    let engine = WorkerEngine::start(store.shared(), config(TOGETHER), Arc::new(handlers)).await.unwrap();
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_busy_queue_does_not_starve_a_quiet_one_and_the_other_way_round() {
+    let store = FakeStore::new();
+    store.add("q", "noop", 50_000);
+    let config = WorkerConfig::default().with_queue("q", 10).with_queue("rare", 1);
+    let handlers = Handlers::default().on("noop", |_| async {});
+    let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
+    store.add("rare", "noop", 1);
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+}

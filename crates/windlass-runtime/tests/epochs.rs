@@ -1,0 +1,177 @@
+//! Leases that end, replies that are lost: the worker registers anew and no job is left behind.
+
+mod fake;
+
+use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Semaphore;
+use windlass_core::{ErrorKind, WorkerId};
+use windlass_runtime::{EngineHandle, WorkerConfig, WorkerEngine};
+
+const FIRST: WorkerId = WorkerId(1);
+
+/// A handler whose first runs wait until they are cancelled; later ones complete.
+fn cancelled_once(first: usize, cancelled: &Arc<AtomicUsize>) -> Handlers {
+    let (cancelled, runs) = (Arc::clone(cancelled), AtomicUsize::new(0));
+    Handlers::default().on("job", move |ctx| {
+        let (cancelled, run) = (Arc::clone(&cancelled), runs.fetch_add(1, Ordering::SeqCst));
+        async move {
+            if run < first {
+                ctx.cancelled().await;
+                cancelled.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    })
+}
+
+async fn start(store: &FakeStore, concurrency: usize, handlers: Handlers) -> EngineHandle {
+    let config = WorkerConfig { lease: Duration::from_millis(300), ..config(concurrency) };
+    WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap()
+}
+
+async fn running(engine: &EngineHandle, count: usize) {
+    let wait = async {
+        while engine.stats().running < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_lease_cancels_handlers_drops_results_and_registers_anew() {
+    let (store, cancelled) = (FakeStore::new(), Arc::default());
+    store.add("q", "job", 5);
+    let engine = start(&store, 5, cancelled_once(5, &cancelled)).await;
+    running(&engine, 5).await;
+    store.model().end_lease(FIRST);
+    store.until("all done by the successor", |model| model.all_completed()).await;
+    assert_eq!(cancelled.load(Ordering::SeqCst), 5);
+    store.until("the old one is deregistered", |model| model.deregistered.contains(&FIRST)).await;
+    {
+        let model = store.model();
+        assert_eq!(model.registered.len(), 2);
+        assert!(
+            model.settles.iter().all(|settle| settle.worker != FIRST),
+            "results of a lost lease are dropped"
+        );
+    }
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_refused_settlement_loses_the_lease() {
+    let (store, gate) = (FakeStore::new(), Arc::new(Semaphore::new(0)));
+    let held = Arc::clone(&gate);
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&held)),
+        _ => Fault::None,
+    });
+    store.add("q", "job", 3);
+    let engine = start(&store, 3, Handlers::default().on("job", |_| async {})).await;
+    while engine.stats().completed < 3 {
+        tokio::task::yield_now().await;
+    }
+    store.model().end_lease(FIRST);
+    gate.add_permits(1_000);
+    store.until("all done by the successor", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert!(store.model().registered.len() >= 2);
+}
+
+#[tokio::test]
+async fn jobs_of_a_claim_whose_reply_was_lost_run_all_the_same() {
+    let store = FakeStore::new();
+    let mut claims = 0;
+    store.plan(move |call| match call {
+        Call::Claim => {
+            claims += 1;
+            // The second and the fifth claim are carried out but never answered.
+            if claims == 2 || claims == 5 { Fault::LoseReply } else { Fault::None }
+        }
+        _ => Fault::None,
+    });
+    store.add("q", "job", 400);
+    let engine = start(&store, 100, Handlers::default().on("job", |_| async {})).await;
+    store.until("all done", |model| model.all_completed()).await;
+    assert!(store.model().registered.len() >= 2);
+    engine.shutdown().await;
+    let model = store.model();
+    assert_eq!(model.deregistered.len(), model.registered.len());
+}
+
+#[tokio::test]
+async fn an_epoch_that_drains_keeps_its_lease_and_settles_its_running_jobs() {
+    let (store, gate) = (FakeStore::new(), Arc::new(Semaphore::new(0)));
+    let held = Arc::clone(&gate);
+    let handlers = Handlers::default().on("quick", |_| async {}).on("gated", move |_| {
+        let gate = Arc::clone(&held);
+        async move { gate.acquire().await.unwrap().forget() }
+    });
+    let slow = store.add("q", "gated", 1)[0];
+    let engine = start(&store, 10, handlers).await;
+    running(&engine, 1).await;
+    let mut lost = false;
+    store.plan(move |call| match call {
+        Call::Claim if !std::mem::replace(&mut lost, true) => Fault::LoseReply,
+        _ => Fault::None,
+    });
+    let quick = store.add("q", "quick", 1)[0];
+    store.until("registered anew", |model| model.registered.len() == 2).await;
+    let beats = store.model().heartbeats;
+    store.until("both epochs beat on", |model| model.heartbeats >= beats + 8).await;
+    assert_eq!(store.model().job(slow).state, State::Held(FIRST, 1));
+    let later = store.add("q", "quick", 1)[0];
+    store.until("the successor works", |model| model.job(later).state == State::Completed).await;
+    gate.add_permits(1);
+    store.until("all done", |model| model.all_completed()).await;
+    let returns = |job| store.model().job(job).returns;
+    assert_eq!(returns(slow), 0, "the running job was settled, not handed back");
+    assert_eq!(returns(quick), 1, "the unknown one was handed back");
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_settlement_whose_reply_was_lost_is_repeated_as_it_was() {
+    let store = FakeStore::new();
+    let mut settles = 0;
+    store.plan(move |call| match call {
+        Call::Settle => {
+            settles += 1;
+            if settles % 2 == 1 { Fault::LoseReply } else { Fault::None }
+        }
+        _ => Fault::None,
+    });
+    store.add("q", "job", 100);
+    let engine = start(&store, 10, Handlers::default().on("job", |_| async {})).await;
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert!(store.model().settles.windows(2).any(|pair| {
+        pair[0].completions == pair[1].completions && pair[0].exceptions == pair[1].exceptions
+    }));
+    assert_eq!(store.model().registered, [FIRST]);
+}
+
+#[tokio::test]
+async fn errors_that_changed_nothing_keep_the_registration() {
+    let store = FakeStore::new();
+    let mut claims = 0;
+    store.plan(move |call| match call {
+        Call::Claim => {
+            claims += 1;
+            if claims <= 3 { Fault::Fail(ErrorKind::Unavailable) } else { Fault::None }
+        }
+        _ => Fault::None,
+    });
+    store.add("q", "job", 10);
+    let engine = start(&store, 10, Handlers::default().on("job", |_| async {})).await;
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert_eq!(store.model().registered, [FIRST]);
+}

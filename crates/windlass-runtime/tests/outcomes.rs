@@ -1,0 +1,133 @@
+//! What a handler says decides what becomes of its job.
+
+mod fake;
+
+use fake::{FakeStore, Handlers, State, config};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
+use windlass_runtime::{EngineHandle, WorkerEngine};
+
+async fn start(store: &FakeStore, handlers: Handlers) -> EngineHandle {
+    WorkerEngine::start(store.shared(), config(4), Arc::new(handlers)).await.unwrap()
+}
+
+fn at_once() -> Option<RetryPolicy> {
+    Some(RetryPolicy { base: Duration::ZERO, ..RetryPolicy::default() })
+}
+
+/// The dispositions that a job was settled with.
+fn fates(store: &FakeStore, job: JobId) -> Vec<Disposition> {
+    let model = store.model();
+    let exceptions = model.settles.iter().flat_map(|settle| &settle.exceptions);
+    exceptions
+        .filter(|exception| exception.job == job)
+        .map(|exception| exception.disposition.clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_outcome_reaches_the_store() {
+    let store = FakeStore::new();
+    let minute = Duration::from_secs(60);
+    let handlers = Handlers::default()
+        .on("complete", |_| async {})
+        .on("fail", |_| async { Err::<(), _>("no route") })
+        .on(
+            "fail_after",
+            move |_| async move { Outcome::Retry { after: Some(minute), error: "later".into() } },
+        )
+        .on("snooze", move |_| async move { Outcome::Snooze(minute) })
+        .on("cancel", |_| async { Outcome::Cancel("unwanted".into()) })
+        .on("discard", |_| async { Outcome::Discard("hopeless".into()) });
+    let kinds = ["complete", "fail", "fail_after", "snooze", "cancel", "discard", "unheard_of"];
+    let ids: Vec<JobId> = kinds.iter().map(|kind| store.add("q", kind, 1)[0]).collect();
+    let engine = start(&store, handlers).await;
+    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    engine.shutdown().await;
+
+    assert_eq!(store.model().job(ids[0]).state, State::Completed);
+    let [Disposition::Retry { delay, error }] = &fates(&store, ids[1])[..] else { panic!("{ids:?}") };
+    assert!((13.5..=16.5).contains(&delay.as_secs_f64()) && error == "no route", "{delay:?} {error}");
+    assert_eq!(fates(&store, ids[2]), [Disposition::Retry { delay: minute, error: "later".into() }]);
+    assert_eq!(fates(&store, ids[3]), [Disposition::Snooze { delay: minute }]);
+    assert_eq!(fates(&store, ids[4]), [Disposition::Cancel { reason: "unwanted".into() }]);
+    assert_eq!(fates(&store, ids[5]), [Disposition::Discard { error: "hopeless".into(), failed: false }]);
+    assert_eq!(fates(&store, ids[6]), [Disposition::Park]);
+    let stats = engine.stats();
+    assert_eq!((stats.claimed, stats.completed, stats.retried, stats.snoozed), (7, 1, 2, 1));
+    assert_eq!((stats.cancelled, stats.discarded, stats.parked, stats.settled), (1, 1, 1, 7));
+}
+
+#[tokio::test]
+async fn a_job_that_keeps_failing_is_tried_max_attempts_times_and_dies() {
+    let store = FakeStore::new();
+    let fail =
+        |ctx: windlass_runtime::Context| async move { Err::<(), _>(format!("attempt {}", ctx.attempt())) };
+    let job = store.add("q", "fail", 1)[0];
+    let engine = start(&store, Handlers::default().with_policy("fail", at_once(), fail)).await;
+    store.until("dead", |model| model.job(job).state == State::Discarded { failed: true }).await;
+    assert_eq!(store.model().job(job).errors, ["attempt 1", "attempt 2", "attempt 3"]);
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_wherever_it_happens_and_the_worker_goes_on() {
+    struct PanicsOnDrop;
+    impl Drop for PanicsOnDrop {
+        fn drop(&mut self) {
+            assert!(std::thread::panicking(), "in the drop");
+        }
+    }
+    let store = FakeStore::new();
+    let handlers = Handlers::default()
+        .on("sync", |ctx| {
+            assert_eq!(ctx.attempt(), 0, "before the future");
+            async {}
+        })
+        .on("first_poll", |_| async { panic!("at once") as () })
+        .on("later", |_| async {
+            tokio::task::yield_now().await;
+            panic!("after an await") as ();
+        })
+        .on("drop", |_| {
+            let bomb = PanicsOnDrop;
+            let mut bomb = Some(bomb);
+            std::future::poll_fn(move |_| {
+                let _ = bomb.as_mut();
+                std::task::Poll::Ready(())
+            })
+        })
+        .on("fine", |_| async {});
+    let ids: Vec<_> = ["sync", "first_poll", "later", "drop", "fine"]
+        .iter()
+        .map(|kind| store.add("q", kind, 1)[0])
+        .collect();
+    let engine = start(&store, handlers).await;
+    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    engine.shutdown().await;
+    for (id, words) in ids.iter().zip(["before the future", "at once", "after an await", "in the drop"]) {
+        let errors = store.model().job(*id).errors.clone();
+        assert!(errors.len() == 1 && errors[0].contains(words), "{words}: {errors:?}");
+        assert!(errors[0].starts_with("handler panicked: "), "{errors:?}");
+    }
+    assert_eq!(store.model().job(ids[4]).state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snoozed_job_runs_again_without_using_up_an_attempt() {
+    let store = FakeStore::new();
+    let naps = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let handlers = Handlers::default().on("nap", move |ctx| {
+        let naps = naps.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(ctx.attempt(), 1);
+        async move { if naps < 5 { Outcome::Snooze(Duration::from_secs(3600)) } else { Outcome::Complete } }
+    });
+    let job = store.add("q", "nap", 1)[0];
+    let engine = start(&store, handlers).await;
+    // The deadline of `until` is on the paused clock too: wait by settlements.
+    while store.model().job(job).state != State::Completed {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    assert_eq!(fates(&store, job).len(), 5);
+    engine.shutdown().await;
+}

@@ -1,0 +1,108 @@
+//! Finished jobs are settled by claim: as a whole where possible, in ranges where not.
+
+mod fake;
+
+use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use windlass_core::{JobSet, Outcome};
+use windlass_runtime::WorkerEngine;
+
+#[tokio::test]
+async fn claims_that_finish_together_are_settled_as_whole_claims() {
+    const JOBS: usize = 20_000;
+    let store = FakeStore::new();
+    store.add("q", "noop", JOBS);
+    let engine = WorkerEngine::start(
+        store.shared(),
+        config(10),
+        Arc::new(Handlers::default().on("noop", |_| async {})),
+    );
+    let engine = engine.await.unwrap();
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    let model = store.model();
+    let completions: Vec<_> = model.settles.iter().flat_map(|settle| &settle.completions).collect();
+    let whole = completions.iter().filter(|completion| completion.jobs == JobSet::Rest).count();
+    assert!(whole * 2 > completions.len(), "{whole} of {} were whole", completions.len());
+    assert_eq!(completions.iter().map(|completion| completion.count as usize).sum::<usize>(), JOBS);
+    assert_eq!(engine.stats().settled, JOBS as u64);
+}
+
+#[tokio::test]
+async fn a_finished_job_does_not_wait_for_the_rest_of_its_claim() {
+    let store = FakeStore::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let waits = Arc::clone(&gate);
+    let handlers = Handlers::default().on("fast", |_| async {}).on("slow", move |_| {
+        let gate = Arc::clone(&waits);
+        async move { gate.acquire().await.unwrap().forget() }
+    });
+    for kind in ["fast", "fast", "slow", "fast", "slow"] {
+        store.add("q", kind, 1);
+    }
+    let engine = WorkerEngine::start(store.shared(), config(5), Arc::new(handlers)).await.unwrap();
+    store.until("the fast ones are done", |model| model.count(&State::Completed) == 3).await;
+    {
+        let model = store.model();
+        let sets = model.settles.iter().flat_map(|settle| &settle.completions).map(|done| done.jobs.clone());
+        let ids: Vec<(i64, i64)> = sets
+            .flat_map(|set| match set {
+                JobSet::Ranges(ranges) => ranges,
+                JobSet::Rest => panic!("the claim is not finished"),
+            })
+            .collect();
+        assert!(
+            ids.iter().all(|(from, to)| !(*from..=*to).contains(&3) && !(*from..=*to).contains(&5)),
+            "{ids:?}"
+        );
+    }
+    gate.add_permits(2);
+    store.until("all done", |model| model.all_completed()).await;
+    let last = store.model().settles.last().cloned().unwrap();
+    assert_eq!(last.completions.last().unwrap().jobs, JobSet::Rest);
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_rest_of_a_claim_does_not_swallow_its_exceptions() {
+    let store = FakeStore::new();
+    let handlers = Handlers::default().on("mixed", |ctx| async move {
+        match ctx.id().0 % 3 {
+            0 => Outcome::Cancel("third".into()),
+            _ => Outcome::Complete,
+        }
+    });
+    store.add("q", "mixed", 3_000);
+    let engine = WorkerEngine::start(store.shared(), config(3), Arc::new(handlers)).await.unwrap();
+    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    engine.shutdown().await;
+    let model = store.model();
+    assert_eq!((model.count(&State::Completed), model.count(&State::Cancelled)), (2_000, 1_000));
+}
+
+#[tokio::test]
+async fn results_collect_while_a_settlement_is_under_way() {
+    let store = FakeStore::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&gate);
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&held)),
+        _ => Fault::None,
+    });
+    store.add("q", "noop", 100);
+    let engine = WorkerEngine::start(
+        store.shared(),
+        config(10),
+        Arc::new(Handlers::default().on("noop", |_| async {})),
+    );
+    let engine = engine.await.unwrap();
+    while engine.stats().completed < 100 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(2);
+    store.until("all done", |model| model.all_completed()).await;
+    assert!(store.model().settles.len() <= 2, "what collected must go in one call");
+    gate.add_permits(10);
+    engine.shutdown().await;
+}

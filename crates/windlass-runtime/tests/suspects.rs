@@ -1,0 +1,67 @@
+//! Jobs that were held by dying workers run one at a time, and the store knows which.
+
+mod fake;
+
+use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+use windlass_core::ErrorKind;
+use windlass_runtime::WorkerEngine;
+
+#[tokio::test]
+async fn suspects_run_alone_and_are_announced() {
+    let store = FakeStore::new();
+    let suspects = store.add("q", "suspect", 5);
+    store.add("q", "plain", 20);
+    for id in &suspects {
+        store.model().job_mut(*id).crash_count = 2;
+    }
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (seen, peak) = (store.clone(), Arc::clone(&most));
+    let handlers = Handlers::default().on("plain", |_| async {}).on("suspect", move |ctx| {
+        let (running, peak, seen) = (Arc::clone(&running), Arc::clone(&peak), seen.clone());
+        async move {
+            assert_eq!(seen.model().suspect, Some(ctx.id()));
+            peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            running.fetch_sub(1, Ordering::SeqCst);
+        }
+    });
+    let engine = WorkerEngine::start(store.shared(), config(10), Arc::new(handlers)).await.unwrap();
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    let announced = store.model().suspects.clone();
+    assert_eq!(announced.iter().filter(|suspect| suspect.is_some()).count(), 5);
+    assert!(announced.chunks(2).all(|pair| pair[0].is_some() && pair[1].is_none()), "{announced:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_that_cannot_be_announced_is_returned_unrun() {
+    let store = FakeStore::new();
+    let job = store.add("q", "suspect", 1)[0];
+    store.model().job_mut(job).crash_count = 2;
+    store.plan(|call| match call {
+        Call::Suspect => Fault::Fail(ErrorKind::Unavailable),
+        _ => Fault::None,
+    });
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let handlers = Handlers::default().on("suspect", move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async {}
+    });
+    let engine = WorkerEngine::start(store.shared(), config(1), Arc::new(handlers)).await.unwrap();
+    while store.model().job(job).returns < 3 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    store.come_back();
+    while store.model().job(job).state != State::Completed {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    engine.shutdown().await;
+    assert_eq!(store.model().job(job).attempt, 1);
+}
