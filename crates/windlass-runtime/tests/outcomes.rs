@@ -70,6 +70,10 @@ async fn a_job_that_keeps_failing_is_tried_max_attempts_times_and_dies() {
     engine.shutdown().await;
 }
 
+fn fail(words: &str) {
+    panic!("{words}");
+}
+
 #[tokio::test]
 async fn a_panic_is_an_error_wherever_it_happens_and_the_worker_goes_on() {
     struct PanicsOnDrop;
@@ -84,10 +88,10 @@ async fn a_panic_is_an_error_wherever_it_happens_and_the_worker_goes_on() {
             assert_eq!(ctx.attempt(), 0, "before the future");
             async {}
         })
-        .on("first_poll", |_| async { panic!("at once") as () })
+        .on("first_poll", |_| async { fail("at once") })
         .on("later", |_| async {
             tokio::task::yield_now().await;
-            panic!("after an await") as ();
+            fail("after an await");
         })
         .on("drop", |_| {
             let bomb = PanicsOnDrop;
