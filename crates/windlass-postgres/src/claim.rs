@@ -15,9 +15,7 @@ impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
         let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
-            // A queue that nobody has used yet has no jobs; it is looked for again next time.
-            let Some(queue) = self.queue_id(&demand.queue).await? else { continue };
-            queues.push(queue);
+            queues.push(&*demand.queue);
             limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
             wanted.push(&demand.queue);
         }
@@ -33,7 +31,7 @@ impl PostgresStore {
         let rows = connection
             .query(
                 &self.texts.claim,
-                &[(&request.worker.0, Type::INT4), (&queues, Type::INT4_ARRAY), (&limits, Type::INT4_ARRAY)],
+                &[(&request.worker.0, Type::INT4), (&queues, Type::TEXT_ARRAY), (&limits, Type::INT4_ARRAY)],
                 Effect::Write,
             )
             .await;
@@ -50,27 +48,6 @@ impl PostgresStore {
         };
         self.caches.holdings(request.worker, |held| held.claimed(&claims, alone));
         Ok(claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty()).collect())
-    }
-
-    pub(crate) async fn queue_id(&self, name: &str) -> Result<Option<i32>> {
-        if let Some(id) = self.caches.queue(name) {
-            return Ok(Some(id));
-        }
-        let rows = self
-            .connections
-            .worker()
-            .await?
-            .query(
-                &self.sql("SELECT id FROM {schema}.queue WHERE name = $1"),
-                &[(&name, Type::TEXT)],
-                Effect::Repeatable,
-            )
-            .await?;
-        let id = rows.first().map(|row| row.get(0));
-        if let Some(id) = id {
-            self.caches.set_queue(name, id);
-        }
-        Ok(id)
     }
 }
 

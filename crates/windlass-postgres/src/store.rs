@@ -34,12 +34,11 @@ pub(crate) struct Texts {
 /// The size of the ring of segments; `sql/v1/01_tables.sql` makes as many.
 pub(crate) const SEGMENTS: usize = 4;
 
-/// What this process remembers of the database. All of it may be stale without harm: lanes and queues
-/// are never removed, and any segment may be written.
+/// What this process remembers of the database. All of it may be stale without harm: lanes are never
+/// removed, and any segment may be written.
 #[derive(Default)]
 pub(crate) struct Caches {
     lanes: Mutex<HashMap<(String, i16), i32>>,
-    queues: Mutex<HashMap<String, i32>>,
     pub(crate) segment: AtomicI16,
     pub(crate) segment_read_at: Mutex<Option<Instant>>,
     holdings: Mutex<HashMap<WorkerId, Holdings>>,
@@ -103,20 +102,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Caches {
     pub(crate) fn lane(&self, queue: &str, priority: i16) -> Option<i32> {
-        // The key is only built on a miss of the common case, so borrow through a scan-free lookup.
         lock(&self.lanes).get(&(queue.to_owned(), priority)).copied()
     }
 
     pub(crate) fn set_lane(&self, queue: &str, priority: i16, lane: i32) {
         lock(&self.lanes).insert((queue.to_owned(), priority), lane);
-    }
-
-    pub(crate) fn queue(&self, name: &str) -> Option<i32> {
-        lock(&self.queues).get(name).copied()
-    }
-
-    pub(crate) fn set_queue(&self, name: &str, id: i32) {
-        lock(&self.queues).insert(name.to_owned(), id);
     }
 
     pub(crate) fn holdings<T>(&self, worker: WorkerId, act: impl FnOnce(&mut Holdings) -> T) -> T {
@@ -130,7 +120,6 @@ impl Caches {
     /// Forgets everything: the schema may have been made anew.
     pub(crate) fn clear(&self) {
         lock(&self.lanes).clear();
-        lock(&self.queues).clear();
         *lock(&self.segment_read_at) = None;
     }
 }

@@ -10,20 +10,22 @@ CREATE TABLE {schema}.migration (
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Settings of queues. A queue exists once it has a row here or a lane.
 CREATE TABLE {schema}.queue (
-    id         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name       text NOT NULL UNIQUE CHECK (name ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
+    name       text PRIMARY KEY CHECK (name ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
     paused_at  timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- A lane is one queue at one priority: the unit of ordering, of the cursor and of the claim lock.
+-- Not unique on purpose: a unique index would make the first enqueue to a queue wait for every open
+-- transaction that did the same. Who cannot see a lane makes another; claims read them all.
 CREATE TABLE {schema}.lane (
     id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    queue_id integer NOT NULL REFERENCES {schema}.queue,
-    priority smallint NOT NULL,
-    UNIQUE (queue_id, priority)
+    queue    text NOT NULL CHECK (queue ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
+    priority smallint NOT NULL
 );
+CREATE INDEX lane_queue ON {schema}.lane (queue, priority, id);
 
 -- The ring of segments: one row, which names the segment that is written now, and when each was closed.
 CREATE TABLE {schema}.ring (

@@ -1,14 +1,13 @@
 -- Enqueueing by plain SQL, from any language and any driver, inside the caller's transaction.
 
--- lane_of(queue, priority): the lane's id; creates queue and lane on first use.
+-- lane_of(queue, priority): the lane's id; makes it on first use. Never waits for another transaction.
 CREATE FUNCTION {schema}.lane_of(p_queue text, p_priority integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_lane integer;
 BEGIN
-    SELECT l.id INTO v_lane FROM {schema}.lane l JOIN {schema}.queue q ON q.id = l.queue_id
-        WHERE q.name = p_queue AND l.priority = p_priority;
+    SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority ORDER BY l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
     IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
         RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
@@ -17,11 +16,7 @@ BEGIN
     IF p_priority IS NULL OR p_priority NOT BETWEEN -32768 AND 32767 THEN
         RAISE 'priority must be -32768 to 32767, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
-    INSERT INTO {schema}.queue (name) VALUES (p_queue) ON CONFLICT DO NOTHING;
-    INSERT INTO {schema}.lane (queue_id, priority)
-        SELECT id, p_priority FROM {schema}.queue WHERE name = p_queue ON CONFLICT DO NOTHING;
-    SELECT l.id INTO STRICT v_lane FROM {schema}.lane l JOIN {schema}.queue q ON q.id = l.queue_id
-        WHERE q.name = p_queue AND l.priority = p_priority;
+    INSERT INTO {schema}.lane (queue, priority) VALUES (p_queue, p_priority) RETURNING id INTO v_lane;
     RETURN v_lane;
 END $$;
 

@@ -138,11 +138,12 @@ BEGIN
     RETURN CASE WHEN f.place IS NULL THEN 'not_found' WHEN f.settled_at IS NOT NULL THEN 'completed' ELSE 'pending' END;
 END $$;
 
--- pause(queue), resume(queue): whether the queue was known.
+-- pause(queue), resume(queue): whether the queue exists.
 CREATE FUNCTION {schema}.pause(queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    INSERT INTO {schema}.queue (name) SELECT l.queue FROM {schema}.lane l WHERE l.queue = $1 LIMIT 1 ON CONFLICT DO NOTHING;
     UPDATE {schema}.queue q SET paused_at = coalesce(q.paused_at, clock_timestamp()) WHERE q.name = $1;
     RETURN FOUND;
 END $$;
@@ -153,7 +154,7 @@ AS $$
 BEGIN
     UPDATE {schema}.queue q SET paused_at = NULL WHERE q.name = $1;
     IF FOUND THEN PERFORM pg_notify({name}, ''); RETURN true; END IF;
-    RETURN false;
+    RETURN EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = $1);
 END $$;
 
 -- complete_in(worker, lane, seq, token, id): settles one job in the caller's own transaction: its

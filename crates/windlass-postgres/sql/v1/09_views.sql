@@ -10,7 +10,7 @@ CREATE VIEW {schema}.unclaimed AS
 -- jobs: every job that is still stored, with its state. Reads the whole log: for a page of jobs use
 -- list_jobs, for one job job_record.
 CREATE VIEW {schema}.jobs AS
-    SELECT s.id, s.state, s.kind, q.name AS queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
+    SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason
     FROM (
         SELECT h.id, CASE h.state WHEN 'parked' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
@@ -39,17 +39,18 @@ CREATE VIEW {schema}.jobs AS
             ORDER BY s.ranges IS NULL LIMIT 1) AS t ON true
         WHERE c.job_count > 0 AND coalesce(t.completed, true)
     ) AS s
-    JOIN {schema}.lane l ON l.id = s.lane_id JOIN {schema}.queue q ON q.id = l.queue_id;
+    JOIN {schema}.lane l ON l.id = s.lane_id;
 
 -- queues: counts per queue, of this moment; finished jobs within retention.
 CREATE VIEW {schema}.queues AS
-    SELECT q.name, q.paused_at IS NOT NULL AS paused,
+    SELECT n.name, q.paused_at IS NOT NULL AS paused,
            coalesce(sum(a.available), 0)::bigint AS available, coalesce(sum(r.running), 0)::bigint AS running,
            coalesce(sum(h.scheduled), 0)::bigint AS scheduled, coalesce(sum(h.retryable), 0)::bigint AS retryable,
            coalesce(sum(s.completed), 0)::bigint AS completed,
            coalesce(sum(d.cancelled), 0)::bigint AS cancelled, coalesce(sum(d.discarded), 0)::bigint AS discarded
-    FROM {schema}.queue q
-    LEFT JOIN {schema}.lane l ON l.queue_id = q.id
+    FROM (SELECT name FROM {schema}.queue UNION SELECT queue FROM {schema}.lane) AS n
+    LEFT JOIN {schema}.queue q ON q.name = n.name
+    LEFT JOIN {schema}.lane l ON l.queue = n.name
     LEFT JOIN (SELECT lane_id, sum(n) AS available FROM (
                    SELECT lane_id, count(*) AS n FROM {schema}.unclaimed GROUP BY lane_id
                    UNION ALL SELECT lane_id, count(*) FROM {schema}.held WHERE state = 'parked' GROUP BY lane_id) AS x
@@ -62,7 +63,7 @@ CREATE VIEW {schema}.queues AS
     LEFT JOIN (SELECT lane_id, count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
                       count(*) FILTER (WHERE state = 'discarded') AS discarded
                FROM {schema}.dead GROUP BY lane_id) AS d ON d.lane_id = l.id
-    GROUP BY q.id, q.name, q.paused_at;
+    GROUP BY n.name, q.paused_at;
 
 -- job_record(id): one row of view jobs by its id, without reading the log.
 CREATE FUNCTION {schema}.job_record(p_id bigint) RETURNS SETOF {schema}.jobs
@@ -73,7 +74,7 @@ DECLARE
 BEGIN
     SELECT * INTO f FROM {schema}.find_job(p_id);
     RETURN QUERY
-    SELECT s.id, s.state, s.kind, q.name, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
+    SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason
     FROM (
         SELECT h.id, CASE h.state WHEN 'parked' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
@@ -93,7 +94,7 @@ BEGIN
                NULL, f.claimed_at, f.worker_id, f.settled_at, NULL
         FROM {schema}.job j WHERE f.place = 'log' AND j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id
     ) AS s
-    JOIN {schema}.lane l ON l.id = s.lane_id JOIN {schema}.queue q ON q.id = l.queue_id;
+    JOIN {schema}.lane l ON l.id = s.lane_id;
 END $$;
 
 -- list_jobs(...): a page of jobs, newest id first. Each state is read where it lives; completed jobs (and
@@ -103,8 +104,7 @@ CREATE FUNCTION {schema}.list_jobs(p_state text, p_queue text, p_kind text, p_be
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
-    v_lanes integer[] := ARRAY(SELECT l.id FROM {schema}.lane l JOIN {schema}.queue q ON q.id = l.queue_id
-                               WHERE p_queue IS NULL OR q.name = p_queue);
+    v_lanes integer[] := ARRAY(SELECT l.id FROM {schema}.lane l WHERE p_queue IS NULL OR l.queue = p_queue);
     v_ids   bigint[] := '{}';
     v_more  bigint[];
     v_high  bigint;

@@ -1,0 +1,100 @@
+//! The plan of the claim's hot query is the same index walk whatever the tables hold: a plan that was
+//! made while they were empty, or that sorts, made claims 1,000 times slower in the prototype.
+//!
+//! Cost is told by the pages that a claim touches, not by time.
+mod cluster;
+
+use cluster::Fixture;
+use std::sync::Arc;
+use windlass_conformance::steps::{TestWorker, worker_on};
+use windlass_core::Store;
+
+/// How many jobs the deep backlog has. `make test` takes 10^6; set 10000000 for the full claim.
+fn deep() -> i64 {
+    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000)
+}
+
+/// The pages that a claim of 10 jobs may touch: index descents of 4 leaves of 3 tables and the rows.
+const MOST_PAGES: i64 = 600;
+
+async fn bulk(fixture: &Fixture, client: &tokio_postgres::Client, count: i64) {
+    let sql = fixture.text(
+        "INSERT INTO windlass.job_0 (lane_id, kind, args)
+         SELECT windlass.lane_of('q', 0), 'k', '{}' FROM generate_series(1, $1::bigint)",
+    );
+    client.execute(&sql, &[&count]).await.expect("bulk inserts");
+}
+
+/// Claims 10 jobs in `client`'s session and returns how many came and how many pages that touched.
+async fn claim_pages(
+    fixture: &Fixture,
+    client: &tokio_postgres::Client,
+    worker: &TestWorker,
+) -> (usize, i64) {
+    let explain = fixture.text(&format!(
+        "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON)
+         SELECT * FROM windlass.claim({}, ARRAY['q'], ARRAY[10])",
+        worker.id
+    ));
+    let row = client.query_one(&explain, &[]).await.expect("claims");
+    let plan: serde_json::Value = row.get(0);
+    let plan = &plan[0]["Plan"];
+    let number = |key: &str| plan[key].as_i64().unwrap_or(0);
+    (number("Actual Rows") as usize, number("Shared Hit Blocks") + number("Shared Read Blocks"))
+}
+
+async fn check(
+    fixture: &Fixture,
+    client: &tokio_postgres::Client,
+    worker: &TestWorker,
+    jobs: usize,
+    when: &str,
+) {
+    for round in 0..3 {
+        let (rows, pages) = claim_pages(fixture, client, worker).await;
+        let rows = rows.saturating_sub(1); // the claim's header
+        assert_eq!(rows, jobs, "{when}, round {round}");
+        // The first rounds also read the catalogs, to plan.
+        assert!(round < 2 || pages <= MOST_PAGES, "{when}: a claim of 10 touched {pages} pages");
+    }
+}
+
+/// One session, so that whatever plan it cached while the tables were empty is used to the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_walks_the_index_whatever_the_tables_hold() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    let client = fixture.sql().await;
+    let other = fixture.sql().await;
+
+    check(&fixture, &client, &worker, 0, "empty").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &worker, 10, "1,000 jobs").await;
+    worker.drain(5_000).await;
+
+    // An open transaction of a million uncommitted rows: never stepped over, only around.
+    other.batch_execute("BEGIN").await.unwrap();
+    bulk(&fixture, &other, 1_000_000).await;
+    check(&fixture, &client, &worker, 0, "nothing but uncommitted jobs").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &worker, 10, "jobs behind uncommitted ones").await;
+    worker.drain(5_000).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+
+    // A million dead rows: walked once at most, by the claim that finds out.
+    claim_pages(&fixture, &client, &worker).await;
+    check(&fixture, &client, &worker, 0, "nothing but rolled-back jobs").await;
+
+    bulk(&fixture, &client, deep()).await;
+    check(&fixture, &client, &worker, 10, "a deep backlog").await;
+    client
+        .batch_execute(&fixture.text("ANALYZE windlass.job, windlass.claim, windlass.settlement"))
+        .await
+        .unwrap();
+    check(&fixture, &client, &worker, 10, "a deep backlog, analysed").await;
+    worker.drain(5_000).await;
+    check(&fixture, &client, &worker, 0, "a long history").await;
+    store.enqueue(&vec![windlass_conformance::steps::job(); 100]).await.unwrap();
+    check(&fixture, &client, &worker, 10, "a few jobs after a long history").await;
+}
