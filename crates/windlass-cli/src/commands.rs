@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub(crate) mod bench;
+pub(crate) mod demo;
+pub(crate) mod enqueue;
+pub(crate) mod jobs;
+pub(crate) mod migrate;
+pub(crate) mod queues;
+pub(crate) mod status;
+pub(crate) mod work;

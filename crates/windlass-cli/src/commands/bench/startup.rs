@@ -1,0 +1,72 @@
+use super::{
+    QUEUE, Report,
+    report::{Baseline, round},
+};
+use crate::{
+    failure::{Failure, Outcome},
+    open,
+    trial::{Crew, Ping, Place},
+};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use windlass::{IntoJob, JobId};
+
+/// Starts and stops workers.
+#[derive(clap::Args)]
+pub(crate) struct Startup {
+    /// How often
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+}
+
+/// How long the parts of one run took.
+#[derive(Default)]
+struct Parts {
+    connect: Duration,
+    first_job: Duration,
+    shutdown: Duration,
+}
+
+impl Startup {
+    pub(super) async fn measure(&self, place: &Place) -> Outcome<Report> {
+        let client = open::create(&place.url).await?;
+        client.migrate().await?;
+        let baseline = Baseline::take(place).await;
+        let mut sum = Parts::default();
+        for run in 0..self.runs {
+            client.enqueue(Ping { id: run.into() }.into_job()?.with_queue(QUEUE)).await?;
+            let parts = one_run(place).await?;
+            sum.connect += parts.connect;
+            sum.first_job += parts.first_job;
+            sum.shutdown += parts.shutdown;
+        }
+        let ms = |sum: Duration| round((sum / self.runs).as_secs_f64() * 1e3);
+        let figures = json!({
+            "connect_ms": ms(sum.connect),
+            "start_to_first_job_ms": ms(sum.first_job),
+            "shutdown_ms": ms(sum.shutdown),
+            "total_ms": ms(sum.connect + sum.first_job + sum.shutdown),
+        });
+        let settings = json!({ "runs": self.runs });
+        baseline.report("startup", (&client, place), self.runs.into(), (settings, figures)).await
+    }
+}
+
+/// A process's way: connect, start a worker that finds one job waiting, stop, disconnect.
+async fn one_run(place: &Place) -> Outcome<Parts> {
+    let began = Instant::now();
+    let client = open::create(&place.url).await?;
+    let connect = began.elapsed();
+    let (crew, mut arrived) = Crew::start(&client, QUEUE, 1, (0, JobId(i64::MAX))).await?;
+    let waiting = arrived.recv();
+    let arrival = tokio::time::timeout(Duration::from_secs(30), waiting).await.ok().flatten();
+    if arrival.is_none() {
+        return Err(Failure::failed("stalled", "the waiting job did not start within 30 s"));
+    }
+    let first_job = crew.started.elapsed();
+    let mut shutdown = crew.stop().await;
+    let closing = Instant::now();
+    client.close().await;
+    shutdown += closing.elapsed();
+    Ok(Parts { connect, first_job, shutdown })
+}

@@ -1,0 +1,114 @@
+mod report;
+
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    measure::{WalGauge, cpu_seconds, peak_memory, per_second},
+    open,
+    progress::Progress,
+    trial::{Crew, Fill, Place, counts, fill, ping},
+};
+use report::Report;
+use std::time::Duration;
+use windlass::Client;
+
+/// The queue of the demo in a store that somebody else uses as well.
+const QUEUE: &str = "windlass-demo";
+/// How many jobs are enqueued in one call.
+const BATCH: u64 = 5_000;
+/// How many calls are under way at once.
+const CLIENTS: usize = 4;
+/// The most jobs that a demo takes; it keeps a byte for each.
+const MAX_JOBS: u64 = 1_000_000_000;
+
+/// The size of the demo.
+///
+/// Runs in a temporary SQLite file, or in the store named with --store, there in a queue of its own.
+#[derive(clap::Args)]
+pub(crate) struct Demo {
+    /// How many jobs
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
+    jobs: u64,
+    /// How many jobs run at once
+    #[arg(long, default_value_t = 100)]
+    concurrency: usize,
+    /// How many single jobs the latency is measured with
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    samples: u64,
+}
+
+impl Demo {
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        let place = Place::find(globals)?;
+        // On an interrupt the place is dropped like at the end, so that no file stays behind.
+        let report = tokio::select! {
+            report = self.measure(globals, &place) => report?,
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                return Err(Failure::failed("interrupted", "the demo was interrupted"));
+            }
+        };
+        drop(place);
+        globals.print(&report, || report.text())
+    }
+
+    async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
+        let client = open::create(&place.url).await?;
+        client.migrate().await?;
+        let wal = WalGauge::open(&place.url).await;
+        let before = counts(&client, QUEUE).await?;
+
+        let mut progress = Progress::new("enqueued", self.jobs, globals.json);
+        let work = Fill { queue: QUEUE.to_owned(), jobs: self.jobs, batch: BATCH, clients: CLIENTS };
+        let (enqueued_in, first) = fill(&client, &work, &mut progress).await?;
+        drop(progress);
+
+        let mut progress = Progress::new("completed", self.jobs, globals.json);
+        let expected = (self.jobs, first);
+        let (crew, mut arrived) = Crew::start(&client, QUEUE, self.concurrency, expected).await?;
+        let completed_in = crew.finish(&mut progress).await?;
+        drop(progress);
+
+        let mut progress = Progress::new("latency", self.samples, globals.json);
+        let pings = (self.samples, Duration::ZERO);
+        let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
+        drop(progress);
+
+        crew.verify()?;
+        crew.stop().await;
+        self.verify_counts(&client, before.completed).await?;
+        let status = client.status().await?;
+        let report = Report {
+            jobs: self.jobs,
+            concurrency: self.concurrency,
+            store: status.store,
+            place: place.name(),
+            durability: place.durability(&wal).await,
+            enqueued_seconds: enqueued_in.as_secs_f64(),
+            enqueued_per_second: per_second(self.jobs, enqueued_in),
+            completed_seconds: completed_in.as_secs_f64(),
+            completed_per_second: per_second(self.jobs, completed_in),
+            latency: latencies.report(),
+            cpu_seconds: cpu_seconds(),
+            peak_memory_bytes: peak_memory(),
+            size_bytes: status.size_bytes,
+            verified: true,
+        };
+        client.close().await;
+        Ok(report)
+    }
+
+    /// The store agrees: nothing is left, and as many more jobs completed. Jobs that completed before may
+    /// pass their retention meanwhile, so a queue with a history only bounds the number.
+    async fn verify_counts(&self, client: &Client, before: u64) -> Outcome {
+        let after = counts(client, QUEUE).await?;
+        let left = after.available + after.running + after.retryable + after.scheduled + after.discarded;
+        let expected = self.jobs + self.samples;
+        if left == 0 && after.completed >= expected.min(before + expected) {
+            return Ok(());
+        }
+        let message =
+            format!("the store does not agree: expected {expected} more completed jobs, got {after:?}");
+        Err(Failure::failed("not_exactly_once", message))
+    }
+}

@@ -1,0 +1,86 @@
+mod input;
+mod many;
+
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    open, span,
+};
+use jiff::Timestamp;
+use serde_json::json;
+use std::time::Duration;
+use windlass::{Args, NewJob};
+
+/// What to enqueue.
+#[derive(clap::Args)]
+pub(crate) struct Enqueue {
+    /// The job's kind
+    #[arg(required_unless_present = "many")]
+    kind: Option<String>,
+    /// The job's args as JSON, or - to read them from stdin. Default: {}
+    #[arg(value_name = "ARGS")]
+    positional_args: Option<String>,
+    /// The job's args as JSON, or - to read them from stdin
+    #[arg(long, value_name = "JSON", conflicts_with = "positional_args")]
+    args: Option<String>,
+    /// A file with the job's args as JSON
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["positional_args", "args"])]
+    args_file: Option<String>,
+    /// The queue; created on first use
+    #[arg(long, default_value = NewJob::DEFAULT_QUEUE)]
+    queue: String,
+    /// Lower runs first
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
+    priority: i16,
+    /// Waits this long first: 250ms, 5m, 1h30m, 2d
+    #[arg(long, value_parser = span::parse, conflicts_with = "at")]
+    delay: Option<Duration>,
+    /// Waits for this time: 2031-01-31T08:00:00Z
+    #[arg(long, value_name = "RFC3339")]
+    at: Option<Timestamp>,
+    /// How often the job is tried at most
+    #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
+    max_attempts: u16,
+    /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
+    /// max_attempts, scheduled_at or delay_ms
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "-",
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts"]
+    )]
+    many: Option<String>,
+}
+
+impl Enqueue {
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        if let Some(path) = &self.many {
+            return many::run(globals, path).await;
+        }
+        let job = self.job()?;
+        let client = open::create(globals.url()).await?;
+        let id = client.enqueue(job).await?;
+        client.close().await;
+        globals.print(&json!({ "id": id }), || id.to_string())
+    }
+
+    fn job(self) -> Outcome<NewJob> {
+        let kind = self.kind.ok_or_else(|| Failure::usage("usage", "name the job's kind"))?;
+        let text = match (self.positional_args.or(self.args), self.args_file) {
+            (_, Some(path)) => input::read_args(&path)?,
+            (Some(text), None) if text == "-" => input::read_args("-")?,
+            (Some(text), None) => text,
+            (None, None) => "{}".to_owned(),
+        };
+        let job = NewJob::new(kind, Args::parse(&text)?)
+            .with_queue(self.queue)
+            .with_priority(self.priority)
+            .with_max_attempts(self.max_attempts);
+        Ok(match (self.delay, self.at) {
+            (Some(delay), _) => job.with_delay(delay),
+            (None, Some(at)) => job.with_scheduled_at(at),
+            (None, None) => job,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+use super::input;
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    open,
+};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+use std::{io::BufRead, time::Duration};
+use windlass::{Args, Client, JobId, Limits, NewJob};
+
+/// How many jobs are enqueued in one transaction.
+const BATCH: usize = 5_000;
+/// How many bytes of lines a batch may hold in memory before it is sent.
+const BATCH_BYTES: usize = 16 * 1024 * 1024;
+
+/// One line of the input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    kind: String,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    queue: Option<String>,
+    priority: Option<i16>,
+    max_attempts: Option<u16>,
+    scheduled_at: Option<Timestamp>,
+    delay_ms: Option<u64>,
+}
+
+/// How far the input was enqueued: every batch is stored whole or not at all.
+#[derive(Default)]
+struct Progress {
+    enqueued: u64,
+    first: Option<JobId>,
+    last: Option<JobId>,
+}
+
+/// Enqueues one job per line, in batches.
+pub(super) async fn run(globals: &Globals, path: &str) -> Outcome {
+    let mut lines = input::open(path)?;
+    let client = open::create(globals.url()).await?;
+    let mut progress = Progress::default();
+    copy(&mut *lines, &client, &mut progress).await?;
+    client.close().await;
+    let Progress { enqueued, first, last } = progress;
+    let answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
+    globals.print(&answer, || format!("enqueued {enqueued} jobs"))
+}
+
+async fn copy(input: &mut dyn BufRead, client: &Client, progress: &mut Progress) -> Outcome {
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    let (mut batch, mut bytes, mut first_line) = (Vec::new(), 0, 1);
+    loop {
+        number += 1;
+        let at_line = |failure: Failure| stopped(failure, &format!("line {number}"), number, progress);
+        let ended = input::next_line(input, &mut line).map_err(at_line)?.is_none();
+        if !ended && !line.trim_ascii().is_empty() {
+            batch.push(parse(&line).map_err(at_line)?);
+            bytes += line.len();
+        }
+        if ended || batch.len() == BATCH || bytes >= BATCH_BYTES {
+            send(client, &mut batch, first_line..=number, progress).await?;
+            (bytes, first_line) = (0, number + 1);
+        }
+        if ended {
+            return Ok(());
+        }
+    }
+}
+
+async fn send(
+    client: &Client,
+    batch: &mut Vec<NewJob>,
+    lines: std::ops::RangeInclusive<u64>,
+    progress: &mut Progress,
+) -> Outcome {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let at = format!("lines {} to {}", lines.start(), lines.end());
+    let ids = client
+        .enqueue_many(std::mem::take(batch))
+        .await
+        .map_err(|error| stopped(error.into(), &at, *lines.start(), progress))?;
+    progress.enqueued += ids.len() as u64;
+    progress.first = progress.first.or(ids.first().copied());
+    progress.last = ids.last().copied();
+    Ok(())
+}
+
+/// Says where the input stopped, and what was enqueued before: all of it is stored, and no more.
+fn stopped(failure: Failure, at: &str, line: u64, progress: &Progress) -> Failure {
+    let enqueued = progress.enqueued;
+    failure
+        .explain(|message| format!("{at}: {message}; {enqueued} jobs were enqueued before, in whole batches"))
+        .with("line", line)
+        .with("enqueued", enqueued)
+}
+
+fn parse(line: &[u8]) -> Outcome<NewJob> {
+    let wrong = |error: serde_json::Error| {
+        // Every line is one value on one line, so serde's own "line 1" would only mislead.
+        let text = error.to_string().replace(" at line 1 column ", " at column ");
+        Failure::usage("invalid_input", text)
+    };
+    let line: Line<'_> = serde_json::from_slice(line).map_err(wrong)?;
+    let args = Args::parse(line.args.map_or("{}", RawValue::get))?;
+    let mut job = NewJob::new(line.kind, args);
+    if let Some(queue) = line.queue {
+        job = job.with_queue(queue);
+    }
+    job = job
+        .with_priority(line.priority.unwrap_or(0))
+        .with_max_attempts(line.max_attempts.unwrap_or(NewJob::DEFAULT_MAX_ATTEMPTS));
+    job = match (line.scheduled_at, line.delay_ms) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage("invalid_input", "scheduled_at and delay_ms exclude each other"));
+        }
+        (Some(at), None) => job.with_scheduled_at(at),
+        (None, Some(delay)) => job.with_delay(Duration::from_millis(delay)),
+        (None, None) => job,
+    };
+    // Checked here as well, so that the error names the line and not the batch.
+    Limits::default().check(std::slice::from_ref(&job))?;
+    Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass::When;
+
+    #[test]
+    fn a_line_says_all_about_its_job() {
+        let job =
+            parse(br#"{"kind":"a","args":[1],"queue":"q","priority":-3,"max_attempts":2,"delay_ms":5}"#)
+                .unwrap();
+        assert_eq!((job.kind(), job.args().as_str(), job.queue()), ("a", "[1]", "q"));
+        assert_eq!((job.priority(), job.max_attempts()), (-3, 2));
+        assert_eq!(job.when(), When::After(Duration::from_millis(5)));
+        assert_eq!(parse(br#"{"kind":"a"}"#).unwrap().args().as_str(), "{}");
+    }
+
+    #[test]
+    fn a_bad_line_is_refused() {
+        for line in [
+            r#"{"args":1}"#,
+            r#"{"kind":"a","colour":1}"#,
+            r#"{"kind":"a b"}"#,
+            r#"{"kind":"a","priority":40000}"#,
+            r#"{"kind":"a","delay_ms":1,"scheduled_at":"2031-01-01T00:00:00Z"}"#,
+            r#"{"kind":"a","args":"\u0000"}"#,
+            "[]",
+            "nonsense",
+            "\"\u{feff}\"",
+        ] {
+            assert!(parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+};
+use serde_json::json;
+use std::fmt::Write;
+use windlass::{CancelReply, Client, JobId, RetryReply};
+
+/// Cancels jobs. Fails when one of them could not be cancelled, after telling what became of each.
+pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
+    let replies = client.cancel(ids).await?;
+    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(cancel_words)).collect();
+    tell(globals, &told)?;
+    let left = replies.iter().filter(|&&reply| reply != CancelReply::Cancelled).count();
+    all_done("cancelled", "not_cancelled", left, ids.len())
+}
+
+/// Retries jobs by hand. Fails when one of them could not be retried, after telling what became of each.
+pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
+    let replies = client.retry(ids).await?;
+    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(retry_words)).collect();
+    tell(globals, &told)?;
+    let left = replies.iter().filter(|&&reply| reply != RetryReply::Retried).count();
+    all_done("retried", "not_retried", left, ids.len())
+}
+
+/// A reply for machines and for people.
+type Words = (&'static str, &'static str);
+
+fn cancel_words(reply: &CancelReply) -> Words {
+    match reply {
+        CancelReply::Cancelled => ("cancelled", "cancelled"),
+        CancelReply::Running => ("running", "is running and was left alone"),
+        CancelReply::Finished => ("finished", "was finished already"),
+        CancelReply::NotFound => ("not_found", "does not exist, or its history was removed"),
+    }
+}
+
+fn retry_words(reply: &RetryReply) -> Words {
+    match reply {
+        RetryReply::Retried => ("retried", "is available now"),
+        RetryReply::Pending => ("pending", "waits or runs already and was left alone"),
+        RetryReply::Completed => ("completed", "completed and is not run again"),
+        RetryReply::NotFound => ("not_found", "does not exist, or its history was removed"),
+    }
+}
+
+fn tell(globals: &Globals, told: &[(JobId, Words)]) -> Outcome {
+    let answer: Vec<_> = told.iter().map(|(id, words)| json!({ "id": id, "reply": words.0 })).collect();
+    globals.print(&answer, || {
+        told.iter().fold(String::new(), |mut text, (id, words)| {
+            let _ = writeln!(text, "job {id} {}", words.1);
+            text
+        })
+    })
+}
+
+fn all_done(done: &str, code: &'static str, left: usize, of: usize) -> Outcome {
+    match left {
+        0 => Ok(()),
+        _ => Err(Failure::failed(code, format!("{left} of {of} jobs were not {done}; see above for why"))
+            .with("failed", left)
+            .with("jobs", of)),
+    }
+}

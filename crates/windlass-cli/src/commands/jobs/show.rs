@@ -1,0 +1,47 @@
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    text::{escape, escape_lines},
+};
+use jiff::Timestamp;
+use std::fmt::Write;
+use windlass::{Client, JobId, JobRecord};
+
+pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcome {
+    let found = client.job(id).await?;
+    let job = found.ok_or_else(|| {
+        Failure::failed("not_found", format!("job {id} does not exist, or its history was removed"))
+    })?;
+    globals.print(&job, || text(&job))
+}
+
+fn text(job: &JobRecord) -> String {
+    let when = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    let fields = [
+        ("id", Some(job.id.to_string())),
+        ("state", Some(job.state.to_string())),
+        ("kind", Some(escape(&job.kind))),
+        ("queue", Some(escape(&job.queue))),
+        ("priority", Some(job.priority.to_string())),
+        ("attempt", Some(format!("{} of {}", job.attempt, job.max_attempts))),
+        ("crashes", (job.crash_count > 0).then(|| job.crash_count.to_string())),
+        ("enqueued", Some(job.enqueued_at.to_string())),
+        ("scheduled", when(job.scheduled_at)),
+        ("claimed", when(job.claimed_at)),
+        ("worker", job.claimed_by.map(|worker| worker.to_string())),
+        ("finished", when(job.finished_at)),
+        ("reason", job.reason.as_deref().map(escape)),
+        ("args", Some(escape(job.args.as_str()))),
+    ];
+    let mut text = String::new();
+    for (name, value) in fields {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name:<10}{value}");
+        }
+    }
+    for error in &job.errors {
+        let _ = writeln!(text, "\nattempt {} failed at {}:", error.attempt, error.at);
+        text.push_str(&escape_lines(&error.error, "  "));
+    }
+    text
+}

@@ -1,0 +1,47 @@
+use super::queues;
+use crate::{
+    cli::Globals,
+    failure::Outcome,
+    open,
+    table::table,
+    text::{bytes, escape},
+};
+use windlass::{StoreStatus, WorkerRecord, redact_url};
+
+/// Shows the store, its workers and its queues.
+pub(crate) async fn run(globals: &Globals) -> Outcome {
+    let client = open::existing(globals.url()).await?;
+    let status = client.status().await?;
+    client.close().await;
+    globals.print(&status, || text(globals.url(), &status))
+}
+
+fn text(url: &str, status: &StoreStatus) -> String {
+    let live = status.workers.iter().filter(|worker| worker.live).count();
+    format!(
+        "store    {} ({})\nschema   version {}\nsize     {}\nworkers  {live} live\n\n{}\n{}",
+        escape(&status.store),
+        escape(&redact_url(url)),
+        status.schema_version,
+        bytes(status.size_bytes),
+        workers(&status.workers),
+        queues::text(&status.queues),
+    )
+}
+
+fn workers(workers: &[WorkerRecord]) -> String {
+    if workers.is_empty() {
+        return "no workers\n".to_owned();
+    }
+    let row = |worker: &WorkerRecord| {
+        vec![
+            worker.id.to_string(),
+            escape(&worker.name),
+            if worker.live { "live" } else { "gone" }.to_owned(),
+            worker.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            escape(&worker.queues.join(", ")),
+        ]
+    };
+    let rows: Vec<_> = workers.iter().map(row).collect();
+    table(&[">WORKER", "NAME", "STATE", "HEARTBEAT", "QUEUES"], &rows)
+}

@@ -1,0 +1,179 @@
+//! One program per job: args on stdin, facts in the environment, the fate by exit code.
+
+use super::tail::Tail;
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, ChildStderr, ChildStdin, Command},
+    task::JoinSet,
+    time::timeout,
+};
+use windlass::{Context, Outcome};
+
+/// `EX_DATAERR`: the job can never succeed.
+const EXIT_DISCARD: i32 = 65;
+/// `EX_TEMPFAIL`: not now.
+const EXIT_SNOOZE: i32 = 75;
+/// How long a job waits whose program said "not now".
+const SNOOZE: Duration = Duration::from_secs(60);
+/// How long a program that was told to stop may take before it is killed.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How long to read on after the program ended, while a child of its own keeps stderr open.
+const STDERR_GRACE: Duration = Duration::from_millis(200);
+
+/// How to run the program of a job.
+#[derive(Clone)]
+pub(super) struct Program {
+    /// What `sh -c` gets.
+    pub(super) command: String,
+    /// The longest that it may run.
+    pub(super) timeout: Option<Duration>,
+}
+
+/// A program that runs, with everything it started: dropped before its end, all of it is killed.
+struct Running(Child);
+
+impl Running {
+    fn signal(&self, signal: Signal) {
+        // Without an id the program was waited for, and its number may be somebody else's by now.
+        let leader = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(leader) = leader {
+            // It fails when all of them ended just now, which is what was wanted.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    /// Asks the program to stop and waits; kills it when it takes too long.
+    async fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        if timeout(STOP_GRACE, self.0.wait()).await.is_err() {
+            self.signal(Signal::KILL);
+            // The next wait reports it, or the drop reaps it.
+            let _ = self.0.wait().await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Program {
+    /// Runs the program for one job.
+    pub(super) async fn run(&self, args: Bytes, context: Context) -> Outcome {
+        let (mut running, stdin, stderr) = match self.spawn(&context) {
+            Ok(parts) => parts,
+            Err(error) => return failed(format!("cannot start sh -c {:?}: {error}", self.command)),
+        };
+        let (mut feeding, mut reading, tail) = (JoinSet::new(), JoinSet::new(), Tail::default());
+        feeding.spawn(feed(stdin, args));
+        reading.spawn(tail.clone().read(stderr));
+        let limit = self.timeout.unwrap_or(Duration::MAX);
+        let ended = tokio::select! {
+            ended = timeout(limit, running.0.wait()) => ended,
+            () = context.cancelled() => {
+                running.stop().await;
+                return failed("interrupted: the worker stops or lost the job".to_owned());
+            }
+        };
+        match ended {
+            Ok(Ok(status)) => {
+                let _ = timeout(STDERR_GRACE, reading.join_next()).await;
+                judge(status, &tail.text())
+            }
+            Ok(Err(error)) => failed(format!("cannot wait for the program: {error}")),
+            Err(_) => {
+                running.stop().await;
+                failed(with_tail(format!("timed out after {limit:?}"), &tail.text()))
+            }
+        }
+    }
+
+    fn spawn(&self, context: &Context) -> io::Result<(Running, ChildStdin, ChildStderr)> {
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(&self.command)
+            .env("WINDLASS_JOB_ID", context.id().to_string())
+            .env("WINDLASS_KIND", context.kind())
+            .env("WINDLASS_QUEUE", context.queue())
+            .env("WINDLASS_ATTEMPT", context.attempt().to_string())
+            .env("WINDLASS_MAX_ATTEMPTS", context.max_attempts().to_string())
+            .stdin(Stdio::piped())
+            // Our own stdout is for the report.
+            .stdout(io::stderr())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pipes = child.stdin.take().zip(child.stderr.take());
+        let (stdin, stderr) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
+        Ok((Running(child), stdin, stderr))
+    }
+}
+
+/// Gives the program its args. One that does not read them is fine.
+async fn feed(mut stdin: ChildStdin, args: Bytes) {
+    let _ = stdin.write_all(&args).await;
+}
+
+fn judge(status: ExitStatus, tail: &str) -> Outcome {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Outcome::Complete,
+        (Some(EXIT_SNOOZE), _) => Outcome::Snooze(SNOOZE),
+        (Some(EXIT_DISCARD), _) => Outcome::Discard(with_tail(format!("exit code {EXIT_DISCARD}"), tail)),
+        (Some(code), _) => failed(with_tail(format!("exit code {code}"), tail)),
+        (None, Some(signal)) => failed(with_tail(format!("killed by signal {}", name_of(signal)), tail)),
+        (None, None) => failed(with_tail(status.to_string(), tail)),
+    }
+}
+
+fn failed(error: String) -> Outcome {
+    Outcome::Retry { after: None, error }
+}
+
+fn with_tail(message: String, tail: &str) -> String {
+    match tail.trim_end() {
+        "" => message,
+        tail => format!("{message}: {tail}"),
+    }
+}
+
+fn name_of(signal: i32) -> String {
+    let known = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    let name = known.iter().find(|known| known.0.as_raw() == signal).map(|known| known.1);
+    name.map_or_else(|| signal.to_string(), |name| format!("{signal} ({name})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_fates() {
+        let judged = |raw| judge(ExitStatus::from_raw(raw), "oh no\n");
+        assert_eq!(judged(0), Outcome::Complete);
+        assert_eq!(judged(EXIT_SNOOZE << 8), Outcome::Snooze(SNOOZE));
+        assert_eq!(judged(EXIT_DISCARD << 8), Outcome::Discard("exit code 65: oh no".to_owned()));
+        assert_eq!(judged(3 << 8), failed("exit code 3: oh no".to_owned()));
+        assert_eq!(judged(9), failed("killed by signal 9 (SIGKILL): oh no".to_owned()));
+        assert_eq!(judged(40), failed("killed by signal 40: oh no".to_owned()));
+    }
+}

@@ -1,0 +1,100 @@
+use crate::text::escape;
+use serde_json::{Map, Value};
+use std::{io, process::ExitCode};
+use windlass::{Error, ErrorKind};
+
+/// The operation failed.
+const FAILED: u8 = 1;
+/// Usage or input was wrong.
+const USAGE: u8 = 2;
+/// The store cannot be reached or has no fitting schema.
+const STORE: u8 = 3;
+
+/// Why a command ended without doing all it was asked to: a code for machines, a message for people.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: u8,
+    code: &'static str,
+    message: String,
+    details: Map<String, Value>,
+}
+
+/// What every command returns.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// The operation failed.
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit: FAILED, code, message: message.into(), details: Map::new() }
+    }
+
+    /// The caller asked for something that makes no sense.
+    pub(crate) fn usage(code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit: USAGE, ..Self::failed(code, message) }
+    }
+
+    /// The store is not there, or not as it must be.
+    pub(crate) fn store(code: &'static str, message: impl Into<String>) -> Self {
+        Self { exit: STORE, ..Self::failed(code, message) }
+    }
+
+    /// Nobody reads our output any more: that is no failure, and there is nobody to tell.
+    fn broken_pipe() -> Self {
+        Self { exit: 0, ..Self::failed("", "") }
+    }
+
+    /// The same failure, with a figure that scripts may want.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same failure, with words around its message.
+    pub(crate) fn explain(mut self, explain: impl FnOnce(String) -> String) -> Self {
+        self.message = explain(self.message);
+        self
+    }
+
+    /// Tells it on stderr and ends the process with its exit code.
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.exit == 0 {
+            return ExitCode::SUCCESS;
+        }
+        if json {
+            let mut error = self.details;
+            error.insert("code".to_owned(), self.code.into());
+            error.insert("message".to_owned(), self.message.into());
+            eprintln!("{}", crate::text::json_text(&serde_json::json!({ "error": error })));
+        } else {
+            eprintln!("error: {} [{}]", escape(&self.message), self.code);
+        }
+        ExitCode::from(self.exit)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let exit = match error.kind() {
+            _ if error.is_invalid_input() => USAGE,
+            _ if error.is_schema_mismatch() => STORE,
+            ErrorKind::Unavailable | ErrorKind::PermissionDenied => STORE,
+            _ => FAILED,
+        };
+        let message = match error.kind() {
+            ErrorKind::SchemaMissing | ErrorKind::SchemaTooOld if !error.to_string().contains("migrate") => {
+                format!("{error}; run `windlass migrate`")
+            }
+            _ => error.to_string(),
+        };
+        Self { exit, ..Self::failed(error.code(), message) }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::broken_pipe(),
+            _ => Self::failed("io", error.to_string()).with("os_error", error.raw_os_error()),
+        }
+    }
+}

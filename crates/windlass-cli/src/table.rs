@@ -1,0 +1,38 @@
+use std::fmt::Write;
+
+/// The space between two columns.
+const GAP: &str = "  ";
+
+/// Plain aligned text: headers that start with `>` name columns of numbers, aligned to the right.
+/// Cells must be escaped already.
+pub(crate) fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
+    let names: Vec<_> = headers.iter().map(|header| header.trim_start_matches('>').to_owned()).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).chain(names.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..headers.len()).map(width).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&names).chain(rows) {
+        let mut line = String::new();
+        for ((cell, &width), header) in row.iter().zip(&widths).zip(headers) {
+            let _ = match header.starts_with('>') {
+                true => write!(line, "{cell:>width$}{GAP}"),
+                false => write!(line, "{cell:<width$}{GAP}"),
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_align() {
+        let rows = [vec!["1".to_owned(), "mail".to_owned()], vec!["100".to_owned(), "x".to_owned()]];
+        assert_eq!(table(&[">ID", "KIND"], &rows), " ID  KIND\n  1  mail\n100  x\n");
+    }
+}

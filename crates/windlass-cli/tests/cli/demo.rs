@@ -1,0 +1,57 @@
+use crate::windlass::Home;
+use std::fs;
+
+#[test]
+fn the_demo_reports_and_leaves_nothing_behind() {
+    let home = Home::bare();
+    let temporary = home.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = home.command(&["demo", "--jobs", "5000", "--samples", "50", "--json"]);
+    let output = command.env("TMPDIR", &temporary).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["jobs"], &report["verified"]), (&5000.into(), &true.into()));
+    assert_eq!(report["latency"]["samples"], 50);
+    assert!(
+        report["enqueued_per_second"].as_u64() > Some(0) && report["completed_per_second"].as_u64() > Some(0)
+    );
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "only the folder of this test");
+}
+
+#[test]
+fn the_demo_reads_well_and_keeps_to_its_queue() {
+    let home = Home::new();
+    home.enqueue(&["mine"]);
+    let args = ["demo", "--jobs", "2000", "--samples", "10", "--store", "sqlite:windlass.db"];
+    for _ in 0..2 {
+        let text = home.run(&args).done().stdout;
+        for words in ["2,000", "jobs/s", "each exactly once", "p99", "SQLite"] {
+            assert!(text.contains(words), "{words} is missing in {text}");
+        }
+    }
+    let queues = home.json(&["queues"]);
+    assert_eq!((&queues[0]["name"], &queues[0]["available"]), (&"default".into(), &1.into()));
+    assert_eq!((&queues[1]["name"], &queues[1]["available"]), (&"windlass-demo".into(), &0.into()));
+}
+
+#[test]
+fn each_bench_reports_its_settings_and_figures() {
+    let home = Home::bare();
+    for args in [
+        &["drain", "--jobs", "2000", "--concurrency", "10"][..],
+        &["enqueue", "--mode", "copy", "--jobs", "2000"],
+        &["enqueue", "--mode", "single", "--jobs", "200", "--clients", "4", "--with-worker"],
+        &["latency", "--samples", "20"],
+        &["work", "--jobs", "200", "--sleep-ms", "1", "--concurrency", "20"],
+        &["startup"],
+    ] {
+        let report = home.json(&[&["bench"], args].concat());
+        assert_eq!(report["bench"], args[0]);
+        assert!(report["settings"].is_object() && report["figures"].is_object(), "{report}");
+        assert!(report["store"].as_str().is_some_and(|store| store.starts_with("SQLite")), "{report}");
+        assert!(!home.run(&[&["bench"], args].concat()).done().stdout.is_empty());
+    }
+    home.run(&["bench", "drain", "--jobs", "10", "--hold-snapshot"]).refused(2, &["[unsupported]"]);
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}

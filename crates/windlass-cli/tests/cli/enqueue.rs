@@ -1,0 +1,98 @@
+use crate::windlass::Home;
+use std::fs;
+
+#[test]
+fn one_job_with_everything() {
+    let home = Home::new();
+    let args = ["mail.send", r#"{"to":"a@example.com"}"#, "--queue", "mail", "--priority", "-5"];
+    let id = home.enqueue(&[&args[..], &["--delay", "1h30m", "--max-attempts", "3"]].concat());
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!(job["id"].to_string(), id);
+    assert_eq!((&job["kind"], &job["queue"]), (&"mail.send".into(), &"mail".into()));
+    assert_eq!(job["args"]["to"], "a@example.com");
+    assert_eq!((job["priority"].as_i64(), job["max_attempts"].as_i64()), (Some(-5), Some(3)));
+    assert_eq!(job["state"], "scheduled");
+}
+
+#[test]
+fn the_smallest_job() {
+    let home = Home::new();
+    let answer = home.json(&["enqueue", "tick"]);
+    let job = home.json(&["jobs", "show", &answer["id"].to_string()]);
+    assert_eq!((&job["state"], &job["args"]), (&"available".into(), &serde_json::json!({})));
+}
+
+#[test]
+fn args_from_a_file_or_stdin() {
+    let home = Home::new();
+    fs::write(home.path().join("args.json"), "[1, 2]").unwrap();
+    let from_file = home.enqueue(&["a", "--args-file", "args.json"]);
+    assert_eq!(home.json(&["jobs", "show", &from_file])["args"], serde_json::json!([1, 2]));
+    for dash in [&["-"][..], &["--args", "-"], &["--args-file", "-"]] {
+        let id = home.run_with(&[&["enqueue", "a"], dash].concat(), b"\"piped\"").done().stdout;
+        assert_eq!(home.json(&["jobs", "show", id.trim()])["args"], "piped");
+    }
+}
+
+#[test]
+fn a_time_in_the_past_is_now() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", "--at", "2001-01-01T00:00:00Z"]);
+    assert_eq!(home.state(&id), "available");
+    let id = home.enqueue(&["a", "--at", "2101-01-01T00:00:00Z"]);
+    assert_eq!(home.state(&id), "scheduled");
+}
+
+#[test]
+fn many_jobs_from_lines() {
+    let home = Home::new();
+    let lines: String = (0..12_000).map(|n| format!("{{\"kind\":\"k\",\"args\":{n}}}\n")).collect();
+    let answer = home.run_with(&["enqueue", "--many", "--json"], lines.as_bytes()).done();
+    let answer: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(answer["enqueued"], 12_000);
+    assert!(answer["first_id"].as_i64() < answer["last_id"].as_i64());
+    assert_eq!(home.json(&["queues"])[0]["available"], 12_000);
+}
+
+#[test]
+fn many_knows_every_field_and_skips_blank_lines() {
+    let home = Home::new();
+    let line = r#"{"kind":"a","args":{"x":1},"queue":"q","priority":2,"max_attempts":4,"delay_ms":3600000}"#;
+    fs::write(home.path().join("jobs.ndjson"), format!("\n{line}\r\n\n  \n{{\"kind\":\"b\"}}")).unwrap();
+    let answer = home.run(&["enqueue", "--many", "jobs.ndjson"]).done();
+    assert_eq!(answer.stdout, "enqueued 2 jobs\n");
+    let jobs = home.json(&["jobs", "list"]);
+    assert_eq!((&jobs[0]["kind"], &jobs[0]["args"]), (&"b".into(), &serde_json::json!({})));
+    assert_eq!((&jobs[1]["state"], &jobs[1]["queue"]), (&"scheduled".into(), &"q".into()));
+    assert_eq!((&jobs[1]["priority"], &jobs[1]["max_attempts"]), (&2.into(), &4.into()));
+}
+
+#[test]
+fn many_names_the_bad_line_and_what_was_enqueued() {
+    let home = Home::new();
+    let good: String = (0..7_000).map(|_| "{\"kind\":\"k\"}\n").collect();
+    for (bad, words) in [
+        ("{\"kind\":\"k\",\"colour\":1}", "unknown field `colour`"),
+        ("{\"kind\":\"a b\"}", "invalid kind"),
+        ("{\"args\":1}", "missing field `kind`"),
+        ("{\"kind\":\"k\",\"max_attempts\":0}", "max_attempts must be 1"),
+        ("{\"kind\":\"k\",\"args\":\"\\u0000\"}", "NUL"),
+        ("nonsense", "expected"),
+    ] {
+        let home = if words == "expected" { &Home::new() } else { &home };
+        let before = home.json(&["queues"])[0]["available"].as_u64().unwrap_or(0);
+        let input = format!("{good}{bad}\n{good}");
+        let answer = home.run_with(&["enqueue", "--many", "--json"], input.as_bytes());
+        answer.refused(2, &[words, "\"line\": 7001", "\"enqueued\": 5000", "line 7001: "]);
+        assert_eq!(home.json(&["queues"])[0]["available"].as_u64(), Some(before + 5_000));
+    }
+}
+
+#[test]
+fn many_bounds_its_lines() {
+    let home = Home::new();
+    let endless = vec![b' '; 5 * 1024 * 1024];
+    home.run_with(&["enqueue", "--many"], &endless).refused(2, &["line 1: longer than"]);
+    home.run(&["enqueue", "--many", "nowhere.ndjson"]).refused(2, &["cannot read file", "[invalid_input]"]);
+    assert_eq!(home.run(&["enqueue", "--many"]).done().stdout, "enqueued 0 jobs\n");
+}

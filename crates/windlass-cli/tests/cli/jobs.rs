@@ -1,0 +1,77 @@
+use crate::windlass::Home;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+#[test]
+fn lists_filter_and_page() {
+    let home = Home::new();
+    let ids: Vec<_> = (0..5).map(|n| home.enqueue(&["a", &n.to_string()])).collect();
+    let other = home.enqueue(&["b", "--queue", "q"]);
+    let listed = |args: &[&str]| -> Vec<String> {
+        let jobs = home.json(&[&["jobs", "list"], args].concat());
+        jobs.as_array().expect("an array").iter().map(|job| job["id"].to_string()).collect()
+    };
+    assert_eq!(listed(&["--limit", "2"]), [other.clone(), ids[4].clone()]);
+    assert_eq!(listed(&["--before", &ids[1]]), [ids[0].clone()]);
+    assert_eq!(listed(&["--kind", "b"]), std::slice::from_ref(&other));
+    assert_eq!(listed(&["--queue", "q", "--state", "available"]), [other]);
+    assert!(listed(&["--state", "running"]).is_empty());
+    let text = home.run(&["jobs", "list", "--queue", "q"]).done().stdout;
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains("STATE") && lines[1].contains("available"), "{text}");
+    assert_eq!(home.run(&["jobs", "list", "--queue", "none"]).done().stdout, "no jobs\n");
+}
+
+#[test]
+fn cancel_and_retry_tell_each_job() {
+    let home = Home::new();
+    let (first, second) = (home.enqueue(&["a"]), home.enqueue(&["a"]));
+    let told = home.json(&["jobs", "cancel", &first, &second]);
+    assert_eq!(told[0], serde_json::json!({"id": first.parse::<i64>().unwrap(), "reply": "cancelled"}));
+    assert_eq!((home.state(&first), home.state(&second)), ("cancelled".into(), "cancelled".into()));
+    assert_eq!(home.json(&["jobs", "retry", &first])[0]["reply"], "retried");
+    assert_eq!(home.state(&first), "available");
+
+    let again = home.run(&["jobs", "cancel", &second, &first, "999999"]);
+    let again = again.refused(1, &["2 of 3 jobs were not cancelled", "[not_cancelled]"]);
+    assert!(again.stdout.contains("finished already") && again.stdout.contains("does not exist"));
+    home.run(&["jobs", "retry", "999999"]).refused(1, &["[not_retried]"]);
+}
+
+#[test]
+fn show_tells_all_and_knows_what_is_missing() {
+    let home = Home::new();
+    let id = home.enqueue(&["mail", r#"{"to":"x"}"#]);
+    let text = home.run(&["jobs", "show", &id]).done().stdout;
+    for words in ["state     available", "kind      mail", r#"args      {"to":"x"}"#, "attempt   0 of 20"] {
+        assert!(text.contains(words), "{words} is missing in {text}");
+    }
+    home.run(&["jobs", "show", "999999"]).refused(1, &["job 999999 does not exist", "[not_found]"]);
+}
+
+#[test]
+fn users_data_cannot_steer_the_terminal() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", "\"x\u{9b}31m\u{202e}\u{7f}\""]);
+    for args in [&["jobs", "list"][..], &["jobs", "show", &id], &["jobs", "list", "--json"]] {
+        let text = home.run(args).done().stdout;
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{7f}', '\u{1b}']), "{text:?}");
+    }
+    assert_eq!(home.json(&["jobs", "show", &id])["args"], "x\u{9b}31m\u{202e}\u{7f}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let home = Home::new();
+    let line = format!("{{\"kind\":\"k\",\"args\":\"{}\"}}\n", "x".repeat(1_000));
+    home.run_with(&["enqueue", "--many"], line.repeat(2_000).as_bytes()).done();
+    let args = ["jobs", "list", "--limit", "2000", "--json"];
+    let mut child = home.spawn(home.command(&args).stdin(Stdio::null()));
+    let mut first = String::new();
+    // Reads a line of megabytes, then goes away.
+    BufReader::with_capacity(16, child.stdout.take().expect("stdout")).read_line(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+}

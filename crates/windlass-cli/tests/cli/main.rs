@@ -1,0 +1,10 @@
+//! The `windlass` program as its users meet it, on SQLite.
+
+mod demo;
+mod enqueue;
+mod jobs;
+mod queues;
+mod refusals;
+mod windlass;
+mod work;
+mod work_signals;

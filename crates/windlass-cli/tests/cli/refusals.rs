@@ -1,0 +1,93 @@
+//! Every bad input: its exit code, and a message that says what to do.
+
+use crate::windlass::Home;
+
+#[test]
+fn usage_errors_exit_with_2() {
+    let home = Home::new();
+    for (args, words) in [
+        (&["frobnicate"][..], "frobnicate"),
+        (&["enqueue"], "<KIND"),
+        (&["enqueue", "a", "{oops"], "args are not valid JSON"),
+        (&["enqueue", "a", "\"\\u0000\""], "NUL"),
+        (&["enqueue", "a b"], "invalid kind"),
+        (&["enqueue", "a", "--queue", "ä"], "invalid queue name"),
+        (&["enqueue", "a", "--priority", "40000"], "40000"),
+        (&["enqueue", "a", "--max-attempts", "0"], "max_attempts must be 1"),
+        (&["enqueue", "a", "--delay", "5"], "write it like 250ms"),
+        (&["enqueue", "a", "--delay", "200000d"], "100 years"),
+        (&["enqueue", "a", "--at", "tomorrow"], "tomorrow"),
+        (&["enqueue", "a", "--at", "2031-01-01T00:00:00Z", "--delay", "1s"], "cannot be used with"),
+        (&["enqueue", "a", "--many"], "cannot be used with"),
+        (&["enqueue", "a", "--args-file", "nowhere.json"], "nowhere.json"),
+        (&["jobs", "list", "--state", "odd"], "unknown job state"),
+        (&["jobs", "list", "--limit", "0"], "0 is not in 1..=10000"),
+        (&["jobs", "show", "x"], "invalid value 'x'"),
+        (&["jobs", "cancel"], "<IDS>"),
+        (&["work"], "--exec"),
+        (&["work", "--exec", "true", "--queue", "q=0"], "concurrency"),
+        (&["work", "--exec", "true", "--queue", "q=x"], "NAME=CONCURRENCY"),
+        (&["work", "--exec", "true", "--queue", "a b"], "invalid queue name"),
+        (&["work", "--exec", "true", "--lease", "1ms"], "lease must be at least"),
+        (&["status", "--store", "redis://u:secret@h"], "use sqlite:FILE"),
+        (&["status", "--store", "sqlite::memory:"], "memory"),
+        (&["status", "--log", "a=b=c"], "invalid log filter"),
+        (&["bench", "drain", "--jobs", "0"], "0 is not in"),
+        (&["demo", "--jobs", "-1"], "-1"),
+    ] {
+        let answer = home.run(args).refused(2, &["error: ", words]);
+        assert_eq!(answer.stdout, "", "{args:?}");
+        assert!(!answer.stderr.contains("secret"), "{args:?}");
+    }
+}
+
+#[test]
+fn errors_are_json_when_json_is_asked_for() {
+    let home = Home::new();
+    for (args, code, expected) in [
+        (&["enqueue", "a", "{oops", "--json"][..], 2, "invalid_args"),
+        (&["--json", "jobs", "show", "7"], 1, "not_found"),
+        (&["jobs", "--json", "list", "--limit", "x"], 2, "usage"),
+        (&["status", "--json", "--store", "redis://u:secret@h"], 2, "invalid_option"),
+    ] {
+        let answer = home.run(args).refused(code, &[]);
+        let error: serde_json::Value = serde_json::from_str(&answer.stderr).expect("JSON on stderr");
+        assert_eq!(error["error"]["code"], expected);
+        assert!(error["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+        assert!(!answer.stderr.contains("secret"));
+    }
+}
+
+#[test]
+fn a_store_out_of_reach_exits_with_3() {
+    let home = Home::bare();
+    // Port 1 is reserved and nobody listens on it.
+    let url = "postgres://me:secret@127.0.0.1:1/app";
+    let answer = home.run(&["status", "--store", url]).refused(3, &["error: ", "[unavailable]"]);
+    assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
+    let mut command = home.command(&["queues"]);
+    let answer: crate::windlass::Answer =
+        command.env("WINDLASS_STORE", url).output().expect("run windlass").into();
+    answer.refused(3, &["[unavailable]"]);
+}
+
+#[test]
+fn a_missing_schema_exits_with_3_and_says_what_to_do() {
+    let home = Home::bare();
+    for args in [&["status"][..], &["jobs", "list"], &["queues"], &["jobs", "cancel", "1"]] {
+        home.run(args).refused(3, &["windlass migrate", "[schema_missing]"]);
+    }
+    let report = home.json(&["migrate"]);
+    assert_eq!((report["from"].as_u64(), report["to"].as_u64() > Some(0)), (Some(0), true));
+    assert_eq!(home.json(&["migrate"])["from"], report["to"]);
+    home.run(&["queues"]).done();
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let home = Home::bare();
+    for args in [&["--help"][..], &["work", "--help"], &["bench", "drain", "-h"], &["--version"]] {
+        let answer = home.run(args).done();
+        assert!(!answer.stdout.is_empty() && answer.stderr.is_empty());
+    }
+}

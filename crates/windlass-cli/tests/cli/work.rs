@@ -1,0 +1,114 @@
+use crate::windlass::Home;
+use std::fs;
+
+/// Works everything off with a program.
+fn work(home: &Home, program: &str) -> crate::windlass::Answer {
+    home.run(&["work", "--until-empty", "--exec", program]).done()
+}
+
+#[test]
+fn a_program_gets_its_job() {
+    let home = Home::new();
+    let id = home.enqueue(&["mail.send", r#"{"to":"a"}"#, "--queue", "mail", "--max-attempts", "7"]);
+    let program = r#"{ cat; echo "|$WINDLASS_JOB_ID|$WINDLASS_KIND|$WINDLASS_QUEUE|$WINDLASS_ATTEMPT|$WINDLASS_MAX_ATTEMPTS"; } > seen"#;
+    home.run(&["work", "--until-empty", "--exec", program, "--queue", "mail=3"]).done();
+    let seen = fs::read_to_string(home.path().join("seen")).unwrap();
+    assert_eq!(seen, format!("{{\"to\":\"a\"}}|{id}|mail.send|mail|1|7\n"));
+    assert_eq!(home.state(&id), "completed");
+}
+
+#[test]
+fn the_exit_code_is_the_fate() {
+    let home = Home::new();
+    for (program, state, error) in [
+        ("exit 0", "completed", None),
+        ("echo one >&2; echo two >&2; exit 3", "retryable", Some("exit code 3: one\ntwo")),
+        ("exit 1", "retryable", Some("exit code 1")),
+        ("kill -9 $$", "retryable", Some("killed by signal 9 (SIGKILL)")),
+        ("exit 75", "scheduled", None),
+        ("no-such-program-here", "retryable", Some("exit code 127")),
+    ] {
+        let id = home.enqueue(&["a"]);
+        work(&home, program);
+        let job = home.json(&["jobs", "show", &id]);
+        assert_eq!(job["state"], state, "{program}");
+        let kept = job["errors"][0]["error"].as_str();
+        assert_eq!(kept.is_some(), error.is_some(), "{program}: {kept:?}");
+        assert!(kept.unwrap_or_default().starts_with(error.unwrap_or_default()), "{program}: {kept:?}");
+    }
+    let id = home.enqueue(&["a"]);
+    work(&home, "echo hopeless >&2; exit 65");
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!((&job["state"], &job["reason"]), (&"discarded".into(), &"exit code 65: hopeless".into()));
+}
+
+#[test]
+fn the_last_attempt_ends_in_discard() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", "--max-attempts", "1"]);
+    work(&home, "echo no >&2; exit 1");
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!((&job["state"], &job["errors"][0]["attempt"]), (&"discarded".into(), &1.into()));
+}
+
+#[test]
+fn the_error_is_the_end_of_stderr_bounded_and_harmless() {
+    let home = Home::new();
+    let id = home.enqueue(&["a"]);
+    work(&home, r#"head -c 1000000 /dev/zero | tr '\0' x >&2; printf '\033[31mred\0end' >&2; exit 1"#);
+    let job = home.json(&["jobs", "show", &id]);
+    let error = job["errors"][0]["error"].as_str().unwrap();
+    assert!(error.len() < 9_000 && error.ends_with("red\u{fffd}end"), "{error}");
+    assert!(!home.run(&["jobs", "show", &id]).done().stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn a_program_need_not_read_its_args_nor_wait_for_its_children() {
+    let home = Home::new();
+    let large = format!("\"{}\"", "x".repeat(1_000_000));
+    let id = home.run_with(&["enqueue", "a", "-"], large.as_bytes()).done().stdout;
+    // The child keeps stderr open until the file is there, which is only after the worker has ended.
+    work(&home, "(while [ ! -e go ]; do sleep 0.05; done) > out & exit 0");
+    fs::write(home.path().join("go"), "").unwrap();
+    assert_eq!(home.state(id.trim()), "completed");
+}
+
+#[test]
+fn a_program_that_takes_too_long_is_stopped_with_its_children() {
+    let home = Home::new();
+    let id = home.enqueue(&["a"]);
+    let program = "sh -c 'echo $$ > child; exec sleep 300' & wait";
+    home.run(&["work", "--until-empty", "--timeout", "300ms", "--exec", program]).done();
+    let job = home.json(&["jobs", "show", &id]);
+    assert!(job["errors"][0]["error"].as_str().unwrap().starts_with("timed out after 300ms"), "{job}");
+    let child = fs::read_to_string(home.path().join("child")).unwrap();
+    crate::windlass::eventually("the program's child is gone", || !alive(child.trim()));
+}
+
+fn alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[test]
+fn kinds_without_a_program_wait_for_another_worker() {
+    let home = Home::new();
+    let (mine, other) = (home.enqueue(&["mine"]), home.enqueue(&["other"]));
+    home.run(&["work", "--until-empty", "--exec", "true", "--kind", "mine"]).done();
+    assert_eq!((home.state(&mine), home.state(&other)), ("completed".into(), "available".into()));
+    work(&home, "true");
+    assert_eq!(home.state(&other), "completed");
+}
+
+#[test]
+fn several_queues_and_a_report() {
+    let home = Home::new();
+    for queue in ["a", "b", "c"] {
+        home.enqueue(&["k", "--queue", queue]);
+    }
+    let report = home.json(&["work", "--until-empty", "--exec", "true", "--queue", "a=2", "--queue", "b"]);
+    assert_eq!((&report["claimed"], &report["completed"]), (&2.into(), &2.into()));
+    let available: Vec<_> =
+        home.json(&["queues"]).as_array().unwrap().iter().map(|q| q["available"].clone()).collect();
+    assert_eq!(available, [0, 0, 1]);
+}

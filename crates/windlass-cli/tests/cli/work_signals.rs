@@ -1,0 +1,74 @@
+use crate::windlass::{Home, eventually, signal};
+use std::{fs, process::Stdio};
+
+const SLOW: &str = "echo started >> started; while [ ! -e go ]; do sleep 0.05; done; echo done >> done";
+
+fn lines(home: &Home, file: &str) -> usize {
+    fs::read_to_string(home.path().join(file)).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn sigterm_lets_running_jobs_finish_and_returns_the_rest() {
+    let home = Home::new();
+    let ids: Vec<_> = (0..4).map(|_| home.enqueue(&["a"])).collect();
+    let args = ["work", "--exec", SLOW, "--concurrency", "2"];
+    let worker = home.spawn(home.command(&args).stdin(Stdio::null()));
+    eventually("two jobs run", || lines(&home, "started") == 2);
+    signal(&worker, "TERM");
+    eventually("the others are available", || {
+        home.json(&["queues"])[0]["available"] == 2 && home.json(&["queues"])[0]["running"] == 2
+    });
+    fs::write(home.path().join("go"), "").unwrap();
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!((lines(&home, "started"), lines(&home, "done")), (2, 2));
+    let states: Vec<_> = ids.iter().map(|id| home.state(id)).collect();
+    assert_eq!(states.iter().filter(|state| *state == "completed").count(), 2, "{states:?}");
+    let workers = home.json(&["status"])["workers"].clone();
+    assert!(workers.as_array().unwrap().iter().all(|worker| worker["live"] == false), "{workers}");
+}
+
+#[test]
+fn a_second_signal_stops_now() {
+    let home = Home::new();
+    let id = home.enqueue(&["a"]);
+    let program = "echo $$ > pid; trap '' TERM; while :; do sleep 0.05; done";
+    let worker = home.spawn(home.command(&["work", "--exec", program]).stdin(Stdio::null()));
+    eventually("the job runs", || lines(&home, "pid") == 1);
+    signal(&worker, "INT");
+    signal(&worker, "TERM");
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!((&job["state"], &job["attempt"]), (&"available".into(), &0.into()));
+    let pid = fs::read_to_string(home.path().join("pid")).unwrap();
+    eventually("its program is killed", || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    });
+}
+
+#[test]
+fn a_killed_workers_jobs_are_finished_by_another() {
+    let home = Home::new();
+    let ids: Vec<_> = (0..10).map(|_| home.enqueue(&["a"])).collect();
+    let args = ["work", "--exec", SLOW, "--concurrency", "10", "--lease", "1s"];
+    let mut worker = home.spawn(home.command(&args).stdin(Stdio::null()));
+    eventually("all jobs run", || lines(&home, "started") == 10);
+    signal(&worker, "KILL");
+    worker.wait().unwrap();
+    assert_eq!(home.json(&["queues"])[0]["running"], 10);
+
+    let mut heir = home.spawn(home.command(&["work", "--exec", "true"]).stdin(Stdio::null()));
+    eventually("the heir completes them", || home.json(&["queues"])[0]["completed"] == 10);
+    signal(&heir, "TERM");
+    assert_eq!(heir.wait().unwrap().code(), Some(0));
+    fs::write(home.path().join("go"), "").unwrap();
+    for id in ids {
+        let job = home.json(&["jobs", "show", &id]);
+        assert_eq!(
+            (&job["state"], &job["attempt"], &job["crash_count"]),
+            (&"completed".into(), &1.into(), &1.into())
+        );
+    }
+}
