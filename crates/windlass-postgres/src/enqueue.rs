@@ -2,11 +2,10 @@ use crate::{
     connection::Connection,
     error::{Effect, store_error},
     row::Json,
-    store::{PostgresStore, SEGMENT_TTL, SEGMENTS, lock},
+    store::PostgresStore,
 };
 use futures_util::pin_mut;
 use jiff::Timestamp;
-use std::{sync::atomic::Ordering, time::Instant};
 use tokio_postgres::{
     Transaction,
     binary_copy::BinaryCopyInWriter,
@@ -17,15 +16,26 @@ use windlass_core::{Error, ErrorKind, JobId, NewJob, Result, When};
 /// From how many jobs on COPY beats single inserts: it needs one round trip for the ids and two of its own.
 const COPY_FROM: usize = 8;
 
+/// Checked jobs, their lanes, and the segment that they go to.
+pub(crate) struct Batch<'a> {
+    pub(crate) segment: usize,
+    pub(crate) lanes: Vec<i32>,
+    pub(crate) jobs: &'a [NewJob],
+}
+
+// The columns' types by what they hold.
+const ID: Type = Type::INT8;
+const LANE: Type = Type::INT4;
+const ATTEMPTS: Type = Type::INT2;
+const DUE: Type = Type::TIMESTAMPTZ;
+
 impl PostgresStore {
     pub(crate) async fn enqueue_jobs(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
-        self.limits.check(jobs)?;
-        let lanes = self.lanes_of(jobs).await?;
         let Some(first) = jobs.first() else { return Ok(Vec::new()) };
-        let segment = self.segment().await?;
+        let batch = self.batch(jobs).await?;
         let mut connection = self.connections.client().await?;
         if jobs.len() == 1 && first.when() == When::Now {
-            return Ok(vec![self.insert_one(&connection, segment, lanes[0], first).await?]);
+            return Ok(vec![self.insert_one(&connection, batch.segment, batch.lanes[0], first).await?]);
         }
         let fail = |cause| store_error(cause, Effect::Write);
         // Nothing was sent yet that could commit, so a break up to COMMIT is not ambiguous.
@@ -36,7 +46,7 @@ impl PostgresStore {
             .start()
             .await
             .map_err(|cause| store_error(cause, Effect::Repeatable))?;
-        let ids = self.enqueue_all(&transaction, segment, &lanes, jobs).await?;
+        let ids = self.enqueue_all(&transaction, &batch).await?;
         transaction.commit().await.map_err(fail)?;
         Ok(ids)
     }
@@ -69,10 +79,9 @@ impl PostgresStore {
     pub(crate) async fn enqueue_all(
         &self,
         client: &Transaction<'_>,
-        segment: usize,
-        lanes: &[i32],
-        jobs: &[NewJob],
+        batch: &Batch<'_>,
     ) -> Result<Vec<JobId>> {
+        let Batch { segment, lanes, jobs } = batch;
         let fail = |cause| store_error(cause, Effect::Repeatable);
         if jobs.len() < COPY_FROM && jobs.iter().all(|job| job.when() == When::Now) {
             let mut ids = Vec::with_capacity(jobs.len());
@@ -84,7 +93,7 @@ impl PostgresStore {
                     (&job.kind(), Type::TEXT),
                     (&args, Type::JSON),
                 ];
-                let rows = client.query_typed(&self.texts.insert[segment], &params).await.map_err(fail)?;
+                let rows = client.query_typed(&self.texts.insert[*segment], &params).await.map_err(fail)?;
                 ids.push(JobId(rows[0].get(0)));
             }
             return Ok(ids);
@@ -101,123 +110,74 @@ impl PostgresStore {
         for (index, job) in jobs.iter().enumerate() {
             match due(job, now)? {
                 Some(at) => later.push((index, at)),
-                None => ready.push(index),
+                None => ready.push((index, now)),
             }
         }
-        if !ready.is_empty() {
-            self.copy_ready(client, segment, lanes, jobs, &ids, &ready).await?;
-        }
-        if !later.is_empty() {
-            self.copy_later(client, lanes, jobs, &ids, &later).await?;
+        for (which, later) in [(ready, false), (later, true)] {
+            if !which.is_empty() {
+                self.store_rows(client, batch, &ids, &which, later).await?;
+            }
         }
         Ok(ids)
     }
 
-    async fn copy_ready(
+    /// Stores immediate jobs (`later` false: into the segment) or waiting ones (into `held`).
+    async fn store_rows(
         &self,
         client: &Transaction<'_>,
-        segment: usize,
-        lanes: &[i32],
-        jobs: &[NewJob],
-        ids: &[JobId],
-        which: &[usize],
-    ) -> Result<()> {
-        let fail = |cause| store_error(cause, Effect::Repeatable);
-        let sink = client.copy_in(&self.texts.copy[segment]).await.map_err(fail)?;
-        let writer =
-            BinaryCopyInWriter::new(sink, &[Type::INT8, Type::INT4, Type::INT2, Type::TEXT, Type::JSON]);
-        pin_mut!(writer);
-        for &index in which {
-            let job = &jobs[index];
-            let (attempts, args) = (attempts(job), Json(job.args().as_str()));
-            let row: [&(dyn ToSql + Sync); 5] = [&ids[index].0, &lanes[index], &attempts, &job.kind(), &args];
-            writer.as_mut().write(&row).await.map_err(fail)?;
-        }
-        writer.finish().await.map_err(fail)?;
-        Ok(())
-    }
-
-    async fn copy_later(
-        &self,
-        client: &Transaction<'_>,
-        lanes: &[i32],
-        jobs: &[NewJob],
+        batch: &Batch<'_>,
         ids: &[JobId],
         which: &[(usize, Timestamp)],
+        later: bool,
     ) -> Result<()> {
+        let Batch { segment, lanes, jobs } = batch;
+        let (copy, insert, columns): (&str, &str, &[Type]) = if later {
+            (
+                &self.texts.copy_held,
+                &self.texts.unnest_held,
+                &[ID, LANE, ATTEMPTS, Type::TEXT, Type::JSON, DUE],
+            )
+        } else {
+            (
+                &self.texts.copy[*segment],
+                &self.texts.unnest[*segment],
+                &[ID, LANE, ATTEMPTS, Type::TEXT, Type::JSON],
+            )
+        };
         let fail = |cause| store_error(cause, Effect::Repeatable);
-        let copy = self.sql(
-            "COPY {schema}.held (id, available_at, lane_id, max_attempts, state, kind, args) FROM STDIN (FORMAT binary)",
-        );
-        let sink = client.copy_in(&copy).await.map_err(fail)?;
-        let types =
-            [Type::INT8, Type::TIMESTAMPTZ, Type::INT4, Type::INT2, Type::TEXT, Type::TEXT, Type::JSON];
-        let writer = BinaryCopyInWriter::new(sink, &types);
+        if self.connections.is_pooled_by_transaction() {
+            // COPY needs a named statement, which a transaction-mode pooler may mix up.
+            let ids: Vec<i64> = which.iter().map(|(index, _)| ids[*index].0).collect();
+            let lanes: Vec<i32> = which.iter().map(|(index, _)| lanes[*index]).collect();
+            let most: Vec<i16> = which.iter().map(|(index, _)| attempts(&jobs[*index])).collect();
+            let kinds: Vec<&str> = which.iter().map(|(index, _)| jobs[*index].kind()).collect();
+            let args: Vec<&str> = which.iter().map(|(index, _)| jobs[*index].args().as_str()).collect();
+            let due: Vec<Timestamp> = which.iter().map(|(_, at)| *at).collect();
+            let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![
+                (&ids, Type::INT8_ARRAY),
+                (&lanes, Type::INT4_ARRAY),
+                (&most, Type::INT2_ARRAY),
+                (&kinds, Type::TEXT_ARRAY),
+                (&args, Type::TEXT_ARRAY),
+            ];
+            if later {
+                params.push((&due, Type::TIMESTAMPTZ_ARRAY));
+            }
+            client.query_typed(insert, &params).await.map_err(fail)?;
+            return Ok(());
+        }
+        let sink = client.copy_in(copy).await.map_err(fail)?;
+        let writer = BinaryCopyInWriter::new(sink, columns);
         pin_mut!(writer);
         for (index, at) in which {
             let job = &jobs[*index];
-            let (attempts, args) = (attempts(job), Json(job.args().as_str()));
-            let row: [&(dyn ToSql + Sync); 7] =
-                [&ids[*index].0, at, &lanes[*index], &attempts, &"scheduled", &job.kind(), &args];
-            writer.as_mut().write(&row).await.map_err(fail)?;
+            let (most, args) = (attempts(job), Json(job.args().as_str()));
+            let row: [&(dyn ToSql + Sync); 6] =
+                [&ids[*index].0, &lanes[*index], &most, &job.kind(), &args, at];
+            writer.as_mut().write(&row[..columns.len()]).await.map_err(fail)?;
         }
         writer.finish().await.map_err(fail)?;
         Ok(())
-    }
-
-    /// The lane of each job. A lane is made in a transaction of its own, before the jobs: it stays when
-    /// they are rolled back, so that what is remembered of it is always true.
-    pub(crate) async fn lanes_of(&self, jobs: &[NewJob]) -> Result<Vec<i32>> {
-        let mut lanes = Vec::with_capacity(jobs.len());
-        let mut last: Option<(&str, i16, i32)> = None;
-        for job in jobs {
-            let lane = match last {
-                Some((queue, priority, lane)) if queue == job.queue() && priority == job.priority() => lane,
-                _ => self.lane(job.queue(), job.priority()).await?,
-            };
-            last = Some((job.queue(), job.priority(), lane));
-            lanes.push(lane);
-        }
-        Ok(lanes)
-    }
-
-    async fn lane(&self, queue: &str, priority: i16) -> Result<i32> {
-        if let Some(lane) = self.caches.lane(queue, priority) {
-            return Ok(lane);
-        }
-        let wide = i32::from(priority);
-        let row = self
-            .connections
-            .client()
-            .await?
-            .query_one(
-                &self.sql("SELECT {schema}.lane_of($1, $2)"),
-                &[(&queue, Type::TEXT), (&wide, Type::INT4)],
-                Effect::Repeatable,
-            )
-            .await?;
-        let lane = row.get(0);
-        self.caches.set_lane(queue, priority, lane);
-        Ok(lane)
-    }
-
-    /// The segment to write to, read again every few seconds.
-    pub(crate) async fn segment(&self) -> Result<usize> {
-        let fresh = |at: &Option<Instant>| at.is_some_and(|at| at.elapsed() < SEGMENT_TTL);
-        if !fresh(&lock(&self.caches.segment_read_at)) {
-            let row = self
-                .connections
-                .client()
-                .await?
-                .query_one(&self.sql("SELECT {schema}.current_segment()"), &[], Effect::Repeatable)
-                .await?;
-            self.caches.segment.store(row.get(0), Ordering::Relaxed);
-            *lock(&self.caches.segment_read_at) = Some(Instant::now());
-        }
-        let segment = self.caches.segment.load(Ordering::Relaxed);
-        usize::try_from(segment).ok().filter(|segment| *segment < SEGMENTS).ok_or_else(|| {
-            Error::new(ErrorKind::Internal, format!("the log says segment {segment}, there are {SEGMENTS}"))
-        })
     }
 }
 

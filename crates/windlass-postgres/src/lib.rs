@@ -24,6 +24,7 @@ mod enqueue;
 mod error;
 mod holdings;
 mod inspect;
+mod lane;
 mod migrate;
 mod options;
 mod row;

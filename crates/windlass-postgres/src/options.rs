@@ -68,10 +68,10 @@ impl PostgresOptions {
                 std::env::var("PGUSER").or_else(|_| std::env::var("USER")).unwrap_or("postgres".into()),
             );
         }
-        if config.get_password().is_none() {
-            if let Ok(password) = std::env::var("PGPASSWORD") {
-                config.password(password);
-            }
+        if config.get_password().is_none()
+            && let Ok(password) = std::env::var("PGPASSWORD")
+        {
+            config.password(password);
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
@@ -96,11 +96,12 @@ impl PostgresOptions {
 fn check_schema(name: &str) -> Result<()> {
     let mut bytes = name.bytes();
     let starts = bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_');
-    if starts && name.len() <= 63 && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    if starts
+        && name.len() <= 63
+        && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && !name.starts_with("pg_")
     {
-        if !name.starts_with("pg_") {
-            return Ok(());
-        }
+        return Ok(());
     }
     Err(Error::new(
         ErrorKind::InvalidName,

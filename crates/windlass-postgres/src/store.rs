@@ -29,6 +29,9 @@ pub(crate) struct Texts {
     pub(crate) settle: String,
     pub(crate) insert: [String; SEGMENTS],
     pub(crate) copy: [String; SEGMENTS],
+    pub(crate) unnest: [String; SEGMENTS],
+    pub(crate) copy_held: String,
+    pub(crate) unnest_held: String,
 }
 
 /// The size of the ring of segments; `sql/v1/01_tables.sql` makes as many.
@@ -90,6 +93,19 @@ impl Texts {
             ),
             copy: per_segment(
                 "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",
+            ),
+            unnest: per_segment(
+                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
+                 SELECT i, l, m, k, a::json FROM unnest($1, $2, $3, $4, $5) AS u(i, l, m, k, a)",
+            ),
+            copy_held: render(
+                "COPY {schema}.held (id, lane_id, max_attempts, kind, args, available_at) FROM STDIN (FORMAT binary)",
+                schema,
+            ),
+            unnest_held: render(
+                "INSERT INTO {schema}.held (id, lane_id, max_attempts, kind, args, available_at)
+                 SELECT i, l, m, k, a::json, d FROM unnest($1, $2, $3, $4, $5, $6) AS u(i, l, m, k, a, d)",
+                schema,
             ),
         }
     }

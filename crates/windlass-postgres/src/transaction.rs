@@ -24,13 +24,11 @@ impl PostgresStore {
     /// As [`JobStore::enqueue`](windlass_core::JobStore::enqueue); after a database error the
     /// transaction is aborted, as after any failed statement.
     pub async fn enqueue_in(&self, tx: &Transaction<'_>, jobs: &[NewJob]) -> Result<Vec<JobId>> {
-        self.limits.check(jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let lanes = self.lanes_of(jobs).await?;
-        let segment = self.segment().await?;
-        self.enqueue_all(tx, segment, &lanes, jobs).await
+        let batch = self.batch(jobs).await?;
+        self.enqueue_all(tx, &batch).await
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so

@@ -124,7 +124,7 @@ CREATE TABLE {schema}.held (
     attempt      smallint NOT NULL DEFAULT 0,
     max_attempts smallint NOT NULL,
     crash_count  smallint NOT NULL DEFAULT 0,
-    state        text NOT NULL CHECK (state IN ('scheduled', 'retryable', 'parked')),
+    state        text NOT NULL DEFAULT 'scheduled' CHECK (state IN ('scheduled', 'retryable', 'parked')),
     kind         text NOT NULL,
     args         json NOT NULL
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);

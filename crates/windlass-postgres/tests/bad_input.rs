@@ -1,0 +1,153 @@
+//! Bad input gets a clear error, and nothing is lost or half done.
+mod cluster;
+
+use cluster::{Fixture, connect, fresh_schema, url};
+use windlass_core::{Args, ErrorKind, JobStore, NewJob};
+use windlass_postgres::{PostgresOptions, PostgresStore};
+
+async fn refused(url: &str) -> windlass_core::Error {
+    PostgresStore::connect(url, PostgresOptions::default()).await.err().expect("is refused")
+}
+
+#[tokio::test]
+async fn wrong_urls_name_the_cause() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(); // closed again
+    let error = refused(&format!("postgres://u:secret@127.0.0.1:{port}/d?connect_timeout=2")).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let text = error.to_string();
+    assert!(text.contains(&format!("127.0.0.1:{port}")) && !text.contains("secret"), "{text}");
+
+    let server = url().rsplit_once('/').expect("the URL names a database").0.to_owned();
+    let error = refused(&format!("{server}/nowhere")).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidOption, "{error}");
+    assert!(error.to_string().contains("nowhere"), "{error}");
+
+    let error = refused(&url().replace("//postgres@", "//nobody_here@")).await;
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_schema_says_how_to_make_it() {
+    let url = format!("{}?schema={}", url(), fresh_schema());
+    let store =
+        PostgresStore::connect(&url, PostgresOptions::default()).await.expect("connects without a schema");
+    let job = NewJob::new("k", Args::parse("1").unwrap());
+    let error = store.enqueue(&[job]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMissing, "{error}");
+    assert!(error.to_string().contains("windlass migrate"), "{error}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    client
+        .batch_execute(&fixture.text("INSERT INTO windlass.migration (version) VALUES (99)"))
+        .await
+        .unwrap();
+    let error = refused(&fixture.url).await;
+    assert_eq!(error.kind(), ErrorKind::SchemaTooNew, "{error}");
+    assert!(error.to_string().contains("99"), "{error}");
+}
+
+#[tokio::test]
+async fn migrating_at_once_and_again_is_safe() {
+    let schema = fresh_schema();
+    let url = format!("{}?schema={schema}", url());
+    let mut tasks = Vec::new();
+    for _ in 0..6 {
+        let store = PostgresStore::connect(&url, PostgresOptions::default()).await.unwrap();
+        tasks.push(tokio::spawn(async move { store.migrate().await.unwrap() }));
+    }
+    let mut fresh = 0;
+    for task in tasks {
+        let report = task.await.unwrap();
+        assert_eq!(report.to, 1);
+        fresh += u32::from(report.from == 0);
+    }
+    assert_eq!(fresh, 1, "exactly one of them made the schema");
+}
+
+#[tokio::test]
+async fn a_role_without_privileges_is_told_which() {
+    let fixture = Fixture::fresh().await;
+    let admin = fixture.sql().await;
+    let role = format!("r_{}", fixture.schema);
+    admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
+    let plain = fixture.url.replace("//postgres@", &format!("//{role}@"));
+    let store = PostgresStore::connect(&plain, PostgresOptions::default()).await.expect("connects");
+    let job = NewJob::new("k", Args::parse("1").unwrap());
+    let error = store.enqueue(&[job]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    let error = store.migrate().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+
+    // A producer needs no right to any table: USAGE and EXECUTE are enough.
+    let grant = fixture.text(&format!(
+        "GRANT USAGE ON SCHEMA {} TO {role};
+         GRANT EXECUTE ON FUNCTION windlass.enqueue(text, jsonb, text, integer, integer, timestamptz) TO {role}",
+        fixture.schema
+    ));
+    admin.batch_execute(&grant).await.unwrap();
+    let producer = connect(&url().replace("//postgres@", &format!("//{role}@"))).await;
+    producer.query_one(&fixture.text("SELECT windlass.enqueue('k', '{\"a\": 1}')"), &[]).await.unwrap();
+    let denied = producer.query(&fixture.text("SELECT * FROM windlass.job"), &[]).await.unwrap_err();
+    assert_eq!(denied.code().unwrap().code(), "42501");
+    let denied = producer.query(&fixture.text("SELECT windlass.cancel(1)"), &[]).await.unwrap_err();
+    assert_eq!(denied.code().unwrap().code(), "42501");
+    drop(store);
+    admin.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn plain_sql_refuses_what_the_client_refuses() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let big = format!("windlass.enqueue('k', to_jsonb(repeat('x', {})))", 1 << 20);
+    for (call, says) in [
+        ("windlass.enqueue('')", "kind"),
+        ("windlass.enqueue('a b')", "kind"),
+        ("windlass.enqueue(NULL)", "kind"),
+        ("windlass.enqueue('k', NULL)", "args"),
+        ("windlass.enqueue('k', '{oops')", "json"),
+        ("windlass.enqueue('k', '\"\\u0000\"')", "Unicode"),
+        ("windlass.enqueue('k', '{}', 'no such queue!')", "queue"),
+        ("windlass.enqueue('k', '{}', '')", "queue"),
+        ("windlass.enqueue('k', priority => 40000)", "priority"),
+        ("windlass.enqueue('k', max_attempts => 0)", "max_attempts"),
+        ("windlass.enqueue('k', scheduled_at => 'infinity')", "scheduled_at"),
+        (big.as_str(), "limit is 1048576"),
+        ("windlass.enqueue_many('{}')", "array"),
+        ("windlass.enqueue_many('[1]')", "object"),
+        ("windlass.enqueue_many('[{\"kind\": \"k\"}, {\"kin\": \"k\"}]')", "kin"),
+    ] {
+        let error = client.query(&fixture.text(&format!("SELECT {call}")), &[]).await.unwrap_err();
+        let message = error.as_db_error().unwrap().message().to_owned();
+        assert!(message.contains(says), "{call}: {message}");
+    }
+    let count = client.query_one(&fixture.text("SELECT count(*) FROM windlass.job"), &[]).await.unwrap();
+    assert_eq!(count.get::<_, i64>(0), 0, "nothing was enqueued");
+}
+
+#[tokio::test]
+async fn functions_are_safe_from_a_hostile_search_path() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let loose = "SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                 WHERE n.nspname = $1 AND p.prosecdef
+                   AND NOT coalesce(p.proconfig::text LIKE '%search_path=pg_catalog, pg_temp%', false)";
+    let rows = client.query(loose, &[&fixture.schema]).await.unwrap();
+    assert!(
+        rows.is_empty(),
+        "SECURITY DEFINER without a pinned search_path: {:?}",
+        rows.iter().map(|r| r.get(0)).collect::<Vec<String>>()
+    );
+    let open = "SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                WHERE n.nspname = $1 AND has_function_privilege('public', p.oid, 'EXECUTE')";
+    let rows = client.query(open, &[&fixture.schema]).await.unwrap();
+    assert!(
+        rows.is_empty(),
+        "EXECUTE for PUBLIC: {:?}",
+        rows.iter().map(|r| r.get(0)).collect::<Vec<String>>()
+    );
+}
