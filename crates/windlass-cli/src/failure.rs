@@ -1,6 +1,9 @@
 use crate::text::escape;
 use serde_json::{Map, Value};
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 use windlass::{Error, ErrorKind};
 
 /// The operation failed.
@@ -60,14 +63,16 @@ impl Failure {
         if self.exit == 0 {
             return ExitCode::SUCCESS;
         }
-        if json {
+        let text = if json {
             let mut error = self.details;
             error.insert("code".to_owned(), self.code.into());
             error.insert("message".to_owned(), self.message.into());
-            eprintln!("{}", crate::text::json_text(&serde_json::json!({ "error": error })));
+            crate::text::json_text(&serde_json::json!({ "error": error }))
         } else {
-            eprintln!("error: {} [{}]", escape(&self.message), self.code);
-        }
+            format!("error: {} [{}]", escape(&self.message), self.code)
+        };
+        // When stderr is closed, the exit code has to do.
+        let _ = writeln!(io::stderr(), "{text}");
         ExitCode::from(self.exit)
     }
 }

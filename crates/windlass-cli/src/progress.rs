@@ -1,7 +1,7 @@
 use crate::text::grouped;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
-    io::IsTerminal,
+    io::{self, IsTerminal, Write},
     time::{Duration, Instant},
 };
 
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(label: &'static str, total: u64, quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = io::stderr().is_terminal();
         let target =
             if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -36,7 +36,7 @@ impl Progress {
         if self.told.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
             self.told = Some(Instant::now());
             let total = self.bar.length().unwrap_or(done);
-            eprintln!("{}: {} of {}", self.label, grouped(done), grouped(total));
+            let _ = writeln!(io::stderr(), "{}: {} of {}", self.label, grouped(done), grouped(total));
         }
     }
 }

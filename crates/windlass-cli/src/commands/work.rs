@@ -107,7 +107,7 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
     });
     globals.print(&answer, || {
         format!(
-            "took {} jobs: {} completed, {} to be retried, {} put off, {} discarded, {} handed back",
+            "jobs taken: {}; {} completed, {} to be retried, {} put off, {} discarded, {} handed back",
             stats.claimed,
             stats.completed,
             stats.retried,

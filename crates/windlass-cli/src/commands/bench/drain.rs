@@ -49,6 +49,7 @@ impl Drain {
         let (crew, _pings) = Crew::start(&client, QUEUE, self.concurrency, (self.jobs, first)).await?;
         let completed_in = crew.finish(&mut progress).await?;
         drop(progress);
+        let spent = baseline.spent(self.jobs).await;
         crew.verify()?;
         let settings = json!({
             "jobs": self.jobs,
@@ -64,7 +65,7 @@ impl Drain {
             "completed_per_second": per_second(self.jobs, completed_in),
         });
         crew.stop().await;
-        let report = baseline.report("drain", (&client, place), self.jobs, (settings, figures)).await;
+        let report = spent.report("drain", (&client, place), (settings, figures)).await;
         drop(held);
         report
     }

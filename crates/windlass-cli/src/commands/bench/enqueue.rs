@@ -64,6 +64,7 @@ impl Enqueue {
         let work = Fill { queue: QUEUE.into(), jobs, batch, clients };
         let (enqueued_in, first) = fill(&client, &work, &mut progress).await?;
         drop(progress);
+        let spent = baseline.spent(jobs).await;
         let settings = json!({
             "mode": if self.mode == Mode::Copy { "copy" } else { "single" },
             "jobs": jobs,
@@ -83,7 +84,7 @@ impl Enqueue {
             crew.finish(&mut Progress::new("completed", jobs, globals.json)).await?;
             crew.stop().await;
         }
-        baseline.report("enqueue", (&client, place), jobs, (settings, figures)).await
+        spent.report("enqueue", (&client, place), (settings, figures)).await
     }
 }
 

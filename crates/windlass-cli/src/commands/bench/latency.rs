@@ -35,10 +35,11 @@ impl Latency {
         let pings = (self.samples, self.gap);
         let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
         drop(progress);
+        let spent = baseline.spent(self.samples).await;
         crew.stop().await;
         let gap_ms = self.gap.as_millis() as u64;
         let settings = json!({ "samples": self.samples, "gap_ms": gap_ms, "concurrency": self.concurrency });
         let figures = json!({ "latency": latencies.report() });
-        baseline.report("latency", (&client, place), self.samples, (settings, figures)).await
+        spent.report("latency", (&client, place), (settings, figures)).await
     }
 }

@@ -34,37 +34,40 @@ impl Baseline {
         Self { wal, wal_bytes, cpu_seconds: cpu_seconds() }
     }
 
-    /// Completes a report with what the system spent on `jobs` jobs. Figures that the system or the store
-    /// does not tell are left out.
+    /// What the system spent on `jobs` jobs until now. What it or the store does not tell is left out.
+    pub(super) async fn spent(self, jobs: u64) -> Spent {
+        let wal_bytes = self.wal.bytes().await.zip(self.wal_bytes).map(|(now, then)| now - then);
+        let per_job = wal_bytes.map(|bytes| round(bytes as f64 / jobs.max(1) as f64));
+        let cpu = cpu_seconds().zip(self.cpu_seconds).map(|(now, then)| round(now - then));
+        let figures = [
+            ("wal_bytes_per_job", per_job.map(Value::from)),
+            ("cpu_seconds", cpu.map(Value::from)),
+            ("peak_memory_bytes", peak_memory().map(Value::from)),
+        ];
+        let known = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Spent { wal: self.wal, figures: known.collect() }
+    }
+}
+
+/// What a measurement took of the system.
+pub(super) struct Spent {
+    wal: WalGauge,
+    figures: Map<String, Value>,
+}
+
+impl Spent {
+    /// The whole report of a bench.
     pub(super) async fn report(
         self,
         bench: &'static str,
         (client, place): (&Client, &Place),
-        jobs: u64,
-        (settings, mut figures): (Value, Value),
+        (settings, figures): (Value, Value),
     ) -> Outcome<Report> {
-        let wal_bytes = self.wal.bytes().await.zip(self.wal_bytes).map(|(now, then)| now - then);
-        if let Value::Object(figures) = &mut figures {
-            let cpu = cpu_seconds().zip(self.cpu_seconds).map(|(now, then)| round(now - then));
-            let per_job = wal_bytes.map(|bytes| round(bytes as f64 / jobs.max(1) as f64));
-            let system = [
-                ("wal_bytes_per_job", per_job.map(Value::from)),
-                ("cpu_seconds", cpu.map(Value::from)),
-                ("peak_memory_bytes", peak_memory().map(Value::from)),
-            ];
-            let known = system.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-            figures.extend(known);
-        }
         let (store, durability) = (client.status().await?.store, place.durability(&self.wal).await);
         client.close().await;
-        Ok(Report {
-            bench,
-            store,
-            place: place.name(),
-            durability,
-            settings: object(settings),
-            figures: object(figures),
-        })
+        let (settings, mut figures) = (object(settings), object(figures));
+        figures.extend(self.figures);
+        Ok(Report { bench, store, place: place.name(), durability, settings, figures })
     }
 }
 

@@ -40,6 +40,7 @@ impl Startup {
             sum.first_job += parts.first_job;
             sum.shutdown += parts.shutdown;
         }
+        let spent = baseline.spent(self.runs.into()).await;
         let ms = |sum: Duration| round((sum / self.runs).as_secs_f64() * 1e3);
         let figures = json!({
             "connect_ms": ms(sum.connect),
@@ -48,7 +49,7 @@ impl Startup {
             "total_ms": ms(sum.connect + sum.first_job + sum.shutdown),
         });
         let settings = json!({ "runs": self.runs });
-        baseline.report("startup", (&client, place), self.runs.into(), (settings, figures)).await
+        spent.report("startup", (&client, place), (settings, figures)).await
     }
 }
 

@@ -44,6 +44,7 @@ impl Work {
         let expected = (self.jobs, first.unwrap_or(JobId(0)));
         let (crew, _pings) = Crew::start(&client, QUEUE, self.concurrency, expected).await?;
         let completed_in = crew.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
+        let spent = baseline.spent(self.jobs).await;
         crew.verify()?;
         crew.stop().await;
         let settings =
@@ -56,6 +57,6 @@ impl Work {
             "theoretical_per_second": round(most),
             "of_theoretical_percent": round(rate as f64 / most * 100.0),
         });
-        baseline.report("work", (&client, place), self.jobs, (settings, figures)).await
+        spent.report("work", (&client, place), (settings, figures)).await
     }
 }
