@@ -109,15 +109,7 @@ impl Claimer {
         if sample {
             self.sampled_at = Instant::now();
         }
-        let full = core.unsettled() >= core.config.max_buffered;
-        if full && !core.full.swap(true, Ordering::Relaxed) {
-            warn!(
-                max_buffered = core.config.max_buffered,
-                "too many finished jobs wait for the store; claiming stops"
-            );
-        } else if !full {
-            core.full.store(false, Ordering::Relaxed);
-        }
+        let full = is_full(core);
         for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
             if sample {
                 let finished = pool.snapshot().0.finished;
@@ -204,6 +196,22 @@ impl Claimer {
             () = self.core.switches.stop.cancelled() => {}
         }
     }
+}
+
+/// Whether so many results wait for the store that no more jobs should be claimed. The settler wakes the
+/// claimer when it finds the mark set, so the mark comes first and the look that counts after it.
+fn is_full(core: &Core) -> bool {
+    let over = || core.unsettled() >= core.config.max_buffered;
+    let was_full = core.full.load(Ordering::SeqCst);
+    if over() {
+        core.full.store(true, Ordering::SeqCst);
+    }
+    let full = core.full.load(Ordering::SeqCst) && over();
+    core.full.store(full, Ordering::SeqCst);
+    if full && !was_full {
+        warn!(unsettled = core.unsettled(), "too many finished jobs wait for the store; claiming stops");
+    }
+    full
 }
 
 /// Whether the store may have handed out jobs although the claim failed.

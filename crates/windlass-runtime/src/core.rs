@@ -150,7 +150,7 @@ impl Core {
     /// Finished jobs that the store does not know of.
     pub(crate) fn unsettled(&self) -> usize {
         let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().3).sum();
-        waiting + self.settling.load(Ordering::Relaxed)
+        waiting + self.settling.load(Ordering::SeqCst)
     }
 
     pub(crate) fn stats(&self) -> WorkerStats {

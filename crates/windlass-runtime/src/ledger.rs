@@ -122,3 +122,131 @@ impl Ledger {
         self.unsettled
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{batch::Batch, epoch::Epoch};
+    use jiff::Timestamp;
+    use windlass_core::{ClaimRef, Completion, JobId, JobSet, WorkerId};
+
+    /// A ledger with one claim of jobs with these ids, in this start order.
+    fn ledger(ids: &[i64]) -> (Ledger, Arc<Epoch>) {
+        let epoch = Epoch::new(WorkerId(1));
+        let reference = ClaimRef { lane: 1, seq: 1, token: 1 };
+        let scope = ClaimScope { epoch: Arc::clone(&epoch), reference, queue: "q".into(), priority: 0 };
+        let job = |id: &i64| ClaimedJob {
+            id: JobId(*id),
+            position: 0,
+            kind: "k".into(),
+            args: bytes::Bytes::new(),
+            attempt: 1,
+            max_attempts: 1,
+            crash_count: 0,
+            enqueued_at: Timestamp::UNIX_EPOCH,
+        };
+        let mut ledger = Ledger::default();
+        ledger.open(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());
+        (ledger, epoch)
+    }
+
+    fn finish(ledger: &mut Ledger, indexes: impl IntoIterator<Item = u32>) {
+        for index in indexes {
+            ledger.started(0);
+            ledger.complete(0, index);
+        }
+    }
+
+    fn round(number: u64, eagerness: Eagerness) -> Round {
+        let (now, patience) = (Instant::now(), Duration::from_millis(10));
+        Round { number, now, eagerness, rate: 100_000.0, patience }
+    }
+
+    fn collect(ledger: &mut Ledger, round: &Round) -> Option<Batch> {
+        let mut batches = Batches::default();
+        ledger.collect(round, &mut batches);
+        batches.into_vec().pop()
+    }
+
+    fn only(batch: Option<Batch>) -> Completion {
+        let completions = batch.expect("a batch").request.completions;
+        assert_eq!(completions.len(), 1);
+        completions[0].clone()
+    }
+
+    #[test]
+    fn a_finished_claim_is_settled_as_a_whole_and_forgotten() {
+        let (mut ledger, _) = ledger(&[4, 5, 9]);
+        finish(&mut ledger, 0..3);
+        assert_eq!(ledger.unsettled(), 3);
+        let batch = collect(&mut ledger, &round(1, Eagerness::Patient));
+        assert_eq!(batch.as_ref().map(|batch| batch.closed_claims), Some(1));
+        let completion = only(batch);
+        assert_eq!((completion.jobs, completion.count), (JobSet::Rest, 3));
+        assert_eq!((ledger.unsettled(), ledger.is_dirty(), ledger.free.len()), (0, false, 1));
+    }
+
+    #[test]
+    fn ranges_are_runs_of_the_claims_own_ids_whatever_lies_between() {
+        let ids: Vec<i64> = (0..200).map(|n| n * 7).collect();
+        let (mut ledger, _) = ledger(&ids);
+        finish(&mut ledger, (0..3).chain([5]).chain(62..66).chain([199]));
+        let completion = only(collect(&mut ledger, &round(1, Eagerness::Flush)));
+        assert_eq!(completion.jobs, JobSet::Ranges(vec![(0, 14), (35, 35), (434, 455), (1393, 1393)]));
+        assert_eq!(completion.count, 9);
+        finish(&mut ledger, [3]);
+        let completion = only(collect(&mut ledger, &round(2, Eagerness::Flush)));
+        assert_eq!(completion.jobs, JobSet::Ranges(vec![(21, 21)]), "what was settled is not named again");
+    }
+
+    #[test]
+    fn a_start_order_other_than_that_of_ids_is_kept_apart() {
+        let (mut ledger, _) = ledger(&[30, 10, 20, 40]);
+        finish(&mut ledger, [0, 2]);
+        let completion = only(collect(&mut ledger, &round(1, Eagerness::Flush)));
+        assert_eq!(completion.jobs, JobSet::Ranges(vec![(20, 30)]));
+    }
+
+    #[test]
+    fn a_claim_that_moves_fast_is_held_back_but_not_for_ever() {
+        let (mut ledger, _) = ledger(&(0..500).collect::<Vec<_>>());
+        finish(&mut ledger, 0..100);
+        let first = round(1, Eagerness::Eager);
+        assert!(collect(&mut ledger, &first).is_none(), "400 jobs at 100,000/s are worth 4 ms");
+        let late = Round { number: 2, now: first.now + Duration::from_millis(7), ..first };
+        assert_eq!(only(collect(&mut ledger, &late)).count, 100);
+    }
+
+    #[test]
+    fn what_runs_already_is_waited_for_one_round_unless_there_is_nothing_else_to_do() {
+        let (mut ledger, _) = ledger(&[1, 2]);
+        ledger.started(0);
+        finish(&mut ledger, [0]);
+        assert!(collect(&mut ledger, &round(1, Eagerness::Patient)).is_none());
+        assert_eq!(only(collect(&mut ledger, &round(2, Eagerness::Patient))).count, 1);
+        ledger.complete(0, 1);
+        assert_eq!(only(collect(&mut ledger, &round(2, Eagerness::Eager))).jobs, JobSet::Rest);
+    }
+
+    #[test]
+    fn a_claim_with_forgotten_jobs_is_never_settled_as_a_whole() {
+        let (mut ledger, _) = ledger(&[1, 2, 3]);
+        finish(&mut ledger, [0]);
+        ledger.forget(0, 2);
+        let batch = collect(&mut ledger, &round(1, Eagerness::Patient));
+        assert_eq!(only(batch).jobs, JobSet::Ranges(vec![(1, 1)]));
+        assert_eq!(ledger.free.len(), 1);
+    }
+
+    #[test]
+    fn results_of_a_lost_epoch_are_dropped() {
+        let (mut ledger, epoch) = ledger(&[1, 2]);
+        finish(&mut ledger, [0]);
+        ledger.started(0);
+        ledger.except(0, 1, 0, Disposition::Park);
+        epoch.advance(crate::epoch::Phase::Lost);
+        let batch = collect(&mut ledger, &round(1, Eagerness::Patient)).expect("it closes the claim");
+        assert_eq!((batch.jobs, batch.closed_claims, ledger.unsettled()), (0, 1, 0));
+        assert!(batch.request.completions.is_empty() && batch.request.exceptions.is_empty());
+    }
+}

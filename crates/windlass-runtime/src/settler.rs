@@ -115,9 +115,9 @@ impl Settler {
                 }
             }
         }
-        core.settling.store(0, Ordering::Relaxed);
+        core.settling.store(0, Ordering::SeqCst);
         batch.epoch.claims_closed(batch.closed_claims);
-        if core.full.load(Ordering::Relaxed) {
+        if core.full.load(Ordering::SeqCst) {
             core.signals.wake_claimer();
         }
     }

@@ -11,6 +11,8 @@ use tracing::{error, info, warn};
 
 /// How long handlers whose futures are dropped may block their thread before the worker leaves them.
 const EVICT_WAIT: Duration = Duration::from_secs(1);
+/// How long a claim under way may take when nothing else is waited for.
+const CLAIM_WAIT: Duration = Duration::from_secs(1);
 /// How long the last results may take to reach the store, and how long deregistering may.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -39,6 +41,7 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     tasks.upkeep.abort_all();
     hand_back_unstarted(&core);
     finish_running(&core, &mut tasks.claimer).await;
+    tasks.claimer.abort();
     core.switches.drain.cancel();
     if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {
         warn!(
@@ -72,27 +75,29 @@ fn hand_back_unstarted(core: &Core) {
 
 /// Gives running jobs the grace period, then tells them to stop, then drops them.
 async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
-    let claimer_ended = async {
-        if !claimer.is_finished() {
-            let _ = claimer.await;
+    let over = async {
+        all_idle(core).await;
+        // A claim under way is settled as returned. One that hangs is left to deregistering, which hands
+        // its jobs back or fences it off.
+        if !claimer.is_finished() && timeout(CLAIM_WAIT, &mut *claimer).await.is_err() {
+            claimer.abort();
         }
     };
-    let over = async { tokio::join!(claimer_ended, all_idle(core)) };
     tokio::pin!(over);
     let force = &core.switches.force;
     tokio::select! {
-        _ = &mut over => return,
+        () = &mut over => return,
         () = tokio::time::sleep(core.config.grace_period) => warn!(running = core.running(), "the grace period is over; running handlers are cancelled"),
         () = force.cancelled() => warn!(running = core.running(), "handing back running jobs now"),
     }
     core.epochs().iter().for_each(|epoch| epoch.interrupt());
     tokio::select! {
-        _ = &mut over => return,
+        () = &mut over => return,
         () = tokio::time::sleep(INTERRUPT_WAIT) => {}
         () = force.cancelled() => {}
     }
     core.epochs().iter().for_each(|epoch| epoch.evict());
-    if timeout(EVICT_WAIT, all_idle(core)).await.is_err() {
+    if timeout(EVICT_WAIT, over).await.is_err() {
         warn!(
             running = core.running(),
             "handlers block their threads; their jobs are handed back although they still run"

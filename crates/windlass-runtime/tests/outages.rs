@@ -3,34 +3,38 @@
 mod fake;
 
 use fake::{Call, FakeStore, Fault, Handlers, config};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 use windlass_core::ErrorKind;
 use windlass_runtime::{WorkerConfig, WorkerEngine};
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_under_load_loses_nothing_and_runs_nothing_twice() {
+async fn outages_under_load_lose_nothing_and_run_nothing_twice() {
     const JOBS: usize = 50_000;
     let (store, runs) = (FakeStore::new(), Arc::new(AtomicUsize::new(0)));
     let counted = Arc::clone(&runs);
     let handlers = Handlers::default().on("job", move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
-        async {}
+        tokio::time::sleep(Duration::from_millis(10))
     });
     store.add("q", "job", JOBS);
     let engine = WorkerEngine::start(store.shared(), config(50), Arc::new(handlers)).await.unwrap();
     let mut outages = 0;
     while !store.model().all_completed() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
         store.go_down();
-        tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         store.come_back();
         outages += 1;
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
-        assert!(outages < 10_000, "no progress");
+        assert!(outages < 1_000, "no progress");
     }
     engine.shutdown().await;
+    assert!(outages > 5, "only {outages} outages");
     assert_eq!(runs.load(Ordering::SeqCst), JOBS);
     assert_eq!(store.model().registered.len(), 1, "a short outage does not cost the registration");
 }
@@ -51,16 +55,16 @@ async fn claiming_stops_when_too_many_results_wait_and_goes_on_afterwards() {
     let engine = engine.await.unwrap();
     let claimed = |engine: &windlass_runtime::EngineHandle| engine.stats().claimed;
     while claimed(&engine) < MAX_BUFFERED as u64 {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let stopped_at = claimed(&engine);
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(claimed(&engine), stopped_at, "claiming must stop");
     assert!(stopped_at < JOBS as u64, "{stopped_at} were claimed");
     store.come_back();
     while !store.model().all_completed() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     engine.shutdown().await;
 }
