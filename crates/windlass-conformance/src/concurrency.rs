@@ -10,7 +10,9 @@ use std::{
     time::Instant,
 };
 use tokio::{sync::Mutex, task::JoinSet};
-use windlass_core::{Claim, Disposition, Error, JobId, JobState, Settled, Store};
+use windlass_core::{
+    CancelReply, Claim, Completion, Disposition, Error, JobFilter, JobId, JobSet, JobState, Settled, Store,
+};
 
 /// How often each job completed, by everybody together.
 #[derive(Default)]
@@ -68,15 +70,13 @@ fn enqueuers(stores: Vec<Arc<dyn Store>>, each: usize, batch: usize) -> JoinSet<
 async fn complete_or_return(worker: &TestWorker, ledger: &Ledger) {
     let claims = worker.claim(fastrand::u32(1..=300)).await;
     for claim in &claims {
-        let (mut completions, mut exceptions, mut done) = (vec![], vec![], vec![]);
-        for held in held(std::slice::from_ref(claim)) {
-            if fastrand::u8(..) < 25 {
-                exceptions.push(held.exception(Disposition::Return));
-            } else {
-                completions.push(held.completion());
-                done.push(held.job.id);
-            }
-        }
+        let (returned, done): (Vec<_>, Vec<_>) =
+            held(std::slice::from_ref(claim)).into_iter().partition(|_| fastrand::u8(..) < 25);
+        let done: Vec<_> = done.iter().map(|held| held.job.id).collect();
+        let ranges = JobSet::Ranges(done.iter().map(|id| (id.0, id.0)).collect());
+        let completion = Completion { claim: claim.reference, jobs: ranges, count: done.len() as u32 };
+        let completions = if done.is_empty() { vec![] } else { vec![completion] };
+        let exceptions = returned.iter().map(|held| held.exception(Disposition::Return)).collect();
         let reply = worker.settle(completions, exceptions).await;
         let mut all = reply.completions.iter().chain(&reply.exceptions);
         assert!(all.all(|&settled| settled == Settled::Accepted), "a live worker's settlement was refused");
@@ -186,21 +186,23 @@ pub async fn cancel_races_with_claim(fixture: &dyn Fixture) {
         for chunk in targets.rchunks(10) {
             let replies = canceller.cancel(chunk).await.expect("cancel");
             let hits = chunk.iter().zip(replies);
-            cancelled
-                .extend(hits.filter(|hit| hit.1 == windlass_core::CancelReply::Cancelled).map(|hit| *hit.0));
+            cancelled.extend(hits.filter(|hit| hit.1 == CancelReply::Cancelled).map(|hit| *hit.0));
         }
         cancelled
     });
     let worker = worker_on(&store).await;
     let mut all = worker.drain(10).await;
-    let cancelled = cancelling.await.expect("canceller");
+    let mut cancelled = cancelling.await.expect("canceller");
     all.extend(worker.drain(10).await);
     all.extend(&cancelled);
     all.sort_unstable();
     assert!(all == enqueued, "{} of {} jobs have exactly one fate", all.len(), enqueued.len());
-    for id in cancelled {
-        assert_eq!(state(&store, id).await, JobState::Cancelled);
-    }
+    let filter =
+        JobFilter { state: Some(JobState::Cancelled), limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+    let mut listed: Vec<_> = store.jobs(&filter).await.expect("list").iter().map(|job| job.id).collect();
+    listed.reverse();
+    cancelled.sort_unstable();
+    assert_eq!(listed, cancelled);
 }
 
 /// Promotions race: each due job comes once.
