@@ -2,10 +2,12 @@
 
 mod crew;
 mod fill;
+mod interrupt;
 mod ping;
 mod place;
 
 pub(crate) use crew::{Crew, Nap, Noop};
 pub(crate) use fill::{Fill, fill};
+pub(crate) use interrupt::until_interrupted;
 pub(crate) use ping::{Ping, ping};
 pub(crate) use place::{Place, counts};

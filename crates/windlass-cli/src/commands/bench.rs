@@ -9,8 +9,8 @@ mod work;
 
 use crate::{
     cli::Globals,
-    failure::{Failure, Outcome},
-    trial::Place,
+    failure::Outcome,
+    trial::{Place, until_interrupted},
 };
 use report::Report;
 
@@ -38,14 +38,7 @@ pub(crate) enum Bench {
 impl Bench {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let place = Place::find(globals)?;
-        // On an interrupt the place is dropped like at the end, so that no file stays behind.
-        let report = tokio::select! {
-            report = self.measure(globals, &place) => report?,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                return Err(Failure::failed("interrupted", "the bench was interrupted"));
-            }
-        };
+        let report = until_interrupted(self.measure(globals, &place)).await?;
         drop(place);
         globals.print(&report, || report.text())
     }

@@ -6,7 +6,7 @@ use crate::{
     measure::{WalGauge, cpu_seconds, peak_memory, per_second},
     open,
     progress::Progress,
-    trial::{Crew, Fill, Place, counts, fill, ping},
+    trial::{Crew, Fill, Place, counts, fill, ping, until_interrupted},
 };
 use report::Report;
 use std::time::Duration;
@@ -40,14 +40,7 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let place = Place::find(globals)?;
-        // On an interrupt the place is dropped like at the end, so that no file stays behind.
-        let report = tokio::select! {
-            report = self.measure(globals, &place) => report?,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                return Err(Failure::failed("interrupted", "the demo was interrupted"));
-            }
-        };
+        let report = until_interrupted(self.measure(globals, &place)).await?;
         drop(place);
         globals.print(&report, || report.text())
     }

@@ -1,5 +1,5 @@
-use crate::windlass::Home;
-use std::fs;
+use crate::windlass::{Home, eventually, signal};
+use std::{fs, process::Stdio};
 
 #[test]
 fn the_demo_reports_and_leaves_nothing_behind() {
@@ -54,4 +54,22 @@ fn each_bench_reports_its_settings_and_figures() {
     }
     home.run(&["bench", "drain", "--jobs", "10", "--hold-snapshot"]).refused(2, &["[unsupported]"]);
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupted_demo_leaves_nothing_behind() {
+    let home = Home::bare();
+    for name in ["INT", "TERM"] {
+        let mut command = home.command(&["demo", "--jobs", "100000000"]);
+        let child = home.spawn(command.env("TMPDIR", home.path()).stdin(Stdio::null()));
+        eventually("it enqueues", || {
+            let folder = fs::read_dir(home.path()).unwrap().next();
+            folder.is_some_and(|folder| folder.unwrap().path().join("trial.db").exists())
+        });
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("[interrupted]"));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
 }
