@@ -18,7 +18,7 @@ const WRITER_CACHE_KIB: i64 = 64 * 1024;
 const READER_CACHE_KIB: i64 = 8 * 1024;
 /// The log is copied back into the file when it has this many pages (4 KiB each).
 const CHECKPOINT_PAGES: i64 = 4_000;
-/// A WAL that a long reader made larger than this is cut back to it.
+/// When the log starts over, what is longer than this is cut off.
 const WAL_KEEP_BYTES: i64 = 64 * 1024 * 1024;
 /// Statements kept prepared per connection.
 const STATEMENTS: usize = 96;
@@ -77,7 +77,15 @@ pub(crate) fn reader(path: &Path, options: &SqliteOptions) -> Outcome<Connection
 fn open(path: &Path, options: &SqliteOptions, extra: OpenFlags) -> Outcome<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
     let mut conn = Connection::open_with_flags(path, flags)?;
-    let (timeout, mut since) = (options.busy_timeout, Instant::now());
+    set_patience(&mut conn, options.busy_timeout)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(conn)
+}
+
+/// How long the connection waits for locks of others.
+pub(crate) fn set_patience(conn: &mut Connection, timeout: Duration) -> Outcome<()> {
+    let mut since = Instant::now();
     conn.busy_handler(Some(move |tries: i32| {
         if tries == 0 {
             since = Instant::now();
@@ -85,7 +93,5 @@ fn open(path: &Path, options: &SqliteOptions, extra: OpenFlags) -> Outcome<Conne
         sleep(if tries < BUSY_SHORT_TRIES { BUSY_SHORT } else { BUSY_LONG });
         since.elapsed() < timeout
     }))?;
-    conn.pragma_update(None, "temp_store", "MEMORY")?;
-    conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    Ok(conn)
+    Ok(())
 }

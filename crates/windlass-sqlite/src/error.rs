@@ -60,6 +60,11 @@ impl Fault {
         Error::new(ErrorKind::Ambiguous, message)
     }
 
+    /// Whether somebody else's lock was in the way.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
+    }
+
     /// Whether the transaction certainly did not happen and each command deserves its own try.
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))

@@ -53,6 +53,7 @@ mod store;
 mod threads;
 mod tx;
 mod wakeup;
+mod wal;
 mod workers;
 mod writer;
 

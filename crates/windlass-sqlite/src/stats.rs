@@ -3,7 +3,7 @@
 use crate::{
     clock::{Micros, timestamp},
     error::{Fault, Outcome},
-    migrate,
+    migrate, wal,
 };
 use rusqlite::{Connection, Row, params};
 use std::path::Path;
@@ -58,9 +58,7 @@ pub(crate) fn status(conn: &Connection, path: &Path, now: Micros) -> Outcome<Sto
 fn size(conn: &Connection, path: &Path) -> Outcome<u64> {
     let pages: u32 = conn.query_one("PRAGMA page_count", [], |row| row.get(0))?;
     let page: u32 = conn.query_one("PRAGMA page_size", [], |row| row.get(0))?;
-    let mut wal = path.as_os_str().to_owned();
-    wal.push("-wal");
-    Ok(u64::from(pages) * u64::from(page) + std::fs::metadata(wal).map_or(0, |meta| meta.len()))
+    Ok(u64::from(pages) * u64::from(page) + wal::size(&wal::file(path)))
 }
 
 fn workers(conn: &Connection, now: Micros) -> Outcome<Vec<WorkerRecord>> {

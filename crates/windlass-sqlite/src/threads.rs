@@ -8,18 +8,22 @@ use crate::{
     reader::Question,
     tx::Memory,
     wakeup::Signal,
+    wal::Wal,
     writer::{BoxCommand, Writer, opened},
 };
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread,
+    time::{Duration, Instant},
 };
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
 /// Commands and questions that may wait; beyond it callers wait to ask.
 const INBOX: usize = 1_024;
+/// The pause between two tries to open a file that others are opening.
+const OPEN_RETRY: Duration = Duration::from_millis(2);
 
 /// An open store's threads.
 pub(crate) struct Threads {
@@ -52,6 +56,7 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
         synchronous: options.synchronous,
         signal: Arc::clone(&signal),
         orphans: Arc::clone(orphans),
+        wal: Wal::of(&path, options.busy_timeout),
         memory: Memory::default(),
         current: options.synchronous,
     };
@@ -63,7 +68,19 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
     Ok(Opened { threads, migration, signal, path })
 }
 
+/// Creating a file and switching it to WAL takes locks for which SQLite does not always ask the busy
+/// handler, so that two processes that upgrade at once cannot block each other. Then it is tried again.
 fn prepare(conn: &rusqlite::Connection, options: &SqliteOptions) -> Outcome<MigrationReport> {
+    let end = Instant::now() + options.busy_timeout;
+    loop {
+        match prepare_once(conn, options) {
+            Err(fault) if fault.is_busy() && Instant::now() < end => thread::sleep(OPEN_RETRY),
+            done => return done,
+        }
+    }
+}
+
+fn prepare_once(conn: &rusqlite::Connection, options: &SqliteOptions) -> Outcome<MigrationReport> {
     // Creating the file is always made durable.
     connect::set_synchronous(conn, Synchronous::Full)?;
     let migration = migrate::migrate(conn)?;

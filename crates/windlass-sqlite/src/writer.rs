@@ -13,6 +13,7 @@ use crate::{
     lease,
     tx::{Memory, Tx},
     wakeup::Signal,
+    wal::Wal,
 };
 use rusqlite::Connection;
 use std::{
@@ -90,6 +91,7 @@ pub(crate) struct Writer {
     pub(crate) synchronous: Synchronous,
     pub(crate) signal: Arc<Signal>,
     pub(crate) orphans: Arc<Orphans>,
+    pub(crate) wal: Wal,
     pub(crate) memory: Memory,
     /// What the connection is set to.
     pub(crate) current: Synchronous,
@@ -113,6 +115,10 @@ impl Writer {
             }
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
+            // Everybody has their answer already; a failure here shows again with the next commit.
+            if let Err(fault) = self.wal.bound(&mut self.conn) {
+                tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
+            }
         }
     }
 

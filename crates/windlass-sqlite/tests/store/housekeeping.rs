@@ -1,6 +1,12 @@
 use crate::fixture::{Fixture, exception};
-use std::time::Duration;
-use windlass_core::{Disposition, JobState, JobStore, MaintainRequest};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use windlass_core::{Args, Disposition, JobState, JobStore, MaintainRequest, NewJob};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -72,4 +78,53 @@ async fn the_file_reuses_its_room() {
         sizes.push(std::fs::metadata(f.path()).unwrap().len());
     }
     assert!(sizes[4] <= sizes[0] * 3 / 2, "{sizes:?}");
+}
+
+/// Each reader begins before the other ends, so the log is in use at every moment: SQLite alone would
+/// never start it over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_that_overlap_do_not_let_the_log_grow() {
+    // About 8 MB each: many times what the store lets the log hold before it steps in.
+    const BATCHES: usize = 60;
+    let f = Fixture::new();
+    f.add(1).await;
+    let log = f.path().with_file_name("jobs.db-wal");
+    let stop = Arc::new(AtomicBool::new(false));
+    let reading = std::thread::spawn({
+        let (file, stop) = (f.path().to_owned(), Arc::clone(&stop));
+        move || overlap(&file, &stop)
+    });
+    let batch = vec![NewJob::new("big", Args::of(&"x".repeat(4_000)).unwrap()); 2_000];
+    let (mut longest, mut cut) = (0, false);
+    for _ in 0..BATCHES {
+        f.enqueue(&batch).await.unwrap();
+        let length = std::fs::metadata(&log).unwrap().len();
+        cut = length < longest;
+        if cut {
+            break;
+        }
+        longest = length;
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(reading.join().unwrap() > 2, "the readers took turns");
+    assert!(cut, "the log only grew, to {longest} bytes");
+}
+
+/// Two connections that hand a snapshot on to each other, each with a query that takes milliseconds.
+/// Returns how often.
+fn overlap(file: &std::path::Path, stop: &AtomicBool) -> u32 {
+    const REPORT: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+        SELECT max(i) FROM n";
+    let readers = [0, 1].map(|_| rusqlite::Connection::open(file).unwrap());
+    let mut turns = 0;
+    while !stop.load(Ordering::SeqCst) {
+        let (next, last) = (&readers[turns as usize % 2], &readers[(turns as usize + 1) % 2]);
+        next.execute_batch("BEGIN; SELECT count(*) FROM lane").unwrap();
+        if !last.is_autocommit() {
+            last.execute_batch("COMMIT").unwrap();
+        }
+        next.execute_batch(REPORT).unwrap();
+        turns += 1;
+    }
+    turns
 }

@@ -81,23 +81,29 @@ async fn child_enqueues_and_drains() {
     println!("done {done}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_share_without_loss() {
+/// Everything that a draining process says it was handed, in order.
+fn claimed_ids(mut process: Process) -> Vec<i64> {
+    let mut ids = Vec::new();
+    for line in process.out.by_ref() {
+        if let Some((_, claimed)) = line.unwrap().split_once("ids ") {
+            ids.extend(claimed.split(',').map(|id| id.parse::<i64>().unwrap()));
+        }
+    }
+    assert!(process.child.wait().unwrap().success());
+    ids
+}
+
+#[test]
+fn two_processes_share_without_loss() {
     let folder = tempfile::tempdir().unwrap();
     let url = url(&folder);
     // The first opening races, too.
     let processes = [0, 1].map(|_| Process::start("child_enqueues_and_drains", &url));
+    // Both are read at once: one that waits for its full pipe to be read would keep its claim for ever.
+    let reading = processes.map(|process| std::thread::spawn(move || claimed_ids(process)));
     let mut seen = HashSet::new();
-    for mut process in processes {
-        for line in process.out.by_ref() {
-            let line = line.unwrap();
-            if let Some((_, ids)) = line.split_once("ids ") {
-                for id in ids.split(',') {
-                    assert!(seen.insert(id.parse::<i64>().unwrap()), "{id} was handed out twice");
-                }
-            }
-        }
-        assert!(process.child.wait().unwrap().success());
+    for id in reading.into_iter().flat_map(|ids| ids.join().unwrap()) {
+        assert!(seen.insert(id), "{id} was handed out twice");
     }
     assert_eq!(seen.len(), JOBS);
 }

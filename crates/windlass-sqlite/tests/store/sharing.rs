@@ -13,9 +13,9 @@ async fn drain(store: Arc<SqliteStore>, limit: u32) -> Vec<JobId> {
     let mut done = Vec::new();
     while done.len() < JOBS {
         let claims = store.claim(&demand(worker, limit)).await.unwrap();
-        if claims.is_empty()
-            && store.queues().await.unwrap().iter().all(|queue| queue.completed == JOBS as u64)
-        {
+        // No queue at all means that nothing was enqueued yet, not that all is done.
+        let completed: u64 = store.queues().await.unwrap().iter().map(|queue| queue.completed).sum();
+        if claims.is_empty() && completed == JOBS as u64 {
             break;
         }
         for claim in claims {
