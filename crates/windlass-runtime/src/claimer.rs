@@ -16,6 +16,9 @@ use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};
 
 /// Rates over shorter times are noise.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
+/// From how many jobs per second on a queue is busy: a claim of its own for each would cost more than a
+/// millisecond of waiting.
+const BUSY: f64 = 4_000.0;
 /// How often ready jobs that no executor takes are looked at.
 const UNSTICK_EVERY: Duration = Duration::from_millis(2);
 
@@ -66,7 +69,11 @@ impl Claimer {
                 if self.watch() {
                     continue;
                 }
-                self.idle.pause(interrupted(&core)).await;
+                if self.idle.was_misled() {
+                    core.put_off.notify_one();
+                }
+                let busy = self.gauges.iter().any(|gauge| gauge.rate.per_second() > BUSY);
+                self.idle.pause(busy, interrupted(&core)).await;
                 self.survey();
                 if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
                     self.claim(&epoch).await;

@@ -2,22 +2,18 @@ use crate::backoff::Backoff;
 use std::{future::Future, time::Duration};
 use windlass_core::{Wake, Wakeup};
 
-/// The pauses after a claim that brought less than was asked for: work often comes in runs.
-const SHORT_PAUSES: [Duration; 5] = [
-    Duration::from_millis(1),
-    Duration::from_millis(1),
-    Duration::from_millis(2),
-    Duration::from_millis(4),
-    Duration::from_millis(5),
-];
+/// The pauses after a claim that brought less than was asked for, while jobs come thick and fast: a
+/// millisecond fills the next claim. Otherwise the wake-up protocol begins at once, for latency's sake.
+const SHORT_PAUSES: [Duration; 3] =
+    [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(4)];
 const FIRST_WAIT: Duration = Duration::from_millis(5);
 const FIRST_DISTRUST: Duration = Duration::from_millis(1);
 const LONGEST_DISTRUST: Duration = Duration::from_millis(250);
 
 /// How the claimer passes the time between two claims while there is not enough work.
 ///
-/// A few short pauses, then the wake-up protocol: arm, claim once more, wait (longer each time, up to the
-/// poll interval). A hint that leads to an empty claim is distrusted: the next arming waits, doubling,
+/// A few short pauses when the queue is busy, then the wake-up protocol: arm, claim once more, wait (longer
+/// each time, up to the poll interval). A hint that leads to an empty claim is distrusted: the next arming waits, doubling,
 /// so that idle workers of other queues do not make every enqueue announce itself.
 pub(crate) struct Idle {
     wakeup: Box<dyn Wakeup>,
@@ -55,15 +51,20 @@ impl Idle {
         }
     }
 
-    /// Passes the time until the next claim, or until `interrupted`.
-    pub(crate) async fn pause(&mut self, interrupted: impl Future<Output = ()>) {
+    /// Whether the last hint led to an empty claim: perhaps a job was scheduled.
+    pub(crate) fn was_misled(&self) -> bool {
+        self.hinted
+    }
+
+    /// Passes the time until the next claim, or until `interrupted`. `busy`: jobs come thick and fast.
+    pub(crate) async fn pause(&mut self, busy: bool, interrupted: impl Future<Output = ()>) {
         let step = async {
-            if let Some(pause) = SHORT_PAUSES.get(self.pauses) {
-                self.pauses += 1;
-                tokio::time::sleep(*pause).await;
-            } else if std::mem::take(&mut self.hinted) {
+            if std::mem::take(&mut self.hinted) {
                 self.disarm();
                 tokio::time::sleep(self.distrust.step()).await;
+            } else if let Some(pause) = SHORT_PAUSES.get(self.pauses).filter(|_| busy) {
+                self.pauses += 1;
+                tokio::time::sleep(*pause).await;
             } else if self.armed {
                 let timeout = self.wait.step();
                 self.hinted = self.wakeup.wait(timeout).await == Wake::Hint;

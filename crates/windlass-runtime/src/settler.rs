@@ -11,12 +11,21 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use windlass_core::{Disposition, SettleReply, Settled};
+use tracing::error;
+use windlass_core::{Disposition, Error, ErrorKind, SettleReply, Settled};
 
 /// How long finished jobs may wait for the rest of their claim while that moves fast: about two settle
 /// calls, within these.
 const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 const MOST_PATIENCE: Duration = Duration::from_millis(20);
+
+/// How often a batch is tried again that the store refuses for itself, not for an outage.
+const MOST_REFUSALS: u32 = 5;
+
+/// Whether repeating the same call is unlikely to help.
+fn is_defect(error: &Error) -> bool {
+    error.kind() == ErrorKind::Internal || error.is_invalid_input()
+}
 
 /// Tells the store what became of jobs: group commit without a timer. While one call is under way results
 /// collect; when it returns, they go with the next.
@@ -95,9 +104,11 @@ impl Settler {
         self.core.pools.iter().any(|pool| pool.is_dirty())
     }
 
-    /// Writes one batch, however long that takes. Repeating it is harmless.
+    /// Writes one batch, however long that takes. Repeating it is harmless. A batch that the store keeps
+    /// refusing must not stop all others: its registration is given up, which hands its jobs back.
     async fn settle(&mut self, batch: Batch) {
         let core = Arc::clone(&self.core);
+        let mut refusals = 0;
         core.settling.store(batch.jobs, Ordering::Relaxed);
         while batch.jobs > 0 && !batch.epoch.is_lost() {
             let asked_at = Instant::now();
@@ -109,7 +120,12 @@ impl Settler {
                     break;
                 }
                 Err(error) if error.is_lease_lost() => core.lose(&batch.epoch),
+                Err(error) if is_defect(&error) && refusals == MOST_REFUSALS => {
+                    error!(%error, jobs = batch.jobs, "the store refuses a settlement for good; its jobs are handed back");
+                    core.lose(&batch.epoch);
+                }
                 Err(error) => {
+                    refusals += u32::from(is_defect(&error));
                     let pause = self.outage.failed(&error);
                     tokio::time::sleep(pause).await;
                 }
