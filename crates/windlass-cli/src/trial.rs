@@ -5,6 +5,7 @@ mod fill;
 mod interrupt;
 mod ping;
 mod place;
+mod timer;
 
 pub(crate) use crew::{Crew, Nap, Noop};
 pub(crate) use fill::{Fill, fill};

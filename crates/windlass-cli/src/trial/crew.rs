@@ -11,7 +11,10 @@ use std::{
 use tokio::sync::{Notify, mpsc};
 use windlass::{Client, Context, Job, JobId, Worker};
 
-use super::ping::{Arrival, Ping};
+use super::{
+    ping::{Arrival, Ping},
+    timer,
+};
 
 /// How long nothing may happen before a trial counts as stuck.
 const STALL: Duration = Duration::from_secs(60);
@@ -80,7 +83,7 @@ impl Crew {
             .handle(move |nap: Nap, context: Context| {
                 let note = note_nap.clone();
                 async move {
-                    tokio::time::sleep(Duration::from_millis(nap.ms)).await;
+                    timer::nap(Duration::from_millis(nap.ms)).await;
                     note(context.id(), nap.id);
                 }
             })

@@ -65,6 +65,9 @@ BEGIN
     IF NOT FOUND THEN RETURN; END IF;
     rescued := 0;
     discarded := 0;
+    -- An idle worker's end should not pay for planning the rest.
+    IF NOT EXISTS (SELECT 1 FROM {schema}.claim k JOIN {schema}.worker w ON w.id = k.worker_id
+                   WHERE k.worker_id = p_worker AND k.claimed_at >= w.open_since AND k.job_count > 0) THEN RETURN; END IF;
     FOR c IN SELECT * FROM {schema}.open_claims(p_worker) LOOP
         WITH left_over AS MATERIALIZED (
             SELECT j.*, least(j.crash_count + 1, greatest(j.crash_count, 2)) AS together

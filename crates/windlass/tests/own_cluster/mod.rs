@@ -41,7 +41,8 @@ impl OwnCluster {
 
     fn start_server(&self) {
         let socket = self.folder.path().display();
-        let options = format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={socket}", self.port);
+        let options =
+            format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={socket}", self.port);
         let log = self.folder.path().join("server.log");
         self.run("pg_ctl", &["-o", &options, "-l", &log.display().to_string(), "-w", "-t", "60", "start"]);
     }
