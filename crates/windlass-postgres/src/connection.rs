@@ -1,10 +1,11 @@
 use crate::{
-    error::{Effect, connect_error, pool_error, store_error},
+    error::{Effect, pool_error, store_error},
     options::PostgresOptions,
+    server::{Server, TlsStream},
 };
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use tokio_postgres::{
-    Config, NoTls, Row,
+    Row, Socket,
     types::{ToSql, Type},
 };
 use windlass_core::{Error, ErrorKind, Result};
@@ -15,9 +16,7 @@ pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 /// The connections of one store: one pool for clients, one for workers, so that a flood of enqueues
 /// never keeps a heartbeat or a settlement waiting.
 pub(crate) struct Connections {
-    pub(crate) config: Config,
-    /// Host and port for messages.
-    pub(crate) server: String,
+    server: Server,
     pooler: bool,
     clients: Pool,
     workers: Pool,
@@ -27,13 +26,11 @@ pub(crate) struct Connections {
 const WORKER_CONNECTIONS: usize = 4;
 
 impl Connections {
-    pub(crate) fn new(config: Config, options: &PostgresOptions) -> Result<Self> {
-        let server = server_name(&config);
+    pub(crate) fn new(server: Server, options: &PostgresOptions) -> Result<Self> {
         Ok(Self {
-            clients: pool(&config, options.pool_size.max(1), options.transaction_pooler)?,
-            workers: pool(&config, WORKER_CONNECTIONS, options.transaction_pooler)?,
+            clients: pool(&server, options.pool_size.max(1), options.transaction_pooler)?,
+            workers: pool(&server, WORKER_CONNECTIONS, options.transaction_pooler)?,
             pooler: options.transaction_pooler,
-            config,
             server,
         })
     }
@@ -47,18 +44,18 @@ impl Connections {
     }
 
     async fn get(&self, pool: &Pool) -> Result<Connection> {
-        let object = pool.get().await.map_err(|cause| pool_error(cause, &self.server))?;
+        let object = pool.get().await.map_err(|cause| match cause {
+            PoolError::Backend(cause) => self.server.error(cause),
+            other => pool_error(other, self.server.name()),
+        })?;
         Ok(Connection { object, pooler: self.pooler })
     }
 
     /// A connection outside the pools, for LISTEN.
     pub(crate) async fn dedicated(
         &self,
-    ) -> Result<(
-        tokio_postgres::Client,
-        tokio_postgres::Connection<tokio_postgres::Socket, tokio_postgres::tls::NoTlsStream>,
-    )> {
-        self.config.connect(NoTls).await.map_err(|cause| connect_error(cause, &self.server))
+    ) -> Result<(tokio_postgres::Client, tokio_postgres::Connection<Socket, TlsStream>)> {
+        self.server.connect().await.map_err(|cause| self.server.error(cause))
     }
 
     pub(crate) fn is_pooled_by_transaction(&self) -> bool {
@@ -71,10 +68,10 @@ impl Connections {
     }
 }
 
-fn pool(config: &Config, size: usize, pooler: bool) -> Result<Pool> {
-    let manager = Manager::from_config(
-        config.clone(),
-        NoTls,
+fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool> {
+    let manager = Manager::from_connect(
+        server.config().clone(),
+        server.clone(),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
     let mut builder = Pool::builder(manager).max_size(size);
@@ -92,16 +89,6 @@ fn pool(config: &Config, size: usize, pooler: bool) -> Result<Pool> {
     builder.build().map_err(|cause| {
         Error::new(ErrorKind::Internal, format!("cannot build the connection pool: {cause}"))
     })
-}
-
-fn server_name(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        tokio_postgres::config::Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-    });
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    format!("{}:{port}", hosts.collect::<Vec<_>>().join(","))
 }
 
 /// One borrowed connection. Statements are prepared once per connection, except behind a

@@ -28,10 +28,13 @@ mod lane;
 mod migrate;
 mod options;
 mod row;
+mod server;
 mod settle;
 mod sql;
 mod store;
+mod tls;
 mod transaction;
+mod verifier;
 mod wakeup;
 mod worker;
 

@@ -1,11 +1,17 @@
+use crate::{server::Server, tls::TlsParameters};
 use std::time::Duration;
-use tokio_postgres::{Config, config::SslMode};
+use tokio_postgres::Config;
 use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
 
 /// How a [`PostgresStore`](crate::PostgresStore) works. Every default is right for most.
 ///
 /// `schema` and `pooler` may also be given in the URL:
 /// `postgres://me@host/app?schema=jobs&pooler=transaction`.
+///
+/// TLS is asked for there too, as in libpq: `sslmode=disable`, `prefer` (the default), `require`,
+/// `verify-ca` or `verify-full`, and `sslrootcert=FILE` (PEM) or `system`. Only `verify-full` shows that
+/// the server is the right one: `sslmode=verify-full&sslrootcert=/etc/ssl/my-ca.pem`; without
+/// `sslrootcert` the system's roots count.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PostgresOptions {
@@ -39,12 +45,13 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl PostgresOptions {
     /// Splits our own parameters off the URL and parses the rest.
-    pub(crate) fn read_url(mut self, url: &str) -> Result<(Self, Config)> {
+    pub(crate) fn read_url(mut self, url: &str) -> Result<(Self, Server)> {
         if StoreKind::of(url)? != StoreKind::Postgres {
             return Err(invalid(url, "it does not start with postgres://"));
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let mut rest = Vec::new();
+        let mut tls = TlsParameters::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("schema", name)) => name.clone_into(&mut self.schema),
@@ -53,6 +60,7 @@ impl PostgresOptions {
                 Some(("pooler", other)) => {
                     return Err(invalid(url, &format!("pooler is {other:?}; use transaction or none")));
                 }
+                Some((key, value)) if tls.take(key, value).map_err(|why| invalid(url, &why))? => {}
                 _ => rest.push(pair),
             }
         }
@@ -82,13 +90,8 @@ impl PostgresOptions {
         if config.get_application_name().is_none() && !self.transaction_pooler {
             config.application_name("windlass");
         }
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                "sslmode=require: this build has no TLS yet; use a local tunnel or sslmode=prefer",
-            ));
-        }
-        Ok((self, config))
+        let tls = tls.connector(&mut config).map_err(|why| invalid(url, &why))?;
+        Ok((self, Server::new(config, tls)))
     }
 }
 
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     fn read(url: &str) -> Result<(PostgresOptions, Config)> {
-        PostgresOptions::default().read_url(url)
+        PostgresOptions::default().read_url(url).map(|(options, server)| (options, server.config().clone()))
     }
 
     #[test]
@@ -154,6 +157,8 @@ mod tests {
             "postgres://u:secret@h:port/d",
             "postgres://u:secret@h/d?nope=1",
             "postgres://u:secret@h/d?pooler=x",
+            "postgres://u:secret@h/d?sslmode=maybe",
+            "postgres://u:secret@h/d?sslmode=verify-full&sslrootcert=/nowhere.pem",
         ] {
             let error = read(url).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption, "{url}: {error}");
