@@ -1,5 +1,6 @@
 use crate::{
     error::Effect,
+    holdings::Holdings,
     row::{JsonText, Xid},
     store::PostgresStore,
 };
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, Error, ErrorKind, JobId, Result};
 
-/// A claim with the server's time of it, in microseconds, and how many jobs it covers in the log.
-type TimedClaim = (Claim, i64, i64);
+/// A claim with the server's time of it, in microseconds.
+type TimedClaim = (Claim, i64);
 
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
@@ -23,11 +24,7 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         let connection = self.connections.worker().await?;
-        let alone = self.caches.holdings(request.worker, |held| {
-            let alone = !held.is_frozen();
-            held.claiming();
-            alone
-        });
+        self.caches.holdings(request.worker, Holdings::claiming);
         let rows = connection
             .query(
                 &self.texts.claim,
@@ -41,12 +38,12 @@ impl PostgresStore {
             Err(error) => {
                 // Any other error means that the transaction rolled back.
                 if !error.is_ambiguous() {
-                    self.caches.holdings(request.worker, |held| held.claimed(&[], alone));
+                    self.caches.holdings(request.worker, |held| held.claimed(&[]));
                 }
                 return Err(error);
             }
         };
-        self.caches.holdings(request.worker, |held| held.claimed(&claims, alone));
+        self.caches.holdings(request.worker, |held| held.claimed(&claims));
         Ok(claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty()).collect())
     }
 }
@@ -116,5 +113,5 @@ fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim>
         priority: i16::try_from(priority).unwrap_or(0),
         jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),
     };
-    Ok((claim, claimed_at, job_count))
+    Ok((claim, claimed_at))
 }

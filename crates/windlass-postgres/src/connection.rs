@@ -3,7 +3,7 @@ use crate::{
     options::PostgresOptions,
     server::{Server, TlsStream},
 };
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod};
 use tokio_postgres::{
     Row, Socket,
     types::{ToSql, Type},
@@ -74,7 +74,7 @@ fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool> {
         server.clone(),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
-    let mut builder = Pool::builder(manager).max_size(size);
+    let mut builder = Pool::builder(manager).max_size(size).queue_mode(QueueMode::Lifo);
     if !pooler {
         // Databases and roles may set another default; claims need READ COMMITTED.
         builder = builder.post_create(Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {

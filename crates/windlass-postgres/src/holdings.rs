@@ -11,7 +11,9 @@ pub(crate) struct Holdings {
     open: HashMap<ClaimRef, Open>,
     /// The newest time of the server that an answered claim call reported.
     seen: Option<i64>,
-    /// A call without an answer: the mark must not pass what was known before it.
+    /// Claim calls without an answer; those that never get one stay counted.
+    unanswered: u32,
+    /// While there are any: the mark from before the first.
     frozen: Option<Option<i64>>,
 }
 
@@ -26,23 +28,22 @@ impl Holdings {
     pub(crate) fn claiming(&mut self) {
         let mark = self.open_since();
         self.frozen.get_or_insert(mark);
+        self.unanswered += 1;
     }
 
-    /// The call was answered: `claims` with their server time in microseconds. `alone`: no other call was
-    /// unanswered when it went out.
-    pub(crate) fn claimed(&mut self, claims: &[(Claim, i64, i64)], alone: bool) {
-        for (claim, claimed_at, job_count) in claims {
-            self.open.insert(claim.reference, Open { claimed_at: *claimed_at, left: *job_count });
+    /// The call was answered: `claims` with their server time in microseconds.
+    pub(crate) fn claimed(&mut self, claims: &[(Claim, i64)]) {
+        for (claim, claimed_at) in claims {
             self.seen = self.seen.max(Some(*claimed_at));
+            if !claim.jobs.is_empty() {
+                let left = i64::try_from(claim.jobs.len()).unwrap_or(i64::MAX);
+                self.open.insert(claim.reference, Open { claimed_at: *claimed_at, left });
+            }
         }
-        if alone {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        if self.unanswered == 0 {
             self.frozen = None;
         }
-    }
-
-    /// Whether a claim call is unanswered.
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.frozen.is_some()
     }
 
     /// A settlement was accepted (or had been before).

@@ -16,8 +16,13 @@ pub(crate) const MIGRATIONS: &[&[&str]] = &[&[
 /// The newest schema version that this binary knows.
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// Fills in the schema: `{schema}` as an identifier, `{name}` as a string literal. The name was checked
+/// Where the transaction ids of direct claims begin: 2^62, beyond every real one, within a signed 64 bits.
+const DIRECT: i64 = 1 << 62;
+
+/// Fills in `{direct}`, and the schema: `{schema}` as an identifier, `{name}` as a string literal. The name was checked
 /// to be plain, so quoting cannot be broken out of.
 pub(crate) fn render(text: &str, schema: &str) -> String {
-    text.replace("{schema}", &format!("\"{schema}\"")).replace("{name}", &format!("'{schema}'"))
+    text.replace("{direct}", &DIRECT.to_string())
+        .replace("{schema}", &format!("\"{schema}\""))
+        .replace("{name}", &format!("'{schema}'"))
 }

@@ -3,7 +3,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use std::{
     future::poll_fn,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 use tokio::{sync::Notify, task::JoinHandle};
@@ -19,7 +19,10 @@ const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::f
 /// transaction-mode pooler it only sleeps.
 pub(crate) struct PostgresWakeup {
     shared: Arc<Shared>,
-    armed: bool,
+    /// The connection whose session holds the idle flag; gone with it.
+    armed: Option<Weak<Client>>,
+    /// Between `arm` and `disarm`.
+    idle: bool,
     lock_sql: String,
     listener: Option<JoinHandle<()>>,
 }
@@ -39,7 +42,8 @@ impl PostgresWakeup {
             .then(|| tokio::spawn(keep_listening(connections, Arc::clone(&shared), listen)));
         Self {
             shared,
-            armed: false,
+            armed: None,
+            idle: false,
             lock_sql: render("SELECT pg_advisory_lock_shared(hashtext({name} || '.idle'), 0)", schema),
             listener,
         }
@@ -47,6 +51,22 @@ impl PostgresWakeup {
 
     fn client(&self) -> Option<Arc<Client>> {
         lock(&self.shared.client).clone()
+    }
+
+    fn is_armed_on(&self, client: &Arc<Client>) -> bool {
+        self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(client)))
+    }
+
+    /// Takes the idle flag in shared mode on the LISTEN session: enqueues see it and notify. See wake() in
+    /// 03_enqueue.sql.
+    async fn take_flag(&mut self) -> bool {
+        let Some(client) = self.client() else { return false };
+        if self.is_armed_on(&client) {
+            return true;
+        }
+        let taken = client.batch_execute(&self.lock_sql).await.is_ok();
+        self.armed = taken.then(|| Arc::downgrade(&client));
+        taken
     }
 }
 
@@ -61,15 +81,23 @@ impl Drop for PostgresWakeup {
 #[async_trait]
 impl Wakeup for PostgresWakeup {
     async fn arm(&mut self) {
-        if let Some(client) = self.client() {
-            // Held in shared mode on this session: enqueues see it and notify. See wake() in 03_enqueue.sql.
-            self.armed = client.batch_execute(&self.lock_sql).await.is_ok();
-        }
+        self.idle = true;
+        self.take_flag().await;
     }
 
     async fn wait(&mut self, timeout: Duration) -> Wake {
-        let listening = self.listener.is_none() || self.armed && self.client().is_some();
-        let timeout = if listening { timeout } else { timeout.min(UNARMED_POLL) };
+        let mut timeout = timeout;
+        if self.listener.is_some() {
+            match self.client() {
+                // A new connection: what came between the two is unknown, so look for work once more.
+                Some(client) if self.idle && !self.is_armed_on(&client) => {
+                    self.take_flag().await;
+                    return Wake::Hint;
+                }
+                Some(_) => {}
+                None => timeout = timeout.min(UNARMED_POLL),
+            }
+        }
         match tokio::time::timeout(timeout, self.shared.hint.notified()).await {
             Ok(()) => Wake::Hint,
             Err(_) => Wake::Timeout,
@@ -77,10 +105,10 @@ impl Wakeup for PostgresWakeup {
     }
 
     fn disarm(&mut self) {
-        if !self.armed {
+        self.idle = false;
+        if self.armed.take().is_none() {
             return;
         }
-        self.armed = false;
         if let Some(client) = self.client() {
             // Polled once, which sends it; the driver drains the answer. Order on the connection is kept,
             // so a later arm comes after it.

@@ -9,7 +9,7 @@ use windlass_core::Store;
 /// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
 /// and snapshots that this cluster has not reached.
 const TRANSPLANT: &str = "
-    UPDATE windlass.job SET xid = (xid::text::bigint + 1000000000)::text::xid8 WHERE xid <> '3';
+    UPDATE windlass.job SET xid = (xid::text::bigint + 1000000000)::text::xid8 WHERE xid < '4611686018427387904';
     UPDATE windlass.claim SET
         from_snapshot = CASE from_snapshot::text WHEN '4:4:' THEN from_snapshot
             ELSE format('%s:%s:', pg_snapshot_xmin(from_snapshot)::text::bigint + 1000000000,

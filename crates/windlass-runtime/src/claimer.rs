@@ -19,6 +19,8 @@ const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
 /// From how many jobs per second on a queue is busy: a claim of its own for each would cost more than a
 /// millisecond of waiting.
 const BUSY: f64 = 4_000.0;
+/// How long a worker without a free slot stays announced as idle: most jobs are over by then.
+const FULL_FOR_LONG: Duration = Duration::from_millis(2);
 /// How often ready jobs that no executor takes are looked at.
 const UNSTICK_EVERY: Duration = Duration::from_millis(2);
 
@@ -72,15 +74,13 @@ impl Claimer {
                 if self.idle.was_misled() {
                     core.put_off.notify_one();
                 }
-                let busy = self.gauges.iter().any(|gauge| gauge.rate.per_second() > BUSY);
-                self.idle.pause(busy, interrupted(&core)).await;
+                self.idle.pause(self.is_busy(), interrupted(&core)).await;
                 self.survey();
                 if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
                     self.claim(&epoch).await;
                 }
             } else if !self.watch() {
-                self.idle.disarm();
-                interrupted(&core).await;
+                self.sit_full().await;
             }
         }
         self.idle.disarm();
@@ -106,6 +106,19 @@ impl Claimer {
                 None
             }
         }
+    }
+
+    /// Waits until there is demand again. When that takes a while, enqueues need not announce themselves.
+    async fn sit_full(&mut self) {
+        let core = Arc::clone(&self.core);
+        if tokio::time::timeout(FULL_FOR_LONG, interrupted(&core)).await.is_err() {
+            self.idle.disarm();
+            interrupted(&core).await;
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.gauges.iter().any(|gauge| gauge.rate.per_second() > BUSY)
     }
 
     /// Measures what finished and decides how much to ask for.
@@ -159,7 +172,7 @@ impl Claimer {
                 self.outage.over();
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());
-                    self.idle.reset();
+                    self.idle.reset(self.is_busy());
                 }
                 self.deliver(epoch, claims);
             }

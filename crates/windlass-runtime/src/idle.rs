@@ -6,20 +6,26 @@ use windlass_core::{Wake, Wakeup};
 /// millisecond fills the next claim. Otherwise the wake-up protocol begins at once, for latency's sake.
 const SHORT_PAUSES: [Duration; 3] =
     [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(4)];
-const FIRST_WAIT: Duration = Duration::from_millis(5);
+/// The first wait after arming: an enqueue that looked for idle workers just before, and committed just
+/// after the claim, announced nothing.
+const FIRST_WAIT: Duration = Duration::from_millis(2);
+/// How many hints in a row may lead to nothing before the worker stops asking for them for a while. One or
+/// two are what is left of announcements whose jobs an earlier claim took along.
+const MOST_MISLED: u32 = 3;
 const FIRST_DISTRUST: Duration = Duration::from_millis(1);
 const LONGEST_DISTRUST: Duration = Duration::from_millis(250);
 
 /// How the claimer passes the time between two claims while there is not enough work.
 ///
 /// A few short pauses when the queue is busy, then the wake-up protocol: arm, claim once more, wait (longer
-/// each time, up to the poll interval). A hint that leads to an empty claim is distrusted: the next arming waits, doubling,
-/// so that idle workers of other queues do not make every enqueue announce itself.
+/// each time, up to the poll interval). Hints that lead to empty claims are distrusted: the next arming
+/// waits, doubling, so that idle workers of other queues do not make every enqueue announce itself.
 pub(crate) struct Idle {
     wakeup: Box<dyn Wakeup>,
     pauses: usize,
     armed: bool,
     hinted: bool,
+    misled: u32,
     wait: Backoff,
     distrust: Backoff,
 }
@@ -31,15 +37,20 @@ impl Idle {
             pauses: 0,
             armed: false,
             hinted: false,
+            misled: 0,
             wait: Backoff::new(FIRST_WAIT, poll_interval, random),
             distrust: Backoff::new(FIRST_DISTRUST, LONGEST_DISTRUST, random),
         }
     }
 
-    /// A claim brought jobs.
-    pub(crate) fn reset(&mut self) {
-        self.disarm();
+    /// A claim brought jobs. While jobs come `busy`, enqueues need not announce themselves; otherwise the
+    /// worker stays armed, so that the next job is announced whenever it comes.
+    pub(crate) fn reset(&mut self, busy: bool) {
+        if busy {
+            self.disarm();
+        }
         self.pauses = 0;
+        self.misled = 0;
         self.hinted = false;
         self.wait.reset();
         self.distrust.reset();
@@ -59,7 +70,9 @@ impl Idle {
     /// Passes the time until the next claim, or until `interrupted`. `busy`: jobs come thick and fast.
     pub(crate) async fn pause(&mut self, busy: bool, interrupted: impl Future<Output = ()>) {
         let step = async {
-            if std::mem::take(&mut self.hinted) {
+            self.misled += u32::from(std::mem::take(&mut self.hinted));
+            if self.misled > MOST_MISLED {
+                self.misled = 0;
                 self.disarm();
                 tokio::time::sleep(self.distrust.step()).await;
             } else if let Some(pause) = SHORT_PAUSES.get(self.pauses).filter(|_| busy) {

@@ -63,8 +63,8 @@ CREATE INDEX job_id ON {schema}.job USING brin (id) WITH (pages_per_range = 16);
 -- A claim is the lease and the cursor: the newest row of a lane says what has been handed out.
 --   rows of the claim: visible in to_snapshot, not in from_snapshot, (xid, id) after start, up to end
 --   handed out so far: visible in from_snapshot, or visible in to_snapshot and (xid, id) up to end
--- A NULL start is the beginning, a NULL end the end of that difference. A claim with ids is a direct
--- one: its rows carry xid 3 and these ids, and it leaves the cursor where it was.
+-- A NULL start is the beginning, a NULL end the end of that difference. A direct claim leaves the cursor
+-- where it was; its rows carry xid {direct} + seq, which no snapshot ever reaches and no cursor hands out.
 CREATE TABLE {schema}.claim (
     seq           bigint NOT NULL,
     start_xid     xid8,
@@ -79,11 +79,10 @@ CREATE TABLE {schema}.claim (
     segment       smallint NOT NULL,
     from_snapshot pg_snapshot NOT NULL,
     to_snapshot   pg_snapshot NOT NULL,
-    ids           bigint[]
+    direct        boolean NOT NULL DEFAULT false
 ) PARTITION BY LIST (segment);
 CREATE UNIQUE INDEX claim_lane ON {schema}.claim (lane_id, seq, segment);
 CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
-CREATE INDEX claim_direct ON {schema}.claim (lane_id, seq) WHERE ids IS NOT NULL;
 
 -- What became of jobs of a claim. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...] among the
 -- claim's own jobs; NULL: every job of the claim that no other settlement names.

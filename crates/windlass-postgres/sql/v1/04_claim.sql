@@ -34,12 +34,13 @@ DECLARE
     v_lo_id   bigint[];
     v_hi      xid8[];
     v_began   timestamptz;
+    v_since   timestamptz;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE 'claim needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
     END IF;
-    v_kinds := {schema}.fence(p_worker);
+    SELECT f.kinds, f.open_since INTO v_kinds, v_since FROM {schema}.fence(p_worker) f;
     FOR i IN 1..coalesce(cardinality(p_queues), 0) LOOP
         v_left := p_limits[i];
         FOR v_lane IN
@@ -50,8 +51,8 @@ BEGIN
         LOOP
             EXIT WHEN v_left <= 0;
             CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane.id);
-            -- Twice: what is left of the open difference, then a new one.
-            FOR pass IN 1..2 LOOP
+            -- What is left of the open difference, then a new one; more only to get past cancelled jobs.
+            FOR pass IN 1..100 LOOP
                 EXIT WHEN v_left <= 0;
                 -- One statement for all that the lane's state tells: statements cost more than probes.
                 SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
@@ -62,7 +63,7 @@ BEGIN
                         SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                         FROM {schema}.claim k WHERE k.lane_id = v_lane.id ORDER BY k.seq DESC LIMIT 1) AS c ON true;
                 IF v_cursor.parks AND pass = 1 THEN
-                    RETURN QUERY SELECT * FROM {schema}.claim_parked(p_worker, v_lane.id, v_left, v_kinds, i, v_lane.priority);
+                    RETURN QUERY SELECT * FROM {schema}.claim_parked(p_worker, v_lane.id, v_left, v_kinds, v_since, i, v_lane.priority);
                     GET DIAGNOSTICS v_got = ROW_COUNT;
                     IF v_got > 0 THEN
                         v_left := v_left - (v_got - 1);
@@ -100,9 +101,10 @@ BEGIN
                         LIMIT v_left
                     ), last AS (SELECT b.xid, b.id FROM batch b OFFSET v_left - 1 LIMIT 1
                     ), appended AS (
-                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, lane_id, token, worker_id,
+                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
                                                     job_count, segment, from_snapshot, to_snapshot)
-                        SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l), v_lane.id,
+                        SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
+                               greatest(clock_timestamp(), v_since), v_lane.id,
                                (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                         FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
                         RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
@@ -127,9 +129,10 @@ BEGIN
                     ), gone AS MATERIALIZED (
                         DELETE FROM {schema}.skip s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                     ), appended AS (
-                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, lane_id, token, worker_id,
+                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
                                                     job_count, segment, from_snapshot, to_snapshot)
-                        SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l), v_lane.id,
+                        SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
+                               greatest(clock_timestamp(), v_since), v_lane.id,
                                (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                         FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
                         RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
@@ -160,24 +163,26 @@ BEGIN
                                                 from_snapshot, to_snapshot)
                     VALUES (v_seq, v_xid, v_id, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
                 END IF;
-                EXIT WHEN v_xid IS NULL;
+                EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.skips);
             END LOOP;
         END LOOP;
     END LOOP;
 END $$;
 
--- claim_parked(...): hands parked jobs straight to a worker that knows their kind. The job's log row gets
--- xid 3, which every snapshot counts as handed out, and the claim names it by id; the cursor stays.
+-- claim_parked(...): hands parked jobs straight to a worker that knows their kind, by a direct claim. The
+-- log rows get a transaction id of the claim's own, far beyond every snapshot; the cursor stays.
 -- Runs under the lane's lock, inside claim. Result as claim.
 CREATE FUNCTION {schema}.claim_parked(
-    p_worker integer, p_lane integer, p_limit integer, p_kinds text[], p_queue integer, p_priority smallint)
+    p_worker integer, p_lane integer, p_limit integer, p_kinds text[], p_since timestamptz, p_queue integer, p_priority smallint)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    c         record;
     v_ids     bigint[];
+    v_xid     xid8;
     v_segment smallint := {schema}.current_segment();
 BEGIN
     SELECT array_agg(p.id ORDER BY p.id) INTO v_ids FROM (
@@ -185,26 +190,27 @@ BEGIN
         WHERE h.lane_id = p_lane AND h.state = 'parked' AND (p_kinds = '{}' OR h.kind = ANY (p_kinds))
         ORDER BY h.id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS p;
     IF v_ids IS NULL THEN RETURN; END IF;
+    SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO c
+        FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
+    v_xid := ({direct} + coalesce(c.seq, 0) + 1)::text::xid8;
     RETURN QUERY
     WITH taken AS (DELETE FROM {schema}.held h WHERE h.id = ANY (v_ids) RETURNING h.*
     ), logged AS (
         INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
-        SELECT '3', t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args
+        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args
         FROM taken t ORDER BY t.id
     ), appended AS (
-        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, lane_id, token, worker_id, job_count,
-                                    segment, from_snapshot, to_snapshot, ids)
-        SELECT coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, p_lane,
-               (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
-               coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), v_ids
-        FROM (SELECT 1) AS one LEFT JOIN LATERAL (
-            SELECT * FROM {schema}.claim c WHERE c.lane_id = p_lane ORDER BY c.seq DESC LIMIT 1) AS c ON true
+        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id, job_count,
+                                    segment, from_snapshot, to_snapshot, direct)
+        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, greatest(clock_timestamp(), p_since), p_lane,
+                (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
+                coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true)
         RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority,
                         (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            NULL::timestamptz, NULL::text, NULL::json FROM appended a
     UNION ALL
-    SELECT NULL::bigint[], '3'::xid8, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args
+    SELECT NULL::bigint[], v_xid, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args
     FROM taken t;
 END $$;
 
@@ -222,9 +228,9 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM {schema}.claim WHERE lane_id = p_lane AND seq = p_seq;
     IF NOT FOUND OR c.job_count = 0 THEN RETURN; END IF;
-    IF c.ids IS NOT NULL THEN
-        RETURN QUERY SELECT j.* FROM unnest(c.ids) AS i(id) CROSS JOIN LATERAL (
-            SELECT * FROM {schema}.job j WHERE j.lane_id = p_lane AND j.xid = '3' AND j.id = i.id) AS j;
+    IF c.direct THEN
+        RETURN QUERY SELECT * FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND j.xid = ({direct} + p_seq)::text::xid8 ORDER BY j.xid, j.id;
         RETURN;
     END IF;
     SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.from_snapshot, c.to_snapshot) d;
@@ -240,18 +246,16 @@ END $$;
 
 -- fence(worker): holds off a rescue of this worker until the transaction ends, and refuses when it has
 -- already happened. Also holds off the truncation of segments, which is not safe beside statements
--- whose snapshot is older. Returns the kinds that the worker knows. Every write by a worker starts with it.
-CREATE FUNCTION {schema}.fence(p_worker integer) RETURNS text[]
+-- whose snapshot is older. Every write by a worker starts with it.
+-- Returns the kinds that the worker knows, and the time that its claims must not be older than.
+CREATE FUNCTION {schema}.fence(p_worker integer, OUT kinds text[], OUT open_since timestamptz)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    v_kinds text[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.worker'), p_worker);
-    SELECT kinds INTO v_kinds FROM {schema}.worker WHERE id = p_worker AND ended_at IS NULL;
+    SELECT w.kinds, w.open_since INTO kinds, open_since FROM {schema}.worker w WHERE w.id = p_worker AND w.ended_at IS NULL;
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
     END IF;
-    RETURN v_kinds;
 END $$;

@@ -14,12 +14,15 @@ DECLARE
     e         record;
     v_status  smallint[] := '{}';
     v_other   smallint[] := '{}';
-    v_segment smallint := {schema}.current_segment();
+    v_segment smallint;
     v_lanes   integer[] := '{}';
     v_seqs    bigint[] := '{}';
     v_counts  integer[] := '{}';
 BEGIN
     PERFORM {schema}.fence(p_worker);
+    -- A repeated call waits for the one before it, which a lost connection may have left at work.
+    PERFORM pg_advisory_xact_lock(hashtext({name} || '.settle'), p_worker);
+    v_segment := {schema}.current_segment(); -- after the locks: never older than the claim's
     -- First, so that "the rest" of a claim leaves them out.
     IF p_other IS NOT NULL THEN
         v_other := {schema}.settle_other(p_worker, p_other, v_segment);
@@ -39,7 +42,7 @@ BEGIN
             v_status := v_status || 0::smallint; -- the hot case: a whole claim
             v_lanes := v_lanes || e.l;
             v_seqs := v_seqs || e.s;
-            v_counts := v_counts || least(e.n, e.claimed);
+            v_counts := v_counts || e.claimed;
         ELSE
             v_status := v_status || {schema}.settle_part(p_worker, e.l, e.s, e.claimed, e.n, e.r, v_segment);
         END IF;
@@ -62,6 +65,7 @@ DECLARE
     v_left  bigint[] := p_ranges;
     v_count integer := p_count;
     v_done  integer := 0;
+    v_mixed boolean := false;
 BEGIN
     FOR s IN SELECT job_count, ranges FROM {schema}.settlement WHERE lane_id = p_lane AND seq = p_seq LOOP
         v_done := v_done + s.job_count;
@@ -69,8 +73,14 @@ BEGIN
         CONTINUE WHEN p_ranges IS NULL OR NOT {schema}.overlap(s.ranges, v_left);
         IF {schema}.covers(s.ranges, v_left) THEN RETURN 1; END IF;
         v_left := {schema}.without(v_left, s.ranges);
-        v_count := v_count - s.job_count;
+        v_mixed := true;
     END LOOP;
+    IF p_ranges IS NULL THEN
+        v_count := p_claimed - v_done;
+    ELSIF v_mixed THEN
+        -- Some of these jobs are settled already: count what is left in the log itself.
+        SELECT count(*) INTO v_count FROM {schema}.unsettled_jobs(p_lane, p_seq) j WHERE {schema}.in_ranges(j.id, v_left);
+    END IF;
     v_count := least(v_count, p_claimed - v_done);
     IF v_count <= 0 THEN RETURN 1; END IF;
     INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
@@ -92,7 +102,8 @@ DECLARE
     v_now    timestamptz := clock_timestamp();
 BEGIN
     FOR e IN
-        SELECT o.n, c.seq IS NOT NULL AS ours, j.id IS NOT NULL AS stored, EXISTS (
+        SELECT o.n, c.seq IS NOT NULL AS ours, j.id IS NOT NULL AS stored,
+               row_number() OVER (PARTITION BY o.l, o.s, o.j ORDER BY o.n) > 1 AS again, EXISTS (
                    SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = o.l AND s.seq = o.s
                    AND (s.ranges IS NULL OR {schema}.in_ranges(o.j, s.ranges))) AS settled
         FROM {schema}.others(p_other) o
@@ -102,7 +113,7 @@ BEGIN
     LOOP
         IF NOT e.ours THEN
             v_status := v_status || 2::smallint;
-        ELSIF e.settled OR NOT e.stored THEN
+        ELSIF e.settled OR e.again OR NOT e.stored THEN
             v_status := v_status || 1::smallint;
         ELSE
             v_status := v_status || 0::smallint;

@@ -51,8 +51,7 @@ AS $$
 DECLARE
     c         record;
     v_suspect bigint;
-    v_count   bigint;
-    v_segment smallint := {schema}.current_segment();
+    v_segment smallint;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     IF p_crashed AND NOT pg_try_advisory_xact_lock(hashtext({name} || '.worker'), p_worker) THEN RETURN; END IF;
@@ -65,6 +64,7 @@ BEGIN
     IF NOT FOUND THEN RETURN; END IF;
     rescued := 0;
     discarded := 0;
+    v_segment := {schema}.current_segment();
     -- An idle worker's end should not pay for planning the rest.
     IF NOT EXISTS (SELECT 1 FROM {schema}.claim k JOIN {schema}.worker w ON w.id = k.worker_id
                    WHERE k.worker_id = p_worker AND k.claimed_at >= w.open_since AND k.job_count > 0) THEN RETURN; END IF;
@@ -99,22 +99,23 @@ BEGIN
     END LOOP;
 END $$;
 
--- open_claims(worker): the claims with unsettled jobs of one worker; NULL: of every worker that is not
--- ended (an ended one has none).
+-- open_claims(worker): the claims of one worker that may have unsettled jobs; NULL: of every worker that is
+-- not ended (an ended one has none). Counts can be too high by settlements that name a job twice, so a claim
+-- of several jobs only counts as closed when its rest was settled; unsettled_jobs is exact.
 -- Cost: one settlement probe per claim since the worker's open_since, so of the last heartbeat or two.
 CREATE FUNCTION {schema}.open_claims(p_worker integer)
     RETURNS TABLE (lane_id integer, seq bigint, worker_id integer, claimed_at timestamptz, open_count bigint)
     LANGUAGE sql STABLE ROWS 10
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
-    SELECT c.lane_id, c.seq, c.worker_id, c.claimed_at, c.job_count - s.n
+    SELECT c.lane_id, c.seq, c.worker_id, c.claimed_at, greatest(c.job_count - s.n, 0)
     FROM {schema}.worker w
     JOIN {schema}.claim c ON c.worker_id = w.id AND c.claimed_at >= w.open_since AND c.job_count > 0
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(t.job_count), 0) AS n, coalesce(bool_or(t.ranges IS NULL), false) AS whole
         FROM {schema}.settlement t WHERE t.lane_id = c.lane_id AND t.seq = c.seq) AS s
     WHERE CASE WHEN p_worker IS NULL THEN w.ended_at IS NULL ELSE w.id = p_worker END
-      AND NOT s.whole AND c.job_count > s.n
+      AND NOT s.whole AND NOT (c.job_count = 1 AND s.n > 0)
     ORDER BY c.lane_id, c.seq
 $$;
 

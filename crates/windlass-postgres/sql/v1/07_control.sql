@@ -24,6 +24,7 @@ BEGIN
             seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
             RETURN;
         END IF;
+        CONTINUE WHEN c.seq = 0; -- history, like the rows that went with their segment
         SELECT st.completed, st.settled_at INTO s FROM {schema}.settlement st
             WHERE st.lane_id = r.lane_id AND st.seq = c.seq AND (st.ranges IS NULL OR {schema}.in_ranges(p_id, st.ranges))
             ORDER BY st.ranges IS NULL LIMIT 1;
@@ -33,7 +34,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- claim_of(lane, xid, id): the claim that handed this log row out, or NULLs when none has.
+-- claim_of(lane, xid, id): the claim that handed this log row out, NULLs when none has, seq 0 when that
+-- claim was removed since (the job is settled then).
 CREATE FUNCTION {schema}.claim_of(
     p_lane integer, p_xid xid8, p_id bigint, OUT seq bigint, OUT worker_id integer, OUT claimed_at timestamptz)
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
@@ -45,9 +47,10 @@ DECLARE
     v_high bigint;
     v_mid  bigint;
 BEGIN
-    IF p_xid = '3' THEN
-        SELECT k.seq, k.worker_id, k.claimed_at INTO seq, worker_id, claimed_at FROM {schema}.claim k
-            WHERE k.lane_id = p_lane AND k.ids IS NOT NULL AND p_id = ANY (k.ids) ORDER BY k.seq DESC LIMIT 1;
+    IF p_xid >= '{direct}' THEN
+        seq := p_xid::text::bigint - {direct};
+        SELECT k.worker_id, k.claimed_at INTO worker_id, claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = claim_of.seq;
+        IF NOT FOUND THEN seq := 0; END IF;
         RETURN;
     END IF;
     SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
@@ -61,8 +64,16 @@ BEGIN
         IF {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id)
             THEN v_high := c.seq; ELSE v_low := v_mid + 1; END IF;
     END LOOP;
-    SELECT k.seq, k.worker_id, k.claimed_at INTO seq, worker_id, claimed_at
-        FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = v_high;
+    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = v_high;
+    -- Handed out before that claim began: by one that was removed since, so the job was settled.
+    IF pg_visible_in_snapshot(p_xid, c.from_snapshot) OR c.job_count = 0
+       OR (c.start_xid IS NOT NULL AND pg_visible_in_snapshot(p_xid, c.to_snapshot) AND (p_xid, p_id) <= (c.start_xid, c.start_id)) THEN
+        seq := 0;
+        RETURN;
+    END IF;
+    seq := c.seq;
+    worker_id := c.worker_id;
+    claimed_at := c.claimed_at;
 END $$;
 
 -- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it: left alone),
@@ -93,7 +104,7 @@ BEGIN
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
-        CONTINUE WHEN f.place = 'held' OR f.lane_id <> v_lane;
+        CONTINUE WHEN f.place = 'held' OR f.lane_id IS DISTINCT FROM v_lane;
         INSERT INTO {schema}.skip (job_id, lane_id) VALUES (p_id, f.lane_id);
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args)
             SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', 'cancelled by request', j.kind, j.args

@@ -34,7 +34,7 @@ BEGIN
 
     SELECT count(*) INTO v_count FROM (
         SELECT 1 FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
-        WHERE j.segment = p_segment AND j.xid >= pg_snapshot_xmin(k.from_snapshot)
+        WHERE j.segment = p_segment AND j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
         LIMIT p_most + 1) AS unclaimed;
     IF v_count > p_most THEN RETURN NULL; END IF;
@@ -42,7 +42,7 @@ BEGIN
     -- Unclaimed jobs; a cancelled one among them simply goes, with its skip.
     WITH unclaimed AS MATERIALIZED (
         SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
-        WHERE j.segment = p_segment AND j.xid >= pg_snapshot_xmin(k.from_snapshot)
+        WHERE j.segment = p_segment AND j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
     ), skipped AS (
         DELETE FROM {schema}.skip s WHERE s.job_id IN (SELECT id FROM unclaimed) RETURNING s.job_id
@@ -54,15 +54,16 @@ BEGIN
 
     -- Running jobs, their claims and what is settled of those.
     FOR c IN SELECT * FROM {schema}.open_claims(NULL) LOOP
+        CONTINUE WHEN NOT EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(c.lane_id, c.seq));
         INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
             SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) WHERE segment = p_segment;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         v_count := v_count + v_more;
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
-                                    job_count, segment, from_snapshot, to_snapshot, ids)
+                                    job_count, segment, from_snapshot, to_snapshot, direct)
             SELECT seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
-                   job_count, v_current, from_snapshot, to_snapshot, ids
+                   job_count, v_current, from_snapshot, to_snapshot, direct
             FROM {schema}.claim k WHERE k.lane_id = c.lane_id AND k.seq = c.seq AND k.segment = p_segment;
         INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, ranges)
             SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, ranges
@@ -157,7 +158,8 @@ AS $$
     SELECT EXISTS (
         SELECT 1 FROM {schema}.lane l
         LEFT JOIN LATERAL (SELECT c.to_snapshot FROM {schema}.claim c WHERE c.lane_id = l.id ORDER BY c.seq DESC LIMIT 1) c ON true
-        LEFT JOIN LATERAL (SELECT j.xid FROM {schema}.job j WHERE j.lane_id = l.id ORDER BY j.xid DESC, j.id DESC LIMIT 1) j ON true
+        LEFT JOIN LATERAL (SELECT j.xid FROM {schema}.job j WHERE j.lane_id = l.id AND j.xid < '{direct}'
+                           ORDER BY j.xid DESC, j.id DESC LIMIT 1) j ON true
         WHERE pg_snapshot_xmax(c.to_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
            OR j.xid >= pg_snapshot_xmax(pg_current_snapshot()))
 $$;
@@ -179,7 +181,8 @@ BEGIN
     INSERT INTO {schema}.held (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
-        WHERE (NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
+        WHERE j.xid < '{direct}'
+          AND (NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
                OR j.xmin::text::bigint = j.xid::text::bigint % 4294967296)
           AND NOT EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.job_id = j.id)
         ON CONFLICT DO NOTHING;

@@ -3,7 +3,7 @@
 -- unclaimed: log rows that no claim has handed out, cancelled ones left out.
 CREATE VIEW {schema}.unclaimed AS
     SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
-    WHERE j.xid >= pg_snapshot_xmin(k.from_snapshot)
+    WHERE j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
       AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
       AND NOT EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.job_id = j.id);
 
