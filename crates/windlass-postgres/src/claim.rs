@@ -23,7 +23,7 @@ impl PostgresStore {
         if queues.is_empty() {
             return Ok(Vec::new());
         }
-        let connection = self.connections.worker().await?;
+        let connection = self.connections.claims().await?;
         self.caches.holdings(request.worker, Holdings::claiming);
         let rows = connection
             .query(

@@ -13,23 +13,28 @@ use windlass_core::{Error, ErrorKind, Result};
 /// A parameter with its type, so that a statement needs no round trip to be described.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// The connections of one store: one pool for clients, one for workers, so that a flood of enqueues
-/// never keeps a heartbeat or a settlement waiting.
+/// The connections of one store, a pool per role: a flood of enqueues never keeps a heartbeat or a
+/// settlement waiting, and each server process plans the few statements of its role once (the first claim
+/// on a new connection takes 5 ms, the next 0.15 ms).
 pub(crate) struct Connections {
     server: Server,
     pooler: bool,
     clients: Pool,
-    workers: Pool,
+    claims: Pool,
+    settles: Pool,
+    upkeep: Pool,
 }
 
-/// The connections that the worker side needs at once: claim, settle, heartbeat, maintenance.
-const WORKER_CONNECTIONS: usize = 4;
+/// The most connections of each role of a worker. One does for a worker; two let several share a store.
+const ROLE_CONNECTIONS: usize = 2;
 
 impl Connections {
     pub(crate) fn new(server: Server, options: &PostgresOptions) -> Result<Self> {
         Ok(Self {
             clients: pool(&server, options.pool_size.max(1), options.transaction_pooler)?,
-            workers: pool(&server, WORKER_CONNECTIONS, options.transaction_pooler)?,
+            claims: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
+            settles: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
+            upkeep: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
             pooler: options.transaction_pooler,
             server,
         })
@@ -39,8 +44,17 @@ impl Connections {
         self.get(&self.clients).await
     }
 
-    pub(crate) async fn worker(&self) -> Result<Connection> {
-        self.get(&self.workers).await
+    pub(crate) async fn claims(&self) -> Result<Connection> {
+        self.get(&self.claims).await
+    }
+
+    pub(crate) async fn settles(&self) -> Result<Connection> {
+        self.get(&self.settles).await
+    }
+
+    /// For registration, heartbeat, rescue, promotion and housekeeping.
+    pub(crate) async fn upkeep(&self) -> Result<Connection> {
+        self.get(&self.upkeep).await
     }
 
     async fn get(&self, pool: &Pool) -> Result<Connection> {
@@ -63,8 +77,9 @@ impl Connections {
     }
 
     pub(crate) fn close(&self) {
-        self.clients.close();
-        self.workers.close();
+        for pool in [&self.clients, &self.claims, &self.settles, &self.upkeep] {
+            pool.close();
+        }
     }
 }
 

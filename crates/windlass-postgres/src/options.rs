@@ -19,7 +19,7 @@ pub struct PostgresOptions {
     pub limits: Limits,
     /// The schema that holds Windlass's tables. Default `windlass`.
     pub schema: String,
-    /// The most connections that clients of this store use at once (a worker needs up to 4 more).
+    /// The most connections that clients of this store use at once (a worker needs up to 7 more, 4 mostly).
     /// Default 10.
     pub pool_size: usize,
     /// Whether a transaction-mode pooler (PgBouncer) stands between: no prepared statements, no LISTEN.

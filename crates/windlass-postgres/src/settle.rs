@@ -40,7 +40,7 @@ impl PostgresStore {
         };
         let row = self
             .connections
-            .worker()
+            .settles()
             .await?
             .query_one(
                 &self.texts.settle,

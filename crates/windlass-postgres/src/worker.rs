@@ -15,7 +15,7 @@ impl PostgresStore {
         let lease = spec.lease.as_secs_f64();
         let row = self
             .connections
-            .worker()
+            .upkeep()
             .await?
             .query_one(
                 &self.sql("SELECT {schema}.register($1, $2, $3, $4)"),
@@ -36,7 +36,7 @@ impl PostgresStore {
         let since = self.caches.holdings(worker, |held| held.open_since());
         let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
         self.connections
-            .worker()
+            .upkeep()
             .await?
             .query(
                 &self.sql("SELECT {schema}.heartbeat($1, $2)"),
@@ -49,7 +49,7 @@ impl PostgresStore {
 
     pub(crate) async fn end(&self, worker: WorkerId) -> Result<()> {
         self.connections
-            .worker()
+            .upkeep()
             .await?
             .query(
                 &self.sql("SELECT rescued FROM {schema}.end_worker($1, false, 0)"),
@@ -64,7 +64,7 @@ impl PostgresStore {
     pub(crate) async fn note_suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
         let job = job.map(|job| job.0);
         self.connections
-            .worker()
+            .upkeep()
             .await?
             .query(
                 &self.sql("SELECT {schema}.suspect($1, $2)"),
@@ -76,7 +76,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn rescue_overdue(&self, max_crashes: u16) -> Result<RescueReport> {
-        let connection = self.connections.worker().await?;
+        let connection = self.connections.upkeep().await?;
         let overdue = self.sql("SELECT * FROM {schema}.overdue_workers()");
         let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true, $2)");
         let most = i32::from(max_crashes);
@@ -102,7 +102,7 @@ impl PostgresStore {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let row = self
             .connections
-            .worker()
+            .upkeep()
             .await?
             .query_one(
                 &self.sql("SELECT promoted, next_due_ms FROM {schema}.promote($1)"),
@@ -121,7 +121,7 @@ impl PostgresStore {
     pub(crate) async fn maintain_log(&self, request: &MaintainRequest) -> Result<MaintainReport> {
         let (keep, keep_dead) = (request.retention.as_secs_f64(), request.dead_retention.as_secs_f64());
         let bytes = i64::try_from(request.segment_bytes).unwrap_or(i64::MAX);
-        let connection = self.connections.worker().await?;
+        let connection = self.connections.upkeep().await?;
         let row = connection
             .query_one(
                 &self.sql(
@@ -150,7 +150,7 @@ impl PostgresStore {
         let term = term.as_secs_f64();
         let row = self
             .connections
-            .worker()
+            .upkeep()
             .await?
             .query_one(
                 &self.sql("SELECT {schema}.lead($1, make_interval(secs => $2))"),
@@ -163,7 +163,7 @@ impl PostgresStore {
 
     pub(crate) async fn give_up_lead(&self, worker: WorkerId) -> Result<()> {
         self.connections
-            .worker()
+            .upkeep()
             .await?
             .query(
                 &self.sql("DELETE FROM {schema}.leader WHERE worker_id = $1"),

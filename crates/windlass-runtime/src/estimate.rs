@@ -82,7 +82,9 @@ impl Prefetch {
 
     /// How many jobs to ask for, or 0 when it is not worth a call yet.
     pub(crate) fn want(self, concurrency: usize, running: usize, ready: usize) -> usize {
-        if ready > self.low {
+        // Most slots are free: what is ready starts at once, so there is room for more.
+        let roomy = (running + ready) * 4 < concurrency * 3;
+        if ready > self.low && !roomy {
             return 0;
         }
         (concurrency + self.full).saturating_sub(running + ready).min(MAX_CLAIM)
@@ -122,6 +124,7 @@ mod tests {
         assert!((7_900..=8_100).contains(&prefetch.full), "{prefetch:?}");
         assert_eq!(prefetch.want(100, 2, 0), MAX_CLAIM);
         assert_eq!(prefetch.want(100, 2, prefetch.low + 1), 0, "enough is there");
+        assert_eq!(Prefetch::default().want(10, 0, 1), 9, "one job does not end the demand of ten slots");
         let extreme = Prefetch::of(steady(u64::MAX / 2), trip(Duration::from_secs(9)));
         assert_eq!(extreme.full, 3 * MAX_CLAIM);
     }

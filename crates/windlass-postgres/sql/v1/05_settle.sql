@@ -36,6 +36,8 @@ BEGIN
     LOOP
         IF e.claimed IS NULL THEN
             v_status := v_status || 2::smallint;
+        ELSIF e.claimed = 0 THEN
+            v_status := v_status || 1::smallint; -- all that is left of the claim is the lane's cursor
         ELSIF e.r IS NULL AND EXISTS (SELECT 1 FROM unnest(v_lanes, v_seqs) AS u(l, s) WHERE u.l = e.l AND u.s = e.s) THEN
             v_status := v_status || 1::smallint; -- named twice in this call
         ELSIF e.settled = 0 AND e.r IS NULL THEN
