@@ -25,6 +25,7 @@ struct Parts {
     connect: Duration,
     first_job: Duration,
     shutdown: Duration,
+    idle: Duration,
 }
 
 impl Startup {
@@ -39,6 +40,7 @@ impl Startup {
             sum.connect += parts.connect;
             sum.first_job += parts.first_job;
             sum.shutdown += parts.shutdown;
+            sum.idle += parts.idle;
         }
         let spent = baseline.spent(self.runs.into()).await;
         let ms = |sum: Duration| round((sum / self.runs).as_secs_f64() * 1e3);
@@ -46,6 +48,7 @@ impl Startup {
             "connect_ms": ms(sum.connect),
             "start_to_first_job_ms": ms(sum.first_job),
             "shutdown_ms": ms(sum.shutdown),
+            "idle_start_stop_ms": ms(sum.idle),
             "total_ms": ms(sum.connect + sum.first_job + sum.shutdown),
         });
         let settings = json!({ "runs": self.runs });
@@ -69,5 +72,16 @@ async fn one_run(place: &Place) -> Outcome<Parts> {
     let closing = Instant::now();
     client.close().await;
     shutdown += closing.elapsed();
-    Ok(Parts { connect, first_job, shutdown })
+    Ok(Parts { connect, first_job, shutdown, idle: idle_run(place).await? })
+}
+
+/// A worker that finds nothing to do: started and stopped, the client's connection being there.
+async fn idle_run(place: &Place) -> Outcome<Duration> {
+    let client = open::create(&place.url).await?;
+    let began = Instant::now();
+    let (crew, _pings) = Crew::start(&client, QUEUE, 1, (0, JobId(i64::MAX))).await?;
+    crew.stop().await;
+    let took = began.elapsed();
+    client.close().await;
+    Ok(took)
 }
