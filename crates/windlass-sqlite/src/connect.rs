@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Page cache of the writer: the tail of the log and the part that is being claimed.
-const WRITER_CACHE_KIB: i64 = 64 * 1024;
+const WRITER_CACHE_KIB: i64 = 24 * 1024;
 /// Page cache of the reader; its pages mostly come from the operating system's cache.
 const READER_CACHE_KIB: i64 = 8 * 1024;
 /// The log is copied back into the file when it has this many pages (4 KiB each).
