@@ -77,7 +77,9 @@ fn check_shape(json: &str) -> Result<()> {
                 if json.as_bytes()[at + 1..].starts_with(b"u0000") {
                     return Err(Error::new(
                         ErrorKind::InvalidArgs,
-                        format!("args contain NUL (\\u0000) at byte {at}; remove it or encode it, for example as base64"),
+                        format!(
+                            "args contain NUL (\\u0000) at byte {at}; remove it or encode it, for example as base64"
+                        ),
                     ));
                 }
                 bytes.next();

@@ -41,7 +41,10 @@ impl Limits {
             let most = self.max_args_bytes;
             return Err(Error::new(
                 ErrorKind::InvalidArgs,
-                format!("args of kind {:?} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference", job.kind()),
+                format!(
+                    "args of kind {:?} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference",
+                    job.kind()
+                ),
             ));
         }
         if job.max_attempts() == 0 || job.max_attempts() > Self::MAX_ATTEMPTS {

@@ -193,4 +193,3 @@ pub struct MaintainReport {
     /// How many dead jobs past their retention were removed.
     pub removed_dead: u64,
 }
-

@@ -57,7 +57,11 @@ pub fn redact_url(url: &str) -> String {
         });
         format!("?{}", shown.collect::<Vec<_>>().join("&"))
     });
-    if scheme.is_empty() { format!("{before_query}{query}") } else { format!("{scheme}://{before_query}{query}") }
+    if scheme.is_empty() {
+        format!("{before_query}{query}")
+    } else {
+        format!("{scheme}://{before_query}{query}")
+    }
 }
 
 #[cfg(test)]

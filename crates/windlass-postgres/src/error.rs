@@ -35,7 +35,9 @@ pub(crate) fn store_error(cause: tokio_postgres::Error, effect: Effect) -> Error
         "3D000" => (ErrorKind::InvalidOption, format!("{message}; create it or correct the store URL")),
         "3F000" | "42P01" | "42883" => (
             ErrorKind::SchemaMissing,
-            format!("{message}; run `windlass migrate` (or check ?schema= in the store URL)"),
+            format!(
+                "Windlass is not installed there ({message}); run `windlass migrate`, or check ?schema= in the store URL"
+            ),
         ),
         "53100" => (ErrorKind::StorageFull, format!("PostgreSQL's disk is full: {message}")),
         "22021" | "22P05" | "22P02" | "22032" | "54001" => (ErrorKind::InvalidArgs, message.to_owned()),
