@@ -25,6 +25,7 @@ pub mod fence;
 mod fixture;
 pub mod inspect;
 pub mod leader;
+pub mod model;
 pub mod park;
 pub mod promote;
 pub mod rescue;

@@ -1,7 +1,7 @@
 //! Parking: a job whose kind a worker does not know waits for one that does.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{Disposition, JobState, NewJob, Settled};
+use windlass_core::{Disposition, JobFilter, JobState, NewJob, Settled};
 
 fn of_kind(kind: &'static str) -> NewJob {
     NewJob::new(kind, args(0)).with_queue(QUEUE)
@@ -69,6 +69,29 @@ pub async fn others_pass_a_parked_job(fixture: &dyn Fixture) {
     let mut later = worker_on(&store).await.drain(3).await;
     later.sort_unstable();
     assert_eq!(later, ids.iter().copied().step_by(2).collect::<Vec<_>>());
+}
+
+/// A job that was parked, taken, and parked again is still one job, with its attempts.
+pub async fn a_job_parked_twice_is_one(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, of_kind("b")).await;
+    let (knows_a, any) = (worker(&store, &[QUEUE], &["a"], LEASE).await, worker_on(&store).await);
+    knows_a.except(&knows_a.take_one().await, Disposition::Park).await;
+    let retry = Disposition::Retry { delay: std::time::Duration::ZERO, error: "no".into() };
+    any.except(&any.take_one().await, retry).await;
+    knows_a.except(&knows_a.take_when_due(1).await.remove(0), Disposition::Park).await;
+    let held = any.take_one().await;
+    assert_eq!((held.job.id, held.job.attempt), (id, 2));
+    let seen = record(&store, id).await;
+    assert_eq!((seen.state, seen.attempt), (JobState::Running, 2));
+    assert_eq!(store.jobs(&JobFilter::default()).await.expect("list").len(), 1);
+    assert_eq!(any.except(&held, Disposition::Park).await, Settled::Accepted);
+    let held = any.take_one().await;
+    assert_eq!((held.job.id, held.job.attempt), (id, 2));
+    store.deregister(any.id).await.expect("deregister");
+    let other = worker_on(&store).await;
+    assert_eq!(other.drain(10).await, [id]);
+    assert_eq!(queue(&store, QUEUE).await.completed, 1);
 }
 
 /// A parked job of a paused queue waits for the resume too.

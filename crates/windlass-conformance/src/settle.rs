@@ -78,6 +78,105 @@ pub async fn the_rest_leaves_exceptions_out(fixture: &dyn Fixture) {
     }
 }
 
+/// Ranges first, then in one call the rest of the claim and exceptions of it: every job is counted once.
+pub async fn parts_exceptions_and_the_rest_add_up(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 12).await;
+    let worker = worker_on(&store).await;
+    let claim = worker.claim(12).await.remove(0);
+    let jobs = held(std::slice::from_ref(&claim));
+    for (low, high, count) in [(0, 1, 2), (6, 8, 3)] {
+        let jobs = JobSet::Ranges(vec![(ids[low].0, ids[high].0)]);
+        let part = Completion { claim: claim.reference, jobs, count };
+        assert_eq!(worker.settle(vec![part], vec![]).await.completions, [Settled::Accepted]);
+    }
+    let rest = Completion { claim: claim.reference, jobs: JobSet::Rest, count: 4 };
+    let exceptions = vec![
+        jobs[3].exception(Disposition::Retry { delay: LATER, error: "no".into() }),
+        jobs[9].exception(Disposition::Return),
+        jobs[11].exception(Disposition::Cancel { reason: "unwanted".into() }),
+    ];
+    let (rest, exceptions) = (vec![rest], exceptions);
+    let reply = worker.settle(rest.clone(), exceptions.clone()).await;
+    assert_eq!((reply.completions, reply.exceptions), (vec![Settled::Accepted], vec![Settled::Accepted; 3]));
+    let again = worker.settle(rest, exceptions).await;
+    assert_eq!((again.completions, again.exceptions), (vec![Settled::Already], vec![Settled::Already; 3]));
+    for (n, &id) in ids.iter().enumerate() {
+        let expected = match n {
+            3 => JobState::Retryable,
+            9 => JobState::Available,
+            11 => JobState::Cancelled,
+            _ => JobState::Completed,
+        };
+        assert_eq!(state(&store, id).await, expected, "job {n}");
+    }
+    let stats = queue(&store, QUEUE).await;
+    let counts = (stats.completed, stats.retryable, stats.available, stats.cancelled, stats.running);
+    assert_eq!(counts, (9, 1, 1, 1, 0));
+    assert_eq!(worker.drain(10).await, [ids[9]]);
+}
+
+/// A range may span jobs that are settled already: the others are completed, each counted once.
+pub async fn a_range_over_settled_jobs_takes_the_others(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 8).await;
+    let worker = worker_on(&store).await;
+    let claim = worker.claim(8).await.remove(0);
+    let jobs = held(std::slice::from_ref(&claim));
+    let ends = vec![jobs[0].exception(Disposition::Return), jobs[7].exception(Disposition::Return)];
+    worker.settle(vec![], ends).await;
+    let part = |low: usize, high: usize| {
+        let jobs = JobSet::Ranges(vec![(ids[low].0, ids[high].0)]);
+        Completion { claim: claim.reference, jobs, count: (high - low + 1) as u32 }
+    };
+    assert_eq!(worker.settle(vec![part(0, 1)], vec![]).await.completions, [Settled::Accepted]);
+    assert_eq!(worker.settle(vec![part(1, 3)], vec![]).await.completions, [Settled::Accepted]);
+    let stats = queue(&store, QUEUE).await;
+    assert_eq!((stats.completed, stats.running, stats.available), (3, 3, 2));
+    store.deregister(worker.id).await.expect("deregister");
+    let stats = queue(&store, QUEUE).await;
+    assert_eq!((stats.completed, stats.running, stats.available), (3, 0, 5));
+    for (n, &id) in ids.iter().enumerate() {
+        let expected = if matches!(n, 1..=3) { JobState::Completed } else { JobState::Available };
+        assert_eq!(state(&store, id).await, expected, "job {n}");
+    }
+}
+
+/// A call that is repeated while the first is still under way changes nothing more than the first.
+pub async fn a_call_repeated_meanwhile_changes_nothing(fixture: &dyn Fixture) {
+    const ROUNDS: usize = 30;
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    for round in 0..ROUNDS {
+        let ids = enqueue_jobs(&store, 10).await;
+        let claim = worker.claim(10).await.remove(0);
+        let jobs = held(std::slice::from_ref(&claim));
+        let range = JobSet::Ranges(vec![(ids[0].0, ids[4].0)]);
+        let part = vec![Completion { claim: claim.reference, jobs: range, count: 5 }];
+        let exceptions = vec![
+            jobs[5].exception(Disposition::Return),
+            jobs[6].exception(Disposition::Retry { delay: LATER, error: "no".into() }),
+        ];
+        let (one, two) = tokio::join!(
+            worker.settle(part.clone(), exceptions.clone()),
+            worker.settle(part.clone(), exceptions.clone()),
+        );
+        for (one, two) in
+            one.completions.iter().chain(&one.exceptions).zip(two.completions.iter().chain(&two.exceptions))
+        {
+            assert_ne!(one, two, "round {round}: one call settles a job, the other finds it settled");
+        }
+        let stats = queue(&store, QUEUE).await;
+        let counts = (stats.completed, stats.available, stats.retryable, stats.running);
+        let before = round as u64;
+        assert_eq!(counts, (9 * before + 5, 1, before + 1, 3), "round {round}");
+        worker
+            .settle(vec![Completion { claim: claim.reference, jobs: JobSet::Rest, count: 3 }], vec![])
+            .await;
+        assert_eq!(worker.drain(10).await, [ids[5]], "round {round}");
+    }
+}
+
 /// Repeating a call whose reply was lost changes nothing and says so, entry by entry.
 pub async fn a_repeated_call_changes_nothing(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -18,7 +18,8 @@ macro_rules! suite {
                 a_range_never_reaches_into_another_claim, the_rest_leaves_exceptions_out,
                 a_repeated_call_changes_nothing, the_first_fate_stands, retry_counts_the_attempt,
                 snooze_uses_no_attempt, discard_is_final, cancel_by_the_handler_is_final,
-                return_is_available_at_once, any_error_text_is_storable, an_endless_delay_is_cut,
+                return_is_available_at_once, parts_exceptions_and_the_rest_add_up,
+                a_range_over_settled_jobs_takes_the_others, a_call_repeated_meanwhile_changes_nothing, any_error_text_is_storable, an_endless_delay_is_cut,
                 an_empty_call_is_nothing;
             fence: an_unknown_claim_is_refused, another_workers_claim_is_refused,
                 a_refused_entry_spoils_no_other, a_returned_job_is_out_of_reach, only_live_workers_write,
@@ -37,7 +38,7 @@ macro_rules! suite {
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
             park: a_parked_job_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
-                others_pass_a_parked_job, a_paused_queue_keeps_its_parked_jobs;
+                others_pass_a_parked_job, a_job_parked_twice_is_one, a_paused_queue_keeps_its_parked_jobs;
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;
@@ -49,6 +50,7 @@ macro_rules! suite {
             wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
             concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,
                 rescue_races_with_settle, cancel_races_with_claim, promotions_race;
+            model: one_caller_agrees_with_the_model, a_crowd_loses_nothing;
             bulk: one_large_enqueue_drains;
         }
     };

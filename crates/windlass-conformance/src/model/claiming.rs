@@ -1,0 +1,86 @@
+use super::{
+    book::Stage,
+    play::{Actor, Play},
+};
+use crate::steps::*;
+use std::sync::Arc;
+use windlass_core::{Claim, ClaimRequest, QueueDemand, Store, WorkerId};
+
+impl Play {
+    pub(super) async fn claim(&mut self, who: usize) {
+        let limits = [self.rng.u32(..9), self.rng.u32(..9)];
+        let Actor { store, id, kinds } = &self.actors[who];
+        let (store, id, kinds) = (Arc::clone(store), *id, *kinds);
+        self.claim_as(&store, id, kinds, limits).await;
+    }
+
+    /// Claims, and checks the answer: who may have it, how many, best priority first.
+    pub(super) async fn claim_as(
+        &mut self,
+        store: &Arc<dyn Store>,
+        worker: WorkerId,
+        kinds: &[&str],
+        limits: [u32; 2],
+    ) -> usize {
+        let demand = |(queue, limit): (&String, u32)| QueueDemand { queue: queue.as_str().into(), limit };
+        let queues = self.queues.iter().zip(limits).map(demand).collect();
+        let claims = store.claim(&ClaimRequest { worker, queues }).await.expect("claim");
+        let told = claims
+            .iter()
+            .map(|claim| (claim.reference.lane, claim.reference.seq, ids(std::slice::from_ref(claim))));
+        let told = format!("claim by {worker} of {kinds:?} {limits:?}: {:?}", told.collect::<Vec<_>>());
+        self.trace(told);
+        for (number, limit) in limits.into_iter().enumerate() {
+            let of_queue: Vec<_> =
+                claims.iter().filter(|claim| *claim.queue == self.queues[number]).collect();
+            self.check_answer(number, limit as usize, kinds, &of_queue);
+        }
+        let taken = held(&claims);
+        for Held { claim, job, .. } in &taken {
+            let entry = self.book.job(job.id);
+            entry.settle_on(job.attempt - 1, job.crash_count);
+            assert_eq!(
+                (job.attempt, job.crash_count),
+                (entry.used + 1, entry.crashes),
+                "job {}: {entry:?}",
+                job.id
+            );
+            entry.stage = Stage::Running(worker, *claim);
+        }
+        for claim in claims {
+            let mut jobs: Vec<_> = claim.jobs.iter().map(|job| (job.id, job.position)).collect();
+            jobs.sort_unstable();
+            assert!(self.claims.insert(claim.reference, jobs).is_none(), "{:?} given twice", claim.reference);
+        }
+        taken.len()
+    }
+
+    fn check_answer(&mut self, queue: usize, limit: usize, kinds: &[&str], claims: &[&Claim]) {
+        let mut eligible = self.book.eligible(queue, kinds);
+        let (all, stones) = (eligible.len(), self.book.stones[queue]);
+        let mut best: Vec<_> = eligible.values().copied().collect();
+        best.sort_unstable();
+        let mut priorities = Vec::new();
+        for claim in claims {
+            assert!(!claim.jobs.is_empty(), "a claim without jobs");
+            for job in &claim.jobs {
+                let entry = self.book.jobs.get(&job.id);
+                assert_eq!(
+                    eligible.remove(&job.id),
+                    Some(claim.priority),
+                    "job {} is not to be had: {entry:?}",
+                    job.id
+                );
+                priorities.push(claim.priority);
+            }
+        }
+        if self.book.paused[queue] {
+            assert!(priorities.is_empty(), "a paused queue gave {priorities:?}");
+        } else if stones == 0 {
+            assert_eq!(priorities, best[..limit.min(all)], "priorities of queue {queue}, {all} to be had");
+        } else if priorities.len() == all && limit > all + stones {
+            self.book.stones[queue] = 0;
+        }
+        assert!(priorities.len() <= limit);
+    }
+}

@@ -1,0 +1,265 @@
+use super::settling::any_fate;
+use crate::{
+    Fixture,
+    steps::{self, *},
+};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::task::JoinSet;
+use windlass_core::{
+    Claim, Completion, JobId, JobSet, JobState, MaintainRequest, NewJob, Result, Settled, Store,
+};
+
+/// How many workers of the crowd enqueue, claim and settle.
+const WORKERS: u64 = 3;
+/// How many rounds each of them makes.
+const ROUNDS: usize = 60;
+/// How many jobs the last drain asks for at a time, and how often at most.
+const BATCH: u32 = 50;
+const DRAIN_ROUNDS: usize = 2_000;
+/// Everything settled goes at once, and segments move on at every chance; the dead stay.
+const ROTATE: MaintainRequest =
+    MaintainRequest { retention: Duration::ZERO, dead_retention: LATER, segment_bytes: 1 };
+
+/// What the crowd knows together: the jobs, and how often each completed.
+#[derive(Default)]
+struct Shared {
+    completed: Mutex<HashMap<JobId, usize>>,
+    busy: AtomicUsize,
+}
+
+impl Shared {
+    fn enqueued(&self, ids: Vec<JobId>) {
+        let mut completed = self.completed.lock().expect("no rule panicked");
+        // A fast claimer may have noted the job before its enqueue returned.
+        for id in ids {
+            completed.entry(id).or_default();
+        }
+    }
+
+    fn complete(&self, ids: &[JobId]) {
+        let mut completed = self.completed.lock().expect("no rule panicked");
+        for id in ids {
+            *completed.entry(*id).or_default() += 1;
+        }
+    }
+
+    fn some(&self, rng: &mut fastrand::Rng) -> Vec<JobId> {
+        let completed = self.completed.lock().expect("no rule panicked");
+        let most = rng.usize(1..5);
+        completed.keys().copied().filter(|_| rng.u32(..20) == 0).take(most).collect()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+}
+
+/// One crowd on two queues of its own, until all is done; then counts heads.
+pub(super) async fn gather(fixture: &dyn Fixture, seed: u64) {
+    let queues: [String; 2] = ["crowd-x", "crowd-y"].map(|name| format!("{name}-{seed}"));
+    let shared = Arc::new(Shared { busy: AtomicUsize::new(WORKERS as usize), ..Shared::default() });
+    let mut tasks = JoinSet::new();
+    for n in 0..WORKERS {
+        let rng = fastrand::Rng::with_seed(seed * 1_000 + n);
+        let member =
+            Member { store: fixture.open().await, queues: queues.clone(), shared: Arc::clone(&shared), rng };
+        tasks.spawn(member.work());
+    }
+    for n in 0..3 {
+        let rng = fastrand::Rng::with_seed(seed * 1_000 + WORKERS + n);
+        let member =
+            Member { store: fixture.open().await, queues: queues.clone(), shared: Arc::clone(&shared), rng };
+        match n {
+            0 => tasks.spawn(member.rotate()),
+            1 => tasks.spawn(member.interfere()),
+            _ => tasks.spawn(member.die()),
+        };
+    }
+    while let Some(ended) = tasks.join_next().await {
+        assert!(ended.is_ok(), "a task of the crowd failed; WINDLASS_MODEL_SEED={seed}");
+    }
+    let rng = fastrand::Rng::with_seed(seed);
+    let last = Member { store: fixture.open().await, queues, shared, rng };
+    last.count_heads(seed).await;
+}
+
+/// One member of the crowd, with a store of its own.
+struct Member {
+    store: Arc<dyn Store>,
+    queues: [String; 2],
+    shared: Arc<Shared>,
+    rng: fastrand::Rng,
+}
+
+impl Member {
+    async fn worker(&self, lease: Duration) -> TestWorker {
+        worker(&self.store, &[&self.queues[0], &self.queues[1]], &[], lease).await
+    }
+
+    /// Enqueues, claims, settles, beats, and now and then leaves with jobs in hand and comes back.
+    async fn work(mut self) {
+        let mut me = self.worker(LEASE).await;
+        let mut claims = Vec::new();
+        for _ in 0..ROUNDS {
+            if self.rng.u32(..3) > 0 {
+                self.enqueue().await;
+            }
+            claims.extend(me.claim(self.rng.u32(1..10)).await);
+            for claim in std::mem::take(&mut claims) {
+                self.settle(&me, &claim).await.expect("settle");
+            }
+            match self.rng.u32(..8) {
+                0 => {
+                    claims = me.claim(5).await;
+                    self.store.deregister(me.id).await.expect("deregister");
+                    claims.clear();
+                    me = self.worker(LEASE).await;
+                }
+                1 | 2 => self.store.heartbeat(me.id).await.expect("heartbeat"),
+                3 => claims = me.claim(5).await,
+                _ => {}
+            }
+        }
+        self.store.deregister(me.id).await.expect("deregister");
+        self.shared.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    async fn enqueue(&mut self) {
+        let mut batch = Vec::new();
+        for _ in 0..self.rng.usize(1..12) {
+            let queue = self.queues[self.rng.usize(..2)].clone();
+            let job = NewJob::new(KIND, args(0)).with_queue(queue).with_priority(self.rng.i16(0..2));
+            let job = job.with_max_attempts(1_000);
+            batch.push(if self.rng.u32(..10) == 0 { job.with_delay(LATER) } else { job });
+        }
+        let ids = self.store.enqueue(&batch).await.expect("enqueue");
+        self.shared.enqueued(ids);
+    }
+
+    /// Settles a claim in one or two calls, some jobs with another fate, and repeats the last call.
+    async fn settle(&mut self, me: &TestWorker, claim: &Claim) -> Result<()> {
+        let mut jobs = held(std::slice::from_ref(claim));
+        if self.rng.bool() {
+            let first = jobs.split_off(self.rng.usize(..jobs.len()));
+            let done = first.iter().map(Held::completion).collect();
+            let reply = me.try_settle(done, vec![]).await?;
+            assert!(reply.completions.iter().all(|&fate| fate == Settled::Accepted), "{reply:?}");
+            self.shared.complete(&first.iter().map(|held| held.job.id).collect::<Vec<_>>());
+        }
+        let (mut done, mut exceptions) = (Vec::new(), Vec::new());
+        for held in &jobs {
+            match self.rng.u32(..4) {
+                0 => exceptions.push(held.exception(any_fate(&mut self.rng))),
+                _ => done.push(held.job.id),
+            }
+        }
+        let count = done.len() as u32;
+        let rest = Completion { claim: claim.reference, jobs: JobSet::Rest, count };
+        let completions = if done.is_empty() { vec![] } else { vec![rest] };
+        let reply = me.try_settle(completions.clone(), exceptions.clone()).await?;
+        let mut fates = reply.completions.iter().chain(&reply.exceptions);
+        assert!(fates.all(|&fate| fate == Settled::Accepted), "{reply:?}");
+        self.shared.complete(&done);
+        if self.rng.u32(..4) == 0 {
+            me.try_settle(completions, exceptions).await?;
+        }
+        Ok(())
+    }
+
+    async fn rotate(self) {
+        while self.shared.is_busy() {
+            self.store.maintain(&ROTATE).await.expect("maintain");
+            self.store.queues().await.expect("queues");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn interfere(mut self) {
+        while self.shared.is_busy() {
+            let ids = self.shared.some(&mut self.rng);
+            match self.rng.u32(..3) {
+                0 => drop(self.store.cancel(&ids).await.expect("cancel")),
+                1 => drop(self.store.retry(&ids).await.expect("retry")),
+                _ => drop(self.store.promote(20).await.expect("promote")),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// One short life after another, each ended by a rescue.
+    async fn die(mut self) {
+        while self.shared.is_busy() {
+            let me = self.worker(TINY_LEASE).await;
+            let claims = me.claim(self.rng.u32(1..10)).await;
+            if let Some(claim) = claims.first() {
+                // Only this task rescues, so the worker is not dead yet.
+                self.settle(&me, claim).await.expect("settle");
+            }
+            rescue_of(&self.store, &me, MAX_CRASHES).await;
+        }
+    }
+
+    /// Everybody is gone: what is left is claimed and completed, and then the books must balance.
+    async fn count_heads(self, seed: u64) {
+        let me = self.worker(LEASE).await;
+        let ids: Vec<_> = self.shared.completed.lock().expect("no rule panicked").keys().copied().collect();
+        for batch in ids.chunks(1_000) {
+            self.store.promote(1_000).await.expect("promote");
+            self.store.retry(batch).await.expect("retry");
+        }
+        for _ in 0..DRAIN_ROUNDS {
+            let claims = me.claim(BATCH).await;
+            me.complete_claims(&claims).await;
+            self.shared.complete(&steps::ids(&claims));
+            let mut left = 0;
+            for name in &self.queues {
+                let seen = queue(&self.store, name).await;
+                left += seen.available + seen.running;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        self.settled_once(seed).await;
+        self.store.deregister(me.id).await.expect("deregister");
+    }
+
+    async fn settled_once(&self, seed: u64) {
+        let completed = self.shared.completed.lock().expect("no rule panicked").clone();
+        let mut waiting = 0;
+        for (&id, &times) in &completed {
+            let seen = self.store.job(id).await.expect("look up");
+            let state = seen.as_ref().map(|record| record.state);
+            let expected = match state {
+                None | Some(JobState::Completed) => 1,
+                Some(JobState::Scheduled) => 0,
+                other => {
+                    panic!("seed {seed}: job {id} is stuck as {other:?}, completed {times} times: {seen:?}")
+                }
+            };
+            assert_eq!(times, expected, "seed {seed}: completions of job {id}, which is {seen:?}");
+            waiting += u64::from(state == Some(JobState::Scheduled));
+        }
+        let mut sums = [0; 5];
+        for name in &self.queues {
+            let seen = queue(&self.store, name).await;
+            let counts = [
+                seen.scheduled,
+                seen.available,
+                seen.running,
+                seen.retryable,
+                seen.cancelled + seen.discarded,
+            ];
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        let what = "scheduled, available, running, retryable and dead";
+        assert_eq!(sums, [waiting, 0, 0, 0, 0], "seed {seed}: {what}");
+    }
+}

@@ -1,0 +1,144 @@
+use super::{book::Stage, play::Play};
+use crate::steps::*;
+use std::{sync::Arc, time::Duration};
+use windlass_core::{
+    ClaimRef, Completion, Disposition, Exception, JobId, JobSet, SettleRequest, Settled, Store, WorkerId,
+};
+
+impl Play {
+    pub(super) async fn settle(&mut self, who: usize) {
+        let (store, id) = (Arc::clone(&self.actors[who].store), self.actors[who].id);
+        self.settle_as(&store, id).await;
+    }
+
+    /// Settles some of what a worker holds: whole claims, parts, exceptions, in any mix.
+    pub(super) async fn settle_as(&mut self, store: &Arc<dyn Store>, worker: WorkerId) {
+        let mut request = SettleRequest { worker, ..SettleRequest::default() };
+        let mut completed = Vec::new();
+        for (claim, open) in self.book.held_by(worker) {
+            let whole = self.rng.bool();
+            let (mut done, mut left) = (Vec::new(), 0);
+            for id in open {
+                match self.rng.u32(..10) {
+                    0..3 => request.exceptions.push(self.exception(claim, id)),
+                    3..7 => done.push(id),
+                    _ if whole => done.push(id),
+                    _ => left += 1,
+                }
+            }
+            if !done.is_empty() {
+                let jobs =
+                    if left == 0 && whole { JobSet::Rest } else { JobSet::Ranges(self.ranges(claim, &done)) };
+                request.completions.push(Completion { claim, jobs, count: done.len() as u32 });
+                completed.append(&mut done);
+            }
+        }
+        let reply = store.settle(&request).await.expect("settle");
+        self.trace(format!("{request:?}: {reply:?}"));
+        let all_accepted =
+            reply.completions.iter().chain(&reply.exceptions).all(|&fate| fate == Settled::Accepted);
+        let complete = reply.completions.len() == request.completions.len();
+        assert!(all_accepted && complete && reply.exceptions.len() == request.exceptions.len(), "{reply:?}");
+        completed.into_iter().for_each(|id| self.book.complete(id));
+        for exception in &request.exceptions {
+            self.book.except(exception.job, &exception.disposition);
+        }
+        self.past.push(request);
+    }
+
+    /// Completes all that a worker holds.
+    pub(super) async fn settle_everything(&mut self, store: &Arc<dyn Store>, worker: WorkerId) {
+        let held = self.book.held_by(worker);
+        let rest = |(&claim, open): (&ClaimRef, &Vec<JobId>)| Completion {
+            claim,
+            jobs: JobSet::Rest,
+            count: open.len() as u32,
+        };
+        let completions: Vec<_> = held.iter().map(rest).collect();
+        let request = SettleRequest { worker, completions, exceptions: vec![] };
+        let reply = store.settle(&request).await.expect("settle");
+        self.trace(format!("{request:?}: {reply:?}"));
+        assert!(reply.completions.iter().all(|&fate| fate == Settled::Accepted), "{reply:?}");
+        held.into_values().flatten().for_each(|id| self.book.complete(id));
+    }
+
+    /// Runs of neighbours in the claim, cut at random. Jobs of other claims may lie between.
+    fn ranges(&mut self, claim: ClaimRef, done: &[JobId]) -> Vec<(i64, i64)> {
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        let mut open = false;
+        for (id, _) in &self.claims[&claim] {
+            if !done.contains(id) {
+                open = false;
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if open => last.1 = id.0,
+                _ => ranges.push((id.0, id.0)),
+            }
+            open = self.rng.u32(..4) > 0;
+        }
+        ranges
+    }
+
+    fn exception(&mut self, claim: ClaimRef, id: JobId) -> Exception {
+        let position = self.claims[&claim].iter().find(|job| job.0 == id).expect("a job of the claim").1;
+        Exception { claim, job: id, position, disposition: any_fate(&mut self.rng) }
+    }
+
+    /// Sends an old settlement again: nothing changes, and nothing is accepted twice.
+    pub(super) async fn repeat_a_settlement(&mut self) {
+        if self.past.is_empty() {
+            return;
+        }
+        let request = self.past[self.rng.usize(..self.past.len())].clone();
+        let store =
+            self.actors.iter().find(|actor| actor.id == request.worker).map(|actor| Arc::clone(&actor.store));
+        match store {
+            Some(store) => {
+                let reply = store.settle(&request).await.expect("settle again");
+                self.trace(format!("again {request:?}: {reply:?}"));
+                let mut fates = reply.completions.iter().chain(&reply.exceptions);
+                assert!(fates.all(|&fate| fate != Settled::Accepted), "accepted again: {reply:?}");
+            }
+            None => {
+                let refused = self.admin.settle(&request).await.expect_err("a dead worker settles");
+                assert!(refused.is_lease_lost(), "{refused}");
+            }
+        }
+    }
+
+    /// Settles another worker's jobs, jobs of a claim that never was, and jobs that are settled already.
+    pub(super) async fn settle_what_is_not_ours(&mut self, who: usize) {
+        let (store, worker) = (Arc::clone(&self.actors[who].store), self.actors[who].id);
+        let mut request = SettleRequest { worker, ..SettleRequest::default() };
+        let others = self.book.ids_where(|stage| matches!(stage, Stage::Running(by, _) if by != worker));
+        for id in others {
+            let Stage::Running(_, claim) = self.book.job(id).stage else { continue };
+            request.exceptions.push(self.exception(claim, id));
+            request.completions.push(Completion { claim, jobs: JobSet::Rest, count: 1 });
+        }
+        for (claim, open) in self.book.held_by(worker) {
+            let forged = ClaimRef { token: claim.token ^ 1, ..claim };
+            let ranges = JobSet::Ranges(vec![(open[0].0, open[0].0)]);
+            request.completions.push(Completion { claim: forged, jobs: ranges, count: 1 });
+        }
+        let reply = store.settle(&request).await.expect("settle");
+        self.trace(format!("not ours {request:?}: {reply:?}"));
+        let mut fates = reply.completions.iter().chain(&reply.exceptions);
+        assert!(fates.all(|&fate| fate == Settled::Refused), "{reply:?}");
+    }
+}
+
+/// Any fate but completion; delays end at once or never.
+pub(super) fn any_fate(rng: &mut fastrand::Rng) -> Disposition {
+    let delay = if rng.bool() { Duration::ZERO } else { LATER };
+    let error = String::from("no");
+    match rng.u32(..8) {
+        0 | 1 => Disposition::Retry { delay, error },
+        2 => Disposition::Snooze { delay },
+        3 => Disposition::Cancel { reason: error },
+        4 => Disposition::Discard { error, failed: rng.bool() },
+        5 | 6 => Disposition::Park,
+        _ => Disposition::Return,
+    }
+}
