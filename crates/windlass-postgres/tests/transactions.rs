@@ -67,6 +67,28 @@ async fn completion_shares_the_fate_of_the_transaction() {
     assert_eq!(state(&seam, held[2].job.id).await, JobState::Available);
 }
 
+/// An open transaction of one handler keeps no other job of its worker from being settled.
+#[tokio::test]
+async fn an_open_completion_stalls_no_other_settlement() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let seam: Arc<dyn Store> = Arc::clone(&store) as _;
+    store.enqueue(&jobs(3)).await.unwrap();
+    let worker = worker_on(&seam).await;
+    let held = worker.take(3).await;
+    let mut client = fixture.sql().await;
+    let tx = client.transaction().await.unwrap();
+    store
+        .complete_in(&tx, JobLease { worker: worker.id, claim: held[0].claim, job: held[0].job.id })
+        .await
+        .unwrap();
+    assert_eq!(worker.complete(&held[1]).await, Settled::Accepted);
+    assert_eq!(worker.except(&held[2], Disposition::Return).await, Settled::Accepted);
+    assert_eq!(state(&seam, held[0].job.id).await, JobState::Running);
+    tx.commit().await.unwrap();
+    assert_eq!(state(&seam, held[0].job.id).await, JobState::Completed);
+}
+
 /// While a user's transaction holds a completion open, a rescue does not take the job: it would run
 /// twice if the transaction then committed.
 #[tokio::test]

@@ -170,17 +170,21 @@ END $$;
 
 -- complete_in(worker, lane, seq, token, id): settles one job in the caller's own transaction: its
 -- effects and its completion commit together. Raises when the job is no longer the worker's.
+-- Takes no lock that settle waits for: the caller's transaction may stay open for long. A rescue of the
+-- worker and the truncation of segments wait for it (the latter 50 ms at a time).
 CREATE FUNCTION {schema}.complete_in(p_worker integer, p_lane integer, p_seq bigint, p_token integer, p_id bigint)
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_status smallint[];
+    v_claimed integer;
 BEGIN
-    v_status := {schema}.settle(p_worker, jsonb_build_array(jsonb_build_object(
-        'l', p_lane, 's', p_seq, 't', p_token, 'n', 1, 'r', jsonb_build_array(p_id, p_id))));
-    IF v_status[1] = 2 THEN
-        RAISE 'job % is no longer held by worker %', p_id, p_worker USING ERRCODE = 'WL001';
-    ELSIF v_status[1] = 1 THEN
+    PERFORM {schema}.fence(p_worker);
+    SELECT job_count INTO v_claimed FROM {schema}.claim
+        WHERE lane_id = p_lane AND seq = p_seq AND token = p_token AND worker_id = p_worker;
+    IF NOT FOUND OR NOT EXISTS (SELECT 1 FROM {schema}.claim_jobs(p_lane, p_seq) j WHERE j.id = p_id) THEN
+        RAISE 'job % is not held by worker %', p_id, p_worker USING ERRCODE = 'WL001';
+    END IF;
+    IF {schema}.settle_part(p_worker, p_lane, p_seq, v_claimed, 1, ARRAY[p_id, p_id], {schema}.current_segment()) = 1 THEN
         RAISE 'job % is settled already', p_id USING ERRCODE = 'WL001';
     END IF;
 END $$;

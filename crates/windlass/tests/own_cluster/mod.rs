@@ -6,17 +6,17 @@ use std::{
 };
 
 /// A running cluster on a free port of the loopback interface.
-pub struct OwnCluster {
+pub(crate) struct OwnCluster {
     folder: tempfile::TempDir,
     bin: PathBuf,
     port: u16,
-    pub url: String,
+    pub(crate) url: String,
 }
 
 impl OwnCluster {
     /// # Panics
     /// Without `WINDLASS_TEST_PGBIN`: run the tests by `make test` or `scripts/with-postgres cargo test`.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let bin: PathBuf = std::env::var_os("WINDLASS_TEST_PGBIN")
             .expect("WINDLASS_TEST_PGBIN is not set; run `make test` or `scripts/with-postgres cargo test -p windlass`")
             .into();
@@ -34,7 +34,7 @@ impl OwnCluster {
     }
 
     /// Takes the server down as a crash does, without a checkpoint, and starts it again.
-    pub fn crash_and_restart(&self) {
+    pub(crate) fn crash_and_restart(&self) {
         self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
         self.start_server();
     }
