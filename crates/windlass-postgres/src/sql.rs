@@ -19,10 +19,11 @@ pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Where the transaction ids of direct claims begin: 2^62, beyond every real one, within a signed 64 bits.
 const DIRECT: i64 = 1 << 62;
 
-/// Fills in `{direct}`, and the schema: `{schema}` as an identifier, `{name}` as a string literal. The name was checked
+/// Fills in `{direct}`, `{idle}` (the name that the idle flag's key is hashed from), and the schema: `{schema}` as an identifier, `{name}` as a string literal. The name was checked
 /// to be plain, so quoting cannot be broken out of.
 pub(crate) fn render(text: &str, schema: &str) -> String {
     text.replace("{direct}", &DIRECT.to_string())
         .replace("{schema}", &format!("\"{schema}\""))
+        .replace("{idle}", &format!("'{schema}.idle'"))
         .replace("{name}", &format!("'{schema}'"))
 }

@@ -2,10 +2,9 @@ use crate::backoff::Backoff;
 use std::{future::Future, time::Duration};
 use windlass_core::{Wake, Wakeup};
 
-/// The pauses after a claim that brought less than was asked for, while jobs come thick and fast: a
-/// millisecond fills the next claim. Otherwise the wake-up protocol begins at once, for latency's sake.
-const SHORT_PAUSES: [Duration; 3] =
-    [Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(4)];
+/// The pauses after a claim that brought less than was asked for, while jobs come thick and fast: two
+/// milliseconds fill the next claim. Otherwise the wake-up protocol begins at once, for latency's sake.
+const SHORT_PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(4)];
 /// The first wait after arming: an enqueue that looked for idle workers just before, and committed just
 /// after the claim, announced nothing.
 const FIRST_WAIT: Duration = Duration::from_millis(2);
