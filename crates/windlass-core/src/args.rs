@@ -34,6 +34,15 @@ impl Args {
         Ok(Self(raw))
     }
 
+    /// Takes JSON text that a store kept. Only that it is one JSON value is checked: who wrote it by other
+    /// means than this crate may have gone beyond its limits, and it must still be shown.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`] when the text is not one JSON value.
+    pub fn from_store(json: &str) -> Result<Self> {
+        Ok(Self(serde_json::from_str::<Box<RawValue>>(json).map_err(not_json)?))
+    }
+
     /// Serialises a value to JSON.
     ///
     /// # Errors
@@ -133,6 +142,7 @@ mod tests {
         assert!(Args::parse(&nested(MAX_DEPTH)).is_ok());
         assert!(Args::parse(&nested(MAX_DEPTH + 1)).is_err());
         assert!(Args::parse(&nested(100_000)).is_err());
+        assert!(Args::from_store(&nested(100_000)).is_ok());
         assert!(Args::parse(&format!("\"{}\"", "[".repeat(1000))).is_ok());
     }
 }

@@ -144,7 +144,7 @@ fn job_record(row: &Row) -> Result<JobRecord> {
         attempt: count16(row, 5)?,
         max_attempts: count16(row, 6)?,
         crash_count: count16(row, 7)?,
-        args: Args::parse(args)?,
+        args: Args::from_store(args)?,
         enqueued_at: get::<Timestamp>(row, 9)?,
         scheduled_at: get(row, 10)?,
         claimed_at: get(row, 11)?,

@@ -104,7 +104,9 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
     let big = format!("windlass.enqueue('k', to_jsonb(repeat('x', {})))", 1 << 20);
+    let deep = format!("windlass.enqueue('k', '{}{}')", "[".repeat(65), "]".repeat(65));
     for (call, says) in [
+        (deep.as_str(), "deeper than 64"),
         ("windlass.enqueue('')", "kind"),
         ("windlass.enqueue('a b')", "kind"),
         ("windlass.enqueue(NULL)", "kind"),
@@ -127,6 +129,22 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     }
     let count = client.query_one(&fixture.text("SELECT count(*) FROM windlass.job"), &[]).await.unwrap();
     assert_eq!(count.get::<_, i64>(0), 0, "nothing was enqueued");
+}
+
+/// The limits are of our own functions; whoever writes rows by other means is shown all the same.
+#[tokio::test]
+async fn what_others_wrote_beyond_the_limits_is_listed() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let (most, beyond) =
+        (format!("{}{}", "[".repeat(64), "]".repeat(64)), format!("{}{}", "[".repeat(100), "]".repeat(100)));
+    client.query(&fixture.text(&format!("SELECT windlass.enqueue('k', '{most}')")), &[]).await.unwrap();
+    let insert = format!(
+        "INSERT INTO windlass.job (lane_id, kind, args) VALUES (windlass.lane_of('default', 0), 'k', '{beyond}')"
+    );
+    client.batch_execute(&fixture.text(&insert)).await.unwrap();
+    let listed = fixture.store().await.jobs(&Default::default()).await.unwrap();
+    assert_eq!(listed.iter().map(|job| job.args.as_str()).collect::<Vec<_>>(), [beyond, most]);
 }
 
 #[tokio::test]

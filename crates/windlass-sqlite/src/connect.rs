@@ -6,11 +6,7 @@ use crate::{
     identity,
 };
 use rusqlite::{Connection, OpenFlags};
-use std::{
-    path::Path,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{path::Path, thread::sleep, time::Duration};
 
 /// Page cache of the writer: the tail of the log and the part that is being claimed.
 const WRITER_CACHE_KIB: i64 = 24 * 1024;
@@ -83,15 +79,18 @@ fn open(path: &Path, options: &SqliteOptions, extra: OpenFlags) -> Outcome<Conne
     Ok(conn)
 }
 
-/// How long the connection waits for locks of others.
+/// How long the connection waits for locks of others. Counts what it slept, not what the clock says: a
+/// process that was stopped for a while has not lost its patience.
 pub(crate) fn set_patience(conn: &mut Connection, timeout: Duration) -> Outcome<()> {
-    let mut since = Instant::now();
+    let mut slept = Duration::ZERO;
     conn.busy_handler(Some(move |tries: i32| {
         if tries == 0 {
-            since = Instant::now();
+            slept = Duration::ZERO;
         }
-        sleep(if tries < BUSY_SHORT_TRIES { BUSY_SHORT } else { BUSY_LONG });
-        since.elapsed() < timeout
+        let pause = if tries < BUSY_SHORT_TRIES { BUSY_SHORT } else { BUSY_LONG };
+        sleep(pause);
+        slept += pause;
+        slept < timeout
     }))?;
     Ok(())
 }

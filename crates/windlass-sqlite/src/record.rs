@@ -125,7 +125,7 @@ impl<'c> Records<'c> {
             attempt: row.get(4)?,
             max_attempts: row.get(5)?,
             crash_count: row.get(6)?,
-            args: Args::parse(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
+            args: Args::from_store(row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?)?,
             enqueued_at: timestamp(row.get(7)?),
             scheduled_at: None,
             claimed_at: None,

@@ -44,6 +44,9 @@ BEGIN
         RAISE 'args of kind % are % bytes, the limit is 1048576; store large data elsewhere and pass a reference',
             quote_literal(p_kind), octet_length(p_args::text) USING ERRCODE = 'WL004';
     END IF;
+    IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
+        RAISE 'args of kind % nest deeper than 64 levels; flatten them', quote_literal(p_kind) USING ERRCODE = 'WL004';
+    END IF;
     IF p_max IS NULL OR p_max NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', coalesce(p_max::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
