@@ -11,6 +11,9 @@ use serde_json::json;
 use std::time::Duration;
 use windlass::JobId;
 
+/// How many jobs go before those that are measured.
+const WARM_UP: u64 = 200;
+
 /// Enqueues one job at a time for an idle worker.
 #[derive(clap::Args)]
 pub(crate) struct Latency {
@@ -30,6 +33,10 @@ impl Latency {
         let client = open::create(&place.url).await?;
         client.migrate().await?;
         let (crew, mut arrived) = Crew::start(&client, QUEUE, self.concurrency, (0, JobId(i64::MAX))).await?;
+        // The first jobs find connections to open and statements to plan; an idle worker has done that.
+        let mut warming = Progress::new("warm-up", WARM_UP, globals.json);
+        ping(&client, QUEUE, (WARM_UP, self.gap), &mut arrived, &mut warming).await?;
+        drop(warming);
         let baseline = Baseline::take(place).await;
         let mut progress = Progress::new("latency", self.samples, globals.json);
         let pings = (self.samples, self.gap);
@@ -38,7 +45,7 @@ impl Latency {
         let spent = baseline.spent(self.samples).await;
         crew.stop().await;
         let gap_ms = self.gap.as_millis() as u64;
-        let settings = json!({ "samples": self.samples, "gap_ms": gap_ms, "concurrency": self.concurrency });
+        let settings = json!({ "samples": self.samples, "warm_up": WARM_UP, "gap_ms": gap_ms, "concurrency": self.concurrency });
         let figures = json!({ "latency": latencies.report() });
         spent.report("latency", (&client, place), (settings, figures)).await
     }
