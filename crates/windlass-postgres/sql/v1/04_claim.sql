@@ -149,16 +149,10 @@ BEGIN
                 END IF;
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 v_left := v_left - greatest(v_got - 1, 0);
-                -- Nothing found, but finding that out was slow (a rolled-back bulk insert lies there): move
-                -- the cursor, so that no claim walks it again.
-                IF v_got = 0 AND clock_timestamp() - v_began > '2 ms' THEN
-                    INSERT INTO {schema}.claim (seq, start_xid, start_id, lane_id, token, worker_id, job_count, segment,
-                                                from_snapshot, to_snapshot)
-                    VALUES (v_seq, v_xid, v_id, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
-                    v_cursor.end_xid := NULL;
-                END IF;
-                -- A part-consumed difference that turned out to be at its end: pass 2 must start behind it.
-                IF v_got = 0 AND v_xid IS NOT NULL AND v_cursor.end_xid IS NOT NULL THEN
+                -- Nothing found: move the cursor on when pass 2 must start behind a part-consumed difference that
+                -- turned out to be at its end, or when finding out was slow (a rolled-back bulk insert lies there),
+                -- so that no claim walks it again.
+                IF v_got = 0 AND (v_xid IS NOT NULL OR clock_timestamp() - v_began > '2 ms') THEN
                     INSERT INTO {schema}.claim (seq, start_xid, start_id, lane_id, token, worker_id, job_count, segment,
                                                 from_snapshot, to_snapshot)
                     VALUES (v_seq, v_xid, v_id, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);

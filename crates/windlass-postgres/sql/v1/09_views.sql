@@ -7,22 +7,26 @@ CREATE VIEW {schema}.unclaimed AS
       AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
       AND NOT EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.job_id = j.id);
 
+-- exceptional: jobs that have a row of their own outside the log, in the columns that jobs is made of.
+CREATE VIEW {schema}.exceptional AS
+    SELECT h.id, CASE h.state WHEN 'parked' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
+           h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
+           CASE WHEN h.state <> 'parked' THEN h.available_at END AS scheduled_at,
+           NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
+           CASE WHEN h.state = 'parked' THEN 'waits for a worker that knows its kind' END AS reason
+    FROM {schema}.held h
+    UNION ALL
+    SELECT d.id, d.state, d.kind, d.lane_id, d.attempt, d.max_attempts, d.crash_count, d.args, d.enqueued_at,
+           NULL, NULL, NULL, d.finished_at, d.reason
+    FROM {schema}.dead d;
+
 -- jobs: every job that is still stored, with its state. Reads the whole log: for a page of jobs use
 -- list_jobs, for one job job_record.
 CREATE VIEW {schema}.jobs AS
     SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason
     FROM (
-        SELECT h.id, CASE h.state WHEN 'parked' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
-               h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
-               CASE WHEN h.state <> 'parked' THEN h.available_at END AS scheduled_at,
-               NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
-               CASE WHEN h.state = 'parked' THEN 'waits for a worker that knows its kind' END AS reason
-        FROM {schema}.held h
-        UNION ALL
-        SELECT d.id, d.state, d.kind, d.lane_id, d.attempt, d.max_attempts, d.crash_count, d.args, d.enqueued_at,
-               NULL, NULL, NULL, d.finished_at, d.reason
-        FROM {schema}.dead d
+        SELECT * FROM {schema}.exceptional
         UNION ALL
         SELECT u.id, 'available', u.kind, u.lane_id, u.attempt, u.max_attempts, u.crash_count, u.args, u.enqueued_at,
                NULL, NULL, NULL, NULL, NULL
@@ -77,16 +81,7 @@ BEGIN
     SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason
     FROM (
-        SELECT h.id, CASE h.state WHEN 'parked' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
-               h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
-               CASE WHEN h.state <> 'parked' THEN h.available_at END AS scheduled_at,
-               NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
-               CASE WHEN h.state = 'parked' THEN 'waits for a worker that knows its kind' END AS reason
-        FROM {schema}.held h WHERE f.place = 'held' AND h.id = p_id
-        UNION ALL
-        SELECT d.id, d.state, d.kind, d.lane_id, d.attempt, d.max_attempts, d.crash_count, d.args, d.enqueued_at,
-               NULL, NULL, NULL, d.finished_at, d.reason
-        FROM {schema}.dead d WHERE f.place = 'dead' AND d.id = p_id
+        SELECT x.* FROM {schema}.exceptional x WHERE f.place IN ('held', 'dead') AND x.id = p_id
         UNION ALL
         SELECT j.id, CASE WHEN f.seq IS NULL THEN 'available' WHEN f.settled_at IS NULL THEN 'running' ELSE 'completed' END,
                j.kind, j.lane_id, (j.attempt + CASE WHEN f.seq IS NULL THEN 0 ELSE 1 END)::smallint,
