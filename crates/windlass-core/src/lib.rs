@@ -44,8 +44,8 @@ pub use retry_policy::RetryPolicy;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;
 pub use store::{
-    Capabilities, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, Promoted, RescueReport,
-    Store, Wake, Wakeup,
+    Capabilities, EnqueuedOnce, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, Promoted,
+    RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};
 pub use worker::{Registration, WorkerSpec};

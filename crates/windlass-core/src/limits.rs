@@ -12,6 +12,8 @@ impl Limits {
     pub const MAX_QUEUE_BYTES: usize = 128;
     /// The longest kind, in bytes.
     pub const MAX_KIND_BYTES: usize = 200;
+    /// The longest idempotency key, in bytes.
+    pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 200;
     /// The most attempts that a job may have.
     pub const MAX_ATTEMPTS: u16 = 1_000;
     /// The furthest that a job may be scheduled or put off, in seconds: 100 years.

@@ -1,6 +1,6 @@
 use crate::{
-    CancelReply, Claim, ClaimRequest, JobFilter, JobId, JobRecord, NewJob, QueueStats, Registration, Result,
-    RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    CancelReply, Claim, ClaimRequest, Error, ErrorKind, JobFilter, JobId, JobRecord, NewJob, QueueStats,
+    Registration, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -30,6 +30,20 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Stores jobs, all or none, and returns their ids in order. Committed and durable on return.
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>>;
+
+    /// Stores jobs under an idempotency key, all or none and at most once: a repeated call with the same
+    /// key stores nothing and returns the ids of the first. What to call when a reply was
+    /// [ambiguous](crate::Error::is_ambiguous), and from programs that may be restarted in between.
+    ///
+    /// Keys are remembered for at least [`MaintainRequest::retention`]. A call that finds the key in use
+    /// by an unfinished transaction waits for it.
+    ///
+    /// # Errors
+    /// `invalid_option` for an empty or too long key, or one that was used for another number of jobs.
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        let _ = (key, jobs);
+        Err(Error::new(ErrorKind::Unsupported, "this store does not know idempotency keys"))
+    }
 
     /// Registers a worker process; its lease begins.
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;
@@ -129,6 +143,15 @@ pub trait Leader: Send + Sync {
 pub trait Store: JobStore + Leader {}
 
 impl<T: JobStore + Leader> Store for T {}
+
+/// What [`JobStore::enqueue_once`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnqueuedOnce {
+    /// The ids of the jobs, in order; of the first call when this one repeated it.
+    pub ids: Vec<JobId>,
+    /// Whether an earlier call with this key had stored the jobs.
+    pub repeated: bool,
+}
 
 /// What a migration did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,1 @@
+//! What the processes of a run did, as binary events on one clock.

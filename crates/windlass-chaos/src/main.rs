@@ -1,0 +1,5 @@
+//! The command `windlass-chaos`.
+
+fn main() {
+    println!("windlass-chaos: see --help");
+}

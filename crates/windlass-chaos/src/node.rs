@@ -1,0 +1,1 @@
+//! Servers of our own that a run may crash: PostgreSQL, standbys, PgBouncer.

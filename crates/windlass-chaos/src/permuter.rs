@@ -1,0 +1,1 @@
+//! All orders of the statements of two or three sessions.

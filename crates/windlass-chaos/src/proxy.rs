@@ -1,0 +1,1 @@
+//! A TCP proxy that understands the PostgreSQL protocol and breaks it on request.
