@@ -1,6 +1,9 @@
 //! Proves that Windlass loses nothing: processes that write histories, faults injected from a seed, and a
 //! checker that reads the histories against the invariants of `docs/guarantees.md`.
 
+pub mod actor;
+pub mod bug;
+pub mod checker;
 pub mod history;
 pub mod node;
 pub mod permuter;

@@ -1,0 +1,102 @@
+use super::task::Act;
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use windlass::{Args, NewJob};
+
+use super::Task;
+
+/// What a producer enqueues.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Load {
+    /// What the jobs are like.
+    pub mix: Mix,
+    /// Jobs per second.
+    pub rate: f64,
+    /// Jobs per call at most; some calls have one only.
+    pub batch: usize,
+    /// Ends after so many jobs; none: when it is told to.
+    pub count: Option<u64>,
+    /// Enqueues under idempotency keys and repeats until the answer is known.
+    pub once: bool,
+    /// Some jobs go through transactions of its own, and some of those are rolled back. PostgreSQL only.
+    pub transactions: bool,
+    /// Cancels and retries some jobs by their ids.
+    pub meddles: bool,
+    /// How many connections enqueue side by side.
+    pub lanes: u32,
+    /// The queue.
+    pub queue: String,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            mix: Mix::Plain,
+            rate: 500.0,
+            batch: 20,
+            count: None,
+            once: false,
+            transactions: false,
+            meddles: false,
+            lanes: 1,
+            queue: "default".to_owned(),
+        }
+    }
+}
+
+/// What jobs are like.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Mix {
+    /// Nothing to do.
+    Plain,
+    /// Everything that a job can do, mostly short.
+    Varied,
+    /// Jobs of between so many milliseconds.
+    Long(u64, u64),
+    /// Some kill their worker, some its memory; the rest is plain. One of so many.
+    Poison(u32),
+}
+
+impl Mix {
+    fn act(self, rng: &mut Rng) -> Act {
+        match self {
+            Self::Plain => Act::Done,
+            Self::Long(least, most) => Act::Sleep(rng.u64(least..=most)),
+            Self::Poison(one_of) => match rng.u32(0..one_of) {
+                0 if rng.bool() => Act::Abort(rng.u16(1..=9)),
+                0 => Act::Allocate,
+                _ => Act::Done,
+            },
+            Self::Varied => match rng.u32(0..100) {
+                0..70 => Act::Done,
+                70..80 => Act::Sleep(rng.u64(1..=30)),
+                80..86 => Act::Fail(rng.u16(1..=3)),
+                86..88 => Act::Panic,
+                88..92 => Act::Snooze(rng.u64(20..=300)),
+                92..94 => Act::Cancel,
+                94..96 => Act::Discard,
+                _ => Act::Sleep(rng.u64(100..=400)),
+            },
+        }
+    }
+
+    /// One job.
+    ///
+    /// # Panics
+    /// Never: a task is JSON.
+    pub fn job(self, key: i64, queue: &str, rng: &mut Rng) -> NewJob {
+        let task = Task { key, act: self.act(rng) };
+        let varied = matches!(self, Self::Varied);
+        let kind = if varied && rng.u32(0..40) == 0 { "rare" } else { "work" };
+        let args = Args::of(&task).expect("a task is JSON");
+        let mut job = NewJob::new(kind, args).with_queue(queue.to_owned());
+        if varied && rng.u32(0..10) == 0 {
+            job = job.with_priority(rng.i16(-1..=1));
+        }
+        if varied && rng.u32(0..15) == 0 {
+            job = job.with_delay(Duration::from_millis(rng.u64(1..=400)));
+        }
+        job
+    }
+}

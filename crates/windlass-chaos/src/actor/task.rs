@@ -1,0 +1,36 @@
+use serde::{Deserialize, Serialize};
+
+/// The args of a run's jobs: which job it is, and what its handler shall do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The number that its producer gave it.
+    pub key: i64,
+    /// What to do.
+    pub act: Act,
+}
+
+/// What a handler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Completes at once.
+    Done,
+    /// Completes after so many milliseconds.
+    Sleep(u64),
+    /// Completes after keeping its thread busy for so many milliseconds.
+    Block(u64),
+    /// Fails so many times, then completes.
+    Fail(u16),
+    /// Panics once, then completes.
+    Panic,
+    /// Is put off until it is so many milliseconds old, then completes.
+    Snooze(u64),
+    /// Cancels itself.
+    Cancel,
+    /// Discards itself.
+    Discard,
+    /// Aborts the process until so many workers died of it, then completes.
+    Abort(u16),
+    /// Allocates without end.
+    Allocate,
+}

@@ -1,0 +1,138 @@
+use super::{Order, Task, Work, connect, dismissed, task::Act};
+use crate::{
+    bug,
+    history::{Outcome as Ended, Recorder, What, Witness},
+};
+use anyhow::Result;
+use std::{sync::Arc, time::Duration};
+use windlass::{Client, Context, Outcome, RawJob, RetryPolicy, Store, Worker};
+
+/// The kinds of a run's jobs.
+const KIND: &str = "work";
+const RARE: &str = "rare";
+/// A run has no time for backoff.
+const RETRIES: RetryPolicy =
+    RetryPolicy { base: Duration::from_millis(30), factor: 1.0, max: Duration::from_millis(30), jitter: 0.0 };
+
+pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> Result<()> {
+    let client = connect(&order.store).await?;
+    let store: Arc<dyn Store> = match order.bug {
+        Some(bug) => bug::wrap(bug, Arc::clone(client.store()), order.seed),
+        None => Arc::clone(client.store()),
+    };
+    let slots = i64::try_from(work.slots * work.queues.len()).unwrap_or(i64::MAX);
+    let witness = Witness::new(store, Arc::clone(&recorder), slots);
+    let worker = start(&Client::from_store(Arc::new(witness)), order, work, &recorder).await?;
+    tokio::select! {
+        ended = worker.run_until_signal() => ended?,
+        () = dismissed() => worker.shutdown().await,
+    }
+    Ok(())
+}
+
+async fn start(client: &Client, order: &Order, work: Work, recorder: &Arc<Recorder>) -> Result<Worker> {
+    let mut slots = work.slots;
+    if order.bug == Some(bug::Bug::TooManySlots) {
+        slots *= 2;
+    }
+    loop {
+        let mut builder = Worker::builder(client)
+            .name(format!("chaos-{}", order.number))
+            .lease(Duration::from_millis(work.lease_ms))
+            .grace_period(Duration::from_millis(work.grace_ms))
+            .retry_policy(RETRIES);
+        if let Some(seconds) = work.retention_s {
+            builder = builder.configure(|config| {
+                config.maintain.retention = Duration::from_secs(seconds);
+                config.maintain.segment_bytes = 4 << 20;
+            });
+        }
+        for queue in &work.queues {
+            builder = builder.queue(queue.clone(), slots);
+        }
+        let of = |recorder: &Arc<Recorder>| {
+            let recorder = Arc::clone(recorder);
+            move |job: RawJob, ctx: Context| handle(Arc::clone(&recorder), job, ctx)
+        };
+        builder = builder.handle_kind(KIND, of(recorder));
+        if work.knows_rare {
+            builder = builder.handle_kind(RARE, of(recorder));
+        }
+        match builder.start().await {
+            Ok(worker) => return Ok(worker),
+            // A service manager would start it again.
+            Err(error) if error.is_connection_loss() => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Notes the end of a handler, also of one whose future is dropped or that panics.
+struct Ending {
+    recorder: Arc<Recorder>,
+    worker: i32,
+    id: i64,
+    outcome: Option<Ended>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let otherwise = if std::thread::panicking() { Ended::Retry } else { Ended::Interrupted };
+        let outcome = self.outcome.unwrap_or(otherwise);
+        self.recorder.note(What::Finished { worker: self.worker, id: self.id, outcome });
+    }
+}
+
+async fn handle(recorder: Arc<Recorder>, job: RawJob, ctx: Context) -> Outcome {
+    let (worker, id) = (ctx.lease().worker.0, ctx.id().0);
+    let task: Task = match job.parse() {
+        Ok(task) => task,
+        Err(error) => return Outcome::Discard(format!("not a task: {error}")),
+    };
+    recorder.note(What::Started { worker, id, key: task.key, attempt: ctx.attempt() });
+    let mut ending = Ending { recorder, worker, id, outcome: None };
+    let outcome = act(task.act, &ctx).await;
+    ending.outcome = Some(match &outcome {
+        Outcome::Retry { .. } => Ended::Retry,
+        Outcome::Snooze(_) => Ended::Snooze,
+        Outcome::Cancel(_) => Ended::Cancel,
+        Outcome::Discard(_) => Ended::Discard,
+        _ => Ended::Complete,
+    });
+    outcome
+}
+
+async fn act(act: Act, ctx: &Context) -> Outcome {
+    let millis = Duration::from_millis;
+    match act {
+        Act::Sleep(ms) => tokio::time::sleep(millis(ms)).await,
+        Act::Block(ms) => std::thread::sleep(millis(ms)),
+        Act::Fail(times) if ctx.attempt() <= times => {
+            return Outcome::Retry {
+                after: None,
+                error: format!("attempt {} fails on request", ctx.attempt()),
+            };
+        }
+        Act::Panic if ctx.attempt() == 1 => panic!("panics on request"),
+        Act::Snooze(ms) if jiff::Timestamp::now().duration_since(ctx.enqueued_at()) < millis_of(ms) => {
+            return Outcome::Snooze(millis(20));
+        }
+        Act::Cancel => return Outcome::Cancel("on request".to_owned()),
+        Act::Discard => return Outcome::Discard("on request".to_owned()),
+        Act::Abort(times) if ctx.crash_count() < times => std::process::abort(),
+        Act::Allocate => {
+            let mut hoard: Vec<Vec<u8>> = Vec::new();
+            // Touched, so that it counts; ends by the cap of the process, or at a bound of our own.
+            for _ in 0..4_096 {
+                hoard.push(vec![1; 1 << 20]);
+            }
+            return Outcome::Discard(format!("{} MiB were to be had: this process has no cap", hoard.len()));
+        }
+        _ => {}
+    }
+    Outcome::Complete
+}
+
+fn millis_of(ms: u64) -> jiff::SignedDuration {
+    jiff::SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,126 @@
+//! Seeded bugs: the checker on trial.
+//!
+//! Each `bug_*` is one real defect, planted where it would be in life: in a function of the migrated
+//! schema, between the engine and the store, or in a producer. They are chosen at run time and live in
+//! this crate alone, so no build of the product can contain one and one build of the checker can try them
+//! all. `windlass-chaos bugs` runs a storm with each and says which invariant caught it.
+
+mod mutant;
+mod sql;
+
+pub use sql::plant;
+
+use mutant::Mutant;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use windlass::Store;
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// A defect.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Bug { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
+
+        impl Bug {
+            /// Every one.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A claim hands out jobs again that an earlier claim still holds.
+    DoubleClaim = "bug_double_claim",
+    /// Some settlements are acknowledged and not written.
+    DroppedSettlement = "bug_dropped_settlement",
+    /// A batch of settlements is forgotten when the store fails (river#258, asynq#1051).
+    DropBatchOnError = "bug_drop_batch_on_error",
+    /// Completed ranges become the whole claim, with jobs that never started.
+    RestSettlesUnstarted = "bug_rest_settles_unstarted",
+    /// Jobs handed back at shutdown are completed instead.
+    ReturnCompletes = "bug_return_completes",
+    /// A failed job is cancelled instead of tried again.
+    RetryCancels = "bug_retry_cancels",
+    /// Two jobs of a claim have each other's args (CVE-2023-28858).
+    SwappedArgs = "bug_swapped_args",
+    /// A worker runs twice as many jobs as it has slots.
+    TooManySlots = "bug_too_many_slots",
+    /// Jobs are acknowledged before they are committed.
+    AckedBeforeCommit = "bug_acked_before_commit",
+    /// An enqueue whose answer was lost is repeated without a key.
+    BlindRetry = "bug_blind_retry",
+    /// Jobs of a rolled-back transaction run.
+    RollbackRuns = "bug_rollback_runs",
+    /// `synchronous_commit = off` by accident.
+    AsyncCommit = "bug_async_commit",
+    /// Writes of workers that were declared dead are accepted (river#1302).
+    NoFence = "bug_no_fence",
+    /// Living workers are declared dead (Oban's Lifeline, Sidekiq#4611).
+    RescueByTimeAlone = "bug_rescue_by_time_alone",
+    /// A rescue makes jobs available again that are settled.
+    RescueReruns = "bug_rescue_reruns_settled",
+    /// A dying worker's jobs get no crash count: poison loops for ever.
+    CrashNotCounted = "bug_crash_not_counted",
+    /// A failed attempt is not counted.
+    AttemptNotCounted = "bug_attempt_not_counted",
+    /// The cursor steps over transactions that commit late.
+    LateCommitsSkipped = "bug_late_commits_skipped",
+    /// A failed job is stored nowhere.
+    LostRetry = "bug_lost_retry",
+    /// A segment is removed with unclaimed jobs in it.
+    TruncatesUnclaimed = "bug_truncates_unclaimed",
+    /// Cancel takes jobs away from running workers.
+    CancelsRunning = "bug_cancels_running",
+}
+
+impl Bug {
+    /// The bug of this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|bug| bug.name() == name)
+    }
+
+    /// Whether it needs PostgreSQL.
+    pub fn needs_postgres(self) -> bool {
+        matches!(self, Self::AsyncCommit | Self::BlindRetry | Self::RollbackRuns | Self::DropBatchOnError)
+            || sql::patches(self).is_some()
+    }
+
+    /// Whether it shows only while segments are removed.
+    pub fn needs_rotation(self) -> bool {
+        self == Self::TruncatesUnclaimed
+    }
+}
+
+/// The store with the bug, if the bug is between engine and store.
+pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
+    match bug {
+        Bug::DoubleClaim
+        | Bug::DroppedSettlement
+        | Bug::DropBatchOnError
+        | Bug::RestSettlesUnstarted
+        | Bug::ReturnCompletes
+        | Bug::RetryCancels
+        | Bug::SwappedArgs => Arc::new(Mutant::new(bug, store, seed)),
+        _ => store,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_at_least_fifteen_with_names_of_their_own() {
+        let names: std::collections::HashSet<_> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        assert!(names.len() >= 15 && names.len() == Bug::ALL.len());
+        for bug in Bug::ALL {
+            assert_eq!(Bug::of(bug.name()), Some(*bug));
+            assert!(bug.name().starts_with("bug_"));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+use super::Bug;
+use anyhow::{Context as _, Result, ensure};
+
+/// A function of the schema, a piece of its text, and what stands there instead.
+type Patch = (&'static str, &'static str, &'static str);
+
+/// What the bug changes in the schema's functions.
+pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
+    Some(match bug {
+        Bug::NoFence => {
+            &[("fence", "AND w.ended_at IS NULL", ""), ("end_worker", "HAVING count(*) > 0", "HAVING false")]
+        }
+        Bug::RescueByTimeAlone => &[
+            ("overdue_workers", "+ lease <", "+ lease / 20 <"),
+            ("end_worker", "+ lease <", "+ lease / 20 <"),
+        ],
+        Bug::RescueReruns => &[("unsettled_jobs", "(s.ranges IS NULL OR ", "(s.ranges IS NULL AND ")],
+        Bug::CrashNotCounted => {
+            &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
+        }
+        Bug::AttemptNotCounted => &[("settle_other", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
+        Bug::LateCommitsSkipped => &[("delta", "WHERE pg_visible_in_snapshot(x, p_to)", "WHERE false")],
+        Bug::LostRetry => {
+            &[("settle_other", "o.d IN ('retry', 'snooze', 'park')", "o.d IN ('snooze', 'park')")]
+        }
+        Bug::TruncatesUnclaimed => &[(
+            "empty_segment",
+            "FROM unclaimed WHERE id NOT IN (SELECT job_id FROM skipped)",
+            "FROM unclaimed WHERE false",
+        )],
+        Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;", "")],
+        _ => return None,
+    })
+}
+
+/// Plants a bug in a migrated schema.
+///
+/// # Errors
+/// When a function no longer has the text that the bug replaces: then the bug must be written anew.
+pub async fn plant(bug: Bug, database: &tokio_postgres::Client, schema: &str) -> Result<()> {
+    if bug == Bug::AsyncCommit {
+        let text = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$";
+        database.batch_execute(text).await?;
+    }
+    for (function, from, to) in patches(bug).unwrap_or_default() {
+        let text =
+            "SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                    WHERE n.nspname = $1 AND p.proname = $2";
+        let row = database.query_one(text, &[&schema, function]).await;
+        let text: String = row.with_context(|| format!("no function {schema}.{function}"))?.get(0);
+        ensure!(text.contains(from), "{}: {function} has no text {from:?} any more", bug.name());
+        database.batch_execute(&text.replace(from, to)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Reads a history and says whether the promises held.
+//!
+//! The rules are those of `docs/guarantees.md`: [`Invariant`] lists them. A verdict is valid, invalid or
+//! unknown, and unknown fails a run: a history without jobs, without the planned faults or without a final
+//! dump proves nothing. Sorting dominates the cost: a million jobs with eight events each take seconds.
+
+mod attempts;
+mod faults;
+mod holds;
+mod leases;
+mod recovery;
+mod slots;
+mod stored;
+mod tell;
+mod verdict;
+
+pub use recovery::Recovery;
+pub use tell::tell;
+pub use verdict::{Counts, Invariant, Report, Verdict, Violation};
+
+use crate::history::{Fault, History, Phase, What};
+use faults::Faults;
+use holds::Jobs;
+use serde::{Deserialize, Serialize};
+
+/// What a run promised and planned: what the checker cannot see in the history itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Rules {
+    /// How many faults the run wanted to inject; fewer than 95 % of them make the verdict unknown.
+    pub planned_faults: u64,
+    /// Completed jobs are removed while the run goes on, so one that is no longer stored must have an
+    /// accepted settlement instead.
+    pub removes_completed: bool,
+    /// Commits may be lost at a failover: jobs acknowledged before it may be missing, as documented for an
+    /// asynchronous standby.
+    pub may_lose_commits: bool,
+    /// Throughput must be back to 90 % within 10 s of each outage.
+    pub recovers: bool,
+}
+
+impl Default for Rules {
+    /// The promises of PostgreSQL and SQLite as installed.
+    fn default() -> Self {
+        Self { planned_faults: 0, removes_completed: false, may_lose_commits: false, recovers: false }
+    }
+}
+
+/// Checks a whole history.
+///
+/// ```
+/// use windlass_chaos::{checker::{Rules, Verdict, check}, history::History};
+/// let report = check(&History::default(), &Rules::default());
+/// assert_eq!(report.verdict, Verdict::Unknown, "nothing happened, so nothing is proven");
+/// ```
+pub fn check(history: &History, rules: &Rules) -> Report {
+    let faults = Faults::of(history);
+    let jobs = Jobs::of(history);
+    let mut report = Report::default();
+    stored::check(&jobs, rules, &mut report);
+    leases::check(&jobs, &faults, &mut report);
+    attempts::check(&jobs, &faults, &mut report);
+    slots::check(history, &mut report);
+    if rules.recovers {
+        recovery::check(history, &faults, &mut report);
+    }
+    count(history, &jobs, &mut report);
+    report.conclude(unknowns(history, rules, &report.counts));
+    report
+}
+
+fn count(history: &History, jobs: &Jobs, report: &mut Report) {
+    let counts = &mut report.counts;
+    counts.jobs = jobs.len() as u64;
+    counts.events = history.events.len() as u64;
+    counts.processes = history.processes.len() as u64;
+    for recorded in &history.events {
+        match recorded.event.what {
+            What::EnqueueAcked { .. } => counts.acknowledged += 1,
+            What::EnqueueUnknown { .. } => counts.unknown_enqueues += 1,
+            What::Started { .. } => counts.starts += 1,
+            What::Settled { fate: crate::history::Fate::Refused, .. } => counts.refused_writes += 1,
+            What::LeaseLost { .. } => counts.lost_leases += 1,
+            What::Fault { fault, begins: true, .. } => *counts.faults.entry(fault.name()).or_default() += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Why the history proves nothing, if it does not.
+fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let saw = |wanted: Phase| {
+        let is = |what: &What| matches!(what, What::Phase { phase } if *phase == wanted);
+        history.events.iter().any(|recorded| is(&recorded.event.what))
+    };
+    if counts.acknowledged == 0 {
+        reasons.push("no job was acknowledged".to_owned());
+    }
+    if !saw(Phase::Drained) && !saw(Phase::Stuck) {
+        reasons.push("the run ended before it drained".to_owned());
+    }
+    if !saw(Phase::Dumped) {
+        reasons.push("there is no complete final dump".to_owned());
+    }
+    // A poison job's death is the job's doing, not the plan's.
+    let poison = counts.faults.get(Fault::Poison.name()).copied().unwrap_or(0);
+    let fired = counts.faults.values().sum::<u64>() - poison;
+    if (fired as f64) < rules.planned_faults as f64 * 0.95 {
+        reasons.push(format!("only {fired} of {} planned faults happened", rules.planned_faults));
+    }
+    reasons
+}

@@ -1,0 +1,130 @@
+use crate::history::{Fault, History, What};
+use std::collections::HashMap;
+
+/// A fault still explains what happens this long after it ended: connections come back with backoff, and
+/// a lease that could not be renewed ends later.
+const AFTERMATH_NS: u64 = 15_000_000_000;
+
+/// A fault with its time. `target`: the number of the process it hits, none for all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) fault: Fault,
+    pub(super) target: Option<i64>,
+    pub(super) begin: u64,
+    pub(super) end: u64,
+}
+
+/// A rescue call of one process: when it was sent, and when answered, if ever.
+#[derive(Clone, Copy, Debug)]
+struct RescueCall {
+    sent: u64,
+    done: u64,
+}
+
+/// What may explain that a worker lost its jobs.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    pub(super) windows: Vec<Window>,
+    /// When each registration was declared dead by a call, sent and noted.
+    rescued: HashMap<i32, (u64, u64)>,
+    deregistered: HashMap<i32, u64>,
+    /// Rescues that nobody heard the answer of.
+    unanswered: Vec<u64>,
+    /// Answered ones, for a claim that comes between a rescue's commit and its note.
+    calls: Vec<RescueCall>,
+    pub(super) leases: HashMap<i32, u64>,
+    pub(super) suspects: HashMap<i32, Vec<u64>>,
+}
+
+impl Faults {
+    pub(super) fn of(history: &History) -> Self {
+        let mut faults = Self::default();
+        let mut open: HashMap<(Fault, Option<i64>), Vec<usize>> = HashMap::new();
+        let mut calls: HashMap<(u32, i64), u64> = HashMap::new();
+        for recorded in &history.events {
+            let at = recorded.event.at;
+            match recorded.event.what {
+                What::Fault { fault, target, begins: true } => {
+                    open.entry((fault, target)).or_default().push(faults.windows.len());
+                    faults.windows.push(Window { fault, target, begin: at, end: u64::MAX });
+                }
+                What::Fault { fault, target, begins: false } => {
+                    if let Some(index) = open.get_mut(&(fault, target)).and_then(Vec::pop) {
+                        faults.windows[index].end = at;
+                    }
+                }
+                What::RescueSent { call } => {
+                    calls.insert((recorded.process, call), at);
+                }
+                What::Rescued { call, worker } => {
+                    let sent = calls.get(&(recorded.process, call)).copied().unwrap_or(at);
+                    faults.rescued.entry(worker).or_insert((sent, at));
+                }
+                What::RescueDone { call } => {
+                    if let Some(sent) = calls.remove(&(recorded.process, call)) {
+                        faults.calls.push(RescueCall { sent, done: at });
+                    }
+                }
+                What::DeregisterSent { worker } => {
+                    faults.deregistered.entry(worker).or_insert(at);
+                }
+                What::Registered { worker, lease_ns, .. } => {
+                    faults.leases.insert(worker, lease_ns.unsigned_abs());
+                }
+                What::Suspected { worker, id: Some(_) } => {
+                    faults.suspects.entry(worker).or_default().push(at);
+                }
+                _ => {}
+            }
+        }
+        faults.unanswered = calls.into_values().collect();
+        faults.unanswered.sort_unstable();
+        faults
+    }
+
+    /// When the worker was noted to be declared dead.
+    pub(super) fn noted_dead(&self, worker: i32) -> Option<u64> {
+        self.rescued.get(&worker).map(|(_, noted)| *noted)
+    }
+
+    /// Whether the worker may have been declared dead before `at`: a rescue says so, or one whose answer
+    /// nobody heard was under way.
+    pub(super) fn may_be_dead(&self, worker: i32, at: u64) -> bool {
+        match self.rescued.get(&worker) {
+            Some((sent, _)) => *sent <= at,
+            None => {
+                self.unanswered.first().is_some_and(|sent| *sent <= at)
+                    || self.calls.iter().any(|call| call.sent <= at && at <= call.done)
+            }
+        }
+    }
+
+    /// Whether the worker had begun to hand everything back before `at`.
+    pub(super) fn had_deregistered(&self, worker: i32, at: u64) -> bool {
+        self.deregistered.get(&worker).is_some_and(|sent| *sent <= at)
+    }
+
+    /// A fault that hit the process, or all, between `from` and `until`, its aftermath included.
+    pub(super) fn explains(&self, process: i64, lease_ns: u64, from: u64, until: u64) -> Option<Fault> {
+        let hits = |window: &&Window| {
+            let after = window.end.saturating_add(AFTERMATH_NS).saturating_add(lease_ns);
+            window.target.is_none_or(|target| target == process) && window.begin <= until && after >= from
+        };
+        self.windows
+            .iter()
+            .filter(hits)
+            .max_by_key(|window| (window.target.is_some(), window.begin))
+            .map(|w| w.fault)
+    }
+
+    /// Whether the database may have forgotten a claim that was made at `from` before `until`: claims
+    /// commit asynchronously.
+    pub(super) fn forgot_claims(&self, from: u64, until: u64) -> bool {
+        let forgets = |fault: Fault| matches!(fault, Fault::DatabaseCrash | Fault::Failover);
+        // The server may have been going down while the claim's answer was on its way.
+        let slack = 2_000_000_000;
+        self.windows.iter().any(|window| {
+            forgets(window.fault) && window.begin <= until && window.end.saturating_add(slack) >= from
+        })
+    }
+}

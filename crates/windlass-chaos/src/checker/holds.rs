@@ -1,0 +1,183 @@
+use crate::history::{Event, Fate, History, Outcome, What};
+use std::collections::{BTreeMap, HashMap};
+use windlass_core::JobState;
+
+/// One lease on one job: from the claim that handed it out to whatever ended it.
+#[derive(Clone, Debug)]
+pub(super) struct Hold {
+    /// The number of the process.
+    pub(super) process: i64,
+    pub(super) worker: i32,
+    pub(super) lane: i32,
+    pub(super) seq: i64,
+    pub(super) attempt: u16,
+    pub(super) crashes: u16,
+    pub(super) claimed: u64,
+    pub(super) started: Option<u64>,
+    pub(super) finished: Option<(u64, Outcome)>,
+    /// Answers to its settlements: fate, what they said, when they were sent, when answered.
+    pub(super) answers: Vec<(Fate, Outcome, u64, u64)>,
+}
+
+impl Hold {
+    /// How the store says it was settled, by this call or an earlier one.
+    pub(super) fn settled(&self) -> Option<Outcome> {
+        let settles = |fate: Fate| matches!(fate, Fate::Accepted | Fate::Already);
+        self.answers.iter().find(|(fate, ..)| settles(*fate)).map(|(_, outcome, ..)| *outcome)
+    }
+
+    /// How it may have been settled without anybody knowing: a lost reply, or a process that died between
+    /// the handler's end and the answer.
+    pub(super) fn maybe_settled(&self) -> Option<Outcome> {
+        let unknown = self.answers.iter().find(|(fate, ..)| *fate == Fate::Unknown);
+        let handler = self.finished.map(|(_, outcome)| match outcome {
+            Outcome::Interrupted => Outcome::Return,
+            said => said,
+        });
+        unknown.map(|(_, outcome, ..)| *outcome).or(handler)
+    }
+}
+
+/// A record of the final dump.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) key: i64,
+    pub(super) state: JobState,
+}
+
+/// Everything about one job, by the store's id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Job {
+    pub(super) id: i64,
+    pub(super) acked_key: Option<i64>,
+    pub(super) rolled_back: bool,
+    /// Keys that handlers read from its args, each once.
+    pub(super) seen_keys: Vec<i64>,
+    /// Leases in the store's order.
+    pub(super) holds: Vec<Hold>,
+    /// Starts of a handler without a claim that anybody noted.
+    pub(super) unclaimed_starts: Vec<u64>,
+    pub(super) cancel_asked: bool,
+    pub(super) retries_asked: usize,
+    pub(super) records: Vec<Record>,
+}
+
+/// What a producer knows of a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Key {
+    pub(super) sent: bool,
+    pub(super) failed: bool,
+    pub(super) unknown: bool,
+    pub(super) rolled_back: bool,
+    pub(super) acked: Option<i64>,
+    /// Acknowledged with another id as well.
+    pub(super) acked_twice: Option<i64>,
+}
+
+/// The history by job.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    pub(super) by_id: BTreeMap<i64, Job>,
+    pub(super) keys: HashMap<i64, Key>,
+    /// Whether the run said that it drained.
+    pub(super) stuck: bool,
+}
+
+impl Jobs {
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(super) fn of(history: &History) -> Self {
+        let mut jobs = Self::default();
+        for recorded in &history.events {
+            let (number, _) = history.processes[recorded.process as usize];
+            jobs.note_enqueue(&recorded.event.what);
+            if let Some(id) = recorded.event.what.job() {
+                let job = jobs.by_id.entry(id).or_insert_with(|| Job { id, ..Job::default() });
+                job.note(number, &recorded.event);
+            }
+        }
+        for job in jobs.by_id.values_mut() {
+            // A paused process notes a claim late; the store numbers the claims of a lane in its order.
+            // After a crash a number may come again: those keep the order of their notes.
+            job.holds.sort_by_key(|hold| (hold.lane, hold.seq));
+            if job.holds.windows(2).any(|pair| pair[0].lane != pair[1].lane) {
+                job.holds.sort_by_key(|hold| hold.claimed);
+            }
+        }
+        jobs
+    }
+
+    fn note_enqueue(&mut self, what: &What) {
+        match *what {
+            What::EnqueueSent { key } => self.keys.entry(key).or_default().sent = true,
+            What::EnqueueFailed { key } => self.keys.entry(key).or_default().failed = true,
+            What::EnqueueUnknown { key } => self.keys.entry(key).or_default().unknown = true,
+            What::RolledBack { key, .. } => self.keys.entry(key).or_default().rolled_back = true,
+            What::EnqueueAcked { key, id } => {
+                let known = self.keys.entry(key).or_default();
+                match known.acked {
+                    Some(before) if before != id => known.acked_twice = Some(id),
+                    _ => known.acked = Some(id),
+                }
+            }
+            What::Phase { phase: crate::history::Phase::Stuck } => self.stuck = true,
+            _ => {}
+        }
+    }
+}
+
+impl Job {
+    fn note(&mut self, process: i64, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::EnqueueAcked { key, .. } => self.acked_key = Some(key),
+            What::RolledBack { .. } => self.rolled_back = true,
+            What::Claimed { worker, lane, seq, attempt, crashes, .. } => self.holds.push(Hold {
+                process,
+                worker,
+                lane,
+                seq,
+                attempt,
+                crashes,
+                claimed: at,
+                started: None,
+                finished: None,
+                answers: Vec::new(),
+            }),
+            What::Started { worker, key, .. } => {
+                if !self.seen_keys.contains(&key) {
+                    self.seen_keys.push(key);
+                }
+                match self.hold(process, worker, |hold| hold.started.is_none()) {
+                    Some(hold) => hold.started = Some(at),
+                    None => self.unclaimed_starts.push(at),
+                }
+            }
+            What::Finished { worker, outcome, .. } => {
+                if let Some(hold) = self.hold(process, worker, |hold| hold.started.is_some()) {
+                    hold.finished = Some((at, outcome));
+                }
+            }
+            What::Settled { worker, fate, outcome, sent, .. } => {
+                let open = |hold: &Hold| hold.settled().is_none();
+                if let Some(hold) = self.hold(process, worker, open) {
+                    hold.answers.push((fate, outcome, sent, at));
+                } else if let Some(hold) = self.hold(process, worker, |_| true) {
+                    hold.answers.push((fate, outcome, sent, at));
+                }
+            }
+            What::CancelAsked { .. } => self.cancel_asked = true,
+            What::RetryAsked { done: false, .. } => self.retries_asked += 1,
+            What::Stored { key, state, .. } => self.records.push(Record { key, state }),
+            _ => {}
+        }
+    }
+
+    /// The newest lease of a registration that is as wanted.
+    fn hold(&mut self, process: i64, worker: i32, wanted: impl Fn(&Hold) -> bool) -> Option<&mut Hold> {
+        let is = |hold: &&mut Hold| hold.process == process && hold.worker == worker && wanted(hold);
+        self.holds.iter_mut().rev().find(is)
+    }
+}

@@ -1,0 +1,82 @@
+//! I3, I4 and I5: leases end before the next begins, for a reason, and what comes after is refused.
+
+use super::{
+    Invariant, Report,
+    faults::Faults,
+    holds::{Hold, Job, Jobs},
+};
+use crate::history::{Fate, Outcome};
+
+pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
+    for job in jobs.by_id.values() {
+        for pair in job.holds.windows(2) {
+            handover(job, &pair[0], &pair[1], faults, report);
+        }
+        for hold in &job.holds {
+            fenced(job, hold, faults, report);
+        }
+    }
+}
+
+/// One lease on a job and the next.
+fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Report) {
+    stale_write(job, hold, next, report);
+    if let Some(outcome) = hold.settled() {
+        let ended = matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
+        if ended && job.retries_asked == 0 {
+            let text = format!("settled as {outcome} by {}, and handed out again to {}", of(hold), of(next));
+            report.violate(Invariant::I13, Some(job.id), text);
+        }
+        return;
+    }
+    let until = next.claimed;
+    let dead = faults.may_be_dead(hold.worker, until);
+    let left = faults.had_deregistered(hold.worker, until);
+    let forgotten = faults.forgot_claims(hold.claimed, until);
+    // Nobody knows whether its settlement happened; one that puts the job back explains the next lease.
+    let back = matches!(
+        hold.maybe_settled(),
+        Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::Park)
+    );
+    if !dead && !left && !forgotten && !back {
+        let text = format!("handed out to {} while {} held it", of(next), of(hold));
+        report.violate(Invariant::I3, Some(job.id), text);
+    }
+    let (Some(_), Some(_)) = (hold.started, next.started) else { return };
+    if back && !dead && !left {
+        return;
+    }
+    report.counts.second_starts += 1;
+    let lease = faults.leases.get(&hold.worker).copied().unwrap_or(0);
+    match faults.explains(hold.process, lease, hold.claimed, until) {
+        Some(fault) => *report.counts.explained_by.entry(fault.name()).or_default() += 1,
+        None => {
+            let text = format!("started by {} after {}, and no fault explains why", of(next), of(hold));
+            report.violate(Invariant::I4, Some(job.id), text);
+        }
+    }
+}
+
+/// I5: the settlement of the earlier lease was sent when the next one was noted, and accepted.
+fn stale_write(job: &Job, hold: &Hold, next: &Hold, report: &mut Report) {
+    let stale =
+        |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| *fate == Fate::Accepted && *sent > next.claimed;
+    if let Some((_, outcome, ..)) = hold.answers.iter().find(stale) {
+        let text = format!("{outcome} by {} was accepted although {} held it", of(hold), of(next));
+        report.violate(Invariant::I5, Some(job.id), text);
+    }
+}
+
+/// I5: the worker was known to be declared dead when it sent what was accepted.
+fn fenced(job: &Job, hold: &Hold, faults: &Faults, report: &mut Report) {
+    let Some(dead) = faults.noted_dead(hold.worker) else { return };
+    let late = |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| *fate == Fate::Accepted && *sent > dead;
+    if let Some((_, outcome, ..)) = hold.answers.iter().find(late) {
+        let text = format!("{outcome} by {} was accepted after a rescue had declared it dead", of(hold));
+        report.violate(Invariant::I5, Some(job.id), text);
+    }
+}
+
+fn of(hold: &Hold) -> String {
+    format!("worker {} (process {}, claim {}/{})", hold.worker, hold.process, hold.lane, hold.seq)
+}

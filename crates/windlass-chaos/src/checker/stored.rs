@@ -1,0 +1,119 @@
+//! I1, I2, I7 and I13: what was enqueued, what ran, and what is stored in the end.
+
+use super::{
+    Invariant, Report, Rules,
+    holds::{Job, Jobs},
+};
+use crate::history::Outcome;
+use std::collections::HashMap;
+use windlass_core::JobState;
+
+pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
+    let mut ids_of_keys: HashMap<i64, i64> = HashMap::new();
+    for job in jobs.by_id.values() {
+        lost(job, jobs, rules, report);
+        phantom(job, jobs, report);
+        records(job, report);
+        let keys = job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key));
+        for key in keys {
+            let first = *ids_of_keys.entry(key).or_insert(job.id);
+            if first != job.id {
+                let text = format!("key {key} is job {first} and job {} as well", job.id);
+                report.violate(Invariant::I7, Some(job.id), text);
+                break;
+            }
+        }
+    }
+    for (key, known) in &jobs.keys {
+        if let (Some(first), Some(other)) = (known.acked, known.acked_twice) {
+            let text = format!("key {key} was acknowledged as job {first} and as job {other}");
+            report.violate(Invariant::I7, Some(other), text);
+        }
+    }
+}
+
+/// I1: an acknowledged job is stored or settled, a settled one ran, and everything drains.
+fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
+    let id = Some(job.id);
+    let Some(record) = job.records.first() else {
+        let settled = job.holds.iter().any(|hold| hold.settled().is_some());
+        let excused = rules.may_lose_commits || (rules.removes_completed && settled);
+        if job.acked_key.is_some() && !excused {
+            report.violate(Invariant::I1, id, "acknowledged, and not stored in the end".to_owned());
+        } else if settled && !excused && !job.rolled_back {
+            report.violate(Invariant::I1, id, "settled, and not stored in the end".to_owned());
+        }
+        return;
+    };
+    let said = |wanted: Outcome| {
+        job.holds.iter().any(|hold| hold.finished.is_some_and(|(_, outcome)| outcome == wanted))
+    };
+    match record.state {
+        JobState::Completed if !said(Outcome::Complete) => {
+            report.violate(Invariant::I1, id, "completed, but no handler finished it".to_owned());
+        }
+        JobState::Cancelled if !said(Outcome::Cancel) && !job.cancel_asked => {
+            report.violate(Invariant::I1, id, "cancelled, but nobody asked for it".to_owned());
+        }
+        JobState::Discarded if !may_be_discarded(job, said) => {
+            report.violate(Invariant::I1, id, "discarded, but no handler failed or died of it".to_owned());
+        }
+        state if !state.is_final() && !jobs.stuck => {
+            report.violate(Invariant::I1, id, format!("{state} in the end, though everything drained"));
+        }
+        state if !state.is_final() => {
+            report.violate(Invariant::I12, id, format!("still {state} after the faults were over"));
+        }
+        _ => {}
+    }
+}
+
+/// A handler discarded it or failed for the last time, or its workers kept dying.
+fn may_be_discarded(job: &Job, said: impl Fn(Outcome) -> bool) -> bool {
+    let unfinished = job.holds.iter().filter(|hold| hold.finished.is_none()).count();
+    said(Outcome::Discard) || said(Outcome::Retry) || unfinished >= 2
+}
+
+/// I2: nothing runs or is stored that was never enqueued, failed for certain, or was rolled back.
+fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
+    let id = Some(job.id);
+    if job.rolled_back && (!job.holds.is_empty() || !job.records.is_empty()) {
+        let text = "its transaction was rolled back, and yet it was handed out or stored".to_owned();
+        report.violate(Invariant::I2, id, text);
+    }
+    for key in job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key)) {
+        let known = jobs.keys.get(&key).copied().unwrap_or_default();
+        let why = if !known.sent {
+            "nobody enqueued it"
+        } else if known.failed && !known.unknown && known.acked.is_none() {
+            "its enqueue failed for certain"
+        } else if known.rolled_back {
+            "its transaction was rolled back"
+        } else {
+            match job.acked_key {
+                Some(acked) if acked != key => "its args are those of another job",
+                _ => continue,
+            }
+        };
+        report.violate(Invariant::I2, id, format!("key {key}: {why}, and yet it exists"));
+        return;
+    }
+    if let Some(at) = job.unclaimed_starts.first() {
+        report.violate(Invariant::I2, id, format!("started at {at} without a claim"));
+    }
+}
+
+/// I13: one terminal record, one accepted end.
+fn records(job: &Job, report: &mut Report) {
+    let id = Some(job.id);
+    if job.records.len() > 1 {
+        let states: Vec<&str> = job.records.iter().map(|record| record.state.as_str()).collect();
+        report.violate(Invariant::I13, id, format!("stored {} times: {}", states.len(), states.join(", ")));
+    }
+    let terminal =
+        |outcome: Outcome| matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
+    let ends = job.holds.iter().filter(|hold| hold.settled().is_some_and(terminal)).count();
+    if ends > 1 + job.retries_asked {
+        report.violate(Invariant::I13, id, format!("its end was accepted {ends} times"));
+    }
+}

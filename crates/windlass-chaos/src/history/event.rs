@@ -1,0 +1,410 @@
+use std::fmt;
+use windlass_core::JobState;
+
+/// The size of one event in a file.
+pub const RECORD_BYTES: usize = 40;
+
+/// One thing that happened in one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in nanoseconds of [`now_ns`](super::now_ns).
+    pub at: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. `key` is the number that a producer gives a job before anybody else knows it; `id` is
+/// the store's. `sent` is when the call that this answers began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields are named by the words above and of the seam
+pub enum What {
+    /// A producer is about to enqueue the job.
+    EnqueueSent { key: i64 },
+    /// The store acknowledged it.
+    EnqueueAcked { key: i64, id: i64 },
+    /// It was refused or failed for certain: the job must never run.
+    EnqueueFailed { key: i64 },
+    /// The reply was lost: it may or may not have happened.
+    EnqueueUnknown { key: i64 },
+    /// The transaction that enqueued it was rolled back: the job must never run.
+    RolledBack { key: i64, id: i64 },
+    /// A worker registered. `slots`: how many jobs its process runs at once at most.
+    Registered { worker: i32, slots: i64, lease_ns: i64 },
+    /// A claim handed the job out.
+    Claimed { worker: i32, id: i64, lane: i32, seq: i64, attempt: u16, crashes: u16 },
+    /// A handler began.
+    Started { worker: i32, id: i64, key: i64, attempt: u16 },
+    /// A handler ended.
+    Finished { worker: i32, id: i64, outcome: Outcome },
+    /// A settlement was answered.
+    Settled { worker: i32, id: i64, fate: Fate, outcome: Outcome, sent: u64 },
+    /// The store told the worker that its lease is lost.
+    LeaseLost { worker: i32 },
+    /// The worker is about to hand everything back.
+    DeregisterSent { worker: i32 },
+    /// A rescue begins.
+    RescueSent { call: i64 },
+    /// It declared this worker dead.
+    Rescued { call: i64, worker: i32 },
+    /// It was answered.
+    RescueDone { call: i64 },
+    /// The worker told the store which job it runs alone; none: it is over.
+    Suspected { worker: i32, id: Option<i64> },
+    /// Somebody is about to cancel the job by its id (`done` false), or the store says it did (true).
+    CancelAsked { id: i64, done: bool },
+    /// The same of a retry by hand.
+    RetryAsked { id: i64, done: bool },
+    /// A fault began or ended. `target`: the process it hits; none: all of them.
+    Fault { fault: Fault, target: Option<i64>, begins: bool },
+    /// The run moved on.
+    Phase { phase: Phase },
+    /// A job in the final dump. Several of one id: several records of one job.
+    Stored { id: i64, key: i64, state: JobState, attempt: u16, crashes: u16 },
+}
+
+/// A closed list of names with numbers, as the file has them.
+macro_rules! coded {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            /// Every one of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            const fn number(self) -> u8 {
+                match self { $(Self::$variant => $number),+ }
+            }
+
+            fn of(number: u8) -> Result<Self, DecodeError> {
+                match number {
+                    $($number => Ok(Self::$variant),)+
+                    other => Err(DecodeError(format!(concat!("unknown ", stringify!($name), " {}"), other))),
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+coded!(
+    /// How a handler ended, or what a settlement said.
+    Outcome {
+        /// Done.
+        Complete = 0 "complete",
+        /// Failed, to be tried again.
+        Retry = 1 "retry",
+        /// Put off.
+        Snooze = 2 "snooze",
+        /// Cancelled by its handler.
+        Cancel = 3 "cancel",
+        /// Dead: by its handler or out of attempts.
+        Discard = 4 "discard",
+        /// No handler here.
+        Park = 5 "park",
+        /// Handed back.
+        Return = 6 "return",
+        /// The handler's future was dropped.
+        Interrupted = 7 "interrupted",
+    }
+);
+
+coded!(
+    /// What a store says to a settlement.
+    Fate {
+        /// Written.
+        Accepted = 0 "accepted",
+        /// Had been written before.
+        Already = 1 "already",
+        /// Not this worker's.
+        Refused = 2 "refused",
+        /// The reply was lost.
+        Unknown = 3 "unknown",
+    }
+);
+
+coded!(
+    /// What the injector does.
+    Fault {
+        /// SIGKILL of a process.
+        Kill = 0 "kill",
+        /// SIGSTOP, until it ends with SIGCONT.
+        Pause = 1 "pause",
+        /// SIGTERM: a graceful shutdown.
+        Terminate = 2 "terminate",
+        /// The process died of its memory cap.
+        MemoryCap = 3 "memory_cap",
+        /// The database went down as in a crash, until it is back.
+        DatabaseCrash = 4 "database_crash",
+        /// The database was restarted cleanly, until it is back.
+        DatabaseRestart = 5 "database_restart",
+        /// A server process was terminated.
+        BackendTerminated = 6 "backend_terminated",
+        /// Connections were cut, until they may come back.
+        ConnectionCut = 7 "connection_cut",
+        /// Bytes vanish while sockets stay open.
+        Blackhole = 8 "blackhole",
+        /// The network is slow.
+        Delay = 9 "delay",
+        /// Notifications vanish.
+        NotificationsLost = 10 "notifications_lost",
+        /// Commits are cut before or after they happen.
+        CommitCut = 11 "commit_cut",
+        /// No connection is to be had.
+        PoolExhausted = 12 "pool_exhausted",
+        /// The disk is full.
+        DiskFull = 13 "disk_full",
+        /// The wall clock jumped.
+        ClockJump = 14 "clock_jump",
+        /// Somebody holds a snapshot.
+        HeldSnapshot = 15 "held_snapshot",
+        /// The standby took over.
+        Failover = 16 "failover",
+        /// The connection pooler was restarted.
+        PoolerRestart = 17 "pooler_restart",
+        /// The process killed itself: a poison job.
+        Poison = 18 "poison",
+    }
+);
+
+coded!(
+    /// The phases of a run.
+    Phase {
+        /// No faults yet.
+        Warm = 0 "warm",
+        /// Faults.
+        Faults = 1 "faults",
+        /// Faults are over: everything must drain.
+        Heal = 2 "heal",
+        /// Everything drained.
+        Drained = 3 "drained",
+        /// It did not, within the bound.
+        Stuck = 4 "stuck",
+        /// The final dump is complete.
+        Dumped = 5 "dumped",
+    }
+);
+
+/// A file that is no history, or one of another version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError(pub String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an event: {}", self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// The fields of a record: time, kind, code, two small numbers, a worker, an id and two more.
+#[derive(Default)]
+struct Record {
+    at: u64,
+    kind: u8,
+    code: u8,
+    small: u16,
+    worker: i32,
+    id: i64,
+    a: i64,
+    b: i64,
+}
+
+const NOBODY: i64 = -1;
+
+impl Event {
+    /// The event as the file has it: little endian.
+    pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        let record = self.record();
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0..8].copy_from_slice(&record.at.to_le_bytes());
+        bytes[8] = record.kind;
+        bytes[9] = record.code;
+        bytes[10..12].copy_from_slice(&record.small.to_le_bytes());
+        bytes[12..16].copy_from_slice(&record.worker.to_le_bytes());
+        bytes[16..24].copy_from_slice(&record.id.to_le_bytes());
+        bytes[24..32].copy_from_slice(&record.a.to_le_bytes());
+        bytes[32..40].copy_from_slice(&record.b.to_le_bytes());
+        bytes
+    }
+
+    /// Reads an event back.
+    ///
+    /// # Errors
+    /// Unknown kinds, codes and states; never panics, whatever the bytes.
+    pub fn decode(bytes: &[u8; RECORD_BYTES]) -> Result<Self, DecodeError> {
+        let field = |from: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&bytes[from..from + 8]);
+            eight
+        };
+        let head = u64::from_le_bytes(field(8)).to_le_bytes();
+        Self::of(&Record {
+            at: u64::from_le_bytes(field(0)),
+            kind: head[0],
+            code: head[1],
+            small: u16::from_le_bytes([head[2], head[3]]),
+            worker: i32::from_le_bytes([head[4], head[5], head[6], head[7]]),
+            id: i64::from_le_bytes(field(16)),
+            a: i64::from_le_bytes(field(24)),
+            b: i64::from_le_bytes(field(32)),
+        })
+    }
+
+    fn record(&self) -> Record {
+        let (at, none) = (self.at, Record::default);
+        let record = match self.what {
+            What::EnqueueSent { key } => Record { kind: 1, a: key, ..none() },
+            What::EnqueueAcked { key, id } => Record { kind: 2, a: key, id, ..none() },
+            What::EnqueueFailed { key } => Record { kind: 3, a: key, ..none() },
+            What::EnqueueUnknown { key } => Record { kind: 4, a: key, ..none() },
+            What::RolledBack { key, id } => Record { kind: 5, a: key, id, ..none() },
+            What::Registered { worker, slots, lease_ns } => {
+                Record { kind: 6, worker, a: slots, b: lease_ns, ..none() }
+            }
+            What::Claimed { worker, id, lane, seq, attempt, crashes } => Record {
+                kind: 7,
+                worker,
+                id,
+                small: attempt,
+                a: seq,
+                b: i64::from(lane) << 16 | i64::from(crashes),
+                ..none()
+            },
+            What::Started { worker, id, key, attempt } => {
+                Record { kind: 8, worker, id, a: key, small: attempt, ..none() }
+            }
+            What::Finished { worker, id, outcome } => {
+                Record { kind: 9, worker, id, code: outcome.number(), ..none() }
+            }
+            What::Settled { worker, id, fate, outcome, sent } => Record {
+                kind: 10,
+                worker,
+                id,
+                code: fate.number(),
+                small: u16::from(outcome.number()),
+                a: sent.cast_signed(),
+                ..none()
+            },
+            What::LeaseLost { worker } => Record { kind: 11, worker, ..none() },
+            What::DeregisterSent { worker } => Record { kind: 12, worker, ..none() },
+            What::RescueSent { call } => Record { kind: 13, a: call, ..none() },
+            What::Rescued { call, worker } => Record { kind: 14, a: call, worker, ..none() },
+            What::RescueDone { call } => Record { kind: 15, a: call, ..none() },
+            What::Suspected { worker, id } => Record { kind: 16, worker, id: id.unwrap_or(NOBODY), ..none() },
+            What::CancelAsked { id, done } => Record { kind: 17, id, code: u8::from(done), ..none() },
+            What::RetryAsked { id, done } => Record { kind: 18, id, code: u8::from(done), ..none() },
+            What::Fault { fault, target, begins } => Record {
+                kind: 19,
+                code: fault.number(),
+                a: target.unwrap_or(NOBODY),
+                b: i64::from(begins),
+                ..none()
+            },
+            What::Phase { phase } => Record { kind: 20, code: phase.number(), ..none() },
+            What::Stored { id, key, state, attempt, crashes } => Record {
+                kind: 21,
+                id,
+                a: key,
+                code: JobState::ALL.iter().position(|known| *known == state).map_or(u8::MAX, |n| n as u8),
+                small: attempt,
+                b: i64::from(crashes),
+                ..none()
+            },
+        };
+        Record { at, ..record }
+    }
+
+    fn of(record: &Record) -> Result<Self, DecodeError> {
+        let Record { at, kind, code, small, worker, id, a, b } = *record;
+        let some = |number: i64| (number != NOBODY).then_some(number);
+        let what = match kind {
+            1 => What::EnqueueSent { key: a },
+            2 => What::EnqueueAcked { key: a, id },
+            3 => What::EnqueueFailed { key: a },
+            4 => What::EnqueueUnknown { key: a },
+            5 => What::RolledBack { key: a, id },
+            6 => What::Registered { worker, slots: a, lease_ns: b },
+            7 => What::Claimed {
+                worker,
+                id,
+                lane: (b >> 16) as i32,
+                seq: a,
+                attempt: small,
+                crashes: (b & 0xffff) as u16,
+            },
+            8 => What::Started { worker, id, key: a, attempt: small },
+            9 => What::Finished { worker, id, outcome: Outcome::of(code)? },
+            10 => What::Settled {
+                worker,
+                id,
+                fate: Fate::of(code)?,
+                outcome: Outcome::of(u8::try_from(small).unwrap_or(u8::MAX))?,
+                sent: a.cast_unsigned(),
+            },
+            11 => What::LeaseLost { worker },
+            12 => What::DeregisterSent { worker },
+            13 => What::RescueSent { call: a },
+            14 => What::Rescued { call: a, worker },
+            15 => What::RescueDone { call: a },
+            16 => What::Suspected { worker, id: some(id) },
+            17 => What::CancelAsked { id, done: code != 0 },
+            18 => What::RetryAsked { id, done: code != 0 },
+            19 => What::Fault { fault: Fault::of(code)?, target: some(a), begins: b != 0 },
+            20 => What::Phase { phase: Phase::of(code)? },
+            21 => {
+                let state = JobState::ALL.get(usize::from(code)).copied();
+                let state = state.ok_or_else(|| DecodeError(format!("unknown state {code}")))?;
+                What::Stored { id, key: a, state, attempt: small, crashes: (b & 0xffff) as u16 }
+            }
+            other => return Err(DecodeError(format!("unknown kind {other}"))),
+        };
+        Ok(Self { at, what })
+    }
+}
+
+impl What {
+    /// The job that this is about, by the store's id.
+    pub fn job(&self) -> Option<i64> {
+        match *self {
+            Self::EnqueueAcked { id, .. }
+            | Self::RolledBack { id, .. }
+            | Self::Claimed { id, .. }
+            | Self::Started { id, .. }
+            | Self::Finished { id, .. }
+            | Self::Settled { id, .. }
+            | Self::CancelAsked { id, .. }
+            | Self::RetryAsked { id, .. }
+            | Self::Stored { id, .. } => Some(id),
+            Self::Suspected { id, .. } => id,
+            _ => None,
+        }
+    }
+
+    /// The registration that this is about.
+    pub fn worker(&self) -> Option<i32> {
+        match *self {
+            Self::Registered { worker, .. }
+            | Self::Claimed { worker, .. }
+            | Self::Started { worker, .. }
+            | Self::Finished { worker, .. }
+            | Self::Settled { worker, .. }
+            | Self::LeaseLost { worker }
+            | Self::DeregisterSent { worker }
+            | Self::Rescued { worker, .. }
+            | Self::Suspected { worker, .. } => Some(worker),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+use super::{Fate, Outcome, Recorder, What, now_ns};
+use async_trait::async_trait;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use windlass_core::{
+    CancelReply, Capabilities, Claim, ClaimRef, ClaimRequest, Disposition, EnqueuedOnce, JobFilter, JobId,
+    JobRecord, JobSet, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+};
+
+/// A store that notes what a worker asks of it and what it answers. Enqueues are noted by producers, who
+/// know the keys of their jobs, and handlers note their own beginnings and ends.
+pub struct Witness {
+    store: Arc<dyn Store>,
+    recorder: Arc<Recorder>,
+    slots: i64,
+    /// What each claim handed out and no settlement has taken: "the rest" means these.
+    open: Mutex<HashMap<ClaimRef, Vec<i64>>>,
+    calls: AtomicI64,
+}
+
+impl Witness {
+    /// Watches `store` for a process that runs at most `slots` jobs at once.
+    pub fn new(store: Arc<dyn Store>, recorder: Arc<Recorder>, slots: i64) -> Self {
+        Self { store, recorder, slots, open: Mutex::default(), calls: AtomicI64::new(0) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<ClaimRef, Vec<i64>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_loss<T>(&self, worker: WorkerId, result: &Result<T>) {
+        if result.as_ref().is_err_and(windlass_core::Error::is_lease_lost) {
+            self.recorder.note(What::LeaseLost { worker: worker.0 });
+        }
+    }
+
+    /// The jobs that each entry of the request names: completions first, then exceptions.
+    fn named(&self, request: &SettleRequest) -> Vec<Vec<(i64, Outcome)>> {
+        let open = self.open();
+        let of = |claim: &ClaimRef| open.get(claim).map_or(&[][..], Vec::as_slice);
+        let excepted = |id: i64| request.exceptions.iter().any(|exception| exception.job.0 == id);
+        let completions = request.completions.iter().map(|completion| {
+            let within = |id: i64| match &completion.jobs {
+                JobSet::Rest => !excepted(id),
+                JobSet::Ranges(ranges) => ranges.iter().any(|(low, high)| (*low..=*high).contains(&id)),
+            };
+            let ids = of(&completion.claim).iter().copied().filter(|id| within(*id));
+            ids.map(|id| (id, Outcome::Complete)).collect()
+        });
+        let exceptions = request.exceptions.iter().map(|e| vec![(e.job.0, outcome_of(&e.disposition))]);
+        completions.chain(exceptions).collect()
+    }
+
+    /// Notes the fates of a request's entries, and forgets the jobs that are settled.
+    fn note_fates(&self, request: &SettleRequest, named: &[Vec<(i64, Outcome)>], fates: &[Fate], sent: u64) {
+        let worker = request.worker.0;
+        let each = named.iter().zip(fates).flat_map(|(jobs, fate)| jobs.iter().map(move |job| (*job, *fate)));
+        self.recorder.note_all(each.map(|((id, outcome), fate)| What::Settled {
+            worker,
+            id,
+            fate,
+            outcome,
+            sent,
+        }));
+        let completed = request.completions.iter().map(|completion| completion.claim);
+        let claims = completed.chain(request.exceptions.iter().map(|exception| exception.claim));
+        let mut open = self.open();
+        for ((claim, jobs), fate) in claims.zip(named).zip(fates) {
+            if *fate == Fate::Unknown {
+                continue;
+            }
+            if let Some(left) = open.get_mut(&claim) {
+                left.retain(|id| !jobs.iter().any(|(job, _)| job == id));
+                if left.is_empty() {
+                    open.remove(&claim);
+                }
+            }
+        }
+    }
+}
+
+fn outcome_of(disposition: &Disposition) -> Outcome {
+    match disposition {
+        Disposition::Retry { .. } => Outcome::Retry,
+        Disposition::Snooze { .. } => Outcome::Snooze,
+        Disposition::Cancel { .. } => Outcome::Cancel,
+        Disposition::Discard { .. } => Outcome::Discard,
+        Disposition::Park => Outcome::Park,
+        _ => Outcome::Return,
+    }
+}
+
+fn fate_of(settled: Settled) -> Fate {
+    match settled {
+        Settled::Accepted => Fate::Accepted,
+        Settled::Already => Fate::Already,
+        Settled::Refused => Fate::Refused,
+    }
+}
+
+#[async_trait]
+impl JobStore for Witness {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    async fn migrate(&self) -> Result<MigrationReport> {
+        self.store.migrate().await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.store.enqueue(jobs).await
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        self.store.enqueue_once(key, jobs).await
+    }
+
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
+        let registration = self.store.register(worker).await?;
+        let lease_ns = i64::try_from(worker.lease.as_nanos()).unwrap_or(i64::MAX);
+        self.recorder.note(What::Registered { worker: registration.worker.0, slots: self.slots, lease_ns });
+        Ok(registration)
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+        let result = self.store.heartbeat(worker).await;
+        self.note_loss(worker, &result);
+        result
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        self.recorder.note(What::DeregisterSent { worker: worker.0 });
+        self.store.deregister(worker).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+        let result = self.store.claim(request).await;
+        self.note_loss(request.worker, &result);
+        let claims = result?;
+        let worker = request.worker.0;
+        self.recorder.note_all(claims.iter().flat_map(|claim| {
+            let ClaimRef { lane, seq, .. } = claim.reference;
+            claim.jobs.iter().map(move |job| What::Claimed {
+                worker,
+                id: job.id.0,
+                lane,
+                seq,
+                attempt: job.attempt,
+                crashes: job.crash_count,
+            })
+        }));
+        let mut open = self.open();
+        for claim in &claims {
+            open.insert(claim.reference, claim.jobs.iter().map(|job| job.id.0).collect());
+        }
+        drop(open);
+        Ok(claims)
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        let (named, sent) = (self.named(request), now_ns());
+        let result = self.store.settle(request).await;
+        self.note_loss(request.worker, &result);
+        let fates: Vec<Fate> = match &result {
+            Ok(reply) => reply.completions.iter().chain(&reply.exceptions).copied().map(fate_of).collect(),
+            Err(error) if error.is_ambiguous() => vec![Fate::Unknown; named.len()],
+            Err(_) => Vec::new(),
+        };
+        self.note_fates(request, &named, &fates, sent);
+        result
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        self.recorder.note(What::Suspected { worker: worker.0, id: job.map(|job| job.0) });
+        let result = self.store.suspect(worker, job).await;
+        self.note_loss(worker, &result);
+        result
+    }
+
+    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.recorder.note(What::RescueSent { call });
+        let report = self.store.rescue(max_crashes).await?;
+        let dead = report.workers.iter().map(|worker| What::Rescued { call, worker: worker.0 });
+        self.recorder.note_all(dead.chain([What::RescueDone { call }]));
+        Ok(report)
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        self.store.promote(limit).await
+    }
+
+    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
+        self.store.maintain(request).await
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        // Before as well: what comes of it may be noted by others before the answer arrives here.
+        self.recorder.note_all(ids.iter().map(|id| What::CancelAsked { id: id.0, done: false }));
+        let replies = self.store.cancel(ids).await?;
+        let done = ids.iter().zip(&replies).filter(|(_, reply)| **reply == CancelReply::Cancelled);
+        self.recorder.note_all(done.map(|(id, _)| What::CancelAsked { id: id.0, done: true }));
+        Ok(replies)
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        self.recorder.note_all(ids.iter().map(|id| What::RetryAsked { id: id.0, done: false }));
+        let replies = self.store.retry(ids).await?;
+        let done = ids.iter().zip(&replies).filter(|(_, reply)| **reply == RetryReply::Retried);
+        self.recorder.note_all(done.map(|(id, _)| What::RetryAsked { id: id.0, done: true }));
+        Ok(replies)
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        self.store.pause(queue, paused).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        self.store.job(id).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+        self.store.jobs(filter).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.store.queues().await
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        self.store.status().await
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        self.store.wakeup()
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+#[async_trait]
+impl Leader for Witness {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        self.store.lead(worker, term).await
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        self.store.resign(worker).await
+    }
+}
