@@ -106,7 +106,7 @@ async fn without_faults_everything_passes() {
         format!("postgres://me:a@b@127.0.0.1:{}/db?x=1", stand.proxy.port())
     );
     let client = stand.client().await;
-    assert_eq!(copy(&client, &stand, 2_000_000).await.unwrap(), 2_000_000);
+    assert_eq!(copy(&client, &stand, 300_000).await.unwrap(), 300_000);
     let long =
         client.query_one("SELECT repeat('x', 3000000), $1::text", &[&"y".repeat(2_000_000)]).await.unwrap();
     assert_eq!((long.get::<_, &str>(0).len(), long.get::<_, &str>(1).len()), (3_000_000, 2_000_000));
@@ -114,7 +114,7 @@ async fn without_faults_everything_passes() {
     assert_eq!(client.query_one("SELECT 1", &[]).await.unwrap().get::<_, i32>(0), 1);
     drop(client);
     stand.until("the connection ends", |now| now.open == 0).await;
-    assert_eq!(stand.rows().await, 2_000_000);
+    assert_eq!(stand.rows().await, 300_000);
     assert_eq!(stand.proxy.counts(), Counts { connections: 1, ..Counts::default() });
 }
 
