@@ -26,5 +26,5 @@ bench: deps ## the figures of BENCHMARKS.md, on this machine
 	$(CARGO) build --release --package windlass-cli
 	scripts/bench
 
-deps: ## what the tests need besides Rust: PostgreSQL, PgBouncer, a C compiler
+deps: ## what the tests need besides Rust: PostgreSQL, PgBouncer, libfaketime, a C compiler
 	@scripts/deps

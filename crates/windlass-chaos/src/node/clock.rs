@@ -1,6 +1,7 @@
 use super::folder::Folder;
 use anyhow::{Context, Result};
 use std::{
+    ffi::OsString,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -47,12 +48,15 @@ impl Clock {
 
     /// Sets the environment of a program that shall live by this clock.
     pub fn give_to(&self, command: &mut Command) {
-        command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", self.file());
-        for switch in
-            ["FAKETIME_DONT_FAKE_MONOTONIC", "FAKETIME_NO_CACHE", "NO_FAKE_STAT", "FAKETIME_DISABLE_SHM"]
-        {
-            command.env(switch, "1");
-        }
+        command.envs(self.environment());
+    }
+
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let on = ["FAKETIME_DONT_FAKE_MONOTONIC", "FAKETIME_NO_CACHE", "NO_FAKE_STAT"]
+            .map(|name| (name, "1".into()));
+        let files =
+            [("LD_PRELOAD", self.library.clone().into()), ("FAKETIME_TIMESTAMP_FILE", self.file().into())];
+        on.into_iter().chain(files)
     }
 
     fn file(&self) -> PathBuf {
@@ -65,4 +69,11 @@ fn library() -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
     let folders = folders.chain([Path::new("/usr/lib").into(), Path::new("/usr/local/lib").into()]);
     folders.map(|folder| folder.join("faketime/libfaketime.so.1")).find(|file| file.exists())
+}
+
+/// Removes what libfaketime leaves of a process that was killed.
+pub(crate) fn forget(pid: u32) {
+    for name in ["faketime_shm_", "sem.faketime_sem_"] {
+        let _ = std::fs::remove_file(format!("/dev/shm/{name}{pid}"));
+    }
 }

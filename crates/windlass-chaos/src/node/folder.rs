@@ -2,14 +2,7 @@
 
 use super::programs;
 use anyhow::{Context, Result};
-use std::{
-    fs::File,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Once,
-    time::Duration,
-};
+use std::{fs::File, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Once, time::Duration};
 
 const PREFIX: &str = "windlass-node-";
 /// Locked by the process that the folder belongs to, so that a lock to be had means that it is gone.
@@ -57,7 +50,7 @@ fn sweep() {
     }
 }
 
-fn is_abandoned(folder: &PathBuf) -> std::io::Result<bool> {
+fn is_abandoned(folder: &Path) -> std::io::Result<bool> {
     let owner = File::open(folder.join(OWNER))?;
     let age = owner.metadata()?.modified()?.elapsed().unwrap_or_default();
     Ok(age > YOUNG && owner.try_lock().is_ok())

@@ -5,19 +5,20 @@ mod standby;
 pub use standby::Sync;
 
 use super::{
-    Clock, PATIENCE, POLL,
+    Clock, PATIENCE, POLL, clock,
     folder::Folder,
     free_port, nursery, proc_table,
     programs::{OnOurDeath, as_server_user, give_to_server_user, postgres_folder, run},
 };
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use proc_table::Identity;
 use rustix::process::{Pid, Signal, kill_process};
 use settings::Settings;
 use std::{
+    ffi::OsString,
     fs::File,
     path::{Path, PathBuf},
-    process::Child,
+    process::{Child, Command},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -136,14 +137,11 @@ impl Postgres {
         crash::bury(&mut running.orphans)?;
         let log = File::options().create(true).append(true).open(self.log())?;
         give_to_server_user(&self.log())?;
-        let mut command = self.command("postgres", OnOurDeath::Quit);
+        let mut command = self.postmaster();
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", "logging_collector=off", "-c"]);
         command.arg(format!("unix_socket_directories={}", self.folder.path().display()));
         command.stdout(log.try_clone()?).stderr(log);
-        if let Some(clock) = &self.clock {
-            clock.give_to(&mut command);
-        }
         running.postmaster = Some(nursery::spawn(command)?);
         self.until_ready(&mut running)
     }
@@ -199,8 +197,22 @@ impl Postgres {
         run(psql.args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", statement, &self.url()]))
     }
 
-    fn command(&self, program: &str, on_our_death: OnOurDeath) -> std::process::Command {
+    fn command(&self, program: &str, on_our_death: OnOurDeath) -> Command {
         as_server_user(&self.bin.join(program), self.folder.path(), on_our_death)
+    }
+
+    fn postmaster(&self) -> Command {
+        let Some(clock) = &self.clock else { return self.command("postgres", OnOurDeath::Quit) };
+        // Not before the process has changed its user: libfaketime makes files.
+        let mut command = as_server_user(Path::new("env"), self.folder.path(), OnOurDeath::Quit);
+        for (name, value) in clock.environment() {
+            let mut word = OsString::from(name);
+            word.push("=");
+            word.push(value);
+            command.arg(word);
+        }
+        command.arg(self.bin.join("postgres"));
+        command
     }
 
     fn until_ready(&self, running: &mut Running) -> Result<()> {
@@ -230,6 +242,7 @@ impl Postgres {
             kill_process(Pid::from_child(child), signal)?;
         }
         super::wait_for("PostgreSQL stops", || Ok(child.try_wait()?))?;
+        clock::forget(child.id());
         running.postmaster = None;
         Ok(())
     }
@@ -268,6 +281,7 @@ impl Drop for Postgres {
             let _ = child.kill();
             let _ = child.wait();
         }
-        let _ = crash::bury(&mut running.orphans).context("backends without a postmaster");
+        let _ = crash::bury(&mut running.orphans);
+        crash::free_shared_memory(&self.data());
     }
 }

@@ -1,6 +1,6 @@
 //! Children that a run kills, stops and starves.
 
-use super::{PATIENCE, POLL, nursery, proc_table};
+use super::{PATIENCE, POLL, clock, nursery, proc_table};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::{
@@ -142,6 +142,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.wait(PATIENCE);
+        clock::forget(self.id());
     }
 }
 

@@ -1,7 +1,11 @@
-use super::{Identity, Postgres, lock, proc_table};
+use super::{Identity, Postgres, clock, lock, proc_table, run};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 /// How long a backend without a postmaster may take to see that before it is killed.
 const ORPHANS_MAY_STAY: Duration = Duration::from_secs(5);
@@ -21,6 +25,7 @@ impl Postgres {
         running.orphans = proc_table::children(pid.as_raw_nonzero().get())?;
         child.kill()?;
         child.wait()?;
+        clock::forget(child.id());
         Ok(())
     }
 
@@ -91,4 +96,13 @@ pub(super) fn bury(orphans: &mut Vec<Identity>) -> Result<()> {
     }
     orphans.clear();
     Ok(())
+}
+
+/// Frees the segment of System V shared memory by which postmasters know each other, when a killed one has
+/// left its file with the number of it and no other will start there.
+pub(super) fn free_shared_memory(data: &Path) {
+    let text = std::fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    if let Some(segment) = text.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)) {
+        let _ = run(Command::new("ipcrm").args(["-m", segment]));
+    }
 }
