@@ -82,12 +82,15 @@ pub fn run(order: Order) -> Result<()> {
     let recorder = Recorder::create(&history, order.number)
         .with_context(|| format!("cannot begin the history {}", history.display()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         match order.role.clone() {
             Role::Producer(load) => producer::run(&order, load, Arc::new(recorder)).await,
             Role::Worker(work) => worker::run(&order, work, Arc::new(recorder)).await,
         }
-    })
+    });
+    // The thread that reads the standard input would hold the process up until somebody closes that.
+    runtime.shutdown_background();
+    done
 }
 
 /// Returns when whoever started this process closes its standard input, or is gone.

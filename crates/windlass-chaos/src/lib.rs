@@ -8,3 +8,5 @@ pub mod history;
 pub mod node;
 pub mod permuter;
 pub mod proxy;
+pub mod run;
+pub mod scenario;

@@ -1,5 +1,16 @@
-//! The command `windlass-chaos`.
+//! The command `windlass-chaos`: runs scenarios, tries the checker's own bugs, checks and tells histories.
 
-fn main() {
-    println!("windlass-chaos: see --help");
+mod command;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match command::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("windlass-chaos: {error:#}");
+            ExitCode::from(2)
+        }
+    }
 }

@@ -148,6 +148,8 @@ pub struct Report {
     pub violations: Vec<Violation>,
     /// How many there are of each.
     pub violated: BTreeMap<Invariant, u64>,
+    /// What else must not be, as the run itself noticed.
+    pub failures: Vec<String>,
     /// Why the verdict is unknown.
     pub unknowns: Vec<String>,
     /// What the history holds.
@@ -160,6 +162,14 @@ impl Report {
         *count += 1;
         if *count <= KEPT as u64 {
             self.violations.push(Violation { invariant, job, text });
+        }
+    }
+
+    /// Adds failures that the run itself noticed.
+    pub(crate) fn blame(&mut self, failures: Vec<String>) {
+        if !failures.is_empty() {
+            self.failures.extend(failures);
+            self.verdict = Verdict::Invalid;
         }
     }
 

@@ -1,0 +1,54 @@
+use crate::{actor::Task, history::What};
+use anyhow::{Context as _, Result};
+use futures_util::{TryStreamExt as _, pin_mut};
+use windlass::{Client, JobFilter, JobState};
+
+/// Every job that is stored, every record of it.
+pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
+    match store.starts_with("postgres") {
+        true => dump_postgres(store).await,
+        false => dump_pages(store).await,
+    }
+}
+
+/// One pass over the view that derives states from the log.
+async fn dump_postgres(store: &str) -> Result<Vec<What>> {
+    let plain = store.split('?').next().unwrap_or_default();
+    let (database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
+    let driver = tokio::spawn(connection);
+    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs";
+    let rows = database.query_raw::<_, i32, _>(text, []).await?;
+    pin_mut!(rows);
+    let mut records = Vec::new();
+    while let Some(row) = rows.try_next().await? {
+        let state: &str = row.get(2);
+        records.push(What::Stored {
+            id: row.get(0),
+            key: row.get::<_, Option<i64>>(1).unwrap_or(-1),
+            state: state.parse::<JobState>()?,
+            attempt: row.get::<_, i16>(3).unsigned_abs(),
+            crashes: row.get::<_, i16>(4).unsigned_abs(),
+        });
+    }
+    driver.abort();
+    Ok(records)
+}
+
+async fn dump_pages(store: &str) -> Result<Vec<What>> {
+    let client = Client::connect(store).await?;
+    let mut filter = JobFilter { limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+    let mut records = Vec::new();
+    loop {
+        let page = client.jobs(&filter).await?;
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.id);
+        for job in &page {
+            let task: Task = serde_json::from_str(job.args.as_str())
+                .with_context(|| format!("job {} has args that are no task", job.id))?;
+            let (state, attempt, crashes) = (job.state, job.attempt, job.crash_count);
+            records.push(What::Stored { id: job.id.0, key: task.key, state, attempt, crashes });
+        }
+    }
+    client.close().await;
+    Ok(records)
+}

@@ -1,0 +1,112 @@
+//! Everything at once, as a bad day does it: the scenario that seeded bugs are tried with.
+
+use super::{Ended, Ground, Store, Trial};
+use crate::{
+    actor::{Load, Mix, Work},
+    history::{Fault, Phase},
+    run::Run,
+};
+use anyhow::Result;
+use std::time::{Duration, Instant};
+use windlass::MaintainRequest;
+
+const LEASE: Duration = Duration::from_millis(1_000);
+/// How long everything may take to drain: leases, rescues, retries, and the backlog of a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn run(trial: &Trial) -> Result<Ended> {
+    let ground = trial.ground()?;
+    let mut run = trial.open("storm", &ground.url, &ground.url)?;
+    run.rules.removes_completed = trial.bug.is_some_and(crate::bug::Bug::needs_rotation);
+    let postgres = trial.store == Store::Postgres;
+    for knows_rare in [true, true, false] {
+        run.worker(Work { slots: 8, lease_ms: LEASE.as_millis() as u64, knows_rare, ..Work::default() })?;
+    }
+    for once in [false, true] {
+        run.producer(Load {
+            mix: Mix::Varied,
+            rate: 150.0,
+            once,
+            transactions: postgres,
+            meddles: true,
+            lanes: 2,
+            ..Load::default()
+        })?;
+    }
+    run.wait(Duration::from_millis(700))?;
+    run.phase(Phase::Faults);
+    let end = Instant::now() + trial.scaled(Duration::from_secs(60), Duration::from_secs(6));
+    let mut crashes = trial.scaled(5, 1);
+    while Instant::now() < end {
+        let rest = run.rng.u64(40..250);
+        run.wait(Duration::from_millis(rest))?;
+        strike(&mut run, &ground, trial, &mut crashes)?;
+    }
+    Ok(Ended::Ran(Box::new(run.conclude(PATIENCE)?), Vec::new()))
+}
+
+fn strike(run: &mut Run, ground: &Ground, trial: &Trial, crashes: &mut u32) -> Result<()> {
+    if trial.bug.is_some_and(crate::bug::Bug::needs_rotation) {
+        rotate(run, &ground.url)?;
+    }
+    match (run.rng.u32(0..100), &ground.server) {
+        (0..35, _) => {
+            if let Some(worker) = run.any_running("worker") {
+                let gone = Duration::from_millis(run.rng.u64(0..600));
+                run.kill(worker, gone)?;
+            }
+        }
+        (35..55, _) => {
+            if let Some(worker) = run.any_running("worker") {
+                let length = LEASE.mul_f64(0.3 + 2.2 * run.rng.f64());
+                run.pause(worker, length)?;
+            }
+        }
+        (55..70, _) => {
+            if let Some(worker) = run.any_running("worker") {
+                let twice = run.rng.bool();
+                run.terminate(worker, twice)?;
+            }
+        }
+        (70..76, _) => {
+            if let Some(producer) = run.any_running("producer") {
+                run.kill(producer, Duration::from_millis(100))?;
+            }
+        }
+        (76..82, Some(server)) if *crashes > 0 => {
+            *crashes -= 1;
+            run.fault(Fault::DatabaseCrash, true);
+            server.stop_immediate()?;
+            server.start_again()?;
+            run.fault(Fault::DatabaseCrash, false);
+        }
+        (_, Some(server)) => {
+            run.fault(Fault::BackendTerminated, true);
+            let share = run.rng.f64();
+            // A server that is down has no backends to terminate.
+            let _ = server.sql(&format!(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                 WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND random() < {share}"
+            ));
+            run.fault(Fault::BackendTerminated, false);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Moves on to the next segment and removes what it can, at once.
+fn rotate(run: &Run, url: &str) -> Result<()> {
+    let now = MaintainRequest {
+        retention: Duration::ZERO,
+        dead_retention: Duration::from_secs(3_600),
+        segment_bytes: 1,
+    };
+    run.block_on(async {
+        let client = windlass::Client::connect(url).await?;
+        // Held up by whoever writes: the next round tries again.
+        let _ = client.store().maintain(&now).await;
+        client.close().await;
+        Ok(())
+    })
+}
