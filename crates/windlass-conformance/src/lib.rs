@@ -26,6 +26,7 @@ mod fixture;
 pub mod inspect;
 pub mod leader;
 pub mod model;
+pub mod once;
 pub mod park;
 pub mod promote;
 pub mod rescue;

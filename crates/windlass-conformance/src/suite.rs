@@ -9,6 +9,10 @@ macro_rules! suite {
             enqueue: ids_come_in_order, a_job_keeps_what_it_was_given, any_json_value_is_good_args,
                 an_empty_batch_is_nothing, a_batch_is_all_or_none, what_breaks_a_limit_is_refused,
                 the_furthest_schedule_is_stored;
+            once: a_repeated_call_stores_nothing, jobs_keep_what_they_were_given,
+                other_keys_are_other_jobs, calls_at_once_store_once, a_failed_call_leaves_its_key_free,
+                another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,
+                a_key_survives_reopening, a_key_is_forgotten_after_its_retention;
             claim: each_job_once_and_in_order, later_jobs_are_found_after_an_empty_answer,
                 lower_priority_numbers_go_first, one_claim_covers_priorities_in_order,
                 the_limit_holds_for_the_whole_queue, one_request_covers_several_queues,

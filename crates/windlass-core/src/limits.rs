@@ -66,6 +66,26 @@ impl Limits {
         check_queue(name)
     }
 
+    /// Checks an idempotency key: 1 to 200 bytes, no NUL. Any other text is fine.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`], which names the key's length.
+    pub fn check_idempotency_key(key: &str) -> Result<()> {
+        let most = Self::MAX_IDEMPOTENCY_KEY_BYTES;
+        if !(1..=most).contains(&key.len()) {
+            let message = format!(
+                "an idempotency key must be 1 to {most} bytes, got {}; hash what is longer",
+                key.len()
+            );
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
+        if let Some(position) = key.bytes().position(|byte| byte == 0) {
+            let message = format!("an idempotency key must not contain NUL, got one at byte {position}");
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
+        Ok(())
+    }
+
     /// Cuts an error text to what every store can keep: no NUL, at most [`Self::MAX_ERROR_BYTES`].
     pub fn storable_error(text: &str) -> String {
         let mut end = text.len().min(Self::MAX_ERROR_BYTES);
@@ -148,6 +168,18 @@ mod tests {
         let error = limits.check(&[job("k", "q"), big]).unwrap_err();
         assert!(error.to_string().starts_with("job 1 of 2: args of kind \"k\" are 5 bytes"), "{error}");
         assert!(limits.check(&[job("k", "q").with_max_attempts(0)]).is_err());
+    }
+
+    #[test]
+    fn keys_are_bounded() {
+        for key in ["k", "ä\n\"'", &"k".repeat(200)] {
+            Limits::check_idempotency_key(key).unwrap();
+        }
+        for (key, says) in [("", "got 0"), (&*"ä".repeat(101), "got 202"), ("a\0b", "byte 1")] {
+            let error = Limits::check_idempotency_key(key).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 
     #[test]

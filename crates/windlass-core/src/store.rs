@@ -1,6 +1,6 @@
 use crate::{
-    CancelReply, Claim, ClaimRequest, Error, ErrorKind, JobFilter, JobId, JobRecord, NewJob, QueueStats,
-    Registration, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    CancelReply, Claim, ClaimRequest, JobFilter, JobId, JobRecord, NewJob, QueueStats, Registration, Result,
+    RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -36,14 +36,14 @@ pub trait JobStore: Send + Sync + 'static {
     /// [ambiguous](crate::Error::is_ambiguous), and from programs that may be restarted in between.
     ///
     /// Keys are remembered for at least [`MaintainRequest::retention`]. A call that finds the key in use
-    /// by an unfinished transaction waits for it.
+    /// by an unfinished transaction waits for it. An empty batch uses its key like any other.
+    ///
+    /// Jobs are told apart by their number only: a repeated call with other args stores nothing either.
     ///
     /// # Errors
-    /// `invalid_option` for an empty or too long key, or one that was used for another number of jobs.
-    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
-        let _ = (key, jobs);
-        Err(Error::new(ErrorKind::Unsupported, "this store does not know idempotency keys"))
-    }
+    /// `invalid_option` for a key that [breaks the rules](crate::Limits::check_idempotency_key), or one that
+    /// was used for another number of jobs; `schema_too_old` when the store has yet to be migrated for it.
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce>;
 
     /// Registers a worker process; its lease begins.
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;

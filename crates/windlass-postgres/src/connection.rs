@@ -2,8 +2,9 @@ use crate::{
     error::{Effect, pool_error, store_error},
     options::PostgresOptions,
     server::{Server, TlsStream},
+    session::{CommitWatch, Sessions},
 };
-use deadpool_postgres::{Hook, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod};
+use deadpool::managed::{Object, Pool, PoolError, QueueMode};
 use tokio_postgres::{
     Row, Socket,
     types::{ToSql, Type},
@@ -19,10 +20,10 @@ pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 pub(crate) struct Connections {
     server: Server,
     pooler: bool,
-    clients: Pool,
-    claims: Pool,
-    settles: Pool,
-    upkeep: Pool,
+    clients: Pool<Sessions>,
+    claims: Pool<Sessions>,
+    settles: Pool<Sessions>,
+    upkeep: Pool<Sessions>,
 }
 
 /// The most connections of each role of a worker. One does for a worker; two let several share a store.
@@ -57,7 +58,7 @@ impl Connections {
         self.get(&self.upkeep).await
     }
 
-    async fn get(&self, pool: &Pool) -> Result<Connection> {
+    async fn get(&self, pool: &Pool<Sessions>) -> Result<Connection> {
         let object = pool.get().await.map_err(|cause| match cause {
             PoolError::Backend(cause) => self.server.error(cause),
             other => pool_error(other, self.server.name()),
@@ -83,25 +84,9 @@ impl Connections {
     }
 }
 
-fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool> {
-    let manager = Manager::from_connect(
-        server.config().clone(),
-        server.clone(),
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
-    let mut builder = Pool::builder(manager).max_size(size).queue_mode(QueueMode::Lifo);
-    if !pooler {
-        // Databases and roles may set another default; claims need READ COMMITTED.
-        builder = builder.post_create(Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move {
-                client
-                    .batch_execute("SET default_transaction_isolation = 'read committed'")
-                    .await
-                    .map_err(deadpool_postgres::HookError::Backend)
-            })
-        }));
-    }
-    builder.build().map_err(|cause| {
+fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool<Sessions>> {
+    let sessions = Sessions { server: server.clone(), pooler };
+    Pool::builder(sessions).max_size(size).queue_mode(QueueMode::Lifo).build().map_err(|cause| {
         Error::new(ErrorKind::Internal, format!("cannot build the connection pool: {cause}"))
     })
 }
@@ -109,7 +94,7 @@ fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool> {
 /// One borrowed connection. Statements are prepared once per connection, except behind a
 /// transaction-mode pooler, which may hand each statement to another server process.
 pub(crate) struct Connection {
-    pub(crate) object: Object,
+    pub(crate) object: Object<Sessions>,
     pooler: bool,
 }
 
@@ -143,6 +128,11 @@ impl Connection {
         let rows = rows.map_err(fail)?;
         ended.map_err(fail)?;
         Ok(rows)
+    }
+
+    /// Begin before a write whose acknowledgement must mean that the synchronous standby has it.
+    pub(crate) fn watch_commit(&self) -> CommitWatch {
+        CommitWatch::begin(&self.object)
     }
 
     /// Runs one statement that answers exactly one row.

@@ -14,7 +14,16 @@ use tokio_postgres::{
 use windlass_core::{Error, ErrorKind, JobId, NewJob, Result, When};
 
 /// From how many jobs on COPY beats single inserts: it needs one round trip for the ids and two of its own.
-const COPY_FROM: usize = 8;
+pub(crate) const COPY_FROM: usize = 8;
+
+/// How many rows are written at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Two round trips, the cheaper for each row.
+    Copy,
+    /// One statement with arrays, one round trip.
+    Insert,
+}
 
 /// Checked jobs, their lanes, and the segment that they go to.
 pub(crate) struct Batch<'a> {
@@ -37,17 +46,11 @@ impl PostgresStore {
         if jobs.len() == 1 && first.when() == When::Now {
             return Ok(vec![self.insert_one(&connection, batch.segment, batch.lanes[0], first).await?]);
         }
-        let fail = |cause| store_error(cause, Effect::Write);
-        // Nothing was sent yet that could commit, so a break up to COMMIT is not ambiguous.
-        let transaction = connection
-            .object
-            .build_transaction()
-            .isolation_level(tokio_postgres::IsolationLevel::ReadCommitted)
-            .start()
-            .await
-            .map_err(|cause| store_error(cause, Effect::Repeatable))?;
+        let watch = connection.watch_commit();
+        let transaction = begin(&mut connection).await?;
         let ids = self.enqueue_all(&transaction, &batch).await?;
-        transaction.commit().await.map_err(fail)?;
+        transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))?;
+        watch.end()?;
         Ok(ids)
     }
 
@@ -60,6 +63,7 @@ impl PostgresStore {
         job: &NewJob,
     ) -> Result<JobId> {
         let attempts = attempts(job);
+        let watch = connection.watch_commit();
         let row = connection
             .query_one(
                 &self.texts.insert[segment],
@@ -72,6 +76,7 @@ impl PostgresStore {
                 Effect::Write,
             )
             .await?;
+        watch.end()?;
         Ok(JobId(row.get(0)))
     }
 
@@ -104,8 +109,22 @@ impl PostgresStore {
         );
         let rows = client.query_typed(&take, &[(&count, Type::INT8)]).await.map_err(fail)?;
         let ids: Vec<JobId> = rows.iter().map(|row| JobId(row.get(0))).collect();
-        let now: Timestamp = rows[0].get(1);
+        // COPY needs a named statement, which a transaction-mode pooler may mix up.
+        let by = if self.connections.is_pooled_by_transaction() { By::Insert } else { By::Copy };
+        self.store_under(client, batch, &ids, rows[0].get(1), by).await?;
+        Ok(ids)
+    }
 
+    /// Stores jobs under ids that were taken for them.
+    pub(crate) async fn store_under(
+        &self,
+        client: &Transaction<'_>,
+        batch: &Batch<'_>,
+        ids: &[JobId],
+        now: Timestamp,
+        by: By,
+    ) -> Result<()> {
+        let jobs = batch.jobs;
         let (mut ready, mut later) = (Vec::with_capacity(jobs.len()), Vec::new());
         for (index, job) in jobs.iter().enumerate() {
             match due(job, now)? {
@@ -115,10 +134,10 @@ impl PostgresStore {
         }
         for (which, later) in [(ready, false), (later, true)] {
             if !which.is_empty() {
-                self.store_rows(client, batch, &ids, &which, later).await?;
+                self.store_rows(client, batch, ids, &which, later, by).await?;
             }
         }
-        Ok(ids)
+        Ok(())
     }
 
     /// Stores immediate jobs (`later` false: into the segment) or waiting ones (into `held`).
@@ -129,6 +148,7 @@ impl PostgresStore {
         ids: &[JobId],
         which: &[(usize, Timestamp)],
         later: bool,
+        by: By,
     ) -> Result<()> {
         let Batch { segment, lanes, jobs } = batch;
         let (copy, insert, columns): (&str, &str, &[Type]) = if later {
@@ -145,8 +165,7 @@ impl PostgresStore {
             )
         };
         let fail = |cause| store_error(cause, Effect::Repeatable);
-        if self.connections.is_pooled_by_transaction() {
-            // COPY needs a named statement, which a transaction-mode pooler may mix up.
+        if by == By::Insert {
             let ids: Vec<i64> = which.iter().map(|(index, _)| ids[*index].0).collect();
             let lanes: Vec<i32> = which.iter().map(|(index, _)| lanes[*index]).collect();
             let most: Vec<i16> = which.iter().map(|(index, _)| attempts(&jobs[*index])).collect();
@@ -179,6 +198,17 @@ impl PostgresStore {
         writer.finish().await.map_err(fail)?;
         Ok(())
     }
+}
+
+/// Begins a transaction of our own. What breaks before its COMMIT is not ambiguous.
+pub(crate) async fn begin(connection: &mut Connection) -> Result<deadpool_postgres::Transaction<'_>> {
+    connection
+        .object
+        .build_transaction()
+        .isolation_level(tokio_postgres::IsolationLevel::ReadCommitted)
+        .start()
+        .await
+        .map_err(|cause| store_error(cause, Effect::Repeatable))
 }
 
 fn attempts(job: &NewJob) -> i16 {

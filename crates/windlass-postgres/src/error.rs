@@ -70,9 +70,9 @@ fn is_value_error(cause: &tokio_postgres::Error) -> bool {
 }
 
 /// Turns a failure to get a connection into ours: nothing was sent, so nothing is ambiguous.
-pub(crate) fn pool_error(cause: deadpool_postgres::PoolError, server: &str) -> Error {
+pub(crate) fn pool_error(cause: deadpool::managed::PoolError<tokio_postgres::Error>, server: &str) -> Error {
     match cause {
-        deadpool_postgres::PoolError::Backend(cause) => connect_error(cause, server),
+        deadpool::managed::PoolError::Backend(cause) => connect_error(cause, server),
         other => Error::new(ErrorKind::Unavailable, format!("no connection to {server}: {other}"))
             .with_source(other),
     }

@@ -4,14 +4,15 @@ use crate::{
     sql::{MIGRATIONS, VERSION, render},
     store::PostgresStore,
 };
+use tokio_postgres::Row;
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
 /// Checks the schema once at connect: not newer than this binary, and not brought here from elsewhere.
 pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
     let connection = store.connections.client().await?;
-    let Some(version) = installed(store, &connection).await? else { return Ok(()) };
-    refuse_newer(version, &store.schema)?;
-    if version == 0 {
+    let Some(installed) = installed(store, &connection).await? else { return Ok(()) };
+    installed.check(&store.schema)?;
+    if installed.version == 0 {
         return Ok(());
     }
     let transplanted = store.sql("SELECT {schema}.is_transplanted()");
@@ -34,8 +35,47 @@ pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
     Ok(())
 }
 
-/// The version in the database; `None` when the schema is not there or not ours to see.
-async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Option<u32>> {
+/// What the schema's newest migration says.
+#[derive(Clone, Copy, Default)]
+struct Installed {
+    /// 0 before the first.
+    version: u32,
+    /// The oldest binary that may work on it, by the newest version that the binary knows.
+    compatible_with: u32,
+}
+
+/// By way of JSON, because version 1 has no such column.
+const NEWEST: &str = "SELECT m.version, coalesce((to_jsonb(m)->>'compatible_with')::integer, m.version)
+    FROM {schema}.migration m ORDER BY m.version DESC LIMIT 1";
+
+impl Installed {
+    fn of(newest: Option<&Row>) -> Self {
+        let column = |row: &Row, index| u32::try_from(row.get::<_, i32>(index)).unwrap_or(0);
+        newest.map_or_else(Self::default, |row| Self {
+            version: column(row, 0),
+            compatible_with: column(row, 1),
+        })
+    }
+
+    /// Refuses a schema that is too new for this binary. An older one is fine: what it lacks is refused where
+    /// it is used.
+    fn check(self, schema: &str) -> Result<()> {
+        if self.version <= VERSION || self.compatible_with <= VERSION {
+            return Ok(());
+        }
+        let Self { version, compatible_with } = self;
+        Err(Error::new(
+            ErrorKind::SchemaTooNew,
+            format!(
+                "schema {schema:?} has version {version}, which needs a program that knows version {compatible_with}; \
+                 this one knows up to {VERSION}; upgrade this program"
+            ),
+        ))
+    }
+}
+
+/// What is in the database; `None` when the schema is not there or not ours to see.
+async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Option<Installed>> {
     let there = "SELECT to_regclass($1) IS NOT NULL";
     let table = store.sql("{schema}.migration");
     let row =
@@ -47,24 +87,19 @@ async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Opt
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
         Err(error) => return Err(error),
     }
-    let newest = store.sql("SELECT coalesce(max(version), 0) FROM {schema}.migration");
-    match connection.query_one(&newest, &[], Effect::Repeatable).await {
-        Ok(row) => Ok(Some(u32::try_from(row.get::<_, i32>(0)).unwrap_or(0))),
+    match connection.query(&store.sql(NEWEST), &[], Effect::Repeatable).await {
+        Ok(rows) => Ok(Some(Installed::of(rows.first()))),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn refuse_newer(version: u32, schema: &str) -> Result<()> {
-    if version <= VERSION {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::SchemaTooNew,
-        format!(
-            "schema {schema:?} has version {version}, this binary knows up to {VERSION}; upgrade this program"
-        ),
-    ))
+/// What to answer when a function of a later version is missing from a schema that is there.
+pub(crate) fn too_old(schema: &str, what: &str, needs: u32) -> Error {
+    Error::new(
+        ErrorKind::SchemaTooOld,
+        format!("schema {schema:?} is older than version {needs}, which {what} need; run `windlass migrate`"),
+    )
 }
 
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
@@ -90,22 +125,27 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
         .query_one("SELECT to_regclass($1) IS NOT NULL", &[&render("{schema}.migration", schema)])
         .await
         .map_err(fail)?;
-    let from = if known.get::<_, bool>(0) {
-        let newest = render("SELECT coalesce(max(version), 0) FROM {schema}.migration", schema);
-        u32::try_from(transaction.query_one(&newest, &[]).await.map_err(fail)?.get::<_, i32>(0)).unwrap_or(0)
-    } else {
-        0
+    let installed = match known.get::<_, bool>(0) {
+        true => Installed::of(
+            transaction.query_opt(&render(NEWEST, schema), &[]).await.map_err(fail)?.as_ref(),
+        ),
+        false => Installed::default(),
     };
-    refuse_newer(from, schema)?;
-    for (index, files) in MIGRATIONS.iter().enumerate().skip(from as usize) {
-        for file in *files {
+    installed.check(schema)?;
+    let from = installed.version;
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(from as usize) {
+        for file in migration.files {
             transaction.batch_execute(&render(file, schema)).await.map_err(fail)?;
         }
         let version = i32::try_from(index + 1).unwrap_or(i32::MAX);
         let note = render("INSERT INTO {schema}.migration (version) VALUES ($1)", schema);
         transaction.execute(&note, &[&version]).await.map_err(fail)?;
+        if migration.compatible_with < version {
+            let note = render("UPDATE {schema}.migration SET compatible_with = $1 WHERE version = $2", schema);
+            transaction.execute(&note, &[&migration.compatible_with, &version]).await.map_err(fail)?;
+        }
     }
     transaction.commit().await.map_err(fail)?;
     store.caches.clear();
-    Ok(MigrationReport { from, to: VERSION })
+    Ok(MigrationReport { from, to: from.max(VERSION) })
 }

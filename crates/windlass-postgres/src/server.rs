@@ -1,6 +1,5 @@
 use crate::{error::connect_error, options::chain};
-use std::{error::Error as _, future::Future, io, pin::Pin};
-use tokio::task::JoinHandle;
+use std::{error::Error as _, io};
 use tokio_postgres::{
     Client, Config, Connection, Socket,
     config::{Host, SslMode},
@@ -27,6 +26,7 @@ impl Server {
         Self { name: name_of(&config), config, tls }
     }
 
+    #[cfg(test)]
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }
@@ -72,25 +72,6 @@ impl Server {
             return connect_error(cause, server);
         };
         Error::new(ErrorKind::Unavailable, text).with_source(cause)
-    }
-}
-
-/// What the pools connect with.
-impl deadpool_postgres::Connect for Server {
-    fn connect(
-        &self,
-        _: &Config,
-    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), tokio_postgres::Error>> + Send + '_>>
-    {
-        Box::pin(async move {
-            let (client, connection) = Self::connect(self).await?;
-            let driver = tokio::spawn(async move {
-                if let Err(error) = connection.await {
-                    tracing::debug!(error = %chain(&error), "a connection to PostgreSQL ended");
-                }
-            });
-            Ok((client, driver))
-        })
     }
 }
 

@@ -1,20 +1,37 @@
 //! The SQL files, rendered for one schema.
 
-/// What each migration runs, in order. A version once released never changes.
-pub(crate) const MIGRATIONS: &[&[&str]] = &[&[
-    include_str!("../sql/v1/01_tables.sql"),
-    include_str!("../sql/v1/02_snapshot.sql"),
-    include_str!("../sql/v1/03_enqueue.sql"),
-    include_str!("../sql/v1/04_claim.sql"),
-    include_str!("../sql/v1/05_settle.sql"),
-    include_str!("../sql/v1/06_worker.sql"),
-    include_str!("../sql/v1/07_control.sql"),
-    include_str!("../sql/v1/08_maintain.sql"),
-    include_str!("../sql/v1/09_views.sql"),
-]];
+/// One step of the schema. Once released it never changes.
+pub(crate) struct Migration {
+    /// What it runs, in order.
+    pub(crate) files: &'static [&'static str],
+    /// The oldest binary that may work on the schema after it, by the newest version that the binary knows.
+    pub(crate) compatible_with: i32,
+}
+
+/// The step to each version, in order.
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        files: &[
+            include_str!("../sql/v1/01_tables.sql"),
+            include_str!("../sql/v1/02_snapshot.sql"),
+            include_str!("../sql/v1/03_enqueue.sql"),
+            include_str!("../sql/v1/04_claim.sql"),
+            include_str!("../sql/v1/05_settle.sql"),
+            include_str!("../sql/v1/06_worker.sql"),
+            include_str!("../sql/v1/07_control.sql"),
+            include_str!("../sql/v1/08_maintain.sql"),
+            include_str!("../sql/v1/09_views.sql"),
+        ],
+        compatible_with: 1,
+    },
+    Migration { files: &[include_str!("../sql/v2/01_enqueue_key.sql")], compatible_with: 1 },
+];
 
 /// The newest schema version that this binary knows.
 pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// The version that brought idempotency keys.
+pub(crate) const ENQUEUE_KEYS: u32 = 2;
 
 /// Where the transaction ids of direct claims begin: 2^62, beyond every real one, within a signed 64 bits.
 const DIRECT: i64 = 1 << 62;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, JobFilter, JobId, JobRecord, JobStore, Leader, Limits,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, JobFilter, JobId, JobRecord, JobStore, Leader, Limits,
     MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
     RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
@@ -155,6 +155,10 @@ impl JobStore for PostgresStore {
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
         self.enqueue_jobs(jobs).await
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        self.enqueue_jobs_once(key, jobs).await
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

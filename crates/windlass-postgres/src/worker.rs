@@ -138,6 +138,7 @@ impl PostgresStore {
         {
             tracing::debug!(%error, "cannot summarize the log's id index");
         }
+        self.forget_keys(&connection, request.retention).await?;
         Ok(MaintainReport {
             rotated: row.get(0),
             truncated: row.get::<_, i32>(1).unsigned_abs(),

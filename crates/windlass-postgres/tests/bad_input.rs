@@ -62,7 +62,7 @@ async fn migrating_at_once_and_again_is_safe() {
     let mut fresh = 0;
     for task in tasks {
         let report = task.await.unwrap();
-        assert_eq!(report.to, 1);
+        assert_eq!(report.to, 2);
         fresh += u32::from(report.from == 0);
     }
     assert_eq!(fresh, 1, "exactly one of them made the schema");
@@ -119,6 +119,12 @@ async fn plain_sql_refuses_what_the_client_refuses() {
         ("windlass.enqueue('k', max_attempts => 0)", "max_attempts"),
         ("windlass.enqueue('k', scheduled_at => 'infinity')", "scheduled_at"),
         (big.as_str(), "limit is 1048576"),
+        ("windlass.enqueue_once('', 'k')", "1 to 200 bytes, got 0"),
+        ("windlass.enqueue_once(NULL, 'k')", "got NULL"),
+        ("windlass.enqueue_once(repeat('k', 201), 'k')", "got 201"),
+        ("windlass.enqueue_once('key', 'a b')", "kind"),
+        ("windlass.enqueue_many_once('key', '{}')", "array"),
+        ("windlass.enqueue_many_once('key', '[{\"kind\": \"k\"}, 1]')", "object"),
         ("windlass.enqueue_many('{}')", "array"),
         ("windlass.enqueue_many('[1]')", "object"),
         ("windlass.enqueue_many('[{\"kind\": \"k\"}, {\"kin\": \"k\"}]')", "kin"),
@@ -129,6 +135,8 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     }
     let count = client.query_one(&fixture.text("SELECT count(*) FROM windlass.job"), &[]).await.unwrap();
     assert_eq!(count.get::<_, i64>(0), 0, "nothing was enqueued");
+    let keys = client.query_one(&fixture.text("SELECT count(*) FROM windlass.enqueue_key"), &[]).await.unwrap();
+    assert_eq!(keys.get::<_, i64>(0), 0, "every key is free");
 }
 
 /// The limits are of our own functions; whoever writes rows by other means is shown all the same.

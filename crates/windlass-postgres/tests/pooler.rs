@@ -56,6 +56,14 @@ async fn everything_works_behind_a_transaction_pooler() {
         ids.extend(two.enqueue(&[job()]).await.unwrap());
     }
     ids.extend(two.enqueue(&[job(), job()]).await.unwrap());
+    for size in [1, 3, 100] {
+        let key = format!("key/{size}");
+        let batch = jobs(size);
+        let (a, b) = tokio::join!(one.enqueue_once(&key, &batch), two.enqueue_once(&key, &batch));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        assert!(a.ids == b.ids && a.repeated != b.repeated, "{a:?} {b:?}");
+        ids.extend(a.ids);
+    }
     one.enqueue(&vec![job().with_delay(std::time::Duration::from_secs(3600)); 20]).await.unwrap();
 
     let seams: [Arc<dyn Store>; 2] = [one, two];

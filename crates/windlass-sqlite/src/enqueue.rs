@@ -56,7 +56,11 @@ impl Batch {
         Self { args, jobs, lanes, kinds }
     }
 
-    /// Appends the batch, all or none, and returns the ids in order.
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Appends the batch, all or none, and returns the ids: consecutive, in order.
     pub(crate) fn append(&self, tx: &mut Tx<'_>) -> Outcome<Vec<JobId>> {
         let lanes = self.find_lanes(tx)?;
         let mut append = tx.conn.prepare_cached(APPEND)?;

@@ -41,6 +41,7 @@ mod locate;
 mod maintain;
 mod migrate;
 mod moves;
+mod once;
 mod options;
 mod parked;
 mod position;

@@ -7,7 +7,7 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    position,
+    once, position,
     tx::{Count, Tx},
 };
 use rusqlite::params;
@@ -15,7 +15,7 @@ use windlass_core::{MaintainReport, MaintainRequest};
 
 /// About how many jobs one transaction removes, so that others need not wait long.
 const CHUNK_JOBS: i64 = 10_000;
-/// The most claims or dead jobs that one transaction looks at.
+/// The most claims, dead jobs or keys that one transaction looks at.
 const CHUNK_ROWS: u32 = 1_000;
 
 const FINISHED: &str = "SELECT lo, hi, completed, moved FROM claim WHERE open = 0 AND finished_at <= ?1
@@ -32,8 +32,9 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, request: &MaintainRequest) -> Outcome<(M
     let (truncated, more_claims) = remove_claims(tx, before)?;
     let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(request.dead_retention)))?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
+    let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((report, more_claims || more_dead))
+    Ok((report, more_claims || more_dead || more_keys))
 }
 
 fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {

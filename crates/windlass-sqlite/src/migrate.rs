@@ -5,11 +5,11 @@ use crate::{
     error::{Fault, Outcome},
     identity::APPLICATION_ID,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use windlass_core::{ErrorKind, MigrationReport};
 
 /// One script per version, in order.
-const STEPS: &[&str] = &[include_str!("sql/0001_log.sql")];
+const STEPS: &[&str] = &[include_str!("sql/0001_log.sql"), include_str!("sql/0002_enqueue_key.sql")];
 
 /// The version that this binary reads and writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;
@@ -17,7 +17,7 @@ pub(crate) const VERSION: u32 = STEPS.len() as u32;
 /// Brings the schema up to [`VERSION`]; repeating it changes nothing.
 pub(crate) fn migrate(conn: &Connection) -> Outcome<MigrationReport> {
     let from = version(conn)?;
-    if from == VERSION {
+    if from >= VERSION {
         return Ok(MigrationReport { from, to: from });
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
@@ -33,7 +33,10 @@ pub(crate) fn migrate(conn: &Connection) -> Outcome<MigrationReport> {
 fn steps(conn: &Connection) -> Outcome<MigrationReport> {
     // Again under the lock: another process may have been first.
     let from = version(conn)?;
-    for step in &STEPS[from as usize..] {
+    if from >= VERSION {
+        return Ok(MigrationReport { from, to: from });
+    }
+    for step in STEPS.iter().skip(from as usize) {
         conn.execute_batch(step)?;
     }
     conn.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -41,13 +44,29 @@ fn steps(conn: &Connection) -> Outcome<MigrationReport> {
     Ok(MigrationReport { from, to: VERSION })
 }
 
+/// The version of the file; a newer one only when it says that this program may go on working.
 fn version(conn: &Connection) -> Outcome<u32> {
     let version: u32 = conn.query_one("PRAGMA user_version", [], |row| row.get(0))?;
-    if version > VERSION {
+    if version <= VERSION {
+        return Ok(version);
+    }
+    let compatible_with = compatible_with(conn, version)?;
+    if compatible_with > VERSION {
         let message = format!(
-            "the database has schema version {version}, this program knows {VERSION}; use a newer Windlass"
+            "the database has schema version {version}, which needs a program that knows version {compatible_with}; \
+             this one knows {VERSION}; use a newer Windlass"
         );
         return Err(Fault::refused(ErrorKind::SchemaTooNew, message));
     }
     Ok(version)
+}
+
+/// The oldest program that may work on the file, by the newest version that it knows.
+fn compatible_with(conn: &Connection, version: u32) -> Outcome<u32> {
+    if !conn.table_exists(None, "migration")? {
+        return Ok(version);
+    }
+    let noted = "SELECT compatible_with FROM migration WHERE version = ?1";
+    let noted: Option<u32> = conn.query_one(noted, [version], |row| row.get(0)).optional()?;
+    Ok(noted.unwrap_or(version))
 }

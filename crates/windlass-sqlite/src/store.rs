@@ -3,7 +3,7 @@ use crate::{
     enqueue::Batch,
     error::Outcome,
     handed::{Handed, Orphans, Return},
-    leader, list, maintain, options, promote,
+    leader, list, maintain, once, options, promote,
     reader::question,
     record, settle, stats,
     threads::{self, Threads},
@@ -20,8 +20,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
-    Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
+    Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
     RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
@@ -54,8 +54,8 @@ pub struct SqliteStore {
     watcher: Arc<Watcher>,
     orphans: Arc<Orphans>,
     threads: Mutex<Option<Threads>>,
-    /// What opening did, until `migrate` reports it.
-    migration: Mutex<Option<MigrationReport>>,
+    /// What opening did, until `migrate` reports it; then that nothing is left to do.
+    migration: Mutex<MigrationReport>,
 }
 
 impl SqliteStore {
@@ -79,7 +79,7 @@ impl SqliteStore {
             signal: opened.signal,
             orphans,
             threads: Mutex::new(Some(opened.threads)),
-            migration: Mutex::new(Some(opened.migration)),
+            migration: Mutex::new(opened.migration),
         })
     }
 
@@ -141,9 +141,9 @@ impl JobStore for SqliteStore {
     /// Opening has migrated already; the first call reports what it did.
     async fn migrate(&self) -> Result<MigrationReport> {
         self.with_threads(|_| ())?;
-        let opened = self.migration.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let now = crate::migrate::VERSION;
-        Ok(opened.unwrap_or(MigrationReport { from: now, to: now }))
+        let mut opened = self.migration.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = opened.to;
+        Ok(std::mem::replace(&mut *opened, MigrationReport { from: to, to }))
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
@@ -153,6 +153,13 @@ impl JobStore for SqliteStore {
         }
         let batch = Batch::pack(jobs);
         self.write(DURABLE, move |tx| batch.append(tx)).await
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        Limits::check_idempotency_key(key)?;
+        self.options.limits.check(jobs)?;
+        let (key, batch) = (key.to_owned(), Batch::pack(jobs));
+        self.write(DURABLE, move |tx| once::enqueue(tx, &key, &batch)).await
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -80,10 +80,58 @@ impl Client {
     }
 
     async fn enqueue_one(&self, job: NewJob) -> Result<JobId> {
-        let ids = self.store.enqueue(&[job]).await?;
-        ids.first().copied().ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "the store returned no id for an enqueued job; please report it")
-        })
+        only(&self.store.enqueue(&[job]).await?)
+    }
+
+    /// Enqueues one job under an idempotency key, at most once: a repeated call with the same key stores
+    /// nothing and returns the id of the first. What to call when an earlier try ended
+    /// [ambiguously](Error::is_ambiguous), and from whatever may run twice: a web request, a message, a script.
+    ///
+    /// Keys are 1 to 200 bytes, belong to the whole store, and are remembered for at least the retention of
+    /// completed jobs (a day by default). The args of a repeated call are not compared.
+    ///
+    /// ```
+    /// # use windlass::{Client, Job};
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Ship { order: u64 }
+    ///
+    /// impl Job for Ship { const KIND: &'static str = "ship"; }
+    ///
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let first = client.enqueue_once("ship/42", Ship { order: 42 }).await?;
+    /// let again = client.enqueue_once("ship/42", Ship { order: 42 }).await?; // the user pressed twice
+    /// assert_eq!(first, again);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`]; [`ErrorKind::InvalidOption`] for a bad key, or one that was used for several jobs;
+    /// [`ErrorKind::SchemaTooOld`] when the store has yet to be migrated for keys. After one that
+    /// [is ambiguous](Error::is_ambiguous) or [retryable](Error::is_retryable), repeat the call.
+    pub async fn enqueue_once(&self, key: &str, job: impl IntoJob) -> Result<JobId> {
+        only(&self.store.enqueue_once(key, &[job.into_job()?]).await?.ids)
+    }
+
+    /// Enqueues jobs under an idempotency key: all or none, and at most once. Returns their ids in order, those
+    /// of the first call when this one repeated it. See [`Self::enqueue_once`].
+    ///
+    /// An empty batch uses its key, too.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue_once`], also when the key was used for another number of jobs.
+    pub async fn enqueue_many_once<J: IntoJob>(
+        &self,
+        key: &str,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Result<Vec<JobId>> {
+        let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
+        Ok(self.store.enqueue_once(key, &jobs).await?.ids)
     }
 
     /// Enqueues jobs, all or none, and returns their ids in order.
@@ -167,6 +215,13 @@ impl Client {
     pub async fn close(&self) {
         self.store.close().await;
     }
+}
+
+/// The id of an enqueue of one job.
+fn only(ids: &[JobId]) -> Result<JobId> {
+    ids.first().copied().ok_or_else(|| {
+        Error::new(ErrorKind::Internal, "the store returned no id for an enqueued job; please report it")
+    })
 }
 
 impl fmt::Debug for Client {

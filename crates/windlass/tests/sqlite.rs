@@ -141,6 +141,24 @@ async fn jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them() {
 }
 
 #[tokio::test]
+async fn a_key_enqueues_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = client(&dir).await;
+    let ada = || Greet { name: "Ada".into() };
+    let id = client.enqueue_once("greet/ada", ada()).await.unwrap();
+    assert_eq!(client.enqueue_once("greet/ada", ada()).await.unwrap(), id);
+    let side = ada().into_job().unwrap().with_queue("side");
+    assert_ne!(client.enqueue_once("greet/ada/side", side).await.unwrap(), id);
+    let ids = client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap();
+    assert_eq!(client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap(), ids);
+    assert_eq!(client.jobs(&JobFilter { limit: 100, ..JobFilter::default() }).await.unwrap().len(), 22);
+    let error = client.enqueue_many_once("all", (0..21).map(|_| ada())).await.unwrap_err();
+    assert!(error.is_invalid_input() && error.to_string().contains("20 jobs"), "{error}");
+    let error = client.enqueue_once("", ada()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOption);
+}
+
+#[tokio::test]
 async fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let client = client(&dir).await;

@@ -9,7 +9,7 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Args, NewJob};
+use windlass::{Args, EnqueuedOnce, Limits, NewJob};
 
 /// What to enqueue.
 #[derive(clap::Args)]
@@ -41,6 +41,10 @@ pub(crate) struct Enqueue {
     /// How often the job is tried at most
     #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
     max_attempts: u16,
+    /// Stores nothing when this key was used before, and prints what was stored then: makes the command safe to
+    /// repeat, after a crash too. With --many every batch gets a key of its own, KEY/<number of its first line>
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
     /// max_attempts, scheduled_at or delay_ms
     #[arg(
@@ -56,13 +60,21 @@ pub(crate) struct Enqueue {
 impl Enqueue {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         if let Some(path) = &self.many {
-            return many::run(globals, path).await;
+            return many::run(globals, path, self.idempotency_key).await;
         }
+        let key = self.idempotency_key.clone();
+        key.as_deref().map_or(Ok(()), Limits::check_idempotency_key)?;
         let job = self.job()?;
         let client = open::create(globals.url()).await?;
-        let id = client.enqueue(job).await?;
+        let Some(key) = key else {
+            let id = client.enqueue(job).await?;
+            client.close().await;
+            return globals.print(&json!({ "id": id }), || id.to_string());
+        };
+        let EnqueuedOnce { ids, repeated } = client.store().enqueue_once(&key, &[job]).await?;
         client.close().await;
-        globals.print(&json!({ "id": id }), || id.to_string())
+        let id = ids[0];
+        globals.print(&json!({ "id": id, "repeated": repeated }), || id.to_string())
     }
 
     fn job(self) -> Outcome<NewJob> {

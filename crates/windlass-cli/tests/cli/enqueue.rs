@@ -96,3 +96,56 @@ fn many_bounds_its_lines() {
     home.run(&["enqueue", "--many", "nowhere.ndjson"]).refused(2, &["cannot read file", "[invalid_input]"]);
     assert_eq!(home.run(&["enqueue", "--many"]).done().stdout, "enqueued 0 jobs\n");
 }
+
+#[test]
+fn a_key_enqueues_once() {
+    let home = Home::new();
+    let command = ["enqueue", "tick", "--idempotency-key", "nightly/2031-01-31"];
+    let first = home.json(&command);
+    assert_eq!(first["repeated"], false);
+    let again = home.json(&command);
+    assert_eq!((&again["id"], &again["repeated"]), (&first["id"], &true.into()));
+    assert_eq!(home.run(&command).done().stdout.trim(), first["id"].to_string());
+    assert_eq!(home.json(&["queues"])[0]["available"], 1);
+    let long = "k".repeat(201);
+    home.run(&["enqueue", "tick", "--idempotency-key", &long]).refused(2, &["got 201", "[invalid_option]"]);
+    home.run(&["enqueue", "tick", "--idempotency-key", ""]).refused(2, &["got 0"]);
+}
+
+/// A run that was cut off, here by a bad line, is repeated with the same command once the line is right.
+#[test]
+fn many_under_a_key_can_be_repeated() {
+    let home = Home::new();
+    let line = |n: usize| format!("{{\"kind\":\"k\",\"args\":{n}}}\n");
+    let lines = |jobs: std::ops::Range<usize>| jobs.map(line).collect::<String>();
+    let command = ["enqueue", "--many", "--json", "--idempotency-key", "import"];
+    let broken = format!("\n{}oops\n{}", lines(0..7_000), lines(7_001..12_000));
+    home.run_with(&command, broken.as_bytes()).refused(2, &["line 7002", "\"enqueued\": 5000"]);
+
+    let whole = format!("\n{}", lines(0..12_000));
+    for (enqueued, repeated) in [(7_000, 5_000), (0, 12_000)] {
+        let answer = home.run_with(&command, whole.as_bytes()).done();
+        let answer: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        assert_eq!((&answer["enqueued"], &answer["repeated"]), (&enqueued.into(), &repeated.into()));
+        assert!(answer["first_id"].as_i64() < answer["last_id"].as_i64());
+    }
+    assert_eq!(home.json(&["queues"])[0]["available"], 12_000);
+
+    // An input that grew has another last batch: the one of 2,000 jobs cannot become one of 2,001.
+    let grown = format!("\n{}", lines(0..12_001));
+    let words = ["lines 10002 to 12002", "import/10002", "2000 jobs, now for 2001", "[invalid_option]"];
+    let plain = ["enqueue", "--many", "--idempotency-key", "import"];
+    home.run_with(&plain, grown.as_bytes()).refused(2, &words);
+    assert_eq!(home.json(&["queues"])[0]["available"], 12_000);
+}
+
+#[test]
+fn a_key_of_many_leaves_room_for_line_numbers() {
+    let home = Home::new();
+    let (longest, longer) = ("k".repeat(179), "k".repeat(180));
+    let run = |key: &str| home.run_with(&["enqueue", "--many", "--idempotency-key", key], b"{\"kind\":\"k\"}\n");
+    assert_eq!(run(&longest).done().stdout, "enqueued 1 jobs, 0 were stored before\n");
+    assert_eq!(run(&longest).done().stdout, "enqueued 0 jobs, 1 were stored before\n");
+    run(&longer).refused(2, &["1 to 179 bytes, got 180", "[invalid_option]"]);
+    run("").refused(2, &["got 0"]);
+}

@@ -1,6 +1,7 @@
 use super::model::Model;
 use async_trait::async_trait;
 use std::{
+    collections::HashMap,
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -13,7 +14,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
     Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
     RescueReport, Result, RetryReply, SettleReply, SettleRequest, Store, StoreStatus, Wake, Wakeup, WorkerId,
     WorkerSpec,
@@ -56,6 +57,7 @@ pub struct FakeStore(Arc<Inner>);
 
 pub struct Inner {
     model: Mutex<Model>,
+    keys: Mutex<HashMap<String, Vec<JobId>>>,
     plan: Mutex<Option<Plan>>,
     changed: watch::Sender<u64>,
     hint: Notify,
@@ -74,6 +76,7 @@ impl FakeStore {
     pub fn new() -> Self {
         Self(Arc::new(Inner {
             model: Mutex::new(Model::default()),
+            keys: Mutex::default(),
             plan: Mutex::new(None),
             changed: watch::Sender::new(0),
             hint: Notify::new(),
@@ -165,6 +168,16 @@ impl JobStore for FakeStore {
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
         let add = |job: &NewJob| self.add(job.queue(), job.kind(), 1)[0];
         Ok(jobs.iter().map(add).collect())
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        let known = self.keys.lock().unwrap().get(key).cloned();
+        if let Some(ids) = known {
+            return Ok(EnqueuedOnce { ids, repeated: true });
+        }
+        let ids = self.enqueue(jobs).await?;
+        self.keys.lock().unwrap().insert(key.to_owned(), ids.clone());
+        Ok(EnqueuedOnce { ids, repeated: false })
     }
 
     async fn register(&self, _: &WorkerSpec) -> Result<Registration> {

@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::{io::BufRead, time::Duration};
-use windlass::{Args, Client, JobId, Limits, NewJob};
+use windlass::{Args, Client, EnqueuedOnce, JobId, Limits, NewJob};
 
-/// How many jobs are enqueued in one transaction.
+/// How many jobs are enqueued in one transaction. Where a batch ends follows from the input alone: a batch is
+/// known again by its first line and its size, so a change of these two splits repeated inputs differently,
+/// which a store refuses.
 const BATCH: usize = 5_000;
 /// How many bytes of lines a batch may hold in memory before it is sent.
 const BATCH_BYTES: usize = 16 * 1024 * 1024;
@@ -33,23 +35,67 @@ struct Line<'a> {
 #[derive(Default)]
 struct Progress {
     enqueued: u64,
+    /// How many more an earlier run had stored under the same keys.
+    repeated: u64,
     first: Option<JobId>,
     last: Option<JobId>,
 }
 
-/// Enqueues one job per line, in batches.
-pub(super) async fn run(globals: &Globals, path: &str) -> Outcome {
+/// Enqueues one job per line, in batches; each at most once when there is a key.
+pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> Outcome {
+    if let Some(key) = &key {
+        check_key(key)?;
+    }
     let mut lines = input::open(path)?;
     let client = open::create(globals.url()).await?;
     let mut progress = Progress::default();
-    copy(&mut *lines, &client, &mut progress).await?;
+    let target = Target { client: &client, key: key.as_deref() };
+    copy(&mut *lines, &target, &mut progress).await?;
     client.close().await;
-    let Progress { enqueued, first, last } = progress;
-    let answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
-    globals.print(&answer, || format!("enqueued {enqueued} jobs"))
+    let Progress { enqueued, repeated, first, last } = progress;
+    let mut answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
+    if key.is_none() {
+        return globals.print(&answer, || format!("enqueued {enqueued} jobs"));
+    }
+    answer["repeated"] = repeated.into();
+    globals.print(&answer, || format!("enqueued {enqueued} jobs, {repeated} were stored before"))
 }
 
-async fn copy(input: &mut dyn BufRead, client: &Client, progress: &mut Progress) -> Outcome {
+/// Refuses before the first line a key that would be too long behind some later one.
+fn check_key(key: &str) -> Outcome {
+    let most = Limits::MAX_IDEMPOTENCY_KEY_BYTES - batch_key("", u64::MAX).len();
+    if key.len() > most {
+        let message = format!(
+            "an idempotency key for --many must be 1 to {most} bytes, got {}: line numbers come behind it",
+            key.len()
+        );
+        return Err(Failure::usage("invalid_option", message));
+    }
+    Ok(Limits::check_idempotency_key(key)?)
+}
+
+/// The key of the batch that begins with this line.
+fn batch_key(key: &str, line: u64) -> String {
+    format!("{key}/{line}")
+}
+
+/// Where batches go.
+struct Target<'a> {
+    client: &'a Client,
+    key: Option<&'a str>,
+}
+
+impl Target<'_> {
+    async fn store(&self, batch: &[NewJob], first_line: u64) -> windlass::Result<EnqueuedOnce> {
+        let store = self.client.store();
+        match self.key {
+            Some(key) => store.enqueue_once(&batch_key(key, first_line), batch).await,
+            None => Ok(EnqueuedOnce { ids: store.enqueue(batch).await?, repeated: false }),
+        }
+    }
+}
+
+async fn copy(input: &mut dyn BufRead, target: &Target<'_>, progress: &mut Progress) -> Outcome {
     let (mut line, mut number) = (Vec::new(), 0_u64);
     let (mut batch, mut bytes, mut first_line) = (Vec::new(), 0, 1);
     loop {
@@ -61,7 +107,7 @@ async fn copy(input: &mut dyn BufRead, client: &Client, progress: &mut Progress)
             bytes += line.len();
         }
         if ended || batch.len() == BATCH || bytes >= BATCH_BYTES {
-            send(client, &mut batch, first_line..=number, progress).await?;
+            send(target, &mut batch, first_line..=number, progress).await?;
             (bytes, first_line) = (0, number + 1);
         }
         if ended {
@@ -71,7 +117,7 @@ async fn copy(input: &mut dyn BufRead, client: &Client, progress: &mut Progress)
 }
 
 async fn send(
-    client: &Client,
+    target: &Target<'_>,
     batch: &mut Vec<NewJob>,
     lines: std::ops::RangeInclusive<u64>,
     progress: &mut Progress,
@@ -80,11 +126,12 @@ async fn send(
         return Ok(());
     }
     let at = format!("lines {} to {}", lines.start(), lines.end());
-    let ids = client
-        .enqueue_many(std::mem::take(batch))
+    let EnqueuedOnce { ids, repeated } = target
+        .store(&std::mem::take(batch), *lines.start())
         .await
         .map_err(|error| stopped(error.into(), &at, *lines.start(), progress))?;
-    progress.enqueued += ids.len() as u64;
+    let count = if repeated { &mut progress.repeated } else { &mut progress.enqueued };
+    *count += ids.len() as u64;
     progress.first = progress.first.or(ids.first().copied());
     progress.last = ids.last().copied();
     Ok(())

@@ -1,0 +1,141 @@
+-- Idempotency keys: an enqueue that is repeated stores nothing and learns the ids of the first.
+-- Additive: binaries that know only version 1 may go on working.
+
+-- The oldest binary, by the newest version that it knows, that may work on this schema. NULL: none older
+-- than the version itself.
+ALTER TABLE {schema}.migration ADD COLUMN compatible_with integer;
+
+-- One row per key, for at least the retention. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...],
+-- ascending. Removed by forget_keys.
+CREATE TABLE {schema}.enqueue_key (
+    key    text PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 200),
+    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ranges bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX enqueue_key_at ON {schema}.enqueue_key (at);
+
+-- ranges_of(ids): ascending ids as inclusive pairs.
+CREATE FUNCTION {schema}.ranges_of(p_ids bigint[]) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(v.bound ORDER BY r.lo, v.nth), '{}')
+    FROM (SELECT min(s.id) AS lo, max(s.id) AS hi
+          FROM (SELECT i AS id, i - row_number() OVER (ORDER BY i) AS island FROM unnest(p_ids) AS i) AS s
+          GROUP BY s.island) AS r,
+         LATERAL (VALUES (1, r.lo), (2, r.hi)) AS v(nth, bound)
+$$;
+
+-- ids_of(ranges): the other way round.
+CREATE FUNCTION {schema}.ids_of(p_ranges bigint[]) RETURNS bigint[]
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT ARRAY(SELECT g.id FROM generate_series(1, cardinality(p_ranges), 2) AS n,
+                 LATERAL generate_series(p_ranges[n], p_ranges[n + 1]) AS g(id) ORDER BY g.id)
+$$;
+
+-- hold_key(key, ids, count): takes a key for the caller's transaction and notes the ids of its `count` jobs.
+-- Returns NULL when the key is new, else the ids of the call that took it first. Waits for an unfinished
+-- transaction that holds the key.
+-- The row is read FOR UPDATE, which writes WAL: so the caller's commit waits for a synchronous standby, and
+-- what it acknowledges is replicated even where the first call's wait was cancelled.
+-- Cost: 60 us a new key, beside the jobs themselves.
+CREATE FUNCTION {schema}.hold_key(p_key text, p_ids bigint[], p_count integer) RETURNS bigint[]
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_ids bigint[];
+BEGIN
+    IF p_key IS NULL OR octet_length(p_key) NOT BETWEEN 1 AND 200 THEN
+        RAISE 'an idempotency key must be 1 to 200 bytes, got %', coalesce(octet_length(p_key)::text, 'NULL') USING ERRCODE = 'WL003';
+    END IF;
+    FOR i IN 1..3 LOOP -- it may be forgotten between the two statements
+        INSERT INTO {schema}.enqueue_key (key, ranges) VALUES (p_key, {schema}.ranges_of(p_ids)) ON CONFLICT (key) DO NOTHING;
+        IF FOUND THEN RETURN NULL; END IF;
+        SELECT {schema}.ids_of(k.ranges) INTO v_ids FROM {schema}.enqueue_key k WHERE k.key = p_key FOR UPDATE;
+        IF FOUND THEN
+            IF cardinality(v_ids) <> p_count THEN
+                RAISE 'idempotency key % was used for % jobs, now for %; use a key of its own for each batch',
+                    quote_literal(p_key), cardinality(v_ids), p_count USING ERRCODE = 'WL003';
+            END IF;
+            RETURN v_ids;
+        END IF;
+    END LOOP;
+    RAISE 'idempotency key % is forgotten as often as it is taken; try again', quote_literal(p_key) USING ERRCODE = '40001';
+END $$;
+
+-- take_key(key, count): takes the ids of `count` jobs under a key, for a writer that stores the rows itself,
+-- in the same transaction. repeated: the rows are stored already, under these ids.
+CREATE FUNCTION {schema}.take_key(
+    p_key text, p_count integer, OUT ids bigint[], OUT repeated boolean, OUT taken_at timestamptz)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_known bigint[];
+BEGIN
+    ids := ARRAY(SELECT nextval('{schema}.job_id_seq') FROM generate_series(1, p_count));
+    v_known := {schema}.hold_key(p_key, ids, p_count);
+    repeated := v_known IS NOT NULL;
+    ids := coalesce(v_known, ids);
+    taken_at := clock_timestamp();
+END $$;
+
+-- enqueue_once(key, kind, args, ...): enqueue(kind, args, ...) under an idempotency key: stores one job at
+-- most once and returns its id, also when it is repeated. For programs that cannot know whether an earlier
+-- try was committed. Not for REPEATABLE READ, where it fails with a serialization error on a newer key.
+CREATE FUNCTION {schema}.enqueue_once(
+    key text, kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
+    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    p_key alias for $1;
+    v_ids bigint[] := {schema}.hold_key($1, '{}', 1);
+    v_id  bigint;
+BEGIN
+    IF v_ids IS NOT NULL THEN RETURN v_ids[1]; END IF;
+    v_id := {schema}.enqueue($2, $3, $4, $5, $6, $7);
+    UPDATE {schema}.enqueue_key k SET ranges = ARRAY[v_id, v_id] WHERE k.key = p_key;
+    RETURN v_id;
+END $$;
+
+-- enqueue_many_once(key, jobs): enqueue_many(jobs) under an idempotency key: all, or none, and at most once.
+CREATE FUNCTION {schema}.enqueue_many_once(key text, jobs jsonb) RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    p_key alias for $1; p_jobs alias for $2;
+    v_ids bigint[];
+BEGIN
+    IF jsonb_typeof(p_jobs) IS DISTINCT FROM 'array' THEN
+        RAISE 'enqueue_many_once takes a JSON array of jobs, got %', coalesce(jsonb_typeof(p_jobs), 'NULL') USING ERRCODE = 'WL004';
+    END IF;
+    v_ids := {schema}.hold_key(p_key, '{}', jsonb_array_length(p_jobs));
+    IF v_ids IS NULL THEN
+        v_ids := ARRAY(SELECT {schema}.enqueue_many(p_jobs));
+        UPDATE {schema}.enqueue_key k SET ranges = {schema}.ranges_of(v_ids) WHERE k.key = p_key;
+    END IF;
+    RETURN QUERY SELECT unnest(v_ids);
+END $$;
+
+-- forget_keys(retention, most): removes keys that are older, at most so many. Returns how many.
+CREATE FUNCTION {schema}.forget_keys(p_retention interval, p_most integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_count bigint;
+BEGIN
+    DELETE FROM {schema}.enqueue_key k WHERE k.key = ANY (ARRAY(
+        SELECT x.key FROM {schema}.enqueue_key x WHERE x.at < clock_timestamp() - p_retention
+        ORDER BY x.at LIMIT p_most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
+END $$;
+
+-- As after version 1: nobody may call what he was not granted.
+REVOKE ALL ON FUNCTION
+    {schema}.ranges_of(bigint[]), {schema}.ids_of(bigint[]), {schema}.hold_key(text, bigint[], integer),
+    {schema}.take_key(text, integer), {schema}.forget_keys(interval, integer),
+    {schema}.enqueue_once(text, text, jsonb, text, integer, integer, timestamptz),
+    {schema}.enqueue_many_once(text, jsonb) FROM PUBLIC;

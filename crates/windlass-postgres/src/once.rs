@@ -1,0 +1,80 @@
+//! Enqueueing under an idempotency key: the key and the jobs commit together, so a repeated call finds both
+//! or neither.
+
+use crate::{
+    connection::Connection,
+    enqueue::{By, COPY_FROM, begin},
+    error::{Effect, store_error},
+    migrate,
+    sql::ENQUEUE_KEYS,
+    store::PostgresStore,
+};
+use std::time::Duration;
+use tokio_postgres::types::Type;
+use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
+
+/// How many keys are forgotten in one transaction.
+const FORGET_CHUNK: i32 = 10_000;
+/// The most such transactions of one round of housekeeping; the next round goes on.
+const FORGET_CHUNKS: usize = 100;
+
+impl PostgresStore {
+    pub(crate) async fn enqueue_jobs_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        Limits::check_idempotency_key(key)?;
+        let batch = self.batch(jobs).await?;
+        let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
+        let mut connection = self.connections.client().await?;
+        let watch = connection.watch_commit();
+        let transaction = begin(&mut connection).await?;
+        let take = self.sql("SELECT ids, repeated, taken_at FROM {schema}.take_key($1, $2)");
+        let row = transaction
+            .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4)])
+            .await
+            .map_err(|cause| self.without_keys(store_error(cause, Effect::Repeatable)))?;
+        let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
+        let repeated: bool = row.get(1);
+        if !repeated {
+            let few = jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction();
+            let by = if few { By::Insert } else { By::Copy };
+            self.store_under(&transaction, &batch, &ids, row.get(2), by).await?;
+        }
+        // A repeated call commits as well: see hold_key in sql/v2/01_enqueue_key.sql.
+        transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))?;
+        watch.end()?;
+        Ok(EnqueuedOnce { ids, repeated })
+    }
+
+    /// The lanes and the segment were found, so the schema is there: what is missing came with version 2.
+    fn without_keys(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::SchemaMissing => migrate::too_old(&self.schema, "idempotency keys", ENQUEUE_KEYS),
+            _ => error,
+        }
+    }
+
+    /// Part of housekeeping: removes keys past their retention. Nothing to do before version 2.
+    pub(crate) async fn forget_keys(&self, connection: &Connection, retention: Duration) -> Result<()> {
+        let function = self.sql("{schema}.forget_keys(interval, integer)");
+        let there = "SELECT to_regprocedure($1) IS NOT NULL";
+        if !connection.query_one(there, &[(&function, Type::TEXT)], Effect::Repeatable).await?.get::<_, bool>(0)
+        {
+            return Ok(());
+        }
+        let forget = self.sql("SELECT {schema}.forget_keys(make_interval(secs => $1), $2)");
+        for _ in 0..FORGET_CHUNKS {
+            let params =
+                [(&retention.as_secs_f64() as _, Type::FLOAT8), (&FORGET_CHUNK as _, Type::INT4)];
+            let forgotten: i64 =
+                connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
+            if forgotten < i64::from(FORGET_CHUNK) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many(count: usize) -> Error {
+    let most = i32::MAX;
+    Error::new(ErrorKind::InvalidOption, format!("one call enqueues at most {most} jobs, got {count}"))
+}
