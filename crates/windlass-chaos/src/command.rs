@@ -8,6 +8,7 @@ use windlass_chaos::{
     history::History,
     node,
     scenario::{self, Ended, Scenario, Store, Trial},
+    suite::{self, Line},
 };
 
 /// Proves that Windlass loses nothing: injects faults from a seed and checks what everybody saw.
@@ -44,6 +45,39 @@ enum Command {
         /// Prints the report as JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Runs every scenario on every store it is for: the verdict.
+    Suite {
+        /// The full lengths, hours; otherwise a short slice of each.
+        #[arg(long)]
+        full: bool,
+        /// Where the choices come from; by default the clock.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Only these scenarios.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// How many run side by side.
+        #[arg(long, default_value_t = 3)]
+        side_by_side: usize,
+        /// Where the verdict goes as JSON.
+        #[arg(long)]
+        json: Option<PathBuf>,
+    },
+    /// Puts the checker on trial: a storm with each seeded bug must be found invalid.
+    Bugs {
+        /// How many storms with each.
+        #[arg(long, default_value_t = 2)]
+        tries: u64,
+        /// The first seed; by default the clock.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Only these bugs.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// How many run side by side.
+        #[arg(long, default_value_t = 4)]
+        side_by_side: usize,
     },
     /// Checks the histories of a folder.
     Check {
@@ -86,11 +120,40 @@ impl Cli {
                     Some(name) => Some(Bug::of(&name).with_context(|| format!("no bug {name:?}"))?),
                     None => None,
                 };
-                let seed = seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
+                let seed = seed.unwrap_or_else(any_seed);
                 let folder = keep.unwrap_or_else(|| {
                     std::env::temp_dir().join(format!("windlass-chaos-{scenario}-{seed}"))
                 });
                 run_one(chosen, &Trial { seed, full, store, bug, folder }, json)
+            }
+            Command::Suite { full, seed, only, side_by_side, json } => {
+                let seed = seed.unwrap_or_else(any_seed);
+                let mut entries = suite::everything(seed, full, &place());
+                entries
+                    .retain(|entry| only.is_empty() || only.iter().any(|name| name == entry.scenario.name));
+                println!("{} trials with seed {seed}, {side_by_side} side by side", entries.len());
+                let lines = suite::run(entries, side_by_side, say);
+                if let Some(path) = json {
+                    std::fs::write(path, serde_json::to_vec_pretty(&lines)?)?;
+                }
+                let bad = lines.iter().filter(|line| !line.is_fine()).count();
+                println!("{} trials, {bad} not as promised", lines.len());
+                Ok(if bad == 0 && !lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            }
+            Command::Bugs { tries, seed, only, side_by_side } => {
+                let seed = seed.unwrap_or_else(any_seed);
+                let mut entries = suite::bugs(seed..seed + tries, &place());
+                let name = |entry: &suite::Entry| entry.trial.bug.map_or("", Bug::name);
+                entries.retain(|entry| only.is_empty() || only.iter().any(|wanted| wanted == name(entry)));
+                println!("{} storms from seed {seed} on, {side_by_side} side by side", entries.len());
+                let lines = suite::run(entries, side_by_side, say_bug);
+                let mut fine = !lines.is_empty();
+                for (bug, tried, caught) in suite::caught(&lines) {
+                    println!("{bug:<28} caught in {caught} of {tried}");
+                    // 95 % of few is all of them.
+                    fine &= caught * 100 >= tried * 95;
+                }
+                Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             }
             Command::Check { folder } => {
                 let rules = std::fs::read(folder.join("rules.json")).ok();
@@ -117,6 +180,65 @@ impl Cli {
             }
         }
     }
+}
+
+fn any_seed() -> u64 {
+    fastrand::u64(..1 << 32)
+}
+
+/// Where the histories of a suite go.
+fn place() -> PathBuf {
+    std::env::temp_dir().join(format!("windlass-chaos-{}", std::process::id()))
+}
+
+/// One line of a suite, and everything when it is not as promised.
+fn say(line: &Line) {
+    let verdict =
+        line.verdict.map_or_else(|| "-".to_owned(), |verdict| format!("{verdict:?}").to_lowercase());
+    let store = format!("{:?}", line.store).to_lowercase();
+    let trouble = line.trouble.as_deref().unwrap_or_default();
+    let figures = line.report.as_ref().map(figures).unwrap_or_default();
+    println!("{verdict:<8} {:<16} {store:<9} {:>6.1} s  {figures}{trouble}", line.scenario, line.seconds);
+    for note in &line.notes {
+        println!("         {note}");
+    }
+    if line.is_fine() {
+        return;
+    }
+    println!("         replay: {}", line.replay);
+    if let (Some(report), Some(folder)) = (&line.report, &line.histories) {
+        println!("         histories: {}", folder.display());
+        print(report, History::read(folder).ok().as_ref());
+    }
+}
+
+fn figures(report: &Report) -> String {
+    let counts = &report.counts;
+    let faults: Vec<String> = counts.faults.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    format!(
+        "{} acknowledged, {} second starts explained, {} writes refused; {}{}",
+        counts.acknowledged,
+        counts.second_starts,
+        counts.refused_writes,
+        faults.join(", "),
+        match counts.recoveries {
+            0 => String::new(),
+            n => format!("; {n} recoveries, slowest {} ms", counts.slowest_recovery_ms),
+        }
+    )
+}
+
+fn say_bug(line: &Line) {
+    let invariants = line
+        .report
+        .as_ref()
+        .map(|report| report.violated.keys().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    let found = match (&line.verdict, &line.trouble) {
+        (Some(Verdict::Invalid), _) => format!("caught by {}", invariants.unwrap_or_default()),
+        (_, Some(trouble)) => trouble.clone(),
+        _ => "NOT CAUGHT".to_owned(),
+    };
+    println!("{:<28} seed {} {:>6.1} s  {found}", line.bug.unwrap_or_default(), line.seed, line.seconds);
 }
 
 fn run_one(scenario: &Scenario, trial: &Trial, json: bool) -> Result<ExitCode> {

@@ -10,3 +10,4 @@ pub mod permuter;
 pub mod proxy;
 pub mod run;
 pub mod scenario;
+pub mod suite;

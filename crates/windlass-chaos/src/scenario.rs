@@ -1,15 +1,15 @@
 //! The scenarios: what is done to a store, and what must hold.
 
+mod changes;
+mod deaths;
+mod endurance;
+mod ground;
+mod outages;
 mod storm;
 
-use crate::{
-    bug::Bug,
-    checker::Report,
-    node::{Postgres, PostgresOptions},
-    run::{Run, Setup},
-};
+use crate::{bug::Bug, checker::Report};
 use anyhow::Result;
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 /// Where a scenario's jobs are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -53,7 +53,7 @@ pub struct Scenario {
     pub about: &'static str,
     /// The stores that it is for.
     pub stores: &'static [Store],
-    /// Whether it measures throughput or memory, so that nothing else may run beside it.
+    /// Whether nothing may run beside it, because it measures or needs its processors.
     pub alone: bool,
     /// Does it.
     pub run: fn(&Trial) -> Result<Ended>,
@@ -62,64 +62,54 @@ pub struct Scenario {
 const BOTH: &[Store] = &[Store::Postgres, Store::Sqlite];
 const POSTGRES: &[Store] = &[Store::Postgres];
 
-/// Every scenario, in the order that they run.
-pub const ALL: &[Scenario] = &[Scenario {
-    name: "storm",
-    about: "kills, pauses, shutdowns, cut connections and a crash, all at once",
-    stores: BOTH,
-    alone: false,
-    run: storm::run,
-}];
+/// How long everything may take to drain: leases, rescues, retries, and the backlog of a slow machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+macro_rules! scenarios {
+    ($($name:literal $stores:ident $alone:literal $run:path: $about:literal;)+) => {
+        /// Every scenario, in the order that they run.
+        pub const ALL: &[Scenario] = &[
+            $(Scenario { name: $name, about: $about, stores: $stores, alone: $alone, run: $run }),+
+        ];
+    };
+}
+
+scenarios! {
+    "storm" BOTH false storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
+    "kills" BOTH false deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
+    "pauses" BOTH false deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";
+    "terminations" BOTH false deaths::terminations: "rolling SIGTERMs, a second one now and then";
+    "poison" BOTH false deaths::poison: "jobs that abort their worker or eat its memory are found out";
+    "long_jobs" BOTH true deaths::long_jobs: "jobs longer than the lease start once";
+    "crashes" POSTGRES false outages::crashes: "database crashes: nothing lost, throughput back in 10 s";
+    "network" POSTGRES false outages::network: "connections cut, swallowed, slowed, terminated, exhausted";
+    "half_open" POSTGRES false outages::half_open: "connections die without a word: noticed in 10 s";
+    "commits" POSTGRES false outages::commits: "cuts around COMMIT: none lost, none doubled under a key";
+    "deaf" POSTGRES false outages::deaf: "notifications vanish: polling finds the work";
+    "disk_full" POSTGRES false outages::disk_full: "the disk fills up and is freed";
+    "failover_sync" POSTGRES false changes::failover_sync: "a synchronous standby takes over: nothing lost";
+    "failover_async" POSTGRES false changes::failover_async: "an asynchronous one: only what was not streamed";
+    "pooler" POSTGRES false changes::pooler: "through PgBouncer in transaction mode, restarted";
+    "worker_clocks" POSTGRES false changes::worker_clocks: "the clocks of workers jump: nothing happens";
+    "server_clock" POSTGRES false changes::server_clock: "the clock of the database jumps: nothing is lost";
+    "snapshot" POSTGRES true endurance::snapshot: "a held snapshot costs at most 5 %";
+    "soak" BOTH false endurance::soak: "memory does not grow";
+}
 
 /// The scenario of this name.
 pub fn named(name: &str) -> Option<&'static Scenario> {
     ALL.iter().find(|scenario| scenario.name == name)
 }
 
-/// The store of one trial, and what has to live as long.
-pub struct Ground {
-    /// The server, if there is one.
-    pub server: Option<Postgres>,
-    /// The store's URL.
-    pub url: String,
+impl Ended {
+    fn ran(report: Report) -> Self {
+        Self::Ran(Box::new(report), Vec::new())
+    }
 }
 
 impl Trial {
-    /// A fresh store of the wanted sort.
-    ///
-    /// # Errors
-    /// When PostgreSQL is not installed or does not start.
-    pub fn ground(&self) -> Result<Ground> {
-        match self.store {
-            Store::Postgres => {
-                let server = Postgres::start(PostgresOptions::default())?;
-                Ok(Ground { url: server.url(), server: Some(server) })
-            }
-            Store::Sqlite => {
-                std::fs::create_dir_all(&self.folder)?;
-                let file = self.folder.join("jobs.sqlite");
-                Ok(Ground { url: format!("sqlite:{}", file.display()), server: None })
-            }
-        }
-    }
-
-    /// A run on a store, whose actors reach it by another URL.
-    ///
-    /// # Errors
-    /// When the store cannot be migrated.
-    pub fn open(&self, name: &str, store: &str, actors_store: &str) -> Result<Run> {
-        Run::open(Setup {
-            name: name.to_owned(),
-            seed: self.seed,
-            folder: self.folder.clone(),
-            store: store.to_owned(),
-            actors_store: actors_store.to_owned(),
-            bug: self.bug,
-        })
-    }
-
     /// The full figure or the short one.
-    pub fn scaled<T>(&self, full: T, short: T) -> T {
+    fn scaled<T>(&self, full: T, short: T) -> T {
         if self.full { full } else { short }
     }
 }

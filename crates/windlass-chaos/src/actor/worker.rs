@@ -72,6 +72,7 @@ struct Ending {
     recorder: Arc<Recorder>,
     worker: i32,
     id: i64,
+    seq: i64,
     outcome: Option<Ended>,
 }
 
@@ -79,18 +80,19 @@ impl Drop for Ending {
     fn drop(&mut self) {
         let otherwise = if std::thread::panicking() { Ended::Retry } else { Ended::Interrupted };
         let outcome = self.outcome.unwrap_or(otherwise);
-        self.recorder.note(What::Finished { worker: self.worker, id: self.id, outcome });
+        self.recorder.note(What::Finished { worker: self.worker, id: self.id, seq: self.seq, outcome });
     }
 }
 
 async fn handle(recorder: Arc<Recorder>, job: RawJob, ctx: Context) -> Outcome {
-    let (worker, id) = (ctx.lease().worker.0, ctx.id().0);
+    let lease = ctx.lease();
+    let (worker, id, seq) = (lease.worker.0, lease.job.0, lease.claim.seq);
     let task: Task = match job.parse() {
         Ok(task) => task,
         Err(error) => return Outcome::Discard(format!("not a task: {error}")),
     };
-    recorder.note(What::Started { worker, id, key: task.key, attempt: ctx.attempt() });
-    let mut ending = Ending { recorder, worker, id, outcome: None };
+    recorder.note(What::Started { worker, id, seq, key: task.key, attempt: ctx.attempt() });
+    let mut ending = Ending { recorder, worker, id, seq, outcome: None };
     let outcome = act(task.act, &ctx).await;
     ending.outcome = Some(match &outcome {
         Outcome::Retry { .. } => Ended::Retry,

@@ -146,25 +146,22 @@ impl Job {
                 finished: None,
                 answers: Vec::new(),
             }),
-            What::Started { worker, key, .. } => {
+            What::Started { worker, seq, key, .. } => {
                 if !self.seen_keys.contains(&key) {
                     self.seen_keys.push(key);
                 }
-                match self.hold(process, worker, |hold| hold.started.is_none()) {
+                match self.hold(process, worker, seq, |hold| hold.started.is_none()) {
                     Some(hold) => hold.started = Some(at),
                     None => self.unclaimed_starts.push(at),
                 }
             }
-            What::Finished { worker, outcome, .. } => {
-                if let Some(hold) = self.hold(process, worker, |hold| hold.started.is_some()) {
+            What::Finished { worker, seq, outcome, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |hold| hold.started.is_some()) {
                     hold.finished = Some((at, outcome));
                 }
             }
-            What::Settled { worker, fate, outcome, sent, .. } => {
-                let open = |hold: &Hold| hold.settled().is_none();
-                if let Some(hold) = self.hold(process, worker, open) {
-                    hold.answers.push((fate, outcome, sent, at));
-                } else if let Some(hold) = self.hold(process, worker, |_| true) {
+            What::Settled { worker, seq, fate, outcome, sent, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
                     hold.answers.push((fate, outcome, sent, at));
                 }
             }
@@ -175,9 +172,17 @@ impl Job {
         }
     }
 
-    /// The newest lease of a registration that is as wanted.
-    fn hold(&mut self, process: i64, worker: i32, wanted: impl Fn(&Hold) -> bool) -> Option<&mut Hold> {
-        let is = |hold: &&mut Hold| hold.process == process && hold.worker == worker && wanted(hold);
+    /// The newest lease of this claim that is as wanted.
+    fn hold(
+        &mut self,
+        process: i64,
+        worker: i32,
+        seq: i64,
+        wanted: impl Fn(&Hold) -> bool,
+    ) -> Option<&mut Hold> {
+        let is = |hold: &&mut Hold| {
+            (hold.process, hold.worker, hold.seq) == (process, worker, seq) && wanted(hold)
+        };
         self.holds.iter_mut().rev().find(is)
     }
 }

@@ -14,7 +14,7 @@ pub struct Event {
 }
 
 /// What happened. `key` is the number that a producer gives a job before anybody else knows it; `id` is
-/// the store's. `sent` is when the call that this answers began.
+/// the store's, `seq` the claim's number in its lane, `sent` when the call that this answers began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields are named by the words above and of the seam
 pub enum What {
@@ -33,11 +33,11 @@ pub enum What {
     /// A claim handed the job out.
     Claimed { worker: i32, id: i64, lane: i32, seq: i64, attempt: u16, crashes: u16 },
     /// A handler began.
-    Started { worker: i32, id: i64, key: i64, attempt: u16 },
+    Started { worker: i32, id: i64, seq: i64, key: i64, attempt: u16 },
     /// A handler ended.
-    Finished { worker: i32, id: i64, outcome: Outcome },
+    Finished { worker: i32, id: i64, seq: i64, outcome: Outcome },
     /// A settlement was answered.
-    Settled { worker: i32, id: i64, fate: Fate, outcome: Outcome, sent: u64 },
+    Settled { worker: i32, id: i64, seq: i64, fate: Fate, outcome: Outcome, sent: u64 },
     /// The store told the worker that its lease is lost.
     LeaseLost { worker: i32 },
     /// The worker is about to hand everything back.
@@ -282,19 +282,20 @@ impl Event {
                 b: i64::from(lane) << 16 | i64::from(crashes),
                 ..none()
             },
-            What::Started { worker, id, key, attempt } => {
-                Record { kind: 8, worker, id, a: key, small: attempt, ..none() }
+            What::Started { worker, id, seq, key, attempt } => {
+                Record { kind: 8, worker, id, a: key, b: seq, small: attempt, ..none() }
             }
-            What::Finished { worker, id, outcome } => {
-                Record { kind: 9, worker, id, code: outcome.number(), ..none() }
+            What::Finished { worker, id, seq, outcome } => {
+                Record { kind: 9, worker, id, b: seq, code: outcome.number(), ..none() }
             }
-            What::Settled { worker, id, fate, outcome, sent } => Record {
+            What::Settled { worker, id, seq, fate, outcome, sent } => Record {
                 kind: 10,
                 worker,
                 id,
                 code: fate.number(),
                 small: u16::from(outcome.number()),
                 a: sent.cast_signed(),
+                b: seq,
                 ..none()
             },
             What::LeaseLost { worker } => Record { kind: 11, worker, ..none() },
@@ -344,11 +345,12 @@ impl Event {
                 attempt: small,
                 crashes: (b & 0xffff) as u16,
             },
-            8 => What::Started { worker, id, key: a, attempt: small },
-            9 => What::Finished { worker, id, outcome: Outcome::of(code)? },
+            8 => What::Started { worker, id, seq: b, key: a, attempt: small },
+            9 => What::Finished { worker, id, seq: b, outcome: Outcome::of(code)? },
             10 => What::Settled {
                 worker,
                 id,
+                seq: b,
                 fate: Fate::of(code)?,
                 outcome: Outcome::of(u8::try_from(small).unwrap_or(u8::MAX))?,
                 sent: a.cast_unsigned(),

@@ -62,18 +62,22 @@ impl Witness {
     /// Notes the fates of a request's entries, and forgets the jobs that are settled.
     fn note_fates(&self, request: &SettleRequest, named: &[Vec<(i64, Outcome)>], fates: &[Fate], sent: u64) {
         let worker = request.worker.0;
-        let each = named.iter().zip(fates).flat_map(|(jobs, fate)| jobs.iter().map(move |job| (*job, *fate)));
-        self.recorder.note_all(each.map(|((id, outcome), fate)| What::Settled {
-            worker,
-            id,
-            fate,
-            outcome,
-            sent,
-        }));
         let completed = request.completions.iter().map(|completion| completion.claim);
         let claims = completed.chain(request.exceptions.iter().map(|exception| exception.claim));
+        let entries = claims.zip(named).zip(fates);
+        self.recorder.note_all(entries.clone().flat_map(|((claim, jobs), fate)| {
+            let (seq, fate) = (claim.seq, *fate);
+            jobs.iter().map(move |(id, outcome)| What::Settled {
+                worker,
+                id: *id,
+                seq,
+                fate,
+                outcome: *outcome,
+                sent,
+            })
+        }));
         let mut open = self.open();
-        for ((claim, jobs), fate) in claims.zip(named).zip(fates) {
+        for ((claim, jobs), fate) in entries {
             if *fate == Fate::Unknown {
                 continue;
             }

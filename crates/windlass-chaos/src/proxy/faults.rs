@@ -51,6 +51,7 @@ pub(super) struct Faults {
     pub(super) swallow_notifications: bool,
     pub(super) commit_cuts: Option<Arc<CommitCuts>>,
     pub(super) cuts: u64,
+    pub(super) strandings: u64,
     up: WayFaults,
     down: WayFaults,
 }
@@ -73,6 +74,7 @@ impl Faults {
             swallow_notifications: false,
             commit_cuts: None,
             cuts: 0,
+            strandings: 0,
             up: WayFaults::default(),
             down: WayFaults::default(),
         }
@@ -106,7 +108,13 @@ impl Proxy {
         self.change(|faults| {
             let now = Faults::none(faults.upstream);
             let keep = |old: WayFaults| WayFaults { half_closes: old.half_closes, ..WayFaults::default() };
-            *faults = Faults { cuts: faults.cuts, up: keep(faults.up), down: keep(faults.down), ..now };
+            *faults = Faults {
+                cuts: faults.cuts,
+                strandings: faults.strandings,
+                up: keep(faults.up),
+                down: keep(faults.down),
+                ..now
+            };
         });
     }
 
@@ -140,6 +148,12 @@ impl Proxy {
     /// Bytes stay where they are until this is taken back, then they all arrive.
     pub fn stall(&self, direction: Direction, on: bool) {
         self.change(|faults| faults.change(direction, |way| way.stalled = on));
+    }
+
+    /// Every connection that is open now passes no byte any more, for good, and stays open: the other side's
+    /// machine is gone without a word. New connections work.
+    pub fn strand(&self) {
+        self.change(|faults| faults.strandings += 1);
     }
 
     /// Ends this direction of every connection that is open now, in an orderly way; the other goes on.

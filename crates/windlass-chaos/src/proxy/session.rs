@@ -127,7 +127,8 @@ impl Session {
         loop {
             buffer.reserve(READ);
             let read = source.read_buf(&mut buffer).await.unwrap_or(0);
-            changed_until(&mut faults, |now| !now.of(way).stalled).await;
+            let stranded = self.born.strandings;
+            changed_until(&mut faults, |now| !now.of(way).stalled && now.strandings == stranded).await;
             let now = faults.borrow_and_update().clone();
             if now.of(way).black || self.has_lost(way) {
                 self.lose(way, read);

@@ -7,6 +7,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use std::{
     fs::File,
+    os::unix::process::ExitStatusExt as _,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -198,7 +199,9 @@ impl Run {
 
     fn farewell(&mut self, index: usize, process: &mut Process) -> Result<()> {
         let status = process.wait(FAREWELL)?;
-        if !status.success() {
+        // Too young to listen to signals yet, and so without a job.
+        let is_young = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
+        if !status.success() && !is_young {
             let name = &self.members[index].name;
             let text = format!("{name} ended with {status} when it was told to stop; see its log");
             self.fail(text);

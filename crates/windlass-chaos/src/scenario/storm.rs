@@ -1,9 +1,10 @@
 //! Everything at once, as a bad day does it: the scenario that seeded bugs are tried with.
 
-use super::{Ended, Ground, Store, Trial};
+use super::{Ended, PATIENCE, Store, Trial, ground::Ground};
 use crate::{
     actor::{Load, Mix, Work},
     history::{Fault, Phase},
+    proxy::{Chance, CommitCuts, CutPoint, writes},
     run::Run,
 };
 use anyhow::Result;
@@ -11,12 +12,12 @@ use std::time::{Duration, Instant};
 use windlass::MaintainRequest;
 
 const LEASE: Duration = Duration::from_millis(1_000);
-/// How long everything may take to drain: leases, rescues, retries, and the backlog of a slow machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The share of commits that is cut.
+const CUT: f64 = 0.02;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
-    let ground = trial.ground()?;
-    let mut run = trial.open("storm", &ground.url, &ground.url)?;
+    let ground = Ground::proxied(trial)?;
+    let mut run = ground.open(trial, "storm")?;
     run.rules.removes_completed = trial.bug.is_some_and(crate::bug::Bug::needs_rotation);
     let postgres = trial.store == Store::Postgres;
     for knows_rare in [true, true, false] {
@@ -35,6 +36,13 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     }
     run.wait(Duration::from_millis(700))?;
     run.phase(Phase::Faults);
+    if let Some(proxy) = &ground.proxy {
+        run.fault(Fault::CommitCut, true);
+        let points = [CutPoint::BeforeForward, CutPoint::AfterForward, CutPoint::Racing];
+        let ours = |sql: &str| writes(sql) || ["claim(", "settle("].iter().any(|name| sql.contains(name));
+        proxy
+            .cut_commits(Some(CommitCuts::new(&points, Chance::Probability(CUT), trial.seed).counting(ours)));
+    }
     let end = Instant::now() + trial.scaled(Duration::from_secs(60), Duration::from_secs(6));
     let mut crashes = trial.scaled(5, 1);
     while Instant::now() < end {
@@ -42,7 +50,11 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         run.wait(Duration::from_millis(rest))?;
         strike(&mut run, &ground, trial, &mut crashes)?;
     }
-    Ok(Ended::Ran(Box::new(run.conclude(PATIENCE)?), Vec::new()))
+    if let Some(proxy) = &ground.proxy {
+        proxy.cut_commits(None);
+        run.fault(Fault::CommitCut, false);
+    }
+    Ok(Ended::ran(run.conclude(PATIENCE)?))
 }
 
 fn strike(run: &mut Run, ground: &Ground, trial: &Trial, crashes: &mut u32) -> Result<()> {
