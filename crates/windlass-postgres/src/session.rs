@@ -18,7 +18,8 @@ use tokio_postgres::{
 use windlass_core::{Error, ErrorKind, Result};
 
 /// Databases and roles may set other defaults: claims need READ COMMITTED, [`CommitWatch`] the warnings.
-const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'";
+const SETTINGS: &str =
+    "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'";
 
 /// One connection of a pool.
 pub(crate) struct Session {
