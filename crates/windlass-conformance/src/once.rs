@@ -3,7 +3,9 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use windlass_core::{EnqueuedOnce, ErrorKind, JobFilter, JobId, JobState, Limits, MaintainRequest, NewJob, Store};
+use windlass_core::{
+    EnqueuedOnce, ErrorKind, JobFilter, JobId, JobState, Limits, MaintainRequest, NewJob, Store,
+};
 
 /// Batches of other sizes may take other ways into a store.
 const SIZES: [usize; 4] = [1, 2, 7, 300];
@@ -50,7 +52,8 @@ pub async fn jobs_keep_what_they_were_given(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     for size in [3, 30] {
         let job = |n: usize| {
-            let job = NewJob::new(format!("kind{n}"), args(n)).with_queue(QUEUE).with_max_attempts(n as u16 + 1);
+            let job =
+                NewJob::new(format!("kind{n}"), args(n)).with_queue(QUEUE).with_max_attempts(n as u16 + 1);
             if n % 3 == 1 { job.with_delay(LATER).with_priority(7) } else { job }
         };
         let batch: Vec<_> = (0..size).map(job).collect();
@@ -88,8 +91,8 @@ pub async fn calls_at_once_store_once(fixture: &dyn Fixture) {
     let mut all = Vec::new();
     for round in 0..ROUNDS {
         let mut calls = JoinSet::new();
-        for store in handles.iter().cloned() {
-            let batch = jobs(SIZES[round % SIZES.len()].min(20));
+        for handle in &handles {
+            let (store, batch) = (Arc::clone(handle), jobs(SIZES[round % SIZES.len()].min(20)));
             calls.spawn(async move { once(&store, &format!("race/{round}"), &batch).await });
         }
         let answers = calls.join_all().await;

@@ -126,9 +126,9 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
         .await
         .map_err(fail)?;
     let installed = match known.get::<_, bool>(0) {
-        true => Installed::of(
-            transaction.query_opt(&render(NEWEST, schema), &[]).await.map_err(fail)?.as_ref(),
-        ),
+        true => {
+            Installed::of(transaction.query_opt(&render(NEWEST, schema), &[]).await.map_err(fail)?.as_ref())
+        }
         false => Installed::default(),
     };
     installed.check(schema)?;
@@ -141,7 +141,8 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
         let note = render("INSERT INTO {schema}.migration (version) VALUES ($1)", schema);
         transaction.execute(&note, &[&version]).await.map_err(fail)?;
         if migration.compatible_with < version {
-            let note = render("UPDATE {schema}.migration SET compatible_with = $1 WHERE version = $2", schema);
+            let note =
+                render("UPDATE {schema}.migration SET compatible_with = $1 WHERE version = $2", schema);
             transaction.execute(&note, &[&migration.compatible_with, &version]).await.map_err(fail)?;
         }
     }

@@ -56,16 +56,17 @@ impl PostgresStore {
     pub(crate) async fn forget_keys(&self, connection: &Connection, retention: Duration) -> Result<()> {
         let function = self.sql("{schema}.forget_keys(interval, integer)");
         let there = "SELECT to_regprocedure($1) IS NOT NULL";
-        if !connection.query_one(there, &[(&function, Type::TEXT)], Effect::Repeatable).await?.get::<_, bool>(0)
+        if !connection
+            .query_one(there, &[(&function, Type::TEXT)], Effect::Repeatable)
+            .await?
+            .get::<_, bool>(0)
         {
             return Ok(());
         }
         let forget = self.sql("SELECT {schema}.forget_keys(make_interval(secs => $1), $2)");
         for _ in 0..FORGET_CHUNKS {
-            let params =
-                [(&retention.as_secs_f64() as _, Type::FLOAT8), (&FORGET_CHUNK as _, Type::INT4)];
-            let forgotten: i64 =
-                connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
+            let params = [(&retention.as_secs_f64() as _, Type::FLOAT8), (&FORGET_CHUNK as _, Type::INT4)];
+            let forgotten: i64 = connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
             if forgotten < i64::from(FORGET_CHUNK) {
                 break;
             }

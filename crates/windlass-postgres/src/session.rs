@@ -18,7 +18,8 @@ use tokio_postgres::{
 use windlass_core::{Error, ErrorKind, Result};
 
 /// Databases and roles may set other defaults: claims need READ COMMITTED, [`CommitWatch`] the warnings.
-const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'";
+const SETTINGS: &str =
+    "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'";
 
 /// One connection of a pool.
 pub(crate) struct Session {
@@ -39,7 +40,8 @@ impl Manager for Sessions {
     type Error = tokio_postgres::Error;
 
     async fn create(&self) -> Result<Session, tokio_postgres::Error> {
-        let (client, connection) = self.server.connect().await?;
+        // Boxed, because it is rare and large, and part of the future of every call.
+        let (client, connection) = Box::pin(self.server.connect()).await?;
         let unreplicated = Arc::default();
         let driver = tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
         let client = ClientWrapper::new(client, driver);

@@ -9,9 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, JobFilter, JobId, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, JobFilter, JobId, JobRecord, JobStore,
+    Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats,
+    Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to share behind an `Arc`; connections open when they are needed.

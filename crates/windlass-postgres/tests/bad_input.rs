@@ -135,7 +135,8 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     }
     let count = client.query_one(&fixture.text("SELECT count(*) FROM windlass.job"), &[]).await.unwrap();
     assert_eq!(count.get::<_, i64>(0), 0, "nothing was enqueued");
-    let keys = client.query_one(&fixture.text("SELECT count(*) FROM windlass.enqueue_key"), &[]).await.unwrap();
+    let keys =
+        client.query_one(&fixture.text("SELECT count(*) FROM windlass.enqueue_key"), &[]).await.unwrap();
     assert_eq!(keys.get::<_, i64>(0), 0, "every key is free");
 }
 

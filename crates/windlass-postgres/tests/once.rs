@@ -17,7 +17,8 @@ async fn count(fixture: &Fixture, client: &tokio_postgres::Client) -> i64 {
 async fn plain_sql_and_the_store_share_keys() {
     let fixture = Fixture::fresh().await;
     let (store, client) = (fixture.store().await, fixture.sql().await);
-    let call = fixture.text("SELECT windlass.enqueue_once('a', 'k', '{\"n\": 1}', queue => 'q', priority => 3)");
+    let call =
+        fixture.text("SELECT windlass.enqueue_once('a', 'k', '{\"n\": 1}', queue => 'q', priority => 3)");
     let id = one(&client, &call).await;
     assert_eq!(one(&client, &call).await, id);
     let again = store.enqueue_once("a", &[job()]).await.unwrap();
@@ -26,7 +27,8 @@ async fn plain_sql_and_the_store_share_keys() {
     assert_eq!((kept.kind.as_str(), kept.queue.as_str(), kept.priority), ("k", "q", 3));
 
     let first = store.enqueue_once("b", &jobs(2)).await.unwrap();
-    let many = fixture.text("SELECT windlass.enqueue_many_once('b', '[{\"kind\": \"k\"}, {\"kind\": \"k\"}]')");
+    let many =
+        fixture.text("SELECT windlass.enqueue_many_once('b', '[{\"kind\": \"k\"}, {\"kind\": \"k\"}]')");
     let ids: Vec<_> = client.query(&many, &[]).await.unwrap().iter().map(|row| JobId(row.get(0))).collect();
     assert_eq!(ids, first.ids);
     let three = fixture.text("SELECT windlass.enqueue_once('b', 'k')");
@@ -72,7 +74,8 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".take_key%'",
             fixture.schema
         );
-        eventually("the second call waits", || async { (one(&watcher, &blocked).await > 0).then_some(()) }).await;
+        eventually("the second call waits", || async { (one(&watcher, &blocked).await > 0).then_some(()) })
+            .await;
         if commits {
             transaction.commit().await.unwrap();
         } else {
@@ -82,6 +85,32 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
         assert_eq!((answer.repeated, answer.ids == [JobId(held)]), (commits, commits));
     }
     assert_eq!(count(&fixture, &client).await, 3);
+}
+
+/// The connection breaks after the key was taken and before COMMIT was sent: nothing happened, and we know.
+#[tokio::test]
+async fn a_cut_before_the_commit_changes_nothing() {
+    let fixture = Fixture::fresh().await;
+    let (mut locker, admin) = (fixture.sql().await, fixture.sql().await);
+    for size in [1, 20] {
+        let store = fixture.store().await;
+        store.enqueue(&jobs(1)).await.unwrap(); // lane and segment are known
+        let locks = locker.transaction().await.unwrap();
+        locks.batch_execute(&fixture.text("LOCK TABLE windlass.job IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+        let blocked = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".job_0%'",
+            fixture.schema
+        );
+        let cut = eventually("the call waits for the table", || async {
+            admin.query_opt(&blocked, &[]).await.unwrap().map(drop)
+        });
+        let batch = jobs(size);
+        let (answer, ()) = tokio::join!(store.enqueue_once("cut", &batch), cut);
+        assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unavailable);
+        locks.rollback().await.unwrap();
+    }
+    assert!(!fixture.store().await.enqueue_once("cut", &jobs(3)).await.unwrap().repeated);
+    assert_eq!(count(&fixture, &admin).await, 5);
 }
 
 #[tokio::test]
@@ -162,7 +191,8 @@ async fn a_schema_of_version_1_lacks_keys_and_nothing_else() {
     let report = store.migrate().await.unwrap();
     assert_eq!((report.from, report.to), (1, 2));
     assert!(!store.enqueue_once("key", &[job()]).await.unwrap().repeated);
-    let noted = fixture.text("SELECT count(*) FROM windlass.migration WHERE (version, compatible_with) = (2, 1)");
+    let noted =
+        fixture.text("SELECT count(*) FROM windlass.migration WHERE (version, compatible_with) = (2, 1)");
     assert_eq!(one(&fixture.sql().await, &noted).await, 1);
 }
 

@@ -17,11 +17,8 @@ const FORGET: &str = "DELETE FROM enqueue_key WHERE key IN
 
 /// Appends the batch unless its key is known.
 pub(crate) fn enqueue(tx: &mut Tx<'_>, key: &str, batch: &Batch) -> Outcome<EnqueuedOnce> {
-    let known: Option<(i64, i64)> = tx
-        .conn
-        .prepare_cached(FIND)?
-        .query_one([key], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let known: Option<(i64, i64)> =
+        tx.conn.prepare_cached(FIND)?.query_one([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     if let Some((first, count)) = known {
         check_count(key, count, batch.len())?;
         // A transaction that only reads does not wait for the disk, and the first one may have been cut off

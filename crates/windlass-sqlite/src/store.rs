@@ -20,9 +20,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
-    Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId,
+    JobRecord, JobStore, Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus,
+    Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is

@@ -133,7 +133,13 @@ fn many_under_a_key_can_be_repeated() {
 
     // An input that grew has another last batch: the one of 2,000 jobs cannot become one of 2,001.
     let grown = format!("\n{}", lines(0..12_001));
-    let words = ["lines 10002 to 12002", "import/10002", "2000 jobs, now for 2001", "[invalid_option]"];
+    let words = [
+        "lines 10002 to 12002:",
+        "import/10002",
+        "2000 jobs, now for 2001",
+        "10000 more by",
+        "[invalid_option]",
+    ];
     let plain = ["enqueue", "--many", "--idempotency-key", "import"];
     home.run_with(&plain, grown.as_bytes()).refused(2, &words);
     assert_eq!(home.json(&["queues"])[0]["available"], 12_000);
@@ -143,7 +149,8 @@ fn many_under_a_key_can_be_repeated() {
 fn a_key_of_many_leaves_room_for_line_numbers() {
     let home = Home::new();
     let (longest, longer) = ("k".repeat(179), "k".repeat(180));
-    let run = |key: &str| home.run_with(&["enqueue", "--many", "--idempotency-key", key], b"{\"kind\":\"k\"}\n");
+    let run =
+        |key: &str| home.run_with(&["enqueue", "--many", "--idempotency-key", key], b"{\"kind\":\"k\"}\n");
     assert_eq!(run(&longest).done().stdout, "enqueued 1 jobs, 0 were stored before\n");
     assert_eq!(run(&longest).done().stdout, "enqueued 0 jobs, 1 were stored before\n");
     run(&longer).refused(2, &["1 to 179 bytes, got 180", "[invalid_option]"]);

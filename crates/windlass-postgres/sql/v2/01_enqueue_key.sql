@@ -25,9 +25,9 @@ AS $$
          LATERAL (VALUES (1, r.lo), (2, r.hi)) AS v(nth, bound)
 $$;
 
--- ids_of(ranges): the other way round.
+-- ids_of(ranges): the other way round. Planned for a million ids, which the compiler would want to be quick at.
 CREATE FUNCTION {schema}.ids_of(p_ranges bigint[]) RETURNS bigint[]
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
     SELECT ARRAY(SELECT g.id FROM generate_series(1, cardinality(p_ranges), 2) AS n,
                  LATERAL generate_series(p_ranges[n], p_ranges[n + 1]) AS g(id) ORDER BY g.id)
@@ -38,7 +38,7 @@ $$;
 -- transaction that holds the key.
 -- The row is read FOR UPDATE, which writes WAL: so the caller's commit waits for a synchronous standby, and
 -- what it acknowledges is replicated even where the first call's wait was cancelled.
--- Cost: 60 us a new key, beside the jobs themselves.
+-- Cost: 0.18 ms a new key (20,000 in one transaction, two busy cores), beside the jobs themselves.
 CREATE FUNCTION {schema}.hold_key(p_key text, p_ids bigint[], p_count integer) RETURNS bigint[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -14,10 +14,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobRecord, JobStore,
-    Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    RescueReport, Result, RetryReply, SettleReply, SettleRequest, Store, StoreStatus, Wake, Wakeup, WorkerId,
-    WorkerSpec,
+    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId,
+    JobRecord, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Store,
+    StoreStatus, Wake, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// No test takes nearly as long; one that does failed.

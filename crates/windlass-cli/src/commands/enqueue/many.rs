@@ -107,7 +107,8 @@ async fn copy(input: &mut dyn BufRead, target: &Target<'_>, progress: &mut Progr
             bytes += line.len();
         }
         if ended || batch.len() == BATCH || bytes >= BATCH_BYTES {
-            send(target, &mut batch, first_line..=number, progress).await?;
+            let last_line = number - u64::from(ended);
+            send(target, &mut batch, first_line..=last_line, progress).await?;
             (bytes, first_line) = (0, number + 1);
         }
         if ended {
@@ -139,11 +140,18 @@ async fn send(
 
 /// Says where the input stopped, and what was enqueued before: all of it is stored, and no more.
 fn stopped(failure: Failure, at: &str, line: u64, progress: &Progress) -> Failure {
-    let enqueued = progress.enqueued;
+    let Progress { enqueued, repeated, .. } = *progress;
+    let earlier = match repeated {
+        0 => String::new(),
+        _ => format!(", {repeated} more by an earlier run"),
+    };
     failure
-        .explain(|message| format!("{at}: {message}; {enqueued} jobs were enqueued before, in whole batches"))
+        .explain(|message| {
+            format!("{at}: {message}; {enqueued} jobs were enqueued before{earlier}, in whole batches")
+        })
         .with("line", line)
         .with("enqueued", enqueued)
+        .with("repeated", repeated)
 }
 
 fn parse(line: &[u8]) -> Outcome<NewJob> {
