@@ -93,6 +93,9 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
         let is = |what: &What| matches!(what, What::Phase { phase } if *phase == wanted);
         history.events.iter().any(|recorded| is(&recorded.event.what))
     };
+    if history.processes.len() < 2 {
+        reasons.push("no process but the injector left a history".to_owned());
+    }
     if counts.acknowledged == 0 {
         reasons.push("no job was acknowledged".to_owned());
     }

@@ -55,6 +55,8 @@ pub struct Scenario {
     pub stores: &'static [Store],
     /// Whether nothing may run beside it, because it measures or needs its processors.
     pub alone: bool,
+    /// How many runs with different seeds the full suite makes.
+    pub repeats: u64,
     /// Does it.
     pub run: fn(&Trial) -> Result<Ended>,
 }
@@ -66,34 +68,34 @@ const POSTGRES: &[Store] = &[Store::Postgres];
 const PATIENCE: Duration = Duration::from_secs(60);
 
 macro_rules! scenarios {
-    ($($name:literal $stores:ident $alone:literal $run:path: $about:literal;)+) => {
+    ($($name:literal $stores:ident alone=$alone:literal x $repeats:literal $run:path: $about:literal;)+) => {
         /// Every scenario, in the order that they run.
         pub const ALL: &[Scenario] = &[
-            $(Scenario { name: $name, about: $about, stores: $stores, alone: $alone, run: $run }),+
+            $(Scenario { name: $name, about: $about, stores: $stores, alone: $alone, repeats: $repeats, run: $run }),+
         ];
     };
 }
 
 scenarios! {
-    "storm" BOTH false storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
-    "kills" BOTH false deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
-    "pauses" BOTH false deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";
-    "terminations" BOTH false deaths::terminations: "rolling SIGTERMs, a second one now and then";
-    "poison" BOTH false deaths::poison: "jobs that abort their worker or eat its memory are found out";
-    "long_jobs" BOTH true deaths::long_jobs: "jobs longer than the lease start once";
-    "crashes" POSTGRES false outages::crashes: "database crashes: nothing lost, throughput back in 10 s";
-    "network" POSTGRES false outages::network: "connections cut, swallowed, slowed, terminated, exhausted";
-    "half_open" POSTGRES false outages::half_open: "connections die without a word: noticed in 10 s";
-    "commits" POSTGRES false outages::commits: "cuts around COMMIT: none lost, none doubled under a key";
-    "deaf" POSTGRES false outages::deaf: "notifications vanish: polling finds the work";
-    "disk_full" POSTGRES false outages::disk_full: "the disk fills up and is freed";
-    "failover_sync" POSTGRES false changes::failover_sync: "a synchronous standby takes over: nothing lost";
-    "failover_async" POSTGRES false changes::failover_async: "an asynchronous one: only what was not streamed";
-    "pooler" POSTGRES false changes::pooler: "through PgBouncer in transaction mode, restarted";
-    "worker_clocks" POSTGRES false changes::worker_clocks: "the clocks of workers jump: nothing happens";
-    "server_clock" POSTGRES false changes::server_clock: "the clock of the database jumps: nothing is lost";
-    "snapshot" POSTGRES true endurance::snapshot: "a held snapshot costs at most 5 %";
-    "soak" BOTH false endurance::soak: "memory does not grow";
+    "storm" BOTH alone=false x 8 storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
+    "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
+    "pauses" BOTH alone=false x 1 deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";
+    "terminations" BOTH alone=false x 1 deaths::terminations: "rolling SIGTERMs, a second one now and then";
+    "poison" BOTH alone=false x 1 deaths::poison: "jobs that abort their worker or eat its memory are found out";
+    "long_jobs" BOTH alone=true x 1 deaths::long_jobs: "jobs longer than the lease start once";
+    "crashes" POSTGRES alone=false x 1 outages::crashes: "database crashes: nothing lost, throughput back in 10 s";
+    "network" POSTGRES alone=false x 1 outages::network: "connections cut, swallowed, slowed, terminated, exhausted";
+    "half_open" POSTGRES alone=false x 1 outages::half_open: "connections die without a word: noticed in 10 s";
+    "commits" POSTGRES alone=false x 1 outages::commits: "cuts around COMMIT: none lost, none doubled under a key";
+    "deaf" POSTGRES alone=false x 1 outages::deaf: "notifications vanish: polling finds the work";
+    "disk_full" POSTGRES alone=false x 1 outages::disk_full: "the disk fills up and is freed";
+    "failover_sync" POSTGRES alone=false x 20 changes::failover_sync: "a synchronous standby takes over: nothing lost";
+    "failover_async" POSTGRES alone=false x 20 changes::failover_async: "an asynchronous one: only what was not streamed";
+    "pooler" POSTGRES alone=false x 1 changes::pooler: "through PgBouncer in transaction mode, restarted";
+    "worker_clocks" POSTGRES alone=false x 1 changes::worker_clocks: "the clocks of workers jump: nothing happens";
+    "server_clock" POSTGRES alone=false x 1 changes::server_clock: "the clock of the database jumps: nothing is lost";
+    "snapshot" POSTGRES alone=true x 1 endurance::snapshot: "a held snapshot costs at most 5 %";
+    "soak" BOTH alone=false x 1 endurance::soak: "memory does not grow";
 }
 
 /// The scenario of this name.

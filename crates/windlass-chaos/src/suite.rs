@@ -61,9 +61,17 @@ impl Line {
 
 /// All scenarios on all their stores.
 pub fn everything(seed: u64, full: bool, folder: &Path) -> Vec<Entry> {
-    let of = |scenario: &'static Scenario| scenario.stores.iter().map(move |store| (scenario, *store));
-    let entries = scenario::ALL.iter().flat_map(of);
-    entries.map(|(scenario, store)| entry(scenario, store, seed, full, None, folder)).collect()
+    let mut entries = Vec::new();
+    for scenario in scenario::ALL {
+        for store in scenario.stores {
+            for repeat in 0..if full { scenario.repeats } else { 1 } {
+                entries.push(entry(scenario, *store, seed + repeat, full, None, folder));
+            }
+        }
+    }
+    // The longest first, so that nothing waits for them in the end.
+    entries.sort_by_key(|entry| entry.scenario.name != "soak");
+    entries
 }
 
 /// A storm for each bug and seed.

@@ -54,20 +54,20 @@ pub enum Mix {
     Varied,
     /// Jobs of between so many milliseconds.
     Long(u64, u64),
-    /// Some kill their worker, some its memory; the rest is plain. One of so many.
-    Poison(u32),
+    /// One of so many kills its worker or eats its memory; the rest is plain.
+    Poison(i64),
 }
 
 impl Mix {
-    fn act(self, rng: &mut Rng) -> Act {
+    fn act(self, key: i64, rng: &mut Rng) -> Act {
         match self {
             Self::Plain => Act::Done,
             Self::Long(least, most) => Act::Sleep(rng.u64(least..=most)),
-            Self::Poison(one_of) => match rng.u32(0..one_of) {
-                0 if rng.bool() => Act::Abort(rng.u16(1..=9)),
+            Self::Poison(one_of) if key % one_of == one_of / 2 => match rng.u32(0..3) {
                 0 => Act::Allocate,
-                _ => Act::Done,
+                _ => Act::Abort(rng.u16(1..=9)),
             },
+            Self::Poison(_) => Act::Done,
             Self::Varied => match rng.u32(0..100) {
                 0..70 => Act::Done,
                 70..80 => Act::Sleep(rng.u64(1..=30)),
@@ -86,7 +86,7 @@ impl Mix {
     /// # Panics
     /// Never: a task is JSON.
     pub fn job(self, key: i64, queue: &str, rng: &mut Rng) -> NewJob {
-        let task = Task { key, act: self.act(rng) };
+        let task = Task { key, act: self.act(key & 0xffff_ffff, rng) };
         let varied = matches!(self, Self::Varied);
         let kind = if varied && rng.u32(0..40) == 0 { "rare" } else { "work" };
         let args = Args::of(&task).expect("a task is JSON");

@@ -14,6 +14,8 @@ use windlass::{Client, JobId, NewJob};
 
 /// How long a producer rests after a call failed.
 const REST: Duration = Duration::from_millis(10);
+/// How many of the newest jobs are cancelled and retried by chance: young enough to run just now.
+const MEDDLED_WITH: usize = 20;
 /// How long it goes on asking under an idempotency key after it was told to stop.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -90,7 +92,7 @@ impl Lane {
         } else {
             self.plainly(&keys, &jobs).await;
         }
-        if self.load.meddles && self.rng.u32(0..10) == 0 {
+        if self.load.meddles && self.rng.u32(0..3) == 0 {
             self.meddle().await;
         }
         count
@@ -121,9 +123,8 @@ impl Lane {
         self.recorder.note_all(pairs.map(|(key, id)| What::EnqueueAcked { key: *key, id: id.0 }));
         if self.load.meddles {
             self.known.extend(ids.iter().take(2));
-            if self.known.len() > 100 {
-                self.known.drain(..50);
-            }
+            let old = self.known.len().saturating_sub(MEDDLED_WITH);
+            self.known.drain(..old);
         }
     }
 

@@ -1,9 +1,21 @@
 use crate::history::{Fault, History, What};
 use std::collections::HashMap;
 
-/// A fault still explains what happens this long after it ended: connections come back with backoff, and
-/// a lease that could not be renewed ends later.
-const AFTERMATH_NS: u64 = 15_000_000_000;
+/// A fault still explains what happens this long after it ended, and a lease longer: connections come back
+/// with backoff, and rescues look once a second.
+const AFTERMATH_NS: u64 = 4_000_000_000;
+
+/// How long a process may have been dead before the run noticed: a core dump takes its time.
+const UNNOTICED_NS: u64 = 5_000_000_000;
+
+/// How a worker came to lose its jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Others declared it dead: something kept its heartbeats away.
+    Rescued,
+    /// It handed everything back, or the store forgot: any fault may be why.
+    Other,
+}
 
 /// A fault with its time. `target`: the number of the process it hits, none for all.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +58,9 @@ impl Faults {
             match recorded.event.what {
                 What::Fault { fault, target, begins: true } => {
                     open.entry((fault, target)).or_default().push(faults.windows.len());
-                    faults.windows.push(Window { fault, target, begin: at, end: u64::MAX });
+                    // A process that killed itself was dead before anybody noticed.
+                    let begin = if fault == Fault::Poison { at.saturating_sub(UNNOTICED_NS) } else { at };
+                    faults.windows.push(Window { fault, target, begin, end: u64::MAX });
                 }
                 What::Fault { fault, target, begins: false } => {
                     if let Some(index) = open.get_mut(&(fault, target)).and_then(Vec::pop) {
@@ -105,16 +119,22 @@ impl Faults {
     }
 
     /// A fault that hit the process, or all, between `from` and `until`, its aftermath included.
-    pub(super) fn explains(&self, process: i64, lease_ns: u64, from: u64, until: u64) -> Option<Fault> {
+    pub(super) fn explains(
+        &self,
+        loss: Loss,
+        process: i64,
+        lease_ns: u64,
+        from: u64,
+        until: u64,
+    ) -> Option<Fault> {
+        let fits = |fault: Fault| loss == Loss::Other || stops_heartbeats(fault);
         let hits = |window: &&Window| {
             let after = window.end.saturating_add(AFTERMATH_NS).saturating_add(lease_ns);
-            window.target.is_none_or(|target| target == process) && window.begin <= until && after >= from
+            let hit = window.target.is_none_or(|target| target == process);
+            hit && fits(window.fault) && window.begin <= until && after >= from
         };
-        self.windows
-            .iter()
-            .filter(hits)
-            .max_by_key(|window| (window.target.is_some(), window.begin))
-            .map(|w| w.fault)
+        let hitting = self.windows.iter().filter(hits);
+        hitting.max_by_key(|window| (window.target.is_some(), window.begin)).map(|window| window.fault)
     }
 
     /// Whether the database may have forgotten a claim that was made at `from` before `until`: claims
@@ -127,4 +147,13 @@ impl Faults {
             forgets(window.fault) && window.begin <= until && window.end.saturating_add(slack) >= from
         })
     }
+}
+
+/// Whether a fault keeps a worker from renewing its lease in time. A connection that is cut is not enough:
+/// the next heartbeat takes another.
+fn stops_heartbeats(fault: Fault) -> bool {
+    !matches!(
+        fault,
+        Fault::BackendTerminated | Fault::CommitCut | Fault::NotificationsLost | Fault::HeldSnapshot
+    )
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Invariant, Report,
-    faults::Faults,
+    faults::{Faults, Loss},
     holds::{Hold, Job, Jobs},
 };
 use crate::history::{Fate, Outcome};
@@ -48,7 +48,8 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     }
     report.counts.second_starts += 1;
     let lease = faults.leases.get(&hold.worker).copied().unwrap_or(0);
-    match faults.explains(hold.process, lease, hold.claimed, until) {
+    let loss = if dead && !left && !forgotten { Loss::Rescued } else { Loss::Other };
+    match faults.explains(loss, hold.process, lease, hold.claimed, until) {
         Some(fault) => *report.counts.explained_by.entry(fault.name()).or_default() += 1,
         None => {
             let text = format!("started by {} after {}, and no fault explains why", of(next), of(hold));

@@ -39,6 +39,10 @@ impl ProcessLog {
     /// # Errors
     /// When it does not begin as one, or has a record that means nothing. Never panics.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, DecodeError> {
+        if bytes.is_empty() {
+            // Killed before it could begin.
+            return Ok(Self { number: -1, name: name.to_owned(), events: Vec::new(), torn_bytes: 0 });
+        }
         let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
             return Err(DecodeError(format!("{} bytes are too few for a header", bytes.len())));
         };

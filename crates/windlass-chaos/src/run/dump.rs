@@ -16,7 +16,9 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     let plain = store.split('?').next().unwrap_or_default();
     let (database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
-    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs";
+    // Measurements of a run use queues of their own, without histories.
+    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs
+                WHERE queue NOT LIKE 'measure%'";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
     let mut records = Vec::new();

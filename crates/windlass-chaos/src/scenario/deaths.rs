@@ -1,15 +1,19 @@
 //! Processes that are killed, paused and told to stop, one kind at a time and in numbers.
 
-use super::{Ended, PATIENCE, Trial, ground::Ground};
+use super::{Ended, PATIENCE, Store, Trial, ground::Ground};
 use crate::{
     actor::{Load, Mix, Work},
-    history::Phase,
+    history::{Fault, Phase},
     run::Run,
 };
 use anyhow::Result;
 use std::time::Duration;
 
-const LEASE_MS: u64 = 2_000;
+/// On SQLite all processes wait for one writer lock, which is not fair: heartbeats come late on a busy
+/// machine.
+fn lease_ms(trial: &Trial) -> u64 {
+    if trial.store == Store::Postgres { 2_000 } else { 5_000 }
+}
 
 /// Opens a run with workers, and producers of jobs of up to 20 ms: some are always in flight.
 fn crew(trial: &Trial, ground: &Ground, name: &str, workers: usize, work: &Work, rate: f64) -> Result<Run> {
@@ -28,7 +32,7 @@ fn crew(trial: &Trial, ground: &Ground, name: &str, workers: usize, work: &Work,
 /// SIGKILL of workers and now and then of a producer; a million jobs over a thousand kills.
 pub(super) fn kills(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
-    let work = Work { slots: 50, lease_ms: LEASE_MS, ..Work::default() };
+    let work = Work { slots: 50, lease_ms: lease_ms(trial), ..Work::default() };
     let mut run = crew(trial, &ground, "kills", 6, &work, trial.scaled(2_600.0, 600.0))?;
     for _ in 0..trial.scaled(1_050, 25) {
         let rest = run.rng.u64(100..trial.scaled(700, 200));
@@ -68,7 +72,7 @@ pub(super) fn terminations(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let mut run = ground.open(trial, "terminations")?;
     for _ in 0..5 {
-        run.worker(Work { slots: 20, lease_ms: LEASE_MS, grace_ms: 100, ..Work::default() })?;
+        run.worker(Work { slots: 20, lease_ms: lease_ms(trial), grace_ms: 100, ..Work::default() })?;
     }
     run.producer(Load { mix: Mix::Long(0, 250), rate: 250.0, lanes: 2, ..Load::default() })?;
     run.wait(Duration::from_secs(1))?;
@@ -89,10 +93,10 @@ pub(super) fn long_jobs(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let mut run = ground.open(trial, "long_jobs")?;
     for _ in 0..4 {
-        run.worker(Work { slots: trial.scaled(1_500, 400), lease_ms: LEASE_MS, ..Work::default() })?;
+        run.worker(Work { slots: trial.scaled(4_000, 800), lease_ms: lease_ms(trial), ..Work::default() })?;
     }
-    let count = trial.scaled(100_000, 1_000);
-    let mix = Mix::Long(LEASE_MS * 5 / 4, LEASE_MS * 3);
+    let (count, lease) = (trial.scaled(100_000, 1_000), lease_ms(trial));
+    let mix = Mix::Long(lease * 5 / 4, lease * 3);
     run.producer(Load { mix, rate: trial.scaled(1_200.0, 400.0), count: Some(count), ..Load::default() })?;
     run.phase(Phase::Faults);
     while !run.running("producer").is_empty() {
@@ -111,11 +115,19 @@ pub(super) fn poison(trial: &Trial) -> Result<Ended> {
         run.capped_worker(Work { slots: 10, lease_ms: 1_000, ..Work::default() }, CAP)?;
     }
     let count = trial.scaled(20_000, 400);
-    run.producer(Load { mix: Mix::Poison(200), rate: 200.0, count: Some(count), ..Load::default() })?;
+    run.producer(Load {
+        mix: Mix::Poison(trial.scaled(200, 120)),
+        rate: 200.0,
+        count: Some(count),
+        ..Load::default()
+    })?;
     run.phase(Phase::Faults);
     while !run.running("producer").is_empty() {
         run.wait(Duration::from_millis(100))?;
     }
     // Each pill kills up to five workers, a lease apart.
-    Ok(Ended::ran(run.conclude(trial.scaled(PATIENCE * 10, PATIENCE * 2))?))
+    let report = run.conclude(trial.scaled(PATIENCE * 10, PATIENCE * 2))?;
+    let deaths = report.counts.faults.get(Fault::Poison.name()).copied().unwrap_or(0);
+    let note = format!("{deaths} workers died of their jobs");
+    Ok(Ended::Ran(Box::new(report), vec![note]))
 }

@@ -17,6 +17,8 @@ use std::{
 use tokio::sync::Notify;
 use windlass::{Args, Client, NewJob, Worker};
 
+/// The queue of measurements: the final dump leaves it out.
+const QUEUE: &str = "measure";
 /// The share of throughput that a held snapshot may cost.
 const MAY_COST: f64 = 0.05;
 /// Bytes per hour that memory may grow by.
@@ -81,14 +83,14 @@ async fn hold(url: &str) -> Result<tokio_postgres::Client> {
 
 /// Enqueues so many jobs and works them off; jobs per second of the working.
 async fn drain(client: &Client, count: u64) -> Result<f64> {
-    let job = || Ok(NewJob::new("drain", Args::parse("{\"key\":-1}")?).with_queue("drain"));
+    let job = || Ok(NewJob::new("drain", Args::parse("{\"key\":-1}")?).with_queue(QUEUE));
     for _ in 0..count / 5_000 {
         client.enqueue_many((0..5_000).map(|_| job()).collect::<Result<Vec<_>>>()?).await?;
     }
     let (done, all) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let began = Instant::now();
     let (counter, signal) = (Arc::clone(&done), Arc::clone(&all));
-    let worker = Worker::builder(client).queue("drain", 200).handle_kind("drain", move |_, _| {
+    let worker = Worker::builder(client).queue(QUEUE, 200).handle_kind("drain", move |_, _| {
         if counter.fetch_add(1, Ordering::Relaxed) + 1 == count {
             signal.notify_one();
         }

@@ -3,6 +3,7 @@
 use super::{Ended, PATIENCE, Store, Trial, ground::Ground};
 use crate::{
     actor::{Load, Mix, Work},
+    bug::Bug,
     history::{Fault, Phase},
     proxy::{Chance, CommitCuts, CutPoint, writes},
     run::Run,
@@ -18,7 +19,7 @@ const CUT: f64 = 0.02;
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial, "storm")?;
-    run.rules.removes_completed = trial.bug.is_some_and(crate::bug::Bug::needs_rotation);
+    run.rules.removes_completed = trial.bug.is_some_and(Bug::needs_rotation);
     let postgres = trial.store == Store::Postgres;
     for knows_rare in [true, true, false] {
         run.worker(Work { slots: 8, lease_ms: LEASE.as_millis() as u64, knows_rare, ..Work::default() })?;
@@ -27,6 +28,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         run.producer(Load {
             mix: Mix::Varied,
             rate: 150.0,
+            batch: 5,
             once,
             transactions: postgres,
             meddles: true,
@@ -38,27 +40,41 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     run.phase(Phase::Faults);
     if let Some(proxy) = &ground.proxy {
         run.fault(Fault::CommitCut, true);
+        let cut = if trial.bug == Some(Bug::BlindRetry) { 5.0 * CUT } else { CUT };
         let points = [CutPoint::BeforeForward, CutPoint::AfterForward, CutPoint::Racing];
         let ours = |sql: &str| writes(sql) || ["claim(", "settle("].iter().any(|name| sql.contains(name));
         proxy
-            .cut_commits(Some(CommitCuts::new(&points, Chance::Probability(CUT), trial.seed).counting(ours)));
+            .cut_commits(Some(CommitCuts::new(&points, Chance::Probability(cut), trial.seed).counting(ours)));
     }
     let end = Instant::now() + trial.scaled(Duration::from_secs(60), Duration::from_secs(6));
-    let mut crashes = trial.scaled(5, 1);
+    // What a bug needs to show, its storm has more of.
+    let mut crashes = if trial.bug == Some(Bug::AsyncCommit) { 3 } else { trial.scaled(5, 1) };
+    let part = (end - Instant::now()) / (crashes + 1);
+    let mut next_crash = Instant::now() + part;
     while Instant::now() < end {
         let rest = run.rng.u64(40..250);
         run.wait(Duration::from_millis(rest))?;
-        strike(&mut run, &ground, trial, &mut crashes)?;
+        strike(&mut run, &ground, trial)?;
+        if let Some(server) = ground.server.as_ref().filter(|_| crashes > 0 && Instant::now() > next_crash) {
+            crashes -= 1;
+            next_crash += part;
+            run.fault(Fault::DatabaseCrash, true);
+            server.stop_immediate()?;
+            server.start_again()?;
+            run.fault(Fault::DatabaseCrash, false);
+        }
     }
     if let Some(proxy) = &ground.proxy {
         proxy.cut_commits(None);
         run.fault(Fault::CommitCut, false);
     }
-    Ok(Ended::ran(run.conclude(PATIENCE)?))
+    // A store with a bug may never drain, and need not be waited for long.
+    let patience = if trial.bug.is_some() { PATIENCE / 4 } else { PATIENCE };
+    Ok(Ended::ran(run.conclude(patience)?))
 }
 
-fn strike(run: &mut Run, ground: &Ground, trial: &Trial, crashes: &mut u32) -> Result<()> {
-    if trial.bug.is_some_and(crate::bug::Bug::needs_rotation) {
+fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
+    if trial.bug.is_some_and(Bug::needs_rotation) {
         rotate(run, &ground.url)?;
     }
     match (run.rng.u32(0..100), &ground.server) {
@@ -84,13 +100,6 @@ fn strike(run: &mut Run, ground: &Ground, trial: &Trial, crashes: &mut u32) -> R
             if let Some(producer) = run.any_running("producer") {
                 run.kill(producer, Duration::from_millis(100))?;
             }
-        }
-        (76..82, Some(server)) if *crashes > 0 => {
-            *crashes -= 1;
-            run.fault(Fault::DatabaseCrash, true);
-            server.stop_immediate()?;
-            server.start_again()?;
-            run.fault(Fault::DatabaseCrash, false);
         }
         (_, Some(server)) => {
             run.fault(Fault::BackendTerminated, true);

@@ -1,0 +1,277 @@
+//! The checker on histories of a few events, written by hand: valid ones, and one broken promise each.
+
+use windlass_chaos::{
+    checker::{Invariant, Report, Rules, Verdict, check, tell},
+    history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
+};
+use windlass_core::JobState;
+
+const INJECTOR: i64 = 0;
+const PRODUCER: i64 = 1;
+const ONE: i64 = 2;
+const TWO: i64 = 3;
+const SECOND: u64 = 1_000_000_000;
+
+/// Events in the order that they happen, each by one process, a tenth of a second apart.
+#[derive(Default)]
+struct Told(Vec<(i64, What)>);
+
+impl Told {
+    fn then(mut self, process: i64, what: What) -> Self {
+        self.0.push((process, what));
+        self
+    }
+
+    /// A job is enqueued, and both workers have registered.
+    fn begun() -> Self {
+        Self::default()
+            .then(ONE, What::Registered { worker: 1, slots: 1, lease_ns: SECOND as i64 })
+            .then(TWO, What::Registered { worker: 2, slots: 1, lease_ns: SECOND as i64 })
+            .then(PRODUCER, What::EnqueueSent { key: 70 })
+            .then(PRODUCER, What::EnqueueAcked { key: 70, id: 7 })
+    }
+
+    fn claimed(self, process: i64, worker: i32, seq: i64, attempt: u16, crashes: u16) -> Self {
+        self.then(process, What::Claimed { worker, id: 7, lane: 1, seq, attempt, crashes })
+    }
+
+    fn started(self, process: i64, worker: i32, seq: i64) -> Self {
+        self.then(process, What::Started { worker, id: 7, seq, key: 70, attempt: 1 })
+    }
+
+    fn settled(self, process: i64, worker: i32, seq: i64, fate: Fate, outcome: Outcome) -> Self {
+        let sent = self.0.len() as u64 * SECOND / 10;
+        self.then(process, What::Settled { worker, id: 7, seq, fate, outcome, sent })
+    }
+
+    /// Runs to its end under one claim.
+    fn done(self, process: i64, worker: i32, seq: i64) -> Self {
+        self.started(process, worker, seq)
+            .then(process, What::Finished { worker, id: 7, seq, outcome: Outcome::Complete })
+            .settled(process, worker, seq, Fate::Accepted, Outcome::Complete)
+    }
+
+    fn killed(self, process: i64) -> Self {
+        self.then(INJECTOR, What::Fault { fault: Fault::Kill, target: Some(process), begins: true })
+    }
+
+    fn rescued(self, by: i64, worker: i32) -> Self {
+        self.then(by, What::RescueSent { call: 1 })
+            .then(by, What::Rescued { call: 1, worker })
+            .then(by, What::RescueDone { call: 1 })
+    }
+
+    fn drained(self) -> Self {
+        self.then(INJECTOR, What::Phase { phase: Phase::Drained })
+    }
+
+    fn stored(self, id: i64, key: i64, state: JobState) -> Self {
+        self.then(INJECTOR, What::Stored { id, key, state, attempt: 1, crashes: 0 })
+    }
+
+    fn check(self) -> Report {
+        self.check_by(&Rules::default())
+    }
+
+    fn check_by(self, rules: &Rules) -> Report {
+        check(&self.history(), rules)
+    }
+
+    fn history(self) -> History {
+        let all = self.then(INJECTOR, What::Phase { phase: Phase::Dumped }).0;
+        let of = |number: i64| ProcessLog {
+            number,
+            name: format!("process-{number}"),
+            events: all
+                .iter()
+                .enumerate()
+                .filter(|(_, (process, _))| *process == number)
+                .map(|(at, (_, what))| Event { at: at as u64 * SECOND / 10, what: *what })
+                .collect(),
+            torn_bytes: 0,
+        };
+        History::of([INJECTOR, PRODUCER, ONE, TWO].map(of).into())
+    }
+
+    /// Everything went well.
+    fn good() -> Self {
+        Self::begun().claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1).drained().stored(7, 70, JobState::Completed)
+    }
+
+    /// The first worker was killed, the second took over.
+    fn taken_over() -> Self {
+        Self::begun()
+            .claimed(ONE, 1, 1, 1, 0)
+            .started(ONE, 1, 1)
+            .killed(ONE)
+            .rescued(TWO, 1)
+            .claimed(TWO, 2, 2, 1, 1)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    }
+}
+
+fn broken(report: &Report) -> Vec<Invariant> {
+    assert_ne!(report.verdict, Verdict::Valid, "{report:?}");
+    report.violated.keys().copied().collect()
+}
+
+#[test]
+fn a_job_that_runs_once_and_one_that_is_taken_over_are_fine() {
+    let report = Told::good().check();
+    assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 0), "{report:?}");
+    let report = Told::taken_over().check();
+    assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
+    assert_eq!(report.counts.explained_by.get("kill"), Some(&1));
+}
+
+#[test]
+fn i1_an_acknowledged_job_that_is_nowhere_is_lost() {
+    let report = Told::begun().drained().check();
+    assert_eq!(broken(&report), [Invariant::I1]);
+    let asynchronous = Rules { may_lose_commits: true, ..Rules::default() };
+    assert_eq!(Told::begun().drained().check_by(&asynchronous).verdict, Verdict::Valid, "as documented");
+}
+
+#[test]
+fn i1_a_job_that_completed_without_a_handler_is_lost() {
+    let report = Told::begun().drained().stored(7, 70, JobState::Completed).check();
+    assert_eq!(broken(&report), [Invariant::I1]);
+}
+
+#[test]
+fn i1_and_i12_a_job_that_waits_in_the_end_is_stuck() {
+    let report = Told::begun().drained().stored(7, 70, JobState::Available).check();
+    assert_eq!(broken(&report), [Invariant::I1]);
+    let stuck = Told::begun().then(INJECTOR, What::Phase { phase: Phase::Stuck });
+    assert_eq!(broken(&stuck.stored(7, 70, JobState::Available).check()), [Invariant::I12]);
+}
+
+#[test]
+fn i2_what_was_rolled_back_or_never_sent_must_not_exist() {
+    let rolled_back = Told::good().then(PRODUCER, What::RolledBack { key: 70, id: 7 });
+    assert!(broken(&rolled_back.check()).contains(&Invariant::I2));
+    let phantom = Told::good().stored(8, 80, JobState::Available);
+    assert!(broken(&phantom.check()).contains(&Invariant::I2));
+    let failed = Told::good()
+        .then(PRODUCER, What::EnqueueSent { key: 80 })
+        .then(PRODUCER, What::EnqueueFailed { key: 80 })
+        .stored(8, 80, JobState::Completed);
+    assert!(broken(&failed.check()).contains(&Invariant::I2));
+}
+
+#[test]
+fn an_enqueue_that_nobody_knows_of_may_exist_or_not() {
+    let unknown = || {
+        Told::good()
+            .then(PRODUCER, What::EnqueueSent { key: 80 })
+            .then(PRODUCER, What::EnqueueUnknown { key: 80 })
+    };
+    assert_eq!(unknown().check().verdict, Verdict::Valid);
+    let ran = unknown().stored(8, 80, JobState::Available);
+    assert_eq!(broken(&ran.check()), [Invariant::I1], "it exists, so it must drain as well");
+}
+
+#[test]
+fn i3_two_leases_at_once() {
+    let report = Told::begun()
+        .claimed(ONE, 1, 1, 1, 0)
+        .claimed(TWO, 2, 2, 1, 0)
+        .done(TWO, 2, 2)
+        .drained()
+        .stored(7, 70, JobState::Completed)
+        .check();
+    assert_eq!(broken(&report), [Invariant::I3]);
+}
+
+#[test]
+fn i4_a_living_worker_that_is_declared_dead() {
+    let report = Told::begun()
+        .claimed(ONE, 1, 1, 1, 0)
+        .started(ONE, 1, 1)
+        .rescued(TWO, 1)
+        .claimed(TWO, 2, 2, 1, 1)
+        .done(TWO, 2, 2)
+        .drained()
+        .stored(7, 70, JobState::Completed)
+        .check();
+    assert_eq!(broken(&report), [Invariant::I4]);
+}
+
+#[test]
+fn i5_a_write_after_the_rescue_is_accepted() {
+    let report = Told::taken_over().settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete).check();
+    assert!(broken(&report).contains(&Invariant::I5));
+    let refused = Told::taken_over().settled(ONE, 1, 1, Fate::Refused, Outcome::Complete).check();
+    assert_eq!((refused.verdict, refused.counts.refused_writes), (Verdict::Valid, 1));
+}
+
+#[test]
+fn i6_a_crash_that_is_not_counted_and_an_attempt_that_is() {
+    let take_over = |attempt, crashes| {
+        Told::begun()
+            .claimed(ONE, 1, 1, 1, 0)
+            .started(ONE, 1, 1)
+            .killed(ONE)
+            .rescued(TWO, 1)
+            .claimed(TWO, 2, 2, attempt, crashes)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    };
+    assert_eq!(take_over(1, 1).check().verdict, Verdict::Valid);
+    assert_eq!(broken(&take_over(1, 0).check()), [Invariant::I6]);
+    assert_eq!(broken(&take_over(2, 1).check()), [Invariant::I6]);
+}
+
+#[test]
+fn i7_one_key_is_two_jobs() {
+    let report =
+        Told::good().then(PRODUCER, What::EnqueueAcked { key: 70, id: 8 }).stored(8, 70, JobState::Completed);
+    assert!(broken(&report.check()).contains(&Invariant::I7));
+}
+
+#[test]
+fn i9_more_handlers_than_slots() {
+    let report = Told::good()
+        .then(PRODUCER, What::EnqueueSent { key: 80 })
+        .then(PRODUCER, What::EnqueueAcked { key: 80, id: 8 })
+        .claimed(TWO, 2, 2, 1, 0)
+        .then(TWO, What::Started { worker: 2, id: 8, seq: 3, key: 80, attempt: 1 })
+        .then(TWO, What::Started { worker: 2, id: 9, seq: 3, key: 90, attempt: 1 });
+    assert!(broken(&report.check()).contains(&Invariant::I9));
+}
+
+#[test]
+fn i13_two_records_and_two_ends() {
+    let twice = Told::good().stored(7, 70, JobState::Completed);
+    assert_eq!(broken(&twice.check()), [Invariant::I13]);
+    let again = Told::begun()
+        .claimed(ONE, 1, 1, 1, 0)
+        .done(ONE, 1, 1)
+        .claimed(TWO, 2, 2, 1, 0)
+        .done(TWO, 2, 2)
+        .drained()
+        .stored(7, 70, JobState::Completed);
+    assert_eq!(broken(&again.check()), [Invariant::I13]);
+}
+
+#[test]
+fn what_proves_nothing_is_unknown() {
+    assert_eq!(check(&History::default(), &Rules::default()).verdict, Verdict::Unknown);
+    let few = Rules { planned_faults: 10, ..Rules::default() };
+    let report = Told::taken_over().check_by(&few);
+    assert_eq!(report.verdict, Verdict::Unknown);
+    assert!(report.unknowns[0].contains("only 1 of 10"), "{:?}", report.unknowns);
+}
+
+#[test]
+fn a_report_tells_the_whole_history_of_a_job() {
+    let text = tell(&Told::taken_over().history(), 7);
+    for piece in ["EnqueueSent { key: 70 }", "Rescued { call: 1, worker: 1 }", "Kill", "Stored", "process-3"]
+    {
+        assert!(text.contains(piece), "{piece} is missing in\n{text}");
+    }
+    assert_eq!(text.lines().count(), 15, "{text}");
+}
