@@ -57,6 +57,9 @@ impl FakeStore {
         worker: Option<WorkerId>,
         act: impl FnOnce(&mut Model) -> Result<T>,
     ) -> Result<T> {
+        if !self.process().dead {
+            self.lock().history.note(self.client(), What::Asked { call, worker });
+        }
         self.reachable().await;
         let fault = self.decide(call, worker);
         let (mut happens, mut error, mut late) = (true, None, Duration::ZERO);

@@ -78,7 +78,10 @@ pub enum What {
         call: super::Call,
         until: Duration,
     },
-    Stopping,
+    /// It was told to stop.
+    Stopping {
+        grace: Duration,
+    },
     Aborting,
     Stopped,
     Crashed,

@@ -1,6 +1,5 @@
 use super::{
     faults::{Call, Fault, Process},
-    history::What,
     model::Model,
 };
 use async_trait::async_trait;
@@ -83,7 +82,6 @@ impl FakeStore {
     }
 
     pub(super) fn decide(&self, call: Call, worker: Option<WorkerId>) -> Fault {
-        self.lock().history.note(self.client, What::Asked { call, worker });
         self.plan.lock().unwrap().as_mut().map_or(Fault::None, |plan| plan(self.client, call, worker))
     }
 }

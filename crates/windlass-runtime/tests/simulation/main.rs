@@ -1,0 +1,64 @@
+//! The engine under a seeded simulator: several workers on one store in memory that delays, fails and loses
+//! replies, on a paused clock. Every run is a function of its seed.
+//!
+//! `WINDLASS_SIM_SEED=17 cargo test -p windlass-runtime --test simulation seeds` replays one run and prints its
+//! history; `WINDLASS_SIM_SEEDS=100000` plays that many.
+#![allow(unreachable_pub, missing_docs, reason = "a test binary")]
+
+#[path = "../fake/mod.rs"]
+mod fake;
+
+mod check;
+mod check_process;
+mod dice;
+mod faults;
+mod handlers;
+mod nth_call;
+mod play;
+mod process;
+mod report;
+mod scenario;
+mod world;
+
+use play::play;
+use scenario::Scenario;
+
+/// How many seeds are played when nobody says.
+const SEEDS: u64 = 2_000;
+
+fn from_env(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} must be a number, got {value:?}")))
+}
+
+#[test]
+fn seeds() {
+    if let Some(seed) = from_env("WINDLASS_SIM_SEED") {
+        let played = play(&Scenario::of(seed));
+        println!("{}", report::whole(&played));
+        return report::fail_on_violations(&played);
+    }
+    for seed in 0..from_env("WINDLASS_SIM_SEEDS").unwrap_or(SEEDS) {
+        report::fail_on_violations(&play(&Scenario::of(seed)));
+    }
+}
+
+/// Seeds that once found a defect.
+#[test]
+fn seeds_that_found_something() {
+    for seed in [] {
+        report::fail_on_violations(&play(&Scenario::of(seed)));
+    }
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in 0..20 {
+        let (first, second) = (play(&Scenario::of(seed)), play(&Scenario::of(seed)));
+        let differs = first.events.iter().zip(&second.events).position(|(one, other)| one != other);
+        if let Some(at) = differs {
+            panic!("seed {seed} runs apart at event {at}:\n{}\n{}", first.events[at], second.events[at]);
+        }
+        assert_eq!(first.events.len(), second.events.len(), "seed {seed}");
+    }
+}
