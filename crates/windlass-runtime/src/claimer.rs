@@ -164,6 +164,7 @@ impl Claimer {
         let request = ClaimRequest { worker: epoch.worker(), queues };
         let asked_at = Instant::now();
         let reply = tokio::select! {
+            biased;
             reply = core.store.claim(&request) => reply,
             () = core.switches.force.cancelled() => return,
         };
@@ -212,6 +213,7 @@ impl Claimer {
     async fn sit_out(&mut self, error: &Error) {
         let pause = self.outage.failed(error);
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause) => {}
             () = self.core.switches.stop.cancelled() => {}
         }
@@ -246,6 +248,7 @@ fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
 /// Waits until there is demand, the epoch changes or the worker stops; sees to stuck pools meanwhile.
 async fn interrupted(core: &Arc<Core>) {
     tokio::select! {
+        biased;
         () = core.signals.claimer_woken() => {}
         () = core.switches.stop.cancelled() => {}
         () = unstick(core) => {}

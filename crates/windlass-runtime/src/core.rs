@@ -173,10 +173,12 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     let stop = &core.switches.stop;
     let finish = async {
         tokio::select! {
+            biased;
             () = epoch.drained() => return,
             () = epoch.interrupted().cancelled() => {}
         }
         tokio::select! {
+            biased;
             () = epoch.drained() => return,
             () = tokio::time::sleep(INTERRUPT_WAIT) => epoch.evict(),
         }
@@ -184,6 +186,7 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     };
     // Shutting down deregisters every epoch itself.
     tokio::select! {
+        biased;
         () = finish => {}
         () = stop.cancelled() => return,
     }
@@ -191,6 +194,7 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     while let Err(error) = core.store.deregister(epoch.worker()).await {
         let pause = outage.failed(&error);
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }

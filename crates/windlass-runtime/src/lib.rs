@@ -17,6 +17,8 @@
 //! * A job counts as done only when the store accepted its settlement. A result of a lost epoch is
 //!   dropped, never settled under another.
 //! * The store's clock decides on leases; the engine's monotonic clock only paces calls.
+//! * Randomness comes from [`WorkerConfig::random`] alone, so every `select!` is biased: a run under the
+//!   simulator is a function of its seed.
 
 mod backoff;
 mod batch;

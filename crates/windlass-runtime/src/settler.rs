@@ -91,6 +91,7 @@ impl Settler {
         let (batches, held) = self.collect(Eagerness::Eager);
         if batches.is_empty() && held == (awaited == Await::Claim) {
             tokio::select! {
+                biased;
                 () = signals.settler_woken() => {}
                 () = tokio::time::sleep(self.patience() / 2), if held => {}
                 () = self.core.switches.drain.cancelled() => {}

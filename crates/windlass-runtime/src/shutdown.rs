@@ -86,12 +86,14 @@ async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
     tokio::pin!(over);
     let force = &core.switches.force;
     tokio::select! {
+        biased;
         () = &mut over => return,
         () = tokio::time::sleep(core.config.grace_period) => warn!(running = core.running(), "the grace period is over; running handlers are cancelled"),
         () = force.cancelled() => warn!(running = core.running(), "handing back running jobs now"),
     }
     core.epochs().iter().for_each(|epoch| epoch.interrupt());
     tokio::select! {
+        biased;
         () = &mut over => return,
         () = tokio::time::sleep(INTERRUPT_WAIT) => {}
         () = force.cancelled() => {}

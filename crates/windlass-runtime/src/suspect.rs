@@ -22,6 +22,7 @@ impl<'a> Alone<'a> {
     /// the worker stops, lost the job, or the store does not answer.
     pub(crate) async fn begin(core: &'a Core, scope: &Arc<ClaimScope>, job: JobId) -> Option<Self> {
         let permit = tokio::select! {
+            biased;
             permit = core.suspects.acquire() => permit.ok()?,
             () = core.switches.stop.cancelled() => return None,
             () = scope.epoch.interrupted().cancelled() => return None,

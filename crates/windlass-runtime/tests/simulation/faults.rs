@@ -20,6 +20,7 @@ pub struct Trouble {
     nth: Option<Nth>,
     calls: usize,
     pub calls_in_trouble: usize,
+    pub is_over: bool,
 }
 
 impl Trouble {
@@ -32,6 +33,7 @@ impl Trouble {
             nth: scenario.nth_call,
             calls: 0,
             calls_in_trouble: 0,
+            is_over: false,
         }
     }
 
@@ -43,7 +45,7 @@ impl Trouble {
     /// From now on everything works.
     pub fn end(&mut self) {
         (self.percent, self.outage_until, self.nth) = (0, None, None);
-        self.calls_in_trouble = self.calls;
+        (self.calls_in_trouble, self.is_over) = (self.calls, true);
     }
 
     pub fn decide(

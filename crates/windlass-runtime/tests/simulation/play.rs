@@ -64,13 +64,11 @@ struct Cast {
 struct Slot {
     worker: Worker,
     occupant: Option<(Arc<Process>, EngineHandle)>,
-    free_since: Instant,
 }
 
 impl Cast {
     fn new(world: &Arc<World>) -> Self {
-        let slot =
-            |worker: &Worker| Slot { worker: worker.clone(), occupant: None, free_since: Instant::now() };
+        let slot = |worker: &Worker| Slot { worker: worker.clone(), occupant: None };
         Self {
             world: Arc::clone(world),
             dice: Dice::new(world.scenario.seed ^ 0xca57),

@@ -1,10 +1,10 @@
 use crate::play::Played;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// Everything that happened.
 pub fn whole(played: &Played) -> String {
     let mut text = format!("{:#?}\n", played.scenario);
-    played.events.iter().for_each(|event| drop(writeln!(text, "{event}")));
+    append(&mut text, played.events.iter());
     text
 }
 
@@ -12,11 +12,10 @@ pub fn whole(played: &Played) -> String {
 pub fn fail_on_violations(played: &Played) {
     let Some(first) = played.violations.first() else { return };
     let mut text = String::new();
-    played.violations.iter().take(10).for_each(|violation| drop(writeln!(text, "  {violation}")));
+    append(&mut text, played.violations.iter().take(10));
     if let Some(job) = job_of(first) {
         let _ = writeln!(text, "history of job {job}:");
-        let of_job = played.events.iter().filter(|event| event.what.job() == Some(job));
-        of_job.for_each(|event| drop(writeln!(text, "{event}")));
+        append(&mut text, played.events.iter().filter(|event| event.what.job() == Some(job)));
     }
     let seed = played.scenario.seed;
     match played.scenario.nth_call {
@@ -24,6 +23,12 @@ pub fn fail_on_violations(played: &Played) {
         None => panic!(
             "seed {seed} breaks:\n{text}replay: WINDLASS_SIM_SEED={seed} cargo test -p windlass-runtime --test simulation seeds -- --exact --nocapture"
         ),
+    }
+}
+
+fn append<T: Display>(text: &mut String, lines: impl Iterator<Item = T>) {
+    for line in lines {
+        let _ = writeln!(text, "{line}");
     }
 }
 

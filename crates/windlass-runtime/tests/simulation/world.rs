@@ -89,7 +89,16 @@ impl World {
     pub fn script(&self, job: JobId) -> (Wait, Act) {
         let scripts = self.scripts.lock().unwrap();
         let (script, runs) = &scripts[job.0 as usize - 1];
-        (script.wait, script.acts[(*runs).min(script.acts.len() - 1)])
+        let wait = match script.wait {
+            Wait::Politely(time) | Wait::Stubbornly(time) if self.is_calm() => Wait::Sleep(time / 10),
+            wait => wait,
+        };
+        (wait, script.acts[(*runs).min(script.acts.len() - 1)])
+    }
+
+    /// Whether the trouble is over: what is left shall not take long.
+    fn is_calm(&self) -> bool {
+        self.trouble.lock().unwrap().is_over
     }
 
     /// A run came to its end.
