@@ -39,6 +39,7 @@ async fn renew_all(core: &Arc<Core>) -> windlass_core::Result<()> {
             continue;
         }
         match core.store.heartbeat(epoch.worker()).await {
+            Err(error) if error.is_lease_lost() && cfg!(feature = "bug_ignore_lease_lost") => {}
             Err(error) if error.is_lease_lost() => core.lose(&epoch),
             other => other?,
         }

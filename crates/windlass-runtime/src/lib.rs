@@ -20,6 +20,21 @@
 //! * Randomness comes from [`WorkerConfig::random`] alone, so every `select!` is biased: a run under the
 //!   simulator is a function of its seed.
 
+#[cfg(all(
+    not(debug_assertions),
+    any(
+        feature = "bug_deregister_before_flush",
+        feature = "bug_drop_batch_on_error",
+        feature = "bug_forget_ambiguous_claim",
+        feature = "bug_ignore_lease_lost",
+        feature = "bug_lost_wakeup",
+        feature = "bug_no_second_look",
+        feature = "bug_rest_with_unfinished",
+        feature = "bug_slot_leak_on_panic",
+    )
+))]
+compile_error!("a bug_* feature is a defect on purpose: it builds for the simulator alone, never optimized");
+
 mod backoff;
 mod batch;
 mod claimer;

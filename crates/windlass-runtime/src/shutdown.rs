@@ -42,6 +42,9 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     hand_back_unstarted(&core);
     finish_running(&core, &mut tasks.claimer).await;
     tasks.claimer.abort();
+    if cfg!(feature = "bug_deregister_before_flush") {
+        deregister_all(&core).await;
+    }
     core.switches.drain.cancel();
     if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {
         warn!(

@@ -9,6 +9,9 @@ use std::{collections::BTreeMap, time::Duration};
 /// From this crash count on a job runs alone, after a call to the store.
 pub const SUSPECT: u16 = 2;
 
+/// How long a result may wait for the store when all is well.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// What breaks the rules.
 pub fn check(events: &[Event]) -> Vec<String> {
     let mut check = Check::default();
@@ -172,6 +175,12 @@ impl Check {
         }
         if holding.client != event.client {
             return Err("another process settled it".to_owned());
+        }
+        if let Some((at, ..)) = holding.finished
+            && event.at > at + AT_ONCE
+            && !self.processes.had_trouble(event.client, at, event.at)
+        {
+            return Err(format!("its result of {at:?} was held back and no fault explains it"));
         }
         match fate {
             Fate::Complete | Fate::Cancel | Fate::Discard { .. } => return self.end(lease.job),

@@ -38,9 +38,15 @@ fn seeds() {
         println!("{}", report::whole(&played));
         return report::fail_on_violations(&played);
     }
-    for seed in 0..from_env("WINDLASS_SIM_SEEDS").unwrap_or(SEEDS) {
-        report::fail_on_violations(&play(&Scenario::of(seed)));
+    let (began, mut events, mut simulated) = (std::time::Instant::now(), 0, 0);
+    let seeds = from_env("WINDLASS_SIM_SEEDS").unwrap_or(SEEDS);
+    for seed in 0..seeds {
+        let played = play(&Scenario::of(seed));
+        report::fail_on_violations(&played);
+        events += played.events.len();
+        simulated += played.events.last().map_or(0, |event| event.at.as_secs());
     }
+    println!("{seeds} runs, {events} events, {simulated} s simulated in {:?}", began.elapsed());
 }
 
 /// Seeds that once found a defect.

@@ -65,8 +65,9 @@ impl Scenario {
     }
 
     /// A job's behaviour and kind.
-    pub fn job(&self, dice: &mut Dice) -> (&'static str, Script) {
-        if dice.percent(self.killer_percent) {
+    pub fn job(&self, dice: &mut Dice, killers: &mut usize) -> (&'static str, Script) {
+        if dice.percent(self.killer_percent) && *killers > 0 {
+            *killers -= 1;
             return (KILLER, Script { wait: Wait::None, acts: vec![Act::Kill] });
         }
         let kind = if dice.percent(5) { RARE } else { PLAIN };

@@ -18,6 +18,9 @@ use tokio::{
 };
 use windlass_core::JobId;
 
+/// Each takes several leases to be found out.
+const MOST_KILLERS: usize = 2;
+
 /// What all processes of a run share.
 pub struct World {
     pub scenario: Scenario,
@@ -26,6 +29,8 @@ pub struct World {
     clients: AtomicUsize,
     /// By job: what its handler does, and how often it ran to an end.
     scripts: Mutex<Vec<(Script, usize)>>,
+    /// How many killers may come yet.
+    killers: Mutex<usize>,
     barriers: Mutex<BTreeMap<String, usize>>,
     arrived: Notify,
 }
@@ -48,6 +53,7 @@ impl World {
             trouble,
             clients: AtomicUsize::new(0),
             scripts: Mutex::default(),
+            killers: Mutex::new(MOST_KILLERS),
             barriers: Mutex::default(),
             arrived: Notify::new(),
         })
@@ -73,7 +79,7 @@ impl World {
     /// Some random jobs.
     pub fn enqueue_some(&self, dice: &mut Dice, count: usize) {
         for _ in 0..count {
-            let (kind, script) = self.scenario.job(dice);
+            let (kind, script) = self.scenario.job(dice, &mut self.killers.lock().unwrap());
             let workers = &self.scenario.workers;
             let queues = &workers[dice.number(0, workers.len() - 1)].config.queues;
             let queue = &queues[dice.number(0, queues.len() - 1)].queue;
