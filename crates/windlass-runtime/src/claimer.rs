@@ -5,11 +5,9 @@ use crate::{
     idle::Idle,
     outage::Outage,
     pool::{HandBack, Pool},
+    sync::atomic::Ordering,
 };
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::{error, warn};
 use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};

@@ -35,6 +35,10 @@
 ))]
 compile_error!("a bug_* feature is a defect on purpose: it builds for the simulator alone, never optimized");
 
+/// The tests' fake store names this crate as an outsider does.
+#[cfg(all(test, feature = "shuttle"))]
+extern crate self as windlass_runtime;
+
 mod backoff;
 mod batch;
 mod claimer;
@@ -48,6 +52,8 @@ mod estimate;
 mod executor;
 mod heartbeat;
 mod idle;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 mod ledger;
 mod maintenance;
 mod open_claim;
@@ -59,6 +65,7 @@ mod shutdown;
 mod signals;
 mod stats;
 mod suspect;
+mod sync;
 mod verdict;
 
 pub use config::{QueueConfig, WorkerConfig};

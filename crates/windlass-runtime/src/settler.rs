@@ -5,11 +5,9 @@ use crate::{
     ledger::{Eagerness, Round},
     outage::Outage,
     signals::Await,
+    sync::atomic::Ordering,
 };
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::error;
 use windlass_core::{Disposition, Error, ErrorKind, SettleReply, Settled};

@@ -110,7 +110,7 @@ async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
     }
 }
 
-async fn all_idle(core: &Core) {
+pub(crate) async fn all_idle(core: &Core) {
     while core.running() > 0 {
         core.signals.idle().await;
     }

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 
 /// How the executors tell the two loops beside them that there is something to do, at the price of one

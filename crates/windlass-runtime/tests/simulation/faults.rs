@@ -21,6 +21,8 @@ pub struct Trouble {
     calls: usize,
     pub calls_in_trouble: usize,
     pub is_over: bool,
+    /// When the last faulty call is over.
+    pub lasts_until: Instant,
 }
 
 impl Trouble {
@@ -34,6 +36,7 @@ impl Trouble {
             calls: 0,
             calls_in_trouble: 0,
             is_over: false,
+            lasts_until: Instant::now(),
         }
     }
 
@@ -71,6 +74,7 @@ impl Trouble {
             Fault::Late { before, after, .. } => *before + *after,
             _ => Duration::ZERO,
         };
+        self.lasts_until = self.lasts_until.max(Instant::now() + lasts);
         let history = &mut store.lock().history;
         let until = history.now() + lasts;
         history.note(client, What::Fault { call, until });

@@ -11,7 +11,7 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use windlass_core::JobId;
 use windlass_runtime::EngineHandle;
@@ -219,8 +219,10 @@ impl Cast {
     /// Shows that every slot of every worker can have a job at the same time.
     async fn probe(&mut self) {
         while self.stopping.join_next().await.is_some() {}
-        // Whatever was fast is forgotten: nobody claims more than it has slots.
-        sleep(Duration::from_secs(5)).await;
+        // The last call that hangs is over, and whatever was fast is forgotten: nobody claims more than it has
+        // slots.
+        let over = self.world.trouble.lock().unwrap().lasts_until;
+        sleep_until(over.max(Instant::now()) + Duration::from_secs(5)).await;
         let mut slots: BTreeMap<String, usize> = BTreeMap::new();
         for slot in &self.slots {
             for queue in &slot.worker.config.queues {

@@ -120,7 +120,7 @@ impl World {
     /// Waits until all handlers that are expected are here.
     pub async fn barrier(&self, queue: &str) {
         if let Some(missing) = self.barriers.lock().unwrap().get_mut(queue) {
-            *missing -= 1;
+            *missing = missing.saturating_sub(1);
         }
         self.arrived.notify_waiters();
         while !self.is_open(queue) {
