@@ -30,7 +30,16 @@ impl<'a> Alone<'a> {
         let worker = scope.epoch.worker();
         warn!(%job, "running a job alone that was held by workers that died");
         let told = tell(core, worker, Some(job)).await;
-        told.then_some(Self { worker, job, _permit: permit })
+        let alone = told.then_some(Self { worker, job, _permit: permit })?;
+        // Much can happen during a call: somebody else may run the job by now.
+        if scope.epoch.is_lost() {
+            return None;
+        }
+        if core.switches.stop.is_cancelled() || scope.epoch.interrupted().is_cancelled() {
+            alone.end(core).await;
+            return None;
+        }
+        Some(alone)
     }
 
     /// The job is over.

@@ -138,7 +138,7 @@ impl Check {
         if self.processes.was_told_lost(event.client, lease.worker, event.at) {
             return Err("it started although its worker knew that the lease was lost".to_owned());
         }
-        if self.processes.is_stopping(event.client, event.at) && crash_count < SUSPECT {
+        if self.processes.is_stopping(event.client, event.at) {
             return Err("it started although its worker stops".to_owned());
         }
         Ok(())

@@ -53,11 +53,10 @@ impl Processes {
                 let broken = process.check_stop(client, at);
                 self.broken.extend(broken);
             }
-            What::ToldLost { worker, call } => {
-                // A suspect's announcement is no reason to give up the epoch; the next heartbeat is.
-                if *call != Call::Suspect {
-                    process.told.entry(worker.0).or_insert(at);
-                }
+            // A suspect's announcement is no reason to give up the epoch; the next heartbeat is.
+            What::ToldLost { call: Call::Suspect, .. } => {}
+            What::ToldLost { worker, .. } => {
+                process.told.entry(worker.0).or_insert(at);
             }
             What::Asked { call, worker } => {
                 let broken = process.check_call(*call, *worker, at);

@@ -4,7 +4,7 @@ use std::{cell::RefCell, time::Duration};
 
 thread_local! {
     /// What the engine draws its jitter from: its option is a plain function.
-    static JITTER: RefCell<fastrand::Rng> = RefCell::new(fastrand::Rng::with_seed(0));
+    static JITTER: RefCell<fastrand::Rng> = const { RefCell::new(fastrand::Rng::with_seed(0)) };
 }
 
 /// Seeds the jitter of the engines of this thread.
