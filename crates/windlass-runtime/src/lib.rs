@@ -30,6 +30,7 @@
         feature = "bug_lost_wakeup",
         feature = "bug_no_second_look",
         feature = "bug_rest_with_unfinished",
+        feature = "bug_run_lost_suspect",
         feature = "bug_slot_leak_on_panic",
     )
 ))]

@@ -39,6 +39,8 @@ pub enum Fault {
     },
     /// The worker loses its lease first.
     TakeLease,
+    /// It happens, then the worker loses its lease, and so long later comes the answer.
+    TakeLeaseAfter(Duration),
 }
 
 /// One process that uses the store.
@@ -62,6 +64,7 @@ impl FakeStore {
         }
         self.reachable().await;
         let fault = self.decide(call, worker);
+        let takes_lease = matches!(fault, Fault::TakeLeaseAfter(_));
         let (mut happens, mut error, mut late) = (true, None, Duration::ZERO);
         match fault {
             Fault::None => {}
@@ -73,6 +76,7 @@ impl FakeStore {
                 sleep(before).await;
                 (happens, error, late) = (it_does, kind, after);
             }
+            Fault::TakeLeaseAfter(after) => late = after,
             Fault::TakeLease => self.lock().end_lease(worker.expect("a call of a worker")),
         }
         let failure = error.map(|kind| Error::new(kind, format!("{call:?} fails on request")));
@@ -84,6 +88,9 @@ impl FakeStore {
                 failure.map_or(result, Err)
             }
         };
+        if let (Some(worker), true) = (worker, takes_lease) {
+            self.lock().end_lease(worker);
+        }
         if !late.is_zero() {
             sleep(late).await;
         }

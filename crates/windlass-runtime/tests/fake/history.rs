@@ -21,7 +21,10 @@ pub struct Event {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum What {
-    Enqueued(JobId),
+    Enqueued {
+        job: JobId,
+        crash_count: u16,
+    },
     Promoted(JobId),
     Claimed {
         lease: Lease,
@@ -148,7 +151,7 @@ impl What {
     /// The job that it is about.
     pub fn job(&self) -> Option<i64> {
         match self {
-            Self::Enqueued(job)
+            Self::Enqueued { job, .. }
             | Self::Promoted(job)
             | Self::CrashLoop(job)
             | Self::CancelledByHand(job)

@@ -10,5 +10,5 @@ mod store;
 
 pub use faults::{Call, Fault};
 pub use handlers::{Handlers, config};
-pub use model::{Model, State};
+pub use model::{Job, Model, State};
 pub use store::FakeStore;

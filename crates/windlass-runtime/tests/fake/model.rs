@@ -47,6 +47,21 @@ pub struct Job {
     pub returns: u32,
 }
 
+impl Job {
+    pub fn new(queue: &str, kind: &str, max_attempts: u16) -> Self {
+        Self {
+            state: State::Available,
+            queue: queue.into(),
+            kind: kind.into(),
+            attempt: 1,
+            max_attempts,
+            crash_count: 0,
+            errors: Vec::new(),
+            returns: 0,
+        }
+    }
+}
+
 /// Everything in the store, and everything that it was asked.
 pub struct Model {
     pub jobs: Vec<Job>,
@@ -100,27 +115,19 @@ impl Model {
     }
 
     pub fn add(&mut self, queue: &str, kind: &str, count: usize) -> Vec<JobId> {
-        let kind: Arc<str> = kind.into();
-        (0..count).map(|_| self.add_one(queue.into(), Arc::clone(&kind), 3, None)).collect()
+        let job = Job::new(queue, kind, 3);
+        (0..count).map(|_| self.add_one(job.clone(), None)).collect()
     }
 
     /// Adds a job that becomes available `at` then, or now.
-    pub fn add_one(
-        &mut self,
-        queue: Arc<str>,
-        kind: Arc<str>,
-        max_attempts: u16,
-        at: Option<Instant>,
-    ) -> JobId {
-        let (state, errors) = (State::Available, Vec::new());
-        let job = Job { state, queue, kind, attempt: 1, max_attempts, crash_count: 0, errors, returns: 0 };
+    pub fn add_one(&mut self, job: Job, at: Option<Instant>) -> JobId {
+        let (crash_count, id) = (job.crash_count, self.jobs.len() as i64 + 1);
         self.jobs.push(job);
-        let id = self.jobs.len() as i64;
         match at {
             Some(at) => self.put_off(id, at),
             None => self.make_available(id),
         }
-        self.history.note(0, What::Enqueued(JobId(id)));
+        self.history.note(0, What::Enqueued { job: JobId(id), crash_count });
         JobId(id)
     }
 

@@ -65,8 +65,9 @@ impl Check {
     fn enter(&mut self, event: &Event) {
         let Some(id) = event.what.job() else { return };
         let result = match &event.what {
-            What::Enqueued(_) => {
-                self.jobs.insert(id, Job { state: State::Waits, attempt: 1, crash_count: 0, crashed: false });
+            What::Enqueued { crash_count, .. } => {
+                let crash_count = *crash_count;
+                self.jobs.insert(id, Job { state: State::Waits, attempt: 1, crash_count, crashed: false });
                 Ok(())
             }
             What::Claimed { lease, attempt, crash_count } => {

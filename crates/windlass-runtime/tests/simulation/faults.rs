@@ -72,6 +72,7 @@ impl Trouble {
         };
         let lasts = match &fault {
             Fault::Late { before, after, .. } => *before + *after,
+            Fault::TakeLeaseAfter(after) => *after,
             _ => Duration::ZERO,
         };
         self.lasts_until = self.lasts_until.max(Instant::now() + lasts);
@@ -106,7 +107,8 @@ impl Trouble {
             0 | 1 => return Fault::Fail(ErrorKind::Unavailable),
             2 => return Fault::Fail(ErrorKind::Internal),
             3 | 4 => return Fault::LoseReply,
-            5 if worker.is_some() => return Fault::TakeLease,
+            5 if worker.is_some() && self.dice.percent(50) => return Fault::TakeLease,
+            5 if worker.is_some() => return Fault::TakeLeaseAfter(self.dice.millis(0, 5_000)),
             5 | 6 => (self.dice.millis(0, 5_000), true, zero, None),
             7 => (zero, true, self.dice.millis(0, 12_000), None),
             8 => (self.dice.millis(0, 5_000), self.dice.percent(50), self.dice.millis(0, 5_000), ambiguous),

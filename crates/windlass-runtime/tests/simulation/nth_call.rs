@@ -1,7 +1,8 @@
 //! One fault, at the n-th call, for every n.
 
 use crate::{
-    fake::Fault,
+    check::SUSPECT,
+    fake::{Fault, Job},
     handlers::{Act, Script, Wait},
     play::{Played, play},
     report,
@@ -30,10 +31,11 @@ pub enum How {
     AnswersLate,
     LosesReplyLate,
     LosesLease,
+    LosesLeaseMeanwhile,
 }
 
 impl How {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::FailsBefore,
         Self::FailsForItself,
         Self::LosesReply,
@@ -41,6 +43,7 @@ impl How {
         Self::AnswersLate,
         Self::LosesReplyLate,
         Self::LosesLease,
+        Self::LosesLeaseMeanwhile,
     ];
 }
 
@@ -56,7 +59,8 @@ impl Nth {
             How::AnswersLate => late(Duration::ZERO, TOO_LONG, None),
             How::LosesReplyLate => late(Duration::ZERO, TOO_LONG, Some(ErrorKind::Ambiguous)),
             How::LosesLease if worker.is_some() => Fault::TakeLease,
-            How::LosesLease => Fault::Fail(ErrorKind::Unavailable),
+            How::LosesLeaseMeanwhile if worker.is_some() => Fault::TakeLeaseAfter(TOO_LONG),
+            How::LosesLease | How::LosesLeaseMeanwhile => Fault::Fail(ErrorKind::Unavailable),
         })
     }
 }
@@ -77,6 +81,7 @@ fn scenario(nth_call: Option<Nth>) -> Scenario {
         trouble: Duration::from_secs(12),
         event_percent: 0,
         killer_percent: 0,
+        suspect_percent: 0,
         hint_percent: 100,
         nth_call,
     }
@@ -98,7 +103,9 @@ pub fn enqueue(world: &World) {
         let wait = if at % 10 < 8 { waits[at % 2] } else { waits[at % 10 - 6] };
         let script = Script { wait, acts: acts[at % 5].clone() };
         let (queue, kind) = (if at % 4 == 3 { "b" } else { "a" }, if at == 6 { RARE } else { PLAIN });
-        world.enqueue(queue, kind, 3, None, script);
+        let mut job = Job::new(queue, kind, 3);
+        job.crash_count = if at == 8 { SUSPECT } else { 0 };
+        world.enqueue(job, None, script);
     }
     world.store.announce();
 }

@@ -1,7 +1,10 @@
 use crate::{
     check::check,
     dice::{Dice, seed_jitter},
-    fake::history::{Event, What},
+    fake::{
+        Job,
+        history::{Event, What},
+    },
     handlers::{Act, Script, Wait},
     nth_call,
     process::{Process, second_signal, stop},
@@ -233,7 +236,7 @@ impl Cast {
             self.world.expect(queue, *count);
             for _ in 0..*count {
                 let script = Script { wait: Wait::Barrier, acts: vec![Act::Complete] };
-                self.world.enqueue(queue, PROBE, 1, None, script);
+                self.world.enqueue(Job::new(queue, PROBE, 1), None, script);
             }
         }
         let until = Instant::now() + PROBE_WAIT;

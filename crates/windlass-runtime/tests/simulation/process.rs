@@ -1,4 +1,5 @@
 use crate::{
+    check::SUSPECT,
     dice::Dice,
     fake::{FakeStore, history::What},
     handlers::Handlers,
@@ -12,9 +13,6 @@ use std::{
 };
 use tokio::time::sleep;
 use windlass_runtime::{Context, EngineHandle, WorkerEngine};
-
-/// From this crash count on a job runs alone.
-const SUSPECT: u16 = 2;
 
 /// One process with one worker, from its start to its end or death. Its successor is another one.
 pub struct Process {

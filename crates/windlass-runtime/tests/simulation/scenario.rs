@@ -29,6 +29,8 @@ pub struct Scenario {
     pub event_percent: u32,
     /// How many of a hundred jobs kill.
     pub killer_percent: u32,
+    /// How many of a hundred jobs are suspected to be killers.
+    pub suspect_percent: u32,
     /// How many of a hundred enqueues announce themselves to idle workers.
     pub hint_percent: u32,
     /// The one call that does not work, for runs that are otherwise without trouble.
@@ -51,9 +53,10 @@ impl Scenario {
             workers: (0..dice.number(1, 3)).map(|_| worker(dice)).collect(),
             fault_percent: if quiet { 0 } else { dice.pick(&[1, 3, 10, 25]) },
             latency_ms: dice.pick(&[0, 2, 30]),
-            trouble: dice.millis(1_000, 15_000),
+            trouble: dice.millis(1_000, 12_000),
             event_percent: if quiet { 5 } else { dice.pick(&[5, 15, 30]) },
             killer_percent: dice.pick(&[0, 0, 0, 3]),
+            suspect_percent: dice.pick(&[0, 5]),
             hint_percent: dice.pick(&[0, 50, 100]),
             nth_call: None,
         }
@@ -80,7 +83,7 @@ fn worker(dice: &mut Dice) -> Worker {
         name: "simulated".to_owned(),
         lease: dice.pick(&[Duration::from_secs(1), Duration::from_secs(3), Duration::from_secs(10)]),
         grace_period: dice.pick(&[Duration::ZERO, Duration::from_secs(1), Duration::from_secs(6)]),
-        poll_interval: dice.pick(&[Duration::from_millis(200), Duration::from_secs(1)]),
+        poll_interval: dice.pick(&[Duration::from_millis(300), Duration::from_secs(1)]),
         retry_policy: RetryPolicy { base: dice.millis(0, 500), ..RetryPolicy::default() },
         max_crashes: dice.number(3, 5) as u16,
         max_buffered: dice.pick(&[5, 100_000]),

@@ -1,6 +1,7 @@
 use crate::{
+    check::SUSPECT,
     dice::Dice,
-    fake::FakeStore,
+    fake::{FakeStore, Job},
     faults::Trouble,
     handlers::{Act, Script, Wait},
     scenario::Scenario,
@@ -64,16 +65,9 @@ impl World {
         self.clients.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    pub fn enqueue(
-        &self,
-        queue: &str,
-        kind: &str,
-        max_attempts: usize,
-        at: Option<Instant>,
-        script: Script,
-    ) -> JobId {
+    pub fn enqueue(&self, job: Job, at: Option<Instant>, script: Script) -> JobId {
         self.scripts.lock().unwrap().push((script, 0));
-        self.store.lock().add_one(queue.into(), kind.into(), max_attempts as u16, at)
+        self.store.lock().add_one(job, at)
     }
 
     /// Some random jobs.
@@ -84,7 +78,11 @@ impl World {
             let queues = &workers[dice.number(0, workers.len() - 1)].config.queues;
             let queue = &queues[dice.number(0, queues.len() - 1)].queue;
             let at = dice.percent(15).then(|| Instant::now() + dice.millis(0, 5_000));
-            self.enqueue(queue, kind, dice.number(1, 4), at, script);
+            let mut job = Job::new(queue, kind, dice.number(1, 4) as u16);
+            if dice.percent(self.scenario.suspect_percent) {
+                job.crash_count = SUSPECT;
+            }
+            self.enqueue(job, at, script);
         }
         if dice.percent(self.scenario.hint_percent) {
             self.store.announce();
