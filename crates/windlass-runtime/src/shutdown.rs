@@ -43,7 +43,7 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     finish_running(&core, &mut tasks.claimer).await;
     tasks.claimer.abort();
     if cfg!(feature = "bug_deregister_before_flush") {
-        deregister_all(&core).await;
+        let _ = timeout(LAST_WORDS, deregister_all(&core)).await;
     }
     core.switches.drain.cancel();
     if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {

@@ -11,6 +11,7 @@ use shuttle::{
 };
 use std::sync::Arc;
 use tokio::sync::Barrier;
+use windlass_core::Outcome;
 
 const SLOTS: usize = 2;
 
@@ -63,11 +64,13 @@ fn no_slot_leaks() {
             let handlers = Handlers::default()
                 .on("panics", |_| async {
                     yield_now().await;
-                    std::panic::resume_unwind(Box::new("on purpose")) as ()
+                    std::panic::resume_unwind(Box::new("on purpose")) as Outcome
                 })
                 .on("together", move |_| {
                     let together = Arc::clone(&together);
-                    async move { drop(together.wait().await) }
+                    async move {
+                        together.wait().await;
+                    }
                 });
             let bench = Bench::start(SLOTS, handlers).await;
             let store = bench.store.clone();

@@ -6,6 +6,7 @@ mod handlers;
 pub mod history;
 mod leases;
 mod model;
+mod settling;
 mod store;
 
 pub use faults::{Call, Fault};

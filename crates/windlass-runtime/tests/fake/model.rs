@@ -1,5 +1,5 @@
 use super::{
-    history::{Fate, History, Lease, What, Why},
+    history::{History, Lease, What, Why},
     leases::Worker,
 };
 use jiff::Timestamp;
@@ -8,10 +8,7 @@ use std::{
     sync::Arc,
 };
 use tokio::time::Instant;
-use windlass_core::{
-    Claim, ClaimRef, ClaimRequest, ClaimedJob, Completion, Disposition, JobId, JobSet, Result, SettleReply,
-    SettleRequest, Settled, WorkerId,
-};
+use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, JobId, Result, SettleRequest, WorkerId};
 
 /// Where a job is.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,15 +62,15 @@ impl Job {
 /// Everything in the store, and everything that it was asked.
 pub struct Model {
     pub jobs: Vec<Job>,
-    available: HashMap<Arc<str>, BTreeSet<i64>>,
-    due: BTreeSet<(Instant, i64)>,
-    parked: BTreeSet<i64>,
+    pub(super) available: HashMap<Arc<str>, BTreeSet<i64>>,
+    pub(super) due: BTreeSet<(Instant, i64)>,
+    pub(super) parked: BTreeSet<i64>,
     paused: BTreeSet<String>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub registered: Vec<WorkerId>,
     pub deregistered: Vec<WorkerId>,
-    claims: HashMap<i64, (WorkerId, Vec<i64>)>,
-    next_claim: i64,
+    pub(super) claims: HashMap<i64, (WorkerId, Vec<i64>)>,
+    pub(super) next_claim: i64,
     pub suspect: Option<JobId>,
     pub suspects: Vec<Option<JobId>>,
     /// The limits of claims, in order.
@@ -161,7 +158,7 @@ impl Model {
         self.available.entry(Arc::clone(&job.queue)).or_default().insert(id);
     }
 
-    fn put_off(&mut self, id: i64, until: Instant) {
+    pub(super) fn put_off(&mut self, id: i64, until: Instant) {
         self.jobs[id as usize - 1].state = State::Due(until);
         self.due.insert((until, id));
     }
@@ -225,95 +222,6 @@ impl Model {
             max_attempts: job.max_attempts,
             crash_count,
             enqueued_at: Timestamp::UNIX_EPOCH,
-        }
-    }
-
-    pub fn settle(&mut self, client: usize, request: &SettleRequest) -> Result<SettleReply> {
-        self.check_live(request.worker)?;
-        let mut reply = SettleReply::default();
-        // Exceptions first: the rest of a claim is what no other settlement names.
-        for exception in &request.exceptions {
-            let id = exception.job.0;
-            if exception.position != id * 10 {
-                self.violate(format!("job {id} was settled with another position: {exception:?}"));
-            }
-            let fate = self.fate(request.worker, exception.claim, id);
-            if fate == Settled::Accepted {
-                self.accept(client, request.worker, exception.claim, id, (&exception.disposition).into());
-                self.dispose(id, &exception.disposition);
-            }
-            reply.exceptions.push(fate);
-        }
-        for completion in &request.completions {
-            let fate = self.complete(client, request.worker, completion);
-            reply.completions.push(fate);
-        }
-        self.settles.push(request.clone());
-        Ok(reply)
-    }
-
-    fn complete(&mut self, client: usize, worker: WorkerId, completion: &Completion) -> Settled {
-        let Some((holder, ids)) = self.claims.get(&completion.claim.seq).cloned() else {
-            return Settled::Refused;
-        };
-        if holder != worker {
-            self.violate(format!("worker {worker} settled a claim of {holder}: {completion:?}"));
-            return Settled::Refused;
-        }
-        let named = |id: &&i64| match &completion.jobs {
-            JobSet::Rest => true,
-            JobSet::Ranges(ranges) => ranges.iter().any(|(from, to)| (from..=to).contains(id)),
-        };
-        let mut done = 0;
-        for id in ids.iter().filter(named) {
-            if self.jobs[*id as usize - 1].state == State::Held(worker, completion.claim.seq) {
-                self.jobs[*id as usize - 1].state = State::Completed;
-                self.accept(client, worker, completion.claim, *id, Fate::Complete);
-                done += 1;
-            }
-        }
-        if done > 0 && done != completion.count {
-            self.violate(format!("a completion counts wrong, it settled {done}: {completion:?}"));
-        }
-        if done > 0 { Settled::Accepted } else { Settled::Already }
-    }
-
-    fn accept(&mut self, client: usize, worker: WorkerId, claim: ClaimRef, job: i64, fate: Fate) {
-        let lease = Lease { job, worker: worker.0, claim: claim.seq };
-        self.history.note(client, What::Settled { lease, fate });
-    }
-
-    fn fate(&self, worker: WorkerId, claim: ClaimRef, id: i64) -> Settled {
-        match self.jobs[id as usize - 1].state {
-            State::Held(holder, seq) if (holder, seq) == (worker, claim.seq) => Settled::Accepted,
-            _ if self.claims.contains_key(&claim.seq) => Settled::Already,
-            _ => Settled::Refused,
-        }
-    }
-
-    fn dispose(&mut self, id: i64, disposition: &Disposition) {
-        let job = &mut self.jobs[id as usize - 1];
-        match disposition {
-            Disposition::Retry { delay, error } => {
-                job.attempt += 1;
-                job.errors.push(error.clone());
-                self.put_off(id, Instant::now() + *delay);
-            }
-            Disposition::Snooze { delay } => self.put_off(id, Instant::now() + *delay),
-            Disposition::Cancel { .. } => job.state = State::Cancelled,
-            Disposition::Discard { error, failed } => {
-                job.state = State::Discarded { failed: *failed };
-                job.errors.push(error.clone());
-            }
-            Disposition::Park => {
-                job.state = State::Parked;
-                self.parked.insert(id);
-            }
-            Disposition::Return => {
-                job.returns += 1;
-                self.make_available(id);
-            }
-            other => panic!("unknown disposition {other:?}"),
         }
     }
 
