@@ -5,11 +5,9 @@ use crate::{
     idle::Idle,
     outage::Outage,
     pool::{HandBack, Pool},
+    sync::atomic::Ordering,
 };
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::{error, warn};
 use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};
@@ -164,6 +162,7 @@ impl Claimer {
         let request = ClaimRequest { worker: epoch.worker(), queues };
         let asked_at = Instant::now();
         let reply = tokio::select! {
+            biased;
             reply = core.store.claim(&request) => reply,
             () = core.switches.force.cancelled() => return,
         };
@@ -212,6 +211,7 @@ impl Claimer {
     async fn sit_out(&mut self, error: &Error) {
         let pause = self.outage.failed(error);
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause) => {}
             () = self.core.switches.stop.cancelled() => {}
         }
@@ -237,6 +237,7 @@ fn is_full(core: &Core) -> bool {
 /// Whether the store may have handed out jobs although the claim failed.
 fn may_have_claimed(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Ambiguous | ErrorKind::Internal)
+        && !cfg!(feature = "bug_forget_ambiguous_claim")
 }
 
 fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
@@ -246,6 +247,7 @@ fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
 /// Waits until there is demand, the epoch changes or the worker stops; sees to stuck pools meanwhile.
 async fn interrupted(core: &Arc<Core>) {
     tokio::select! {
+        biased;
         () = core.signals.claimer_woken() => {}
         () = core.switches.stop.cancelled() => {}
         () = unstick(core) => {}

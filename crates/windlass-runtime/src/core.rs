@@ -5,12 +5,14 @@ use crate::{
     outage::Outage,
     pool::{Pool, Recruit},
     signals::Signals,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        spawn,
+    },
 };
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 use tokio::sync::{Notify, Semaphore};
@@ -66,7 +68,7 @@ impl Core {
             config,
             dispatch,
             signals: Signals::default(),
-            epochs: Mutex::default(),
+            epochs: Mutex::new(Vec::new()),
             suspects: Semaphore::new(1),
             settling: AtomicUsize::new(0),
             settled: AtomicU64::new(0),
@@ -128,7 +130,7 @@ impl Core {
     fn retire(self: &Arc<Self>, epoch: &Arc<Epoch>, before: Phase) {
         self.signals.wake_claimer();
         if before == Phase::Live {
-            tokio::spawn(retire(Arc::clone(self), Arc::clone(epoch)));
+            spawn(retire(Arc::clone(self), Arc::clone(epoch)));
         }
     }
 
@@ -138,7 +140,7 @@ impl Core {
             None => {}
             Some(Recruit::Wake(parked)) => parked.notify_one(),
             Some(Recruit::Spawn) => {
-                tokio::spawn(executor::execute(Arc::clone(self), Arc::clone(pool)));
+                spawn(executor::execute(Arc::clone(self), Arc::clone(pool)));
             }
         }
     }
@@ -173,10 +175,12 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     let stop = &core.switches.stop;
     let finish = async {
         tokio::select! {
+            biased;
             () = epoch.drained() => return,
             () = epoch.interrupted().cancelled() => {}
         }
         tokio::select! {
+            biased;
             () = epoch.drained() => return,
             () = tokio::time::sleep(INTERRUPT_WAIT) => epoch.evict(),
         }
@@ -184,6 +188,7 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     };
     // Shutting down deregisters every epoch itself.
     tokio::select! {
+        biased;
         () = finish => {}
         () = stop.cancelled() => return,
     }
@@ -191,6 +196,7 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
     while let Err(error) = core.store.deregister(epoch.worker()).await {
         let pause = outage.failed(&error);
         tokio::select! {
+            biased;
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => return,
         }

@@ -1,7 +1,5 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, AtomicUsize, Ordering},
-};
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{ClaimRef, WorkerId};

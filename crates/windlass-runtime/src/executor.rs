@@ -101,6 +101,7 @@ async fn run(
     let (outcome, interrupted) = match ended {
         Ended::Outcome(Outcome::Complete) => return done,
         Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
+        Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
         Ended::NotRun => {
             done.verdict = Verdict::Except(Disposition::Return);

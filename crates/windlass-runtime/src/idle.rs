@@ -86,6 +86,7 @@ impl Idle {
             }
         };
         tokio::select! {
+            biased;
             () = step => {}
             () = interrupted => {}
         }

@@ -17,6 +17,28 @@
 //! * A job counts as done only when the store accepted its settlement. A result of a lost epoch is
 //!   dropped, never settled under another.
 //! * The store's clock decides on leases; the engine's monotonic clock only paces calls.
+//! * Randomness comes from [`WorkerConfig::random`] alone, so every `select!` is biased: a run under the
+//!   simulator is a function of its seed.
+
+#[cfg(all(
+    not(debug_assertions),
+    any(
+        feature = "bug_deregister_before_flush",
+        feature = "bug_drop_batch_on_error",
+        feature = "bug_forget_ambiguous_claim",
+        feature = "bug_ignore_lease_lost",
+        feature = "bug_lost_wakeup",
+        feature = "bug_no_second_look",
+        feature = "bug_rest_with_unfinished",
+        feature = "bug_run_lost_suspect",
+        feature = "bug_slot_leak_on_panic",
+    )
+))]
+compile_error!("a bug_* feature is a defect on purpose: it builds for the simulator alone, never optimized");
+
+/// The tests' fake store names this crate as an outsider does.
+#[cfg(all(test, feature = "shuttle"))]
+extern crate self as windlass_runtime;
 
 mod backoff;
 mod batch;
@@ -31,6 +53,8 @@ mod estimate;
 mod executor;
 mod heartbeat;
 mod idle;
+#[cfg(all(test, feature = "shuttle"))]
+mod interleavings;
 mod ledger;
 mod maintenance;
 mod open_claim;
@@ -42,6 +66,7 @@ mod shutdown;
 mod signals;
 mod stats;
 mod suspect;
+mod sync;
 mod verdict;
 
 pub use config::{QueueConfig, WorkerConfig};

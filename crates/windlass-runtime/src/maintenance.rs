@@ -32,6 +32,7 @@ pub(crate) async fn promote(core: Arc<Core>) {
         }
         if promoted.count < u64::from(PROMOTE_LIMIT) {
             tokio::select! {
+                biased;
                 () = sleep(nap(&promoted, core.config.poll_interval, (core.config.random)())) => {}
                 () = core.put_off.notified() => {}
             }

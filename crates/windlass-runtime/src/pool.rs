@@ -5,9 +5,10 @@ use crate::{
     ledger::{Ledger, Round},
     ready::{Popped, Ready, ReadyClaim},
     stats::QueueCounters,
+    sync::{Mutex, MutexGuard},
     verdict::Verdict,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::Notify;
 use windlass_core::{Claim, Disposition};
 

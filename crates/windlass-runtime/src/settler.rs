@@ -5,11 +5,9 @@ use crate::{
     ledger::{Eagerness, Round},
     outage::Outage,
     signals::Await,
+    sync::atomic::Ordering,
 };
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::error;
 use windlass_core::{Disposition, Error, ErrorKind, SettleReply, Settled};
@@ -88,9 +86,13 @@ impl Settler {
         let signals = &self.core.signals;
         let awaited = if self.is_dirty() { Await::Claim } else { Await::Job };
         signals.announce(awaited);
-        let (batches, held) = self.collect(Eagerness::Eager);
+        let (batches, held) = match cfg!(feature = "bug_no_second_look") {
+            true => (Batches::default(), awaited == Await::Claim),
+            false => self.collect(Eagerness::Eager),
+        };
         if batches.is_empty() && held == (awaited == Await::Claim) {
             tokio::select! {
+                biased;
                 () = signals.settler_woken() => {}
                 () = tokio::time::sleep(self.patience() / 2), if held => {}
                 () = self.core.switches.drain.cancelled() => {}
@@ -124,6 +126,7 @@ impl Settler {
                     error!(%error, jobs = batch.jobs, "the store refuses a settlement for good; its jobs are handed back");
                     core.lose(&batch.epoch);
                 }
+                Err(_) if cfg!(feature = "bug_drop_batch_on_error") => break,
                 Err(error) => {
                     refusals += u32::from(is_defect(&error));
                     let pause = self.outage.failed(&error);

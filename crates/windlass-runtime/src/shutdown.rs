@@ -42,6 +42,9 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     hand_back_unstarted(&core);
     finish_running(&core, &mut tasks.claimer).await;
     tasks.claimer.abort();
+    if cfg!(feature = "bug_deregister_before_flush") {
+        let _ = timeout(LAST_WORDS, deregister_all(&core)).await;
+    }
     core.switches.drain.cancel();
     if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {
         warn!(
@@ -86,12 +89,14 @@ async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
     tokio::pin!(over);
     let force = &core.switches.force;
     tokio::select! {
+        biased;
         () = &mut over => return,
         () = tokio::time::sleep(core.config.grace_period) => warn!(running = core.running(), "the grace period is over; running handlers are cancelled"),
         () = force.cancelled() => warn!(running = core.running(), "handing back running jobs now"),
     }
     core.epochs().iter().for_each(|epoch| epoch.interrupt());
     tokio::select! {
+        biased;
         () = &mut over => return,
         () = tokio::time::sleep(INTERRUPT_WAIT) => {}
         () = force.cancelled() => {}
@@ -105,7 +110,7 @@ async fn finish_running(core: &Core, claimer: &mut JoinHandle<()>) {
     }
 }
 
-async fn all_idle(core: &Core) {
+pub(crate) async fn all_idle(core: &Core) {
     while core.running() > 0 {
         core.signals.idle().await;
     }

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 
 /// How the executors tell the two loops beside them that there is something to do, at the price of one
@@ -28,7 +28,8 @@ impl Signals {
     /// Called after a job was entered in a ledger, outside its lock.
     pub(crate) fn finished(&self, whole_claim: bool) {
         let awaited = self.settler_waits_for.load(Ordering::SeqCst);
-        if awaited == Await::Job as u8 || (awaited == Await::Claim as u8 && whole_claim) {
+        let any = !cfg!(feature = "bug_lost_wakeup");
+        if (awaited == Await::Job as u8 && any) || (awaited == Await::Claim as u8 && whole_claim) {
             self.wake_settler();
         }
     }

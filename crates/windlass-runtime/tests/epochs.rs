@@ -175,3 +175,28 @@ async fn errors_that_changed_nothing_keep_the_registration() {
     engine.shutdown().await;
     assert_eq!(store.model().registered, [FIRST]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_hangs_does_not_cost_the_lease() {
+    let store = FakeStore::new();
+    store.model().leases_run_out = true;
+    let mut beats = 0;
+    store.plan(move |call| match call {
+        Call::Heartbeat => {
+            beats += 1;
+            // Every second connection is dead.
+            if beats % 2 == 1 { Fault::Slow(Duration::from_secs(3_600)) } else { Fault::None }
+        }
+        _ => Fault::None,
+    });
+    let job = store.add("q", "slow", 1)[0];
+    let handlers = Handlers::default().on("slow", |_| tokio::time::sleep(Duration::from_secs(60)));
+    let config = WorkerConfig { lease: Duration::from_secs(3), ..config(1) };
+    let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
+    while store.model().job(job).state != State::Completed {
+        assert_eq!(store.model().registered, [FIRST], "the lease must not be lost");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    engine.shutdown().await;
+    assert_eq!(store.model().job(job).returns, 0);
+}

@@ -3,12 +3,15 @@
 mod fake;
 
 use fake::{Call, FakeStore, Fault, Handlers, State, config};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use windlass_core::ErrorKind;
-use windlass_runtime::WorkerEngine;
+use windlass_core::{ErrorKind, WorkerId};
+use windlass_runtime::{WorkerConfig, WorkerEngine};
 
 #[tokio::test]
 async fn suspects_run_alone_and_are_announced() {
@@ -55,13 +58,44 @@ async fn a_suspect_that_cannot_be_announced_is_returned_unrun() {
     });
     let engine = WorkerEngine::start(store.shared(), config(1), Arc::new(handlers)).await.unwrap();
     while store.model().job(job).returns < 3 {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     store.come_back();
     while store.model().job(job).state != State::Completed {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     engine.shutdown().await;
     assert_eq!(store.model().job(job).attempt, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_whose_lease_is_lost_while_it_is_announced_does_not_start() {
+    let store = FakeStore::new();
+    let job = store.add("q", "suspect", 1)[0];
+    store.model().job_mut(job).crash_count = 2;
+    let mut slow = true;
+    store.plan(move |call| match call {
+        Call::Suspect if std::mem::take(&mut slow) => {
+            Fault::Late { before: Duration::ZERO, happens: true, after: Duration::from_secs(1), error: None }
+        }
+        _ => Fault::None,
+    });
+    let ran_under = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&ran_under);
+    let handlers = Handlers::default().on("suspect", move |ctx| {
+        seen.lock().unwrap().push(ctx.lease().worker);
+        async {}
+    });
+    let config = WorkerConfig { lease: Duration::from_millis(300), ..config(1) };
+    let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
+    while store.model().suspect.is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    store.model().end_lease(WorkerId(1));
+    while store.model().job(job).state != State::Completed {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(*ran_under.lock().unwrap(), [WorkerId(2)], "only under the new lease");
+    engine.shutdown().await;
 }

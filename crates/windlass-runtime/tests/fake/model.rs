@@ -1,13 +1,14 @@
+use super::{
+    history::{History, Lease, What, Why},
+    leases::Worker,
+};
 use jiff::Timestamp;
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 use tokio::time::Instant;
-use windlass_core::{
-    Claim, ClaimRef, ClaimRequest, ClaimedJob, Disposition, Error, ErrorKind, JobId, JobSet, Result,
-    SettleReply, SettleRequest, Settled, WorkerId,
-};
+use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, JobId, Result, SettleRequest, WorkerId};
 
 /// Where a job is.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,10 +16,19 @@ pub enum State {
     Available,
     Held(WorkerId, i64),
     Due(Instant),
+    /// Waits for a worker that knows its kind.
     Parked,
     Completed,
     Cancelled,
-    Discarded { failed: bool },
+    Discarded {
+        failed: bool,
+    },
+}
+
+impl State {
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Completed | Self::Cancelled | Self::Discarded { .. })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -34,16 +44,33 @@ pub struct Job {
     pub returns: u32,
 }
 
+impl Job {
+    pub fn new(queue: &str, kind: &str, max_attempts: u16) -> Self {
+        Self {
+            state: State::Available,
+            queue: queue.into(),
+            kind: kind.into(),
+            attempt: 1,
+            max_attempts,
+            crash_count: 0,
+            errors: Vec::new(),
+            returns: 0,
+        }
+    }
+}
+
 /// Everything in the store, and everything that it was asked.
-#[derive(Default)]
 pub struct Model {
     pub jobs: Vec<Job>,
-    available: HashMap<Arc<str>, BTreeSet<i64>>,
-    pub live: HashSet<WorkerId>,
+    pub(super) available: HashMap<Arc<str>, BTreeSet<i64>>,
+    pub(super) due: BTreeSet<(Instant, i64)>,
+    pub(super) parked: BTreeSet<i64>,
+    paused: BTreeSet<String>,
+    pub(super) workers: BTreeMap<WorkerId, Worker>,
     pub registered: Vec<WorkerId>,
     pub deregistered: Vec<WorkerId>,
-    claims: HashMap<i64, (WorkerId, Vec<i64>)>,
-    next_claim: i64,
+    pub(super) claims: HashMap<i64, (WorkerId, Vec<i64>)>,
+    pub(super) next_claim: i64,
     pub suspect: Option<JobId>,
     pub suspects: Vec<Option<JobId>>,
     /// The limits of claims, in order.
@@ -52,26 +79,53 @@ pub struct Model {
     pub settles: Vec<SettleRequest>,
     pub heartbeats: usize,
     pub arms: usize,
+    /// Whether leases run out by the clock. Off where tests run in real time: a slow machine is no fault.
+    pub leases_run_out: bool,
+    pub history: History,
+    /// What a worker did that it must not.
+    pub violations: Vec<String>,
 }
 
 impl Model {
+    pub fn new() -> Self {
+        Self {
+            jobs: Vec::new(),
+            available: HashMap::new(),
+            due: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            paused: BTreeSet::new(),
+            workers: BTreeMap::new(),
+            registered: Vec::new(),
+            deregistered: Vec::new(),
+            claims: HashMap::new(),
+            next_claim: 0,
+            suspect: None,
+            suspects: Vec::new(),
+            demands: Vec::new(),
+            settles: Vec::new(),
+            heartbeats: 0,
+            arms: 0,
+            leases_run_out: false,
+            history: History::new(),
+            violations: Vec::new(),
+        }
+    }
+
     pub fn add(&mut self, queue: &str, kind: &str, count: usize) -> Vec<JobId> {
-        let (queue, kind): (Arc<str>, Arc<str>) = (queue.into(), kind.into());
-        let from = self.jobs.len() as i64 + 1;
-        let job = Job {
-            state: State::Available,
-            queue: Arc::clone(&queue),
-            kind,
-            attempt: 1,
-            max_attempts: 3,
-            crash_count: 0,
-            errors: Vec::new(),
-            returns: 0,
-        };
-        self.jobs.extend(std::iter::repeat_n(job, count));
-        let ids = from..from + count as i64;
-        self.available.entry(queue).or_default().extend(ids.clone());
-        ids.map(JobId).collect()
+        let job = Job::new(queue, kind, 3);
+        (0..count).map(|_| self.add_one(job.clone(), None)).collect()
+    }
+
+    /// Adds a job that becomes available `at` then, or now.
+    pub fn add_one(&mut self, job: Job, at: Option<Instant>) -> JobId {
+        let (crash_count, id) = (job.crash_count, self.jobs.len() as i64 + 1);
+        self.jobs.push(job);
+        match at {
+            Some(at) => self.put_off(id, at),
+            None => self.make_available(id),
+        }
+        self.history.note(0, What::Enqueued { job: JobId(id), crash_count });
+        JobId(id)
     }
 
     pub fn job(&self, id: JobId) -> &Job {
@@ -94,47 +148,27 @@ impl Model {
         self.jobs.iter().all(|job| job.state == State::Completed)
     }
 
-    pub fn check_live(&self, worker: WorkerId) -> Result<()> {
-        match self.live.contains(&worker) {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::LeaseLost, format!("worker {worker} is not live"))),
-        }
+    pub fn violate(&mut self, words: String) {
+        self.violations.push(words);
     }
 
-    pub fn register(&mut self) -> WorkerId {
-        let worker = WorkerId(self.registered.len() as i32 + 1);
-        self.registered.push(worker);
-        self.live.insert(worker);
-        worker
-    }
-
-    /// Takes the lease away; its jobs are available again.
-    pub fn end_lease(&mut self, worker: WorkerId) {
-        self.live.remove(&worker);
-        for at in 0..self.jobs.len() {
-            if matches!(self.jobs[at].state, State::Held(holder, _) if holder == worker) {
-                self.release(at as i64 + 1);
-            }
-        }
-    }
-
-    fn release(&mut self, id: i64) {
+    pub fn make_available(&mut self, id: i64) {
         let job = &mut self.jobs[id as usize - 1];
         job.state = State::Available;
-        job.returns += 1;
         self.available.entry(Arc::clone(&job.queue)).or_default().insert(id);
     }
 
-    pub fn claim(&mut self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+    pub(super) fn put_off(&mut self, id: i64, until: Instant) {
+        self.jobs[id as usize - 1].state = State::Due(until);
+        self.due.insert((until, id));
+    }
+
+    pub fn claim(&mut self, client: usize, request: &ClaimRequest) -> Result<Vec<Claim>> {
         self.check_live(request.worker)?;
         let mut claims = Vec::new();
         for demand in &request.queues {
             self.demands.push(demand.limit);
-            let Some(available) = self.available.get_mut(&demand.queue) else { continue };
-            let ids: Vec<i64> = match available.len() <= demand.limit as usize {
-                true => std::mem::take(available).into_iter().collect(),
-                false => (0..demand.limit).filter_map(|_| available.pop_first()).collect(),
-            };
+            let ids = self.take(request.worker, &demand.queue, demand.limit as usize);
             if ids.is_empty() {
                 continue;
             }
@@ -143,110 +177,124 @@ impl Model {
                 reference: ClaimRef { lane: 1, seq: self.next_claim, token: 7 },
                 queue: Arc::clone(&demand.queue),
                 priority: 0,
-                jobs: ids.iter().map(|id| self.hand_out(*id, request.worker)).collect(),
+                jobs: ids.iter().map(|id| self.hand_out(*id, client, request.worker)).collect(),
             });
             self.claims.insert(self.next_claim, (request.worker, ids));
         }
         Ok(claims)
     }
 
-    fn hand_out(&mut self, id: i64, worker: WorkerId) -> ClaimedJob {
+    /// What to hand out: parked jobs that the worker knows, then available ones.
+    fn take(&mut self, worker: WorkerId, queue: &Arc<str>, limit: usize) -> Vec<i64> {
+        if self.paused.contains(&**queue) {
+            return Vec::new();
+        }
+        let (jobs, known) = (&self.jobs, &self.workers[&worker]);
+        let fits = |id: &&i64| {
+            let job = &jobs[**id as usize - 1];
+            job.queue == *queue && known.knows(&job.kind)
+        };
+        let mut ids: Vec<i64> = self.parked.iter().filter(fits).take(limit).copied().collect();
+        for id in &ids {
+            self.parked.remove(id);
+        }
+        let Some(available) = self.available.get_mut(queue) else { return ids };
+        let room = limit - ids.len();
+        match available.len() <= room {
+            true => ids.extend(std::mem::take(available)),
+            false => ids.extend((0..room).filter_map(|_| available.pop_first())),
+        }
+        ids
+    }
+
+    fn hand_out(&mut self, id: i64, client: usize, worker: WorkerId) -> ClaimedJob {
+        let lease = Lease { job: id, worker: worker.0, claim: self.next_claim };
         let job = &mut self.jobs[id as usize - 1];
         job.state = State::Held(worker, self.next_claim);
+        let (attempt, crash_count) = (job.attempt, job.crash_count);
+        self.history.note(client, What::Claimed { lease, attempt, crash_count });
         ClaimedJob {
             id: JobId(id),
             position: id * 10,
             kind: Arc::clone(&job.kind),
             args: bytes::Bytes::from_static(b"{}"),
-            attempt: job.attempt,
+            attempt,
             max_attempts: job.max_attempts,
-            crash_count: job.crash_count,
+            crash_count,
             enqueued_at: Timestamp::UNIX_EPOCH,
         }
     }
 
-    pub fn settle(&mut self, request: &SettleRequest) -> Result<SettleReply> {
-        self.check_live(request.worker)?;
-        let mut reply = SettleReply::default();
-        // Exceptions first: the rest of a claim is what no other settlement names.
-        for exception in &request.exceptions {
-            assert_eq!(exception.position, exception.job.0 * 10, "the position must be handed back");
-            let fate = self.fate(request.worker, exception.claim, exception.job.0);
-            if fate == Settled::Accepted {
-                self.dispose(exception.job.0, &exception.disposition);
+    /// The jobs that a worker holds.
+    pub fn held_by(&self, worker: WorkerId) -> Vec<Lease> {
+        let lease = |(at, job): (usize, &Job)| match job.state {
+            State::Held(holder, claim) if holder == worker => {
+                Some(Lease { job: at as i64 + 1, worker: worker.0, claim })
             }
-            reply.exceptions.push(fate);
-        }
-        for completion in &request.completions {
-            let Some((holder, ids)) = self.claims.get(&completion.claim.seq).cloned() else {
-                reply.completions.push(Settled::Refused);
-                continue;
-            };
-            assert_eq!(holder, request.worker, "a claim settled by another registration");
-            let named = |id: &&i64| match &completion.jobs {
-                JobSet::Rest => true,
-                JobSet::Ranges(ranges) => ranges.iter().any(|(from, to)| (from..=to).contains(id)),
-            };
-            let mut done = 0;
-            for id in ids.iter().filter(named) {
-                let job = &mut self.jobs[*id as usize - 1];
-                if job.state == State::Held(request.worker, completion.claim.seq) {
-                    job.state = State::Completed;
-                    done += 1;
-                }
-            }
-            if done > 0 {
-                assert_eq!(done, completion.count, "the count must be that of the jobs: {completion:?}");
-            }
-            reply.completions.push(if done > 0 { Settled::Accepted } else { Settled::Already });
-        }
-        self.settles.push(request.clone());
-        Ok(reply)
+            _ => None,
+        };
+        self.jobs.iter().enumerate().filter_map(lease).collect()
     }
 
-    fn fate(&self, worker: WorkerId, claim: ClaimRef, id: i64) -> Settled {
-        match self.jobs[id as usize - 1].state {
-            State::Held(holder, seq) if (holder, seq) == (worker, claim.seq) => Settled::Accepted,
-            _ if self.claims.contains_key(&claim.seq) => Settled::Already,
-            _ => Settled::Refused,
-        }
-    }
-
-    fn dispose(&mut self, id: i64, disposition: &Disposition) {
-        let job = &mut self.jobs[id as usize - 1];
-        match disposition {
-            Disposition::Retry { delay, error } => {
-                job.state = State::Due(Instant::now() + *delay);
-                job.attempt += 1;
-                job.errors.push(error.clone());
-            }
-            Disposition::Snooze { delay } => job.state = State::Due(Instant::now() + *delay),
-            Disposition::Cancel { .. } => job.state = State::Cancelled,
-            Disposition::Discard { error, failed } => {
-                job.state = State::Discarded { failed: *failed };
-                job.errors.push(error.clone());
-            }
-            Disposition::Park => job.state = State::Parked,
-            Disposition::Return => self.release(id),
-            other => panic!("unknown disposition {other:?}"),
-        }
+    /// Hands a held job back.
+    pub(super) fn release(&mut self, client: usize, lease: Lease, why: Why) {
+        self.history.note(client, What::Released { lease, why });
+        self.jobs[lease.job as usize - 1].returns += 1;
+        self.make_available(lease.job);
     }
 
     /// Makes due jobs available; how many, and when the next is due.
-    pub fn promote(&mut self) -> (u64, Option<Instant>) {
-        let (now, mut count, mut next) = (Instant::now(), 0, None);
-        for at in 0..self.jobs.len() {
-            match self.jobs[at].state {
-                State::Due(due) if due <= now => {
-                    let returns = self.jobs[at].returns;
-                    self.release(at as i64 + 1);
-                    self.jobs[at].returns = returns;
-                    count += 1;
-                }
-                State::Due(due) => next = Some(next.map_or(due, |next: Instant| next.min(due))),
-                _ => {}
+    pub fn promote(&mut self, limit: u32) -> (u64, Option<Instant>) {
+        let (now, mut count) = (Instant::now(), 0);
+        while count < u64::from(limit)
+            && let Some((due, id)) = self.due.pop_first()
+        {
+            if due > now {
+                self.due.insert((due, id));
+                break;
             }
+            self.make_available(id);
+            self.history.note(0, What::Promoted(JobId(id)));
+            count += 1;
         }
-        (count, next)
+        (count, self.due.first().map(|(due, _)| *due))
+    }
+
+    /// Cancels a job that no worker holds.
+    pub fn cancel(&mut self, id: JobId) {
+        if self.withdraw(id) {
+            self.job_mut(id).state = State::Cancelled;
+            self.history.note(0, What::CancelledByHand(id));
+        }
+    }
+
+    /// Takes a waiting job out of where it waits. Whether it waited.
+    pub(super) fn withdraw(&mut self, id: JobId) -> bool {
+        let job = &self.jobs[id.0 as usize - 1];
+        match job.state {
+            State::Available => self.available.get_mut(&job.queue).is_some_and(|ids| ids.remove(&id.0)),
+            State::Due(due) => self.due.remove(&(due, id.0)),
+            State::Parked => self.parked.remove(&id.0),
+            _ => false,
+        }
+    }
+
+    /// Gives a dead or cancelled job its attempts anew, or ends the wait of one that waits.
+    pub fn retry(&mut self, id: JobId) {
+        let job = &mut self.jobs[id.0 as usize - 1];
+        match job.state {
+            State::Cancelled | State::Discarded { .. } => (job.attempt, job.crash_count) = (1, 0),
+            State::Due(_) => drop(self.withdraw(id)),
+            _ => return,
+        }
+        self.make_available(id.0);
+        self.history.note(0, What::RetriedByHand(id));
+    }
+
+    pub fn pause(&mut self, queue: &str, paused: bool) {
+        match paused {
+            true => drop(self.paused.insert(queue.to_owned())),
+            false => drop(self.paused.remove(queue)),
+        }
     }
 }

@@ -1,4 +1,7 @@
-use super::model::Model;
+use super::{
+    faults::{Call, Fault, Process},
+    model::Model,
+};
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
@@ -10,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, Semaphore, watch},
+    sync::{Notify, watch},
     time::{Instant, timeout},
 };
 use windlass_core::{
@@ -23,42 +26,20 @@ use windlass_core::{
 /// No test takes nearly as long; one that does failed.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Which call is about to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    Register,
-    Heartbeat,
-    Deregister,
-    Claim,
-    Settle,
-    Suspect,
-    Upkeep,
-}
+type Plan = Box<dyn FnMut(usize, Call, Option<WorkerId>) -> Fault + Send>;
 
-/// What becomes of it.
+/// The store as one process sees it; clones are the same one.
 #[derive(Clone)]
-pub enum Fault {
-    None,
-    /// Fails, and nothing happened.
-    Fail(ErrorKind),
-    /// Happens, and its reply is lost.
-    LoseReply,
-    /// Waits for a permit first.
-    Gate(Arc<Semaphore>),
-    /// Takes so long.
-    Slow(Duration),
+pub struct FakeStore {
+    inner: Arc<Inner>,
+    client: usize,
 }
-
-type Plan = Box<dyn FnMut(Call) -> Fault + Send>;
-
-/// The store; clones are the same one.
-#[derive(Clone)]
-pub struct FakeStore(Arc<Inner>);
 
 pub struct Inner {
     model: Mutex<Model>,
     keys: Mutex<HashMap<String, Vec<JobId>>>,
     plan: Mutex<Option<Plan>>,
+    processes: Mutex<Vec<Process>>,
     changed: watch::Sender<u64>,
     hint: Notify,
     armed: AtomicUsize,
@@ -68,35 +49,74 @@ impl Deref for FakeStore {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
-        &self.0
+        &self.inner
     }
 }
 
 impl FakeStore {
     pub fn new() -> Self {
-        Self(Arc::new(Inner {
-            model: Mutex::new(Model::default()),
+        let inner = Inner {
+            model: Mutex::new(Model::new()),
             keys: Mutex::default(),
             plan: Mutex::new(None),
+            processes: Mutex::default(),
             changed: watch::Sender::new(0),
             hint: Notify::new(),
             armed: AtomicUsize::new(0),
-        }))
+        };
+        Self { inner: Arc::new(inner), client: 0 }
     }
 
     /// What an engine is given.
     pub fn shared(&self) -> Arc<dyn Store> {
         Arc::new(self.clone())
     }
+
+    /// The same store, as another process sees it.
+    pub fn seen_by(&self, client: usize) -> Self {
+        Self { inner: Arc::clone(&self.inner), client }
+    }
+
+    pub fn client(&self) -> usize {
+        self.client
+    }
+
+    pub(super) fn decide(&self, call: Call, worker: Option<WorkerId>) -> Fault {
+        self.plan.lock().unwrap().as_mut().map_or(Fault::None, |plan| plan(self.client, call, worker))
+    }
 }
 
 impl Inner {
+    /// What is stored; for tests, which fail when a worker did what it must not.
     pub fn model(&self) -> MutexGuard<'_, Model> {
+        let model = self.lock();
+        if !model.violations.is_empty() {
+            let violations = model.violations.clone();
+            drop(model);
+            panic!("{violations:?}");
+        }
+        model
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap()
     }
 
+    pub(super) fn processes(&self) -> MutexGuard<'_, Vec<Process>> {
+        self.processes.lock().unwrap()
+    }
+
+    pub(super) fn announce_change(&self) {
+        self.changed.send_modify(|version| *version += 1);
+    }
+
     /// Decides about every call from now on.
-    pub fn plan(&self, plan: impl FnMut(Call) -> Fault + Send + 'static) {
+    pub fn plan(&self, mut plan: impl FnMut(Call) -> Fault + Send + 'static) {
+        self.plan_for(move |_, call, _| plan(call));
+    }
+
+    /// Decides about every call of every process from now on.
+    pub fn plan_for(&self, plan: impl FnMut(usize, Call, Option<WorkerId>) -> Fault + Send + 'static) {
         *self.plan.lock().unwrap() = Some(Box::new(plan));
     }
 
@@ -111,7 +131,7 @@ impl Inner {
 
     /// Adds jobs and wakes idle workers.
     pub fn add(&self, queue: &str, kind: &str, count: usize) -> Vec<JobId> {
-        let ids = self.model().add(queue, kind, count);
+        let ids = self.lock().add(queue, kind, count);
         self.announce();
         ids
     }
@@ -133,25 +153,6 @@ impl Inner {
             }
         };
         assert!(timeout(DEADLINE, wait).await.is_ok(), "not reached: {what}");
-    }
-
-    async fn act<T>(&self, call: Call, act: impl FnOnce(&mut Model) -> Result<T>) -> Result<T> {
-        let fault = self.plan.lock().unwrap().as_mut().map_or(Fault::None, |plan| plan(call));
-        match &fault {
-            Fault::Fail(kind) => return Err(Error::new(*kind, format!("{call:?} fails on request"))),
-            Fault::Gate(gate) => gate.acquire().await.unwrap().forget(),
-            Fault::Slow(delay) => tokio::time::sleep(*delay).await,
-            Fault::None | Fault::LoseReply => {}
-        }
-        let result = act(&mut self.model());
-        self.changed.send_modify(|version| *version += 1);
-        if matches!(fault, Fault::LoseReply) {
-            return Err(Error::new(
-                ErrorKind::Ambiguous,
-                format!("the reply to {call:?} is lost on request"),
-            ));
-        }
-        result
     }
 }
 
@@ -180,60 +181,51 @@ impl JobStore for FakeStore {
         Ok(EnqueuedOnce { ids, repeated: false })
     }
 
-    async fn register(&self, _: &WorkerSpec) -> Result<Registration> {
-        self.act(Call::Register, |model| Ok(Registration { worker: model.register() })).await
+    async fn register(&self, spec: &WorkerSpec) -> Result<Registration> {
+        let register = |model: &mut Model| Ok(Registration { worker: model.register(self.client, spec) });
+        self.act(Call::Register, None, register).await
     }
 
     async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
-        self.act(Call::Heartbeat, |model| {
-            model.heartbeats += 1;
-            model.check_live(worker)
-        })
-        .await
+        self.act(Call::Heartbeat, Some(worker), |model| model.heartbeat(worker)).await
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
-        let done = self.act(Call::Deregister, |model| {
-            model.deregistered.push(worker);
-            model.end_lease(worker);
+        let end = |model: &mut Model| {
+            model.deregister(worker);
             Ok(())
-        });
-        let done = done.await;
+        };
+        let done = self.act(Call::Deregister, Some(worker), end).await;
         self.announce();
         done
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
-        self.act(Call::Claim, |model| model.claim(request)).await
+        self.act(Call::Claim, Some(request.worker), |model| model.claim(self.client, request)).await
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
-        self.act(Call::Settle, |model| model.settle(request)).await
+        self.act(Call::Settle, Some(request.worker), |model| model.settle(self.client, request)).await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
-        self.act(Call::Suspect, |model| {
-            model.check_live(worker)?;
-            (model.suspect, _) = (job, model.suspects.push(job));
-            Ok(())
-        })
-        .await
+        self.act(Call::Suspect, Some(worker), |model| model.announce_suspect(worker, job)).await
     }
 
-    async fn rescue(&self, _: u16) -> Result<RescueReport> {
-        self.act(Call::Upkeep, |_| Ok(RescueReport::default())).await
+    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
+        self.act(Call::Upkeep, None, |model| Ok(model.rescue(max_crashes))).await
     }
 
-    async fn promote(&self, _: u32) -> Result<Promoted> {
-        self.act(Call::Upkeep, |model| {
-            let (count, next) = model.promote();
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        self.act(Call::Upkeep, None, |model| {
+            let (count, next) = model.promote(limit);
             Ok(Promoted { count, next_due: next.map(|due| due.duration_since(Instant::now())) })
         })
         .await
     }
 
     async fn maintain(&self, _: &MaintainRequest) -> Result<MaintainReport> {
-        self.act(Call::Upkeep, |_| Ok(MaintainReport::default())).await
+        self.act(Call::Upkeep, None, |_| Ok(MaintainReport::default())).await
     }
 
     async fn cancel(&self, _: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -274,11 +266,11 @@ impl JobStore for FakeStore {
 #[async_trait]
 impl Leader for FakeStore {
     async fn lead(&self, _: WorkerId, _: Duration) -> Result<bool> {
-        self.act(Call::Upkeep, |_| Ok(true)).await
+        self.act(Call::Upkeep, None, |_| Ok(true)).await
     }
 
     async fn resign(&self, _: WorkerId) -> Result<()> {
-        self.act(Call::Upkeep, |_| Ok(())).await
+        self.act(Call::Upkeep, None, |_| Ok(())).await
     }
 }
 
@@ -292,8 +284,8 @@ impl Wakeup for FakeWakeup {
     async fn arm(&mut self) {
         self.armed = true;
         self.store.armed.fetch_add(1, Ordering::SeqCst);
-        self.store.model().arms += 1;
-        self.store.changed.send_modify(|version| *version += 1);
+        self.store.lock().arms += 1;
+        self.store.announce_change();
     }
 
     async fn wait(&mut self, longest: Duration) -> Wake {

@@ -1,0 +1,99 @@
+use super::{
+    history::{Fate, Lease, What},
+    model::{Model, State},
+};
+use tokio::time::Instant;
+use windlass_core::{
+    ClaimRef, Completion, Disposition, JobSet, Result, SettleReply, SettleRequest, Settled, WorkerId,
+};
+
+impl Model {
+    pub fn settle(&mut self, client: usize, request: &SettleRequest) -> Result<SettleReply> {
+        self.check_live(request.worker)?;
+        let mut reply = SettleReply::default();
+        // Exceptions first: the rest of a claim is what no other settlement names.
+        for exception in &request.exceptions {
+            let id = exception.job.0;
+            if exception.position != id * 10 {
+                self.violate(format!("job {id} was settled with another position: {exception:?}"));
+            }
+            let fate = self.fate(request.worker, exception.claim, id);
+            if fate == Settled::Accepted {
+                self.accept(client, request.worker, exception.claim, id, (&exception.disposition).into());
+                self.dispose(id, &exception.disposition);
+            }
+            reply.exceptions.push(fate);
+        }
+        for completion in &request.completions {
+            let fate = self.complete(client, request.worker, completion);
+            reply.completions.push(fate);
+        }
+        self.settles.push(request.clone());
+        Ok(reply)
+    }
+
+    fn complete(&mut self, client: usize, worker: WorkerId, completion: &Completion) -> Settled {
+        let Some((holder, ids)) = self.claims.get(&completion.claim.seq).cloned() else {
+            return Settled::Refused;
+        };
+        if holder != worker {
+            self.violate(format!("worker {worker} settled a claim of {holder}: {completion:?}"));
+            return Settled::Refused;
+        }
+        let named = |id: &&i64| match &completion.jobs {
+            JobSet::Rest => true,
+            JobSet::Ranges(ranges) => ranges.iter().any(|(from, to)| (from..=to).contains(id)),
+        };
+        let mut done = 0;
+        for id in ids.iter().filter(named) {
+            if self.jobs[*id as usize - 1].state == State::Held(worker, completion.claim.seq) {
+                self.jobs[*id as usize - 1].state = State::Completed;
+                self.accept(client, worker, completion.claim, *id, Fate::Complete);
+                done += 1;
+            }
+        }
+        if done > 0 && done != completion.count {
+            self.violate(format!("a completion counts wrong, it settled {done}: {completion:?}"));
+        }
+        if done > 0 { Settled::Accepted } else { Settled::Already }
+    }
+
+    fn accept(&mut self, client: usize, worker: WorkerId, claim: ClaimRef, job: i64, fate: Fate) {
+        let lease = Lease { job, worker: worker.0, claim: claim.seq };
+        self.history.note(client, What::Settled { lease, fate });
+    }
+
+    fn fate(&self, worker: WorkerId, claim: ClaimRef, id: i64) -> Settled {
+        match self.jobs[id as usize - 1].state {
+            State::Held(holder, seq) if (holder, seq) == (worker, claim.seq) => Settled::Accepted,
+            _ if self.claims.contains_key(&claim.seq) => Settled::Already,
+            _ => Settled::Refused,
+        }
+    }
+
+    fn dispose(&mut self, id: i64, disposition: &Disposition) {
+        let job = &mut self.jobs[id as usize - 1];
+        match disposition {
+            Disposition::Retry { delay, error } => {
+                job.attempt += 1;
+                job.errors.push(error.clone());
+                self.put_off(id, Instant::now() + *delay);
+            }
+            Disposition::Snooze { delay } => self.put_off(id, Instant::now() + *delay),
+            Disposition::Cancel { .. } => job.state = State::Cancelled,
+            Disposition::Discard { error, failed } => {
+                job.state = State::Discarded { failed: *failed };
+                job.errors.push(error.clone());
+            }
+            Disposition::Park => {
+                job.state = State::Parked;
+                self.parked.insert(id);
+            }
+            Disposition::Return => {
+                job.returns += 1;
+                self.make_available(id);
+            }
+            other => panic!("unknown disposition {other:?}"),
+        }
+    }
+}

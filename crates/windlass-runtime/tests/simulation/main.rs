@@ -1,0 +1,77 @@
+//! The engine under a seeded simulator: several workers on one store in memory that delays, fails and loses
+//! replies, on a paused clock. Every run is a function of its seed.
+//!
+//! `WINDLASS_SIM_SEED=17 cargo test -p windlass-runtime --test simulation seeds` replays one run and prints its
+//! history; `WINDLASS_SIM_SEEDS=100000` plays that many. What a seed means changes with the simulator, so what it
+//! found is kept as a test with a script of its own (`tests/suspects.rs`, `tests/epochs.rs`).
+//!
+//! `scripts/simulate-bugs` builds the engine with one defect at a time (features `bug_*`). How many seeds it takes
+//! until each is found:
+//!
+//! | defect | seeds |
+//! |---|---|
+//! | a result is dropped when the store fails | 1 |
+//! | a claim is settled as a whole with jobs unfinished | 1 |
+//! | a finished job does not wake the settler | 1 |
+//! | an executor is not given back after a panic | 1 |
+//! | a claim whose reply was lost is forgotten | 5 |
+//! | a shutdown deregisters before the last settlement | 20 |
+//! | a lost lease is ignored by the heartbeat | 19 |
+//! | a suspect runs although its lease was lost meanwhile | 170 |
+#![allow(unreachable_pub, missing_docs, reason = "a test binary")]
+
+#[path = "../fake/mod.rs"]
+mod fake;
+
+mod check;
+mod check_process;
+mod dice;
+mod faults;
+mod handlers;
+mod nth_call;
+mod play;
+mod process;
+mod report;
+mod scenario;
+mod world;
+
+use play::play;
+use scenario::Scenario;
+
+/// How many seeds are played when nobody says.
+const SEEDS: u64 = 2_000;
+
+fn from_env(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} must be a number, got {value:?}")))
+}
+
+#[test]
+fn seeds() {
+    if let Some(seed) = from_env("WINDLASS_SIM_SEED") {
+        let played = play(&Scenario::of(seed));
+        println!("{}", report::whole(&played));
+        return report::fail_on_violations(&played);
+    }
+    let (began, mut events, mut simulated) = (std::time::Instant::now(), 0, 0);
+    let seeds = from_env("WINDLASS_SIM_SEEDS").unwrap_or(SEEDS);
+    for seed in 0..seeds {
+        let played = play(&Scenario::of(seed));
+        report::fail_on_violations(&played);
+        events += played.events.len();
+        simulated += played.events.last().map_or(0, |event| event.at.as_secs());
+    }
+    println!("{seeds} runs, {events} events, {simulated} s simulated in {:?}", began.elapsed());
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in 0..20 {
+        let (first, second) = (play(&Scenario::of(seed)), play(&Scenario::of(seed)));
+        let differs = first.events.iter().zip(&second.events).position(|(one, other)| one != other);
+        if let Some(at) = differs {
+            panic!("seed {seed} runs apart at event {at}:\n{}\n{}", first.events[at], second.events[at]);
+        }
+        assert_eq!(first.events.len(), second.events.len(), "seed {seed}");
+    }
+}

@@ -1,0 +1,135 @@
+use crate::{
+    check::SUSPECT,
+    dice::Dice,
+    fake::{FakeStore, Job},
+    faults::Trouble,
+    handlers::{Act, Script, Wait},
+    scenario::Scenario,
+};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::{
+    sync::Notify,
+    time::{Duration, Instant},
+};
+use windlass_core::JobId;
+
+/// Each takes several leases to be found out.
+const MOST_KILLERS: usize = 2;
+
+/// What all processes of a run share.
+pub struct World {
+    pub scenario: Scenario,
+    pub store: FakeStore,
+    pub trouble: Arc<Mutex<Trouble>>,
+    clients: AtomicUsize,
+    /// By job: what its handler does, and how often it ran to an end.
+    scripts: Mutex<Vec<(Script, usize)>>,
+    /// How many killers may come yet.
+    killers: Mutex<usize>,
+    barriers: Mutex<BTreeMap<String, usize>>,
+    arrived: Notify,
+}
+
+impl World {
+    pub fn new(scenario: &Scenario) -> Arc<Self> {
+        let store = FakeStore::new();
+        {
+            let mut model = store.lock();
+            (model.leases_run_out, model.history.kept) = (true, true);
+        }
+        let trouble = Arc::new(Mutex::new(Trouble::new(scenario)));
+        let (decides, seen) = (Arc::clone(&trouble), store.clone());
+        store.plan_for(move |client, call, worker| {
+            decides.lock().unwrap().decide(&seen, client, call, worker)
+        });
+        Arc::new(Self {
+            scenario: scenario.clone(),
+            store,
+            trouble,
+            clients: AtomicUsize::new(0),
+            scripts: Mutex::default(),
+            killers: Mutex::new(MOST_KILLERS),
+            barriers: Mutex::default(),
+            arrived: Notify::new(),
+        })
+    }
+
+    /// Processes are numbered from 1; 0 is the test itself.
+    pub fn next_client(&self) -> usize {
+        self.clients.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub fn enqueue(&self, job: Job, at: Option<Instant>, script: Script) -> JobId {
+        self.scripts.lock().unwrap().push((script, 0));
+        self.store.lock().add_one(job, at)
+    }
+
+    /// Some random jobs.
+    pub fn enqueue_some(&self, dice: &mut Dice, count: usize) {
+        for _ in 0..count {
+            let (kind, script) = self.scenario.job(dice, &mut self.killers.lock().unwrap());
+            let workers = &self.scenario.workers;
+            let queues = &workers[dice.number(0, workers.len() - 1)].config.queues;
+            let queue = &queues[dice.number(0, queues.len() - 1)].queue;
+            let at = dice.percent(15).then(|| Instant::now() + dice.millis(0, 5_000));
+            let mut job = Job::new(queue, kind, dice.number(1, 4) as u16);
+            if dice.percent(self.scenario.suspect_percent) {
+                job.crash_count = SUSPECT;
+            }
+            self.enqueue(job, at, script);
+        }
+        if dice.percent(self.scenario.hint_percent) {
+            self.store.announce();
+        }
+    }
+
+    /// What the next run of a job does.
+    pub fn script(&self, job: JobId) -> (Wait, Act) {
+        let scripts = self.scripts.lock().unwrap();
+        let (script, runs) = &scripts[job.0 as usize - 1];
+        let wait = match script.wait {
+            Wait::Politely(time) | Wait::Stubbornly(time) if self.is_calm() => Wait::Sleep(time / 10),
+            wait => wait,
+        };
+        (wait, script.acts[(*runs).min(script.acts.len() - 1)])
+    }
+
+    /// Whether the trouble is over: what is left shall not take long.
+    fn is_calm(&self) -> bool {
+        self.trouble.lock().unwrap().is_over
+    }
+
+    /// A run came to its end.
+    pub fn ran(&self, job: JobId) {
+        self.scripts.lock().unwrap()[job.0 as usize - 1].1 += 1;
+    }
+
+    /// Sets up a barrier for so many handlers of a queue.
+    pub fn expect(&self, queue: &str, count: usize) {
+        *self.barriers.lock().unwrap().entry(queue.to_owned()).or_default() += count;
+    }
+
+    /// Waits until all handlers that are expected are here.
+    pub async fn barrier(&self, queue: &str) {
+        if let Some(missing) = self.barriers.lock().unwrap().get_mut(queue) {
+            *missing = missing.saturating_sub(1);
+        }
+        self.arrived.notify_waiters();
+        while !self.is_open(queue) {
+            let arrived = self.arrived.notified();
+            if tokio::time::timeout(Duration::from_secs(60), arrived).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub fn is_open(&self, queue: &str) -> bool {
+        self.barriers.lock().unwrap().get(queue).is_none_or(|missing| *missing == 0)
+    }
+}
