@@ -5,7 +5,7 @@ CARGO ?= cargo
 STORE ?=
 JOBS ?= 1000000
 
-.PHONY: help demo test lint bench deps
+.PHONY: help demo test lint bench deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,11 +16,24 @@ demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... 
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	$(CARGO) build --workspace --all-targets
 	scripts/with-postgres $(CARGO) test --workspace --no-fail-fast
+	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
+	$(MAKE) chaos-short
 
 lint: ## formatting, clippy, and cargo-deny where it is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
+
+chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
+	$(CARGO) run --quiet --package windlass-chaos -- suite
+	$(CARGO) run --quiet --package windlass-chaos -- bugs
+
+chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
+	$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json
+	$(CARGO) run --release --quiet --package windlass-chaos -- bugs --tries 20
+	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test 'permuter*'
+	WINDLASS_SIM_SEEDS=100000 $(CARGO) test --package windlass-runtime --test simulation seeds -- --exact
+	scripts/simulate-bugs
 
 bench: deps ## the figures of BENCHMARKS.md, on this machine
 	$(CARGO) build --release --package windlass-cli
