@@ -1,0 +1,24 @@
+//! All orders of a few sessions on PostgreSQL: a sample of each scenario, with `WINDLASS_PERMUTE_FULL=1` all.
+
+use windlass_chaos::permuter::{Patch, Plan, Scenario, postgres, scenarios};
+
+/// How many orders of each scenario are tried without being asked for more.
+const SAMPLE: u64 = 60;
+
+fn url() -> String {
+    std::env::var("WINDLASS_TEST_POSTGRES")
+        .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test`")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_order_keeps_the_rules() {
+    let plan = Plan::from_env(SAMPLE).expect("the environment");
+    println!("seed {}", plan.seed());
+    let mut bad = String::new();
+    for scenario in scenarios::all().iter().filter(|scenario| plan.wants(scenario.name)) {
+        let outcome = postgres::run(&url(), scenario, &plan).await.expect(scenario.name);
+        println!("{}", outcome.line());
+        bad += &outcome.to_string();
+    }
+    assert!(bad.is_empty(), "{bad}");
+}
