@@ -1,6 +1,7 @@
 //! All orders of a few sessions on PostgreSQL: a sample of each scenario, with `WINDLASS_PERMUTE_FULL=1` all.
 
-use windlass_chaos::permuter::{Patch, Plan, Scenario, postgres, scenarios};
+use std::sync::Arc;
+use windlass_chaos::permuter::{Plan, postgres::Server, scenarios};
 
 /// How many orders of each scenario are tried without being asked for more.
 const SAMPLE: u64 = 60;
@@ -14,11 +15,13 @@ fn url() -> String {
 async fn every_order_keeps_the_rules() {
     let plan = Plan::from_env(SAMPLE).expect("the environment");
     println!("seed {}", plan.seed());
+    let server = Arc::new(Server::new(url()));
     let mut bad = String::new();
     for scenario in scenarios::all().iter().filter(|scenario| plan.wants(scenario.name)) {
-        let outcome = postgres::run(&url(), scenario, &plan).await.expect(scenario.name);
+        let outcome = server.run(scenario, &plan).await.expect(scenario.name);
         println!("{}", outcome.line());
         bad += &outcome.to_string();
     }
+    server.close().await.expect("the schemas go");
     assert!(bad.is_empty(), "{bad}");
 }

@@ -91,11 +91,6 @@ impl Book {
         self.wrong
     }
 
-    /// Whether anything was wrong so far.
-    pub(crate) fn is_wrong(&self) -> bool {
-        !self.wrong.is_empty()
-    }
-
     pub(crate) fn blame(&mut self, what: impl Into<String>) {
         self.wrong.push(what.into());
     }
@@ -119,9 +114,7 @@ impl Book {
 
     /// The jobs that a worker holds under a claim, or under any.
     fn held(&self, worker: WorkerId, claim: Option<ClaimRef>) -> Vec<JobId> {
-        let holds = |entry: &Entry| {
-            matches!(entry.now(), Stage::Running(by, under) if by == worker && claim.is_none_or(|claim| claim == under))
-        };
+        let holds = |entry: &Entry| matches!(entry.now(), Stage::Running(by, under) if by == worker && claim.is_none_or(|claim| claim == under));
         self.jobs.iter().filter(|(_, entry)| holds(entry)).map(|(&id, _)| id).collect()
     }
 
@@ -185,7 +178,8 @@ impl Entry {
             Stage::Cancelled => JobState::Cancelled,
             Stage::Discarded => JobState::Discarded,
         };
-        let crashes = record.crashes == self.crashes || self.or_else.is_some_and(|(_, n)| n == record.crashes);
+        let crashes =
+            record.crashes == self.crashes || self.or_else.is_some_and(|(_, n)| n == record.crashes);
         record.state == state && crashes
     }
 }

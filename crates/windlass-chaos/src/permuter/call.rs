@@ -39,7 +39,7 @@ pub(crate) enum Reply {
     Retry(RetryReply),
     LeaseLost,
     /// An answer that callers must expect: no lock to be had, serialization.
-    Tolerated(String),
+    Tolerated(#[allow(dead_code)] String), // read in traces
     Deadlock,
     Failed(String),
 }

@@ -9,7 +9,7 @@ mod stepper;
 
 use super::{
     order,
-    report::{Outcome, Plan},
+    report::{Failure, Outcome, Plan},
     round::Round,
     scenario::Scenario,
 };
@@ -25,41 +25,96 @@ const PLACES: usize = 4;
 /// After how many failing orders a scenario is given up: more say nothing new.
 const MOST_FAILURES: usize = 5;
 
-/// Runs the orders of one scenario that the plan asks for.
-///
-/// # Errors
-/// When the server cannot be reached or the schema cannot be made; broken rules are in the outcome.
-pub async fn run(url: &str, scenario: &Scenario, plan: &Plan) -> anyhow::Result<Outcome> {
-    let started = std::time::Instant::now();
-    let steps = scenario.steps();
-    let total = order::count(&steps);
-    let numbers = Arc::new(plan.numbers(total));
-    let (next, scenario) = (Arc::new(AtomicUsize::new(0)), Arc::new(scenario.clone()));
-    let failures = Arc::new(Mutex::new(Vec::new()));
-    let mut tasks = JoinSet::new();
-    for _ in 0..PLACES.min(numbers.len()) {
-        let (url, scenario, steps) = (url.to_owned(), Arc::clone(&scenario), steps.clone());
-        let (numbers, next, failures) = (Arc::clone(&numbers), Arc::clone(&next), Arc::clone(&failures));
-        tasks.spawn(async move {
-            let mut place = Place::take(&url, scenario.inside, &scenario.patches).await?;
-            while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let (wrong, trace) = one(&mut place, &scenario, &order::nth(&steps, number)).await?;
-                let mut failures = failures.lock().await;
-                if !wrong.is_empty() {
-                    failures.push((number, wrong, trace));
-                }
-                if failures.len() >= MOST_FAILURES {
-                    break;
-                }
-            }
-            place.leave().await
+/// A PostgreSQL server with places where orders run. Places are kept for the next scenario that wants the
+/// same schema, because making one takes as long as dozens of orders.
+pub struct Server {
+    url: String,
+    free: Mutex<Vec<Place>>,
+}
+
+impl Server {
+    /// Names the server; its user must be a superuser, to shorten the wait for deadlocks.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), free: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs the orders of one scenario that the plan asks for.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or the schema cannot be made; broken rules are in the outcome.
+    pub async fn run(self: &Arc<Self>, scenario: &Scenario, plan: &Plan) -> anyhow::Result<Outcome> {
+        let started = std::time::Instant::now();
+        let total = order::count(&scenario.steps());
+        let job = Arc::new(Job {
+            scenario: scenario.clone(),
+            numbers: plan.numbers(total),
+            next: AtomicUsize::new(0),
+            failures: Mutex::new(Vec::new()),
         });
+        let mut tasks = JoinSet::new();
+        for _ in 0..PLACES.min(job.numbers.len()) {
+            let (server, job) = (Arc::clone(self), Arc::clone(&job));
+            tasks.spawn(async move {
+                let mut place = server.take(&job.scenario).await?;
+                job.work(&mut place).await?;
+                server.free.lock().await.push(place);
+                anyhow::Ok(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done??;
+        }
+        let failures = std::mem::take(&mut *job.failures.lock().await);
+        Ok(Outcome::new(scenario.name, total, job.numbers.len(), started.elapsed(), failures))
     }
-    while let Some(done) = tasks.join_next().await {
-        done??;
+
+    /// Removes the schemas that were made.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn close(&self) -> anyhow::Result<()> {
+        for place in std::mem::take(&mut *self.free.lock().await) {
+            place.leave().await?;
+        }
+        Ok(())
     }
-    let failures = std::mem::take(&mut *failures.lock().await);
-    Ok(Outcome::new(scenario.name, total, numbers.len(), started.elapsed(), failures))
+
+    async fn take(&self, scenario: &Scenario) -> anyhow::Result<Place> {
+        let mut free = self.free.lock().await;
+        let fits = |place: &Place| place.fits(scenario);
+        match free.iter().position(fits) {
+            Some(index) => Ok(free.swap_remove(index)),
+            None => {
+                drop(free);
+                Place::make(&self.url, scenario).await
+            }
+        }
+    }
+}
+
+/// The orders of one scenario that are still to be tried, for all places together.
+struct Job {
+    scenario: Scenario,
+    numbers: Vec<u64>,
+    next: AtomicUsize,
+    failures: Mutex<Vec<Failure>>,
+}
+
+impl Job {
+    async fn work(&self, place: &mut Place) -> anyhow::Result<()> {
+        let steps = self.scenario.steps();
+        while let Some(&number) = self.numbers.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let (wrong, trace) = one(place, &self.scenario, &order::nth(&steps, number)).await?;
+            let mut failures = self.failures.lock().await;
+            if !wrong.is_empty() {
+                failures.push((number, wrong, trace));
+            }
+            if failures.len() >= MOST_FAILURES {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runs one order: what was wrong, and the steps with their results.

@@ -63,7 +63,7 @@ impl Plan {
 }
 
 /// A failing order: its number, what was wrong, and its steps with their results.
-type Failure = (u64, Vec<String>, Vec<String>);
+pub(crate) type Failure = (u64, Vec<String>, Vec<String>);
 
 /// What came of a scenario.
 #[derive(Debug)]
@@ -116,7 +116,11 @@ impl fmt::Display for Outcome {
             writeln!(f, "scenario {}, order {number}:", self.scenario)?;
             wrong.iter().try_for_each(|line| writeln!(f, "  WRONG {line}"))?;
             trace.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
-            writeln!(f, "  repeat it alone: WINDLASS_PERMUTE='{}:{number}' and the same test", self.scenario)?;
+            writeln!(
+                f,
+                "  repeat it alone: WINDLASS_PERMUTE='{}:{number}' and the same test",
+                self.scenario
+            )?;
         }
         Ok(())
     }

@@ -41,7 +41,8 @@ pub(crate) struct Round {
 impl Round {
     /// Registers the workers and does what the scenario's setup says.
     pub(crate) async fn begin(desk: &mut dyn Desk, scenario: &Scenario, queue: &str) -> anyhow::Result<Self> {
-        let mut round = Self { names: Names { queue: Arc::from(queue), ..Names::default() }, ..Self::default() };
+        let mut round =
+            Self { names: Names { queue: Arc::from(queue), ..Names::default() }, ..Self::default() };
         for kinds in &scenario.workers {
             let worker = desk.register(queue, kinds).await?;
             round.book.registered(worker, kinds);

@@ -91,7 +91,7 @@ pub enum Fate {
 }
 
 /// A change to a function of the schema: text found in its definition and what stands there instead.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// The function's name.
     pub function: &'static str,

@@ -182,21 +182,24 @@ fn dying() -> Vec<Scenario> {
             dead,
             &[&[Heartbeat(0).commit(), CompleteRest(0).commit()], &[Rescue(0).commit()], claim],
         ),
-        scenario("rescue_vs_rescue", [ANY, ANY], dead, &[
-            &[Rescue(0).commit()],
-            &[Rescue(0).commit()],
-            claim,
-        ]),
-        scenario("rescue_vs_deregister", [ANY, ANY], dead, &[
-            &[Rescue(0).commit()],
-            &[Deregister(0).commit()],
-            claim,
-        ]),
-        scenario("suspect_vs_rescue", [ANY, ANY], dead, &[
-            &[Suspect(0, 1).commit()],
-            &[Rescue(0).commit()],
-            claim,
-        ]),
+        scenario(
+            "rescue_vs_rescue",
+            [ANY, ANY],
+            dead,
+            &[&[Rescue(0).commit()], &[Rescue(0).commit()], claim],
+        ),
+        scenario(
+            "rescue_vs_deregister",
+            [ANY, ANY],
+            dead,
+            &[&[Rescue(0).commit()], &[Deregister(0).commit()], claim],
+        ),
+        scenario(
+            "suspect_vs_rescue",
+            [ANY, ANY],
+            dead,
+            &[&[Suspect(0, 1).commit()], &[Rescue(0).commit()], claim],
+        ),
     ]
 }
 
@@ -273,25 +276,32 @@ fn by_hand() -> Vec<Scenario> {
 
 fn housekeeping() -> Vec<Scenario> {
     let truncate = |name| {
-        scenario(name, [ANY, ANY], &[Enqueue(4, A), Claim(0, 2), Cancel(3), Maintain], &[
-            &[Maintain.commit()],
-            &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
-            &[Claim(1, 1).commit()],
-        ])
+        scenario(
+            name,
+            [ANY, ANY],
+            &[Enqueue(4, A), Claim(0, 2), Cancel(3), Maintain],
+            &[
+                &[Maintain.commit()],
+                &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
+                &[Claim(1, 1).commit()],
+            ],
+        )
     };
     let rotate = |name| {
-        scenario(name, [ANY], &[Enqueue(1, A), Claim(0, 1), CompleteRest(0)], &[
-            &[Maintain.commit(), Maintain.commit()],
-            &[Enqueue(1, A).early()],
-            &[Claim(0, 2).commit()],
-        ])
+        scenario(
+            name,
+            [ANY],
+            &[Enqueue(1, A), Claim(0, 1), CompleteRest(0)],
+            &[&[Maintain.commit(), Maintain.commit()], &[Enqueue(1, A).early()], &[Claim(0, 2).commit()]],
+        )
     };
     let by_hand = |name| {
-        scenario(name, [ANY, ANY], &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Maintain], &[
-            &[Maintain.commit()],
-            &[Rescue(0).commit()],
-            &[Retry(1).commit(), Cancel(2).commit()],
-        ])
+        scenario(
+            name,
+            [ANY, ANY],
+            &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Maintain],
+            &[&[Maintain.commit()], &[Rescue(0).commit()], &[Retry(1).commit(), Cancel(2).commit()]],
+        )
     };
     let waits = |scenario: Scenario| Scenario { patches: vec![WAITS], ..scenario };
     vec![
@@ -313,59 +323,103 @@ fn inside_functions() -> Vec<Scenario> {
     let dead: &[Act] = &[Enqueue(3, A), Claim(0, 2), Expire(0)];
     let held: &[Act] = &[Enqueue(3, A), Claim(0, 3)];
     vec![
-        two("inside_cancel_vs_claim", [ANY; 2], &[Enqueue(2, A)], Cancel(0).commit(), &[
-            Claim(0, 2).commit(),
-            CompleteRest(0).commit(),
-        ]),
-        two("inside_cancel_vs_promote", [ANY; 2], retryable, Cancel(0).commit(), &[
-            Promote.commit(),
-            Claim(1, 2).commit(),
-        ]),
-        two("inside_cancel_vs_settle", [ANY; 2], held, Cancel(0).commit(), &[
-            Except(0, 0, Fate::Retry).commit(),
-            Promote.commit(),
-        ]),
-        two("inside_cancel_vs_retry", [ANY; 2], retryable, Cancel(0).commit(), &[
-            Retry(0).commit(),
-            Claim(1, 2).commit(),
-        ]),
-        two("inside_retry_vs_promote", [ANY; 2], retryable, Retry(0).commit(), &[
-            Promote.commit(),
-            Claim(1, 2).commit(),
-        ]),
-        two("inside_retry_vs_claim", [ANY; 2], &[Enqueue(2, A), Cancel(0)], Retry(0).commit(), &[
-            Claim(1, 2).commit(),
-            Cancel(1).commit(),
-        ]),
-        two("inside_retry_vs_retry", [ANY; 2], &[Enqueue(2, A), Cancel(0)], Retry(0).commit(), &[
-            Retry(0).commit(),
+        two(
+            "inside_cancel_vs_claim",
+            [ANY; 2],
+            &[Enqueue(2, A)],
             Cancel(0).commit(),
-        ]),
-        two("inside_retry_vs_settle", [ANY; 2], held, Retry(0).commit(), &[
-            Except(0, 0, Fate::Discard).commit(),
-            Claim(1, 2).commit(),
-        ]),
-        two("inside_settle_vs_settle", [ANY; 2], held, Complete(0, &[0, 1]).commit(), &[
-            Except(0, 1, Fate::Return).commit(),
-            CompleteRest(0).commit(),
-        ]),
-        two("inside_settle_vs_rescue", [ANY; 2], dead, Complete(0, &[0]).commit(), &[
+            &[Claim(0, 2).commit(), CompleteRest(0).commit()],
+        ),
+        two(
+            "inside_cancel_vs_promote",
+            [ANY; 2],
+            retryable,
+            Cancel(0).commit(),
+            &[Promote.commit(), Claim(1, 2).commit()],
+        ),
+        two(
+            "inside_cancel_vs_settle",
+            [ANY; 2],
+            held,
+            Cancel(0).commit(),
+            &[Except(0, 0, Fate::Retry).commit(), Promote.commit()],
+        ),
+        two(
+            "inside_cancel_vs_retry",
+            [ANY; 2],
+            retryable,
+            Cancel(0).commit(),
+            &[Retry(0).commit(), Claim(1, 2).commit()],
+        ),
+        two(
+            "inside_retry_vs_promote",
+            [ANY; 2],
+            retryable,
+            Retry(0).commit(),
+            &[Promote.commit(), Claim(1, 2).commit()],
+        ),
+        two(
+            "inside_retry_vs_claim",
+            [ANY; 2],
+            &[Enqueue(2, A), Cancel(0)],
+            Retry(0).commit(),
+            &[Claim(1, 2).commit(), Cancel(1).commit()],
+        ),
+        two(
+            "inside_retry_vs_retry",
+            [ANY; 2],
+            &[Enqueue(2, A), Cancel(0)],
+            Retry(0).commit(),
+            &[Retry(0).commit(), Cancel(0).commit()],
+        ),
+        two(
+            "inside_retry_vs_settle",
+            [ANY; 2],
+            held,
+            Retry(0).commit(),
+            &[Except(0, 0, Fate::Discard).commit(), Claim(1, 2).commit()],
+        ),
+        two(
+            "inside_settle_vs_settle",
+            [ANY; 2],
+            held,
+            Complete(0, &[0, 1]).commit(),
+            &[Except(0, 1, Fate::Return).commit(), CompleteRest(0).commit()],
+        ),
+        two(
+            "inside_settle_vs_rescue",
+            [ANY; 2],
+            dead,
+            Complete(0, &[0]).commit(),
+            &[Rescue(0).commit(), Claim(1, 2).commit()],
+        ),
+        two(
+            "inside_heartbeat_vs_rescue",
+            [ANY; 2],
+            dead,
             Rescue(0).commit(),
-            Claim(1, 2).commit(),
-        ]),
-        two("inside_heartbeat_vs_rescue", [ANY; 2], dead, Rescue(0).commit(), &[
-            Heartbeat(0).commit(),
-            CompleteRest(0).commit(),
-        ]),
-        two("inside_claim_vs_late_commit", [ANY; 2], &[Enqueue(1, A)], Enqueue(1, A).early(), &[
-            Claim(0, 2).commit(),
-            Claim(0, 2).commit(),
-        ]),
-        two("inside_claim_vs_rescue", [ANY; 2], dead, Rescue(0).commit(), &[
-            Claim(0, 1).commit(),
-            CompleteRest(0).commit(),
-        ]),
-        two("inside_park_vs_claim", [&[A], &[A, B]], &[Enqueue(2, B), Claim(0, 1)],
-            Except(0, 0, Fate::Park).commit(), &[Claim(1, 2).commit(), CompleteRest(1).commit()]),
+            &[Heartbeat(0).commit(), CompleteRest(0).commit()],
+        ),
+        two(
+            "inside_claim_vs_late_commit",
+            [ANY; 2],
+            &[Enqueue(1, A)],
+            Enqueue(1, A).early(),
+            &[Claim(0, 2).commit(), Claim(0, 2).commit()],
+        ),
+        two(
+            "inside_claim_vs_rescue",
+            [ANY; 2],
+            dead,
+            Rescue(0).commit(),
+            &[Claim(0, 1).commit(), CompleteRest(0).commit()],
+        ),
+        two(
+            "inside_park_vs_claim",
+            [&[A], &[A, B]],
+            &[Enqueue(2, B), Claim(0, 1)],
+            Except(0, 0, Fate::Park).commit(),
+            &[Claim(1, 2).commit(), CompleteRest(1).commit()],
+        ),
     ]
 }

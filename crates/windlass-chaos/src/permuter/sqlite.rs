@@ -108,7 +108,8 @@ impl SeamDesk {
         let store = &self.store;
         Ok(match call {
             Call::Enqueue { count, kind, .. } => {
-                let job = || Args::parse("{}").map(|args| NewJob::new(*kind, args).with_queue(queue.to_owned()));
+                let job =
+                    || Args::parse("{}").map(|args| NewJob::new(*kind, args).with_queue(queue.to_owned()));
                 let jobs = (0..*count).map(|_| job()).collect::<Result<Vec<_>, _>>()?;
                 Reply::Enqueued(store.enqueue(&jobs).await?)
             }

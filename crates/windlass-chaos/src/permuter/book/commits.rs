@@ -32,8 +32,7 @@ impl Book {
             (Call::Deregister(worker), Reply::Ended(ended)) if !ended.is_empty() => self.left(*worker),
             (Call::Promote, Reply::Promoted(count)) => self.promoted += count,
             (Call::Cancel(id), Reply::Cancel(CancelReply::Cancelled)) => {
-                let free =
-                    |stage| matches!(stage, Stage::Waiting { .. } | Stage::Available | Stage::Parked);
+                let free = |stage| matches!(stage, Stage::Waiting { .. } | Stage::Available | Stage::Parked);
                 self.moved(*id, "cancelled", free, Stage::Cancelled);
             }
             (Call::Retry(id), Reply::Retry(RetryReply::Retried)) => self.retried(*id),
@@ -69,8 +68,7 @@ impl Book {
         let id = job.id;
         let kinds = self.workers.get(&worker).map_or(&[][..], |entry| entry.kinds);
         let Some(entry) = self.jobs.get_mut(&id) else {
-            let why =
-                if self.rolled_back.contains(&id) { "was rolled back" } else { "was never committed" };
+            let why = if self.rolled_back.contains(&id) { "was rolled back" } else { "was never committed" };
             return self.blame(format!("job {id} was handed to worker {worker}, but it {why}"));
         };
         let knows = kinds.is_empty() || kinds.contains(&entry.kind);

@@ -128,7 +128,9 @@ fn done(completion: &Completion) -> Value {
     let Completion { claim, jobs, count } = completion;
     let ranges = match jobs {
         JobSet::Rest => None,
-        JobSet::Ranges(ranges) => Some(ranges.iter().flat_map(|&(low, high)| [low, high]).collect::<Vec<_>>()),
+        JobSet::Ranges(ranges) => {
+            Some(ranges.iter().flat_map(|&(low, high)| [low, high]).collect::<Vec<_>>())
+        }
     };
     json!({"l": claim.lane, "s": claim.seq, "t": claim.token, "n": count, "r": ranges})
 }
@@ -190,17 +192,15 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
             let row = one("SELECT promoted FROM {schema}.promote(1000)", &[]).await?;
             Reply::Promoted(row.get::<_, i64>(0).unsigned_abs())
         }
-        Call::Cancel(id) => {
-            word(&one("SELECT {schema}.cancel($1)", &[(&id.0, Type::INT8)]).await?, |word| {
-                Some(Reply::Cancel(match word {
-                    "cancelled" => CancelReply::Cancelled,
-                    "running" => CancelReply::Running,
-                    "finished" => CancelReply::Finished,
-                    "not_found" => CancelReply::NotFound,
-                    _ => return None,
-                }))
-            })
-        }
+        Call::Cancel(id) => word(&one("SELECT {schema}.cancel($1)", &[(&id.0, Type::INT8)]).await?, |word| {
+            Some(Reply::Cancel(match word {
+                "cancelled" => CancelReply::Cancelled,
+                "running" => CancelReply::Running,
+                "finished" => CancelReply::Finished,
+                "not_found" => CancelReply::NotFound,
+                _ => return None,
+            }))
+        }),
         Call::Retry(id) => word(&one("SELECT {schema}.retry($1)", &[(&id.0, Type::INT8)]).await?, |word| {
             Some(Reply::Retry(match word {
                 "retried" => RetryReply::Retried,

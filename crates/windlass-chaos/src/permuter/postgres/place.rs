@@ -9,7 +9,7 @@ use crate::permuter::{
     book::Record,
     call::{Call, Reply},
     round::Desk,
-    scenario::Patch,
+    scenario::{Patch, Scenario},
 };
 use async_trait::async_trait;
 use std::sync::{
@@ -26,8 +26,8 @@ const ORDERS_PER_SCHEMA: u64 = 200;
 /// A lease that only ends when the setup says so.
 const LEASE_SECONDS: f64 = 365.0 * 86_400.0;
 
-/// Commits need not reach the disk, and a deadlock should be found at once.
-const SETTINGS: &str = "SET synchronous_commit = off; SET deadlock_timeout = '20ms'; SET client_min_messages = error";
+/// Commits need not reach the disk, a deadlock should be found at once, and no query here is worth compiling.
+const SETTINGS: &str = "SET synchronous_commit = off; SET deadlock_timeout = '20ms'; SET client_min_messages = error; SET jit = off";
 
 /// Where orders run, one after the other.
 pub(crate) struct Place {
@@ -35,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) desk: SqlDesk,
     pub(crate) sessions: Vec<Session>,
     orders: u64,
+    inside: bool,
+    patches: Vec<Patch>,
 }
 
 /// The connection that does setup and epilogue, and opens gates.
@@ -45,7 +47,8 @@ pub(crate) struct SqlDesk {
 
 impl Place {
     /// Connects and makes a schema of its own.
-    pub(crate) async fn take(url: &str, inside: bool, patches: &[Patch]) -> anyhow::Result<Self> {
+    pub(crate) async fn make(url: &str, scenario: &Scenario) -> anyhow::Result<Self> {
+        let Scenario { inside, ref patches, .. } = *scenario;
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let schema: Arc<str> = format!("p{}_{number}", std::process::id()).into();
@@ -55,7 +58,8 @@ impl Place {
         for nth in 0..SESSIONS {
             let (session, pid) = connect(url).await?;
             // Advisory locks are the database's, so the gates of all places have numbers of their own.
-            let gates = (std::process::id() % 100_000 * 10_000 + number * SESSIONS as u32 + nth as u32) as i32;
+            let gates =
+                (std::process::id() % 100_000 * 10_000 + number * SESSIONS as u32 + nth as u32) as i32;
             if inside {
                 session.batch_execute(&format!("SET permuter.session = '{gates}'")).await?;
                 let shut = "SELECT pg_advisory_lock($1, n) FROM generate_series(1, $2) AS n";
@@ -63,7 +67,19 @@ impl Place {
             }
             sessions.push(Session::new(Arc::new(session), pid, gates));
         }
-        Ok(Self { desk: SqlDesk { client, schema: Arc::clone(&schema) }, schema, sessions, orders: 0 })
+        Ok(Self {
+            desk: SqlDesk { client, schema: Arc::clone(&schema) },
+            schema,
+            sessions,
+            orders: 0,
+            inside,
+            patches: patches.clone(),
+        })
+    }
+
+    /// Whether this schema is what the scenario wants.
+    pub(crate) fn fits(&self, scenario: &Scenario) -> bool {
+        self.inside == scenario.inside && self.patches == scenario.patches
     }
 
     /// A queue that no order had before.

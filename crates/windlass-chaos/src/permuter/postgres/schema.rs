@@ -69,7 +69,8 @@ pub(crate) async fn create(
 ) -> anyhow::Result<()> {
     let separator = if url.contains('?') { '&' } else { '?' };
     let store =
-        PostgresStore::connect(&format!("{url}{separator}schema={schema}"), PostgresOptions::default()).await?;
+        PostgresStore::connect(&format!("{url}{separator}schema={schema}"), PostgresOptions::default())
+            .await?;
     store.migrate().await?;
     store.close().await;
     for change in ADJUSTMENTS.iter().chain(patches) {

@@ -34,8 +34,16 @@ pub(crate) async fn play(
     let housekeeping_waits = scenario.patches.iter().any(|patch| patch.function == "empty_segment");
     let firsts = first_jobs(scenario);
     place.sessions.iter_mut().for_each(super::sessions::Session::reset);
-    let mut stepper =
-        Stepper { place, scenario, firsts, round, sender, replies, housekeeping_waits, began: Instant::now() };
+    let mut stepper = Stepper {
+        place,
+        scenario,
+        firsts,
+        round,
+        sender,
+        replies,
+        housekeeping_waits,
+        began: Instant::now(),
+    };
     for &session in order {
         stepper.step(session).await?;
         stepper.pay().await?;
