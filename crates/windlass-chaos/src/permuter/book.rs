@@ -64,6 +64,8 @@ pub(crate) struct Record {
 pub(crate) struct Book {
     jobs: BTreeMap<JobId, Entry>,
     rolled_back: BTreeSet<JobId>,
+    /// What the idempotency key stored.
+    once: Option<Vec<JobId>>,
     workers: BTreeMap<WorkerId, WorkerEntry>,
     /// Jobs that promotions moved and no claim has shown since.
     promoted: u64,

@@ -11,6 +11,7 @@ use windlass_core::{
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Enqueue { first: usize, count: usize, kind: &'static str },
+    EnqueueOnce { first: usize, count: usize, kind: &'static str },
     Claim { worker: WorkerId, limit: u32 },
     Settle(SettleRequest),
     CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId },
@@ -68,6 +69,7 @@ impl Names {
         let job = |number: usize| self.jobs.get(&number).copied();
         Some(match act {
             Act::Enqueue(count, kind) => Call::Enqueue { first, count, kind },
+            Act::EnqueueOnce(count, kind) => Call::EnqueueOnce { first, count, kind },
             Act::Claim(by, limit) => Call::Claim { worker: worker(by)?, limit },
             Act::CompleteRest(by) => {
                 let rest = |claim: &Claim| completion(claim.reference, JobSet::Rest, claim.jobs.len());
@@ -118,7 +120,7 @@ impl Names {
     /// Keeps what callers learn from an answer: the ids of their jobs, the claims they were handed.
     pub(crate) fn learn(&mut self, call: &Call, reply: &Reply) {
         match (call, reply) {
-            (Call::Enqueue { first, .. }, Reply::Enqueued(ids)) => {
+            (Call::Enqueue { first, .. } | Call::EnqueueOnce { first, .. }, Reply::Enqueued(ids)) => {
                 self.jobs.extend(ids.iter().enumerate().map(|(nth, &id)| (first + nth, id)));
             }
             (Call::Claim { worker, .. }, Reply::Claimed(claims)) => {

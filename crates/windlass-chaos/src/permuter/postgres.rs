@@ -13,6 +13,7 @@ use super::{
     round::Round,
     scenario::Scenario,
 };
+use anyhow::Context;
 use place::Place;
 use std::sync::{
     Arc,
@@ -104,7 +105,9 @@ impl Job {
     async fn work(&self, place: &mut Place) -> anyhow::Result<()> {
         let steps = self.scenario.steps();
         while let Some(&number) = self.numbers.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            let (wrong, trace) = one(place, &self.scenario, &order::nth(&steps, number)).await?;
+            let (wrong, trace) = one(place, &self.scenario, &order::nth(&steps, number))
+                .await
+                .with_context(|| format!("scenario {}, order {number}", self.scenario.name))?;
             let mut failures = self.failures.lock().await;
             if !wrong.is_empty() {
                 failures.push((number, wrong, trace));

@@ -69,11 +69,11 @@ impl Round {
         if reply.is_done() {
             self.book.committed(call, &reply);
         }
-        self.note(format!("{call:?} -> {reply:?}"));
+        self.note(&format!("{call:?} -> {reply:?}"));
         Ok(reply)
     }
 
-    pub(crate) fn note(&mut self, line: String) {
+    pub(crate) fn note(&mut self, line: &str) {
         self.trace.push(line.chars().take(600).collect());
     }
 
@@ -128,7 +128,7 @@ impl Round {
 impl Act {
     /// How many jobs it enqueues.
     pub(crate) fn enqueues(self) -> usize {
-        if let Self::Enqueue(count, _) = self { count } else { 0 }
+        if let Self::Enqueue(count, _) | Self::EnqueueOnce(count, _) = self { count } else { 0 }
     }
 }
 

@@ -48,6 +48,8 @@ pub enum End {
 pub enum Act {
     /// Stores so many jobs of a kind.
     Enqueue(usize, &'static str),
+    /// Stores so many jobs of a kind under the order's only idempotency key.
+    EnqueueOnce(usize, &'static str),
     /// The worker asks for so many jobs.
     Claim(usize, u32),
     /// The worker says that everything it was handed completed.
@@ -148,6 +150,11 @@ impl Scenario {
         self.name = name;
         self.inside = true;
         self
+    }
+
+    /// Whether somebody keeps house in it, which takes locks on tables and waits for others.
+    pub fn keeps_house(&self) -> bool {
+        self.sessions.iter().flatten().any(|op| matches!(op.act, Act::Maintain))
     }
 
     /// Whether it means something where every operation is a transaction that commits.

@@ -1,6 +1,9 @@
 //! The scenarios: pairs and triples of operations that meet at the same jobs.
 
-use super::scenario::{Act, Act::*, Fate, Op, Patch, Scenario};
+mod housekeeping;
+mod inside;
+
+use super::scenario::{Act, Act::*, Fate, Op, Scenario};
 
 /// A worker that takes any kind.
 const ANY: &[&str] = &[];
@@ -8,10 +11,6 @@ const ANY: &[&str] = &[];
 const A: &str = "a";
 /// A kind that not everybody knows.
 const B: &str = "b";
-
-/// Housekeeping waits for its locks as long as it takes.
-const WAITS: Patch =
-    Patch { function: "empty_segment", from: "lock_timeout TO '4ms'", to: "lock_timeout TO '0'" };
 
 fn scenario<const W: usize>(
     name: &'static str,
@@ -36,14 +35,28 @@ pub fn all() -> Vec<Scenario> {
     all.extend(settling());
     all.extend(dying());
     all.extend(by_hand());
-    all.extend(housekeeping());
-    all.extend(inside_functions());
+    all.extend(housekeeping::all());
+    all.extend(inside::all());
     all
+}
+
+/// Scenarios with orders that break a rule today. Whoever mends one moves it to the others.
+///
+/// `complete_in_vs_return`: a job that a user's open transaction has completed is settled otherwise by its
+/// worker, as it is when its handler is ended by a timeout or a shutdown while it commits. Settling does not
+/// see the completion yet and is accepted; when the transaction commits, the job is done and runs again.
+pub fn known_races() -> Vec<Scenario> {
+    vec![scenario(
+        "complete_in_vs_return",
+        [ANY, ANY],
+        &[Enqueue(2, A), Claim(0, 2)],
+        &[&[CompleteIn(0, 0).commit()], &[Except(0, 0, Fate::Return).commit()], &[Claim(1, 2).commit()]],
+    )]
 }
 
 /// The scenario of this name.
 pub fn find(name: &str) -> Option<Scenario> {
-    all().into_iter().find(|scenario| scenario.name == name)
+    all().into_iter().chain(known_races()).find(|scenario| scenario.name == name)
 }
 
 fn claiming() -> Vec<Scenario> {
@@ -88,6 +101,26 @@ fn claiming() -> Vec<Scenario> {
                 &[Except(0, 1, Fate::Park).commit()],
                 &[Claim(1, 2).commit(), Claim(1, 2).commit()],
                 &[Cancel(1).commit()],
+            ],
+        ),
+        scenario(
+            "once_vs_once",
+            [ANY],
+            &[],
+            &[
+                &[EnqueueOnce(2, A).commit()],
+                &[EnqueueOnce(2, A).early()],
+                &[Claim(0, 2).commit(), EnqueueOnce(2, A).commit()],
+            ],
+        ),
+        scenario(
+            "once_vs_rolled_back_once",
+            [ANY],
+            &[Enqueue(1, A)],
+            &[
+                &[EnqueueOnce(2, A).rollback()],
+                &[EnqueueOnce(2, A).early()],
+                &[EnqueueOnce(2, A).rollback(), Claim(0, 2).commit()],
             ],
         ),
         scenario(
@@ -270,156 +303,6 @@ fn by_hand() -> Vec<Scenario> {
                 &[Promote.commit()],
                 &[Claim(1, 2).commit(), Claim(1, 2).commit()],
             ],
-        ),
-    ]
-}
-
-fn housekeeping() -> Vec<Scenario> {
-    let truncate = |name| {
-        scenario(
-            name,
-            [ANY, ANY],
-            &[Enqueue(4, A), Claim(0, 2), Cancel(3), Maintain],
-            &[
-                &[Maintain.commit()],
-                &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
-                &[Claim(1, 1).commit()],
-            ],
-        )
-    };
-    let rotate = |name| {
-        scenario(
-            name,
-            [ANY],
-            &[Enqueue(1, A), Claim(0, 1), CompleteRest(0)],
-            &[&[Maintain.commit(), Maintain.commit()], &[Enqueue(1, A).early()], &[Claim(0, 2).commit()]],
-        )
-    };
-    let by_hand = |name| {
-        scenario(
-            name,
-            [ANY, ANY],
-            &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Maintain],
-            &[&[Maintain.commit()], &[Rescue(0).commit()], &[Retry(1).commit(), Cancel(2).commit()]],
-        )
-    };
-    let waits = |scenario: Scenario| Scenario { patches: vec![WAITS], ..scenario };
-    vec![
-        rotate("rotate_vs_enqueue_vs_claim"),
-        waits(rotate("rotate_waits_vs_enqueue_vs_claim")),
-        truncate("truncate_vs_settle_vs_claim"),
-        waits(truncate("truncate_waits_vs_settle_vs_claim")),
-        by_hand("truncate_vs_rescue_vs_retry"),
-        waits(by_hand("truncate_waits_vs_rescue_vs_retry")),
-    ]
-}
-
-/// The same meetings, with others coming in between the statements of the functions.
-fn inside_functions() -> Vec<Scenario> {
-    let two = |name, workers: [&'static [&'static str]; 2], setup: &[Act], one: Op, other: &[Op]| {
-        scenario(name, workers, setup, &[&[one], other]).inside(name)
-    };
-    let retryable: &[Act] = &[Enqueue(2, A), Claim(0, 1), Except(0, 0, Fate::Retry)];
-    let dead: &[Act] = &[Enqueue(3, A), Claim(0, 2), Expire(0)];
-    let held: &[Act] = &[Enqueue(3, A), Claim(0, 3)];
-    vec![
-        two(
-            "inside_cancel_vs_claim",
-            [ANY; 2],
-            &[Enqueue(2, A)],
-            Cancel(0).commit(),
-            &[Claim(0, 2).commit(), CompleteRest(0).commit()],
-        ),
-        two(
-            "inside_cancel_vs_promote",
-            [ANY; 2],
-            retryable,
-            Cancel(0).commit(),
-            &[Promote.commit(), Claim(1, 2).commit()],
-        ),
-        two(
-            "inside_cancel_vs_settle",
-            [ANY; 2],
-            held,
-            Cancel(0).commit(),
-            &[Except(0, 0, Fate::Retry).commit(), Promote.commit()],
-        ),
-        two(
-            "inside_cancel_vs_retry",
-            [ANY; 2],
-            retryable,
-            Cancel(0).commit(),
-            &[Retry(0).commit(), Claim(1, 2).commit()],
-        ),
-        two(
-            "inside_retry_vs_promote",
-            [ANY; 2],
-            retryable,
-            Retry(0).commit(),
-            &[Promote.commit(), Claim(1, 2).commit()],
-        ),
-        two(
-            "inside_retry_vs_claim",
-            [ANY; 2],
-            &[Enqueue(2, A), Cancel(0)],
-            Retry(0).commit(),
-            &[Claim(1, 2).commit(), Cancel(1).commit()],
-        ),
-        two(
-            "inside_retry_vs_retry",
-            [ANY; 2],
-            &[Enqueue(2, A), Cancel(0)],
-            Retry(0).commit(),
-            &[Retry(0).commit(), Cancel(0).commit()],
-        ),
-        two(
-            "inside_retry_vs_settle",
-            [ANY; 2],
-            held,
-            Retry(0).commit(),
-            &[Except(0, 0, Fate::Discard).commit(), Claim(1, 2).commit()],
-        ),
-        two(
-            "inside_settle_vs_settle",
-            [ANY; 2],
-            held,
-            Complete(0, &[0, 1]).commit(),
-            &[Except(0, 1, Fate::Return).commit(), CompleteRest(0).commit()],
-        ),
-        two(
-            "inside_settle_vs_rescue",
-            [ANY; 2],
-            dead,
-            Complete(0, &[0]).commit(),
-            &[Rescue(0).commit(), Claim(1, 2).commit()],
-        ),
-        two(
-            "inside_heartbeat_vs_rescue",
-            [ANY; 2],
-            dead,
-            Rescue(0).commit(),
-            &[Heartbeat(0).commit(), CompleteRest(0).commit()],
-        ),
-        two(
-            "inside_claim_vs_late_commit",
-            [ANY; 2],
-            &[Enqueue(1, A)],
-            Enqueue(1, A).early(),
-            &[Claim(0, 2).commit(), Claim(0, 2).commit()],
-        ),
-        two(
-            "inside_claim_vs_rescue",
-            [ANY; 2],
-            dead,
-            Rescue(0).commit(),
-            &[Claim(0, 1).commit(), CompleteRest(0).commit()],
-        ),
-        two(
-            "inside_park_vs_claim",
-            [&[A], &[A, B]],
-            &[Enqueue(2, B), Claim(0, 1)],
-            Except(0, 0, Fate::Park).commit(),
-            &[Claim(1, 2).commit(), CompleteRest(1).commit()],
         ),
     ]
 }

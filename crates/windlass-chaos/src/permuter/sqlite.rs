@@ -78,7 +78,7 @@ async fn play(
             Some(call) => {
                 round.perform(&mut sessions[session], &call).await?;
             }
-            None => round.note(format!("session {session}: nothing to do for {act:?}")),
+            None => round.note(&format!("session {session}: nothing to do for {act:?}")),
         }
     }
     Ok(())
@@ -108,10 +108,10 @@ impl SeamDesk {
         let store = &self.store;
         Ok(match call {
             Call::Enqueue { count, kind, .. } => {
-                let job =
-                    || Args::parse("{}").map(|args| NewJob::new(*kind, args).with_queue(queue.to_owned()));
-                let jobs = (0..*count).map(|_| job()).collect::<Result<Vec<_>, _>>()?;
-                Reply::Enqueued(store.enqueue(&jobs).await?)
+                Reply::Enqueued(store.enqueue(&jobs(queue, *count, kind)?).await?)
+            }
+            Call::EnqueueOnce { count, kind, .. } => {
+                Reply::Enqueued(store.enqueue_once(queue, &jobs(queue, *count, kind)?).await?.ids)
             }
             Call::Claim { worker, limit } => {
                 let queues = vec![QueueDemand { queue: queue.into(), limit: *limit }];
@@ -153,6 +153,11 @@ impl SeamDesk {
             }
         })
     }
+}
+
+fn jobs(queue: &str, count: usize, kind: &'static str) -> Result<Vec<NewJob>, Error> {
+    let job = || Args::parse("{}").map(|args| NewJob::new(kind, args).with_queue(queue.to_owned()));
+    (0..count).map(|_| job()).collect()
 }
 
 #[async_trait]

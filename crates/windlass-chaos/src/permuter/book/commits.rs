@@ -12,6 +12,7 @@ impl Book {
             (Call::Enqueue { kind, .. }, Reply::Enqueued(ids)) => {
                 ids.iter().for_each(|&id| self.enqueued(id, kind));
             }
+            (Call::EnqueueOnce { kind, .. }, Reply::Enqueued(ids)) => self.enqueued_once(ids, kind),
             (Call::Claim { worker, .. }, Reply::Claimed(claims)) => {
                 claims.iter().for_each(|claim| self.claimed(*worker, claim));
             }
@@ -45,7 +46,8 @@ impl Book {
     /// The operation's transaction rolled back.
     pub(crate) fn undone(&mut self, reply: &Reply) {
         if let Reply::Enqueued(ids) = reply {
-            self.rolled_back.extend(ids);
+            // A repeated enqueue under a key only told the ids of the first.
+            self.rolled_back.extend(ids.iter().filter(|id| !self.jobs.contains_key(id)));
         }
     }
 
@@ -54,6 +56,20 @@ impl Book {
         let entry = Entry { kind, used: 0, crashes: 0, or_else: None, past };
         if self.jobs.insert(id, entry).is_some() {
             self.blame(format!("two jobs have the id {id}"));
+        }
+    }
+
+    fn enqueued_once(&mut self, ids: &[JobId], kind: &'static str) {
+        match &self.once {
+            Some(known) if known == ids => {}
+            Some(known) => {
+                let what = format!("jobs {ids:?} were stored under a key that had stored {known:?}");
+                self.blame(what);
+            }
+            None => {
+                self.once = Some(ids.to_vec());
+                ids.iter().for_each(|&id| self.enqueued(id, kind));
+            }
         }
     }
 

@@ -29,6 +29,7 @@ pub(crate) async fn perform(
 ) -> Reply {
     let done = match call {
         Call::Enqueue { count, kind, .. } => enqueue(client, schema, queue, (*count, kind), segment).await,
+        Call::EnqueueOnce { count, kind, .. } => once(client, schema, queue, (*count, kind), segment).await,
         Call::Claim { worker, limit } => claim(client, schema, queue, *worker, *limit).await,
         Call::Settle(request) => settle(client, schema, request).await,
         other => single(client, schema, other).await,
@@ -55,6 +56,37 @@ async fn enqueue(
         [(&kind, Type::TEXT), (&queue, Type::TEXT), (&count, Type::INT4)];
     let rows = client.query_typed(&render(&sql, schema), &parameters).await?;
     Ok(Reply::Enqueued(rows.iter().map(|row| JobId(row.get(0))).collect()))
+}
+
+/// Under the one key of the order, which its queue names.
+async fn once(
+    client: &Client,
+    schema: &str,
+    queue: &str,
+    (count, kind): (usize, &str),
+    segment: Option<i16>,
+) -> Result<Reply, Error> {
+    let Some(leaf) = segment else {
+        let job = json!({"kind": kind, "queue": queue});
+        let jobs: Value = (0..count).map(|_| job.clone()).collect();
+        let sql = render("SELECT {schema}.enqueue_many_once($1, $2)", schema);
+        let rows = client.query_typed(&sql, &[(&queue, Type::TEXT), (&jobs, Type::JSONB)]).await?;
+        return Ok(Reply::Enqueued(rows.iter().map(|row| JobId(row.get(0))).collect()));
+    };
+    let count = i32::try_from(count).unwrap_or(i32::MAX);
+    let take = render("SELECT ids, repeated FROM {schema}.take_key($1, $2)", schema);
+    let rows = client.query_typed(&take, &[(&queue, Type::TEXT), (&count, Type::INT4)]).await?;
+    let ids: Vec<i64> = rows[0].get(0);
+    if !rows[0].get::<_, bool>(1) {
+        let store = format!(
+            "INSERT INTO {{schema}}.job_{leaf} (id, lane_id, kind, args)
+             SELECT i, {{schema}}.lane_of($1, 0), $2, '{{}}' FROM unnest($3) AS i"
+        );
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+            [(&queue, Type::TEXT), (&kind, Type::TEXT), (&ids, Type::INT8_ARRAY)];
+        client.query_typed(&render(&store, schema), &parameters).await?;
+    }
+    Ok(Reply::Enqueued(ids.into_iter().map(JobId).collect()))
 }
 
 async fn claim(
@@ -220,7 +252,7 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
             one(sql, &[(&worker.0, Type::INT4)]).await?;
             Reply::Done
         }
-        Call::Enqueue { .. } | Call::Claim { .. } | Call::Settle(_) => {
+        Call::Enqueue { .. } | Call::EnqueueOnce { .. } | Call::Claim { .. } | Call::Settle(_) => {
             Reply::Failed("not a single statement".into())
         }
     })

@@ -123,11 +123,11 @@ impl Stepper<'_> {
         let Some(op) = self.scenario.sessions[number].get(begun) else { return Ok(()) };
         self.place.sessions[number].begun += 1;
         let Some(call) = self.round.names.call(op.act, self.firsts[number][begun]) else {
-            self.round.note(format!("{}: nothing to do for {:?}", name(number), op.act));
+            self.round.note(&format!("{}: nothing to do for {:?}", name(number), op.act));
             return Ok(());
         };
         if op.early {
-            self.round.note(format!("{}: BEGIN, takes its transaction id", name(number)));
+            self.round.note(&format!("{}: BEGIN, takes its transaction id", name(number)));
             let schema = Arc::clone(&self.place.schema);
             return self.place.sessions[number].begin_early(&schema, call).await;
         }
@@ -135,7 +135,7 @@ impl Stepper<'_> {
     }
 
     async fn start(&mut self, number: usize, call: Call) -> anyhow::Result<()> {
-        self.round.note(format!("{}: BEGIN; {call:?}", name(number)));
+        self.round.note(&format!("{}: BEGIN; {call:?}", name(number)));
         let tick = self.round.book.starts();
         let (schema, queue) = (Arc::clone(&self.place.schema), Arc::clone(&self.round.names.queue));
         self.place.sessions[number].start((&schema, &queue), (number, tick), call, &self.sender).await
@@ -148,7 +148,7 @@ impl Stepper<'_> {
         if let Phase::Running { stop, .. } = &mut session.phase {
             *stop = Stop::None;
         }
-        self.round.note(format!("{}: goes on behind gate {}", name(number), session.passed));
+        self.round.note(&format!("{}: goes on behind gate {}", name(number), session.passed));
         let open = "SELECT pg_advisory_unlock($1, $2)";
         let parameters = [(&session.gates as _, Type::INT4), (&session.passed as _, Type::INT4)];
         self.place.desk.client.query_typed(open, &parameters).await?;
@@ -159,7 +159,7 @@ impl Stepper<'_> {
         let begun = self.place.sessions[number].begun;
         let asked = self.scenario.sessions[number][begun - 1].end;
         let end = if reply.is_done() { asked } else { End::Rollback };
-        self.round.note(format!("{}: {end:?}", name(number)));
+        self.round.note(&format!("{}: {end:?}", name(number)));
         self.place.sessions[number].end(end).await?;
         match end {
             End::Commit => self.round.book.committed(call, reply),
@@ -228,7 +228,7 @@ impl Stepper<'_> {
         let Phase::Running { call, tick, .. } = std::mem::replace(&mut session.phase, Phase::Idle) else {
             bail!("a reply came to a session that asked nothing");
         };
-        self.round.note(format!("{}: -> {reply:?}", name(number)));
+        self.round.note(&format!("{}: -> {reply:?}", name(number)));
         self.round.book.answered(&call, &reply, tick, self.scenario.may_deadlock);
         self.round.names.learn(&call, &reply);
         let gates = session.gates;
