@@ -11,7 +11,8 @@ const SEED: u64 = 1;
 /// Which scenarios and orders to try.
 ///
 /// Read from the environment: `WINDLASS_PERMUTE=name` or `name:number` picks one scenario or one order,
-/// `WINDLASS_PERMUTE_FULL=1` asks for all orders, `WINDLASS_PERMUTE_SEED` picks another sample.
+/// `WINDLASS_PERMUTE_FULL=1` asks for all orders, `WINDLASS_PERMUTE_ORDERS` for so many of each scenario,
+/// `WINDLASS_PERMUTE_SEED` picks another sample.
 #[derive(Clone, Debug)]
 pub struct Plan {
     only: Option<(String, Option<u64>)>,
@@ -40,7 +41,9 @@ impl Plan {
             }),
         };
         let seed = variable("WINDLASS_PERMUTE_SEED").map_or(Ok(SEED), |text| text.parse())?;
-        Ok(Self { most: if full || only.is_some() { FULL } else { most }, only, seed })
+        let most = variable("WINDLASS_PERMUTE_ORDERS").map_or(Ok(most), |text| text.parse())?;
+        let sampled = variable("WINDLASS_PERMUTE_ORDERS").is_some();
+        Ok(Self { most: if full || only.is_some() && !sampled { FULL } else { most }, only, seed })
     }
 
     /// Whether this scenario is asked for.

@@ -1,7 +1,7 @@
 //! Housekeeping beside everything else: the ring moves on and segments are emptied.
 
-use super::{A, ANY, scenario};
-use crate::permuter::scenario::{Act::*, Patch, Scenario};
+use super::{A, ANY, B, scenario};
+use crate::permuter::scenario::{Act::*, Fate, Patch, Scenario};
 
 /// Housekeeping waits for its locks as long as it takes.
 const WAITS: Patch =
@@ -37,8 +37,30 @@ pub(super) fn all() -> Vec<Scenario> {
             &[&[Maintain.commit()], &[Rescue(0).commit()], &[Retry(1).commit(), Cancel(2).commit()]],
         )
     };
+    let parked = scenario(
+        "truncate_vs_parked",
+        [&[A], &[A, B]],
+        &[Enqueue(1, B), Claim(0, 1), Except(0, 0, Fate::Park), Maintain],
+        &[
+            &[Maintain.commit(), Maintain.commit()],
+            &[Claim(1, 2).commit(), CompleteRest(1).commit()],
+            &[Enqueue(1, A).early()],
+        ],
+    );
+    let partly = scenario(
+        "truncate_vs_partly_settled",
+        [ANY, ANY],
+        &[Enqueue(4, A), Claim(0, 3), Complete(0, &[0]), Maintain],
+        &[
+            &[Maintain.commit(), Maintain.commit()],
+            &[Complete(0, &[1]).commit(), Except(0, 2, Fate::Return).commit()],
+            &[Claim(1, 2).commit()],
+        ],
+    );
     let waits = |scenario: Scenario| Scenario { patches: vec![WAITS], ..scenario };
     vec![
+        parked,
+        partly,
         rotate("rotate_vs_enqueue_vs_claim"),
         waits(rotate("rotate_waits_vs_enqueue_vs_claim")),
         truncate("truncate_vs_settle_vs_claim"),
