@@ -4,7 +4,7 @@ use std::sync::Arc;
 use windlass_chaos::permuter::{Plan, postgres::Server, scenarios};
 
 /// How many orders of each scenario are tried without being asked for more.
-const SAMPLE: u64 = 50;
+const SAMPLE: u64 = 30;
 /// Housekeeping takes its time, so fewer of those with it.
 const HOUSEKEEPING_SAMPLE: u64 = 15;
 

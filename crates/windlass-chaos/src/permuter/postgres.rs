@@ -23,6 +23,9 @@ use tokio::{sync::Mutex, task::JoinSet};
 
 /// How many orders run at once, each on connections and a schema of its own.
 const PLACES: usize = 4;
+/// What runs the test of every scenario.
+const REPEAT: &str =
+    "scripts/with-postgres cargo test -p windlass-chaos --test permuter_postgres every_order";
 /// After how many failing orders a scenario is given up: more say nothing new.
 const MOST_FAILURES: usize = 5;
 
@@ -48,7 +51,7 @@ impl Server {
         let total = order::count(&scenario.steps());
         let job = Arc::new(Job {
             scenario: scenario.clone(),
-            numbers: plan.numbers(total),
+            numbers: plan.numbers(total)?,
             next: AtomicUsize::new(0),
             failures: Mutex::new(Vec::new()),
         });
@@ -66,7 +69,7 @@ impl Server {
             done??;
         }
         let failures = std::mem::take(&mut *job.failures.lock().await);
-        Ok(Outcome::new(scenario.name, total, job.numbers.len(), started.elapsed(), failures))
+        Ok(Outcome::new(scenario.name, total, job.numbers.len(), started.elapsed(), failures, REPEAT))
     }
 
     /// Removes the schemas that were made.

@@ -57,10 +57,13 @@ impl Plan {
     }
 
     /// The numbers of the orders to try, of so many.
-    pub(crate) fn numbers(&self, total: u64) -> Vec<u64> {
+    pub(crate) fn numbers(&self, total: u64) -> anyhow::Result<Vec<u64>> {
         match &self.only {
-            Some((_, Some(number))) => vec![*number],
-            _ => order::chosen(total, self.most, self.seed),
+            Some((name, Some(number))) if *number >= total => {
+                anyhow::bail!("scenario {name} has {total} orders, from 0 on; there is no order {number}")
+            }
+            Some((_, Some(number))) => Ok(vec![*number]),
+            _ => Ok(order::chosen(total, self.most, self.seed)),
         }
     }
 }
@@ -80,6 +83,8 @@ pub struct Outcome {
     /// How long that took.
     pub took: Duration,
     failures: Vec<Failure>,
+    /// What runs the test that repeats an order.
+    command: &'static str,
 }
 
 impl Outcome {
@@ -89,9 +94,10 @@ impl Outcome {
         tried: usize,
         took: Duration,
         mut failures: Vec<Failure>,
+        command: &'static str,
     ) -> Self {
         failures.sort();
-        Self { scenario, total, tried, took, failures }
+        Self { scenario, total, tried, took, failures, command }
     }
 
     /// Whether every order kept the rules.
@@ -106,7 +112,7 @@ impl Outcome {
 
     /// One line for a table.
     pub fn line(&self) -> String {
-        let Self { scenario, total, tried, took, failures } = self;
+        let Self { scenario, total, tried, took, failures, .. } = self;
         let bad = if failures.is_empty() { String::new() } else { format!("  {} FAILED", failures.len()) };
         format!("{scenario:<44} {tried:>6} of {total:>8} orders {:>7} ms{bad}", took.as_millis())
     }
@@ -119,11 +125,7 @@ impl fmt::Display for Outcome {
             writeln!(f, "scenario {}, order {number}:", self.scenario)?;
             wrong.iter().try_for_each(|line| writeln!(f, "  WRONG {line}"))?;
             trace.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
-            writeln!(
-                f,
-                "  repeat it alone: WINDLASS_PERMUTE='{}:{number}' and the same test",
-                self.scenario
-            )?;
+            writeln!(f, "  repeat it alone: WINDLASS_PERMUTE='{}:{number}' {}", self.scenario, self.command)?;
         }
         Ok(())
     }

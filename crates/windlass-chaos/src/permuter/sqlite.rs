@@ -25,6 +25,8 @@ use windlass_core::{
 };
 use windlass_sqlite::{Clock, SqliteOptions, SqliteStore};
 
+/// What runs the test of every scenario.
+const REPEAT: &str = "cargo test -p windlass-chaos --test permuter_sqlite";
 /// After how many failing orders a scenario is given up.
 const MOST_FAILURES: usize = 5;
 /// How long a lease is on the store's clock, and how far that clock jumps to end one.
@@ -40,7 +42,7 @@ pub async fn run(folder: &Path, scenario: &Scenario, plan: &Plan) -> anyhow::Res
     let started = std::time::Instant::now();
     let steps = scenario.operations();
     let total = order::count(&steps);
-    let numbers = plan.numbers(total);
+    let numbers = plan.numbers(total)?;
     let url = format!("sqlite:{}?synchronous=normal", folder.join(format!("{}.db", scenario.name)).display());
     let ahead = Arc::new(AtomicI64::new(0));
     let open = || SeamDesk::open(&url, &ahead);
@@ -59,7 +61,7 @@ pub async fn run(folder: &Path, scenario: &Scenario, plan: &Plan) -> anyhow::Res
             break;
         }
     }
-    Ok(Outcome::new(scenario.name, total, numbers.len(), started.elapsed(), failures))
+    Ok(Outcome::new(scenario.name, total, numbers.len(), started.elapsed(), failures, REPEAT))
 }
 
 async fn play(
