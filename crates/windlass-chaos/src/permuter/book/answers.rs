@@ -1,0 +1,77 @@
+//! Answers that change nothing must be true of some moment while the operation ran.
+
+use super::{Book, Stage, said};
+use crate::permuter::call::{Call, Reply};
+use windlass_core::{CancelReply, JobId, RetryReply, WorkerId};
+
+impl Book {
+    /// The operation that started at `tick` answered.
+    pub(crate) fn answered(&mut self, call: &Call, reply: &Reply, tick: u64, may_deadlock: bool) {
+        use Stage::{Available, Cancelled, Completed, Discarded, Parked, Running, Waiting};
+        match (call, reply) {
+            (_, Reply::Failed(why)) => self.blame(format!("{call:?} failed: {why}")),
+            (_, Reply::Deadlock) if !may_deadlock => self.blame(format!("{call:?} met a deadlock")),
+            (_, Reply::LeaseLost) => self.lease_lost(call),
+            (Call::Cancel(id), Reply::Cancel(answer)) => match answer {
+                CancelReply::Cancelled => {}
+                CancelReply::Running => self.must_have_been(*id, tick, reply, |s| matches!(s, Running(..))),
+                CancelReply::Finished => {
+                    self.must_have_been(*id, tick, reply, |s| matches!(s, Completed | Cancelled | Discarded));
+                }
+                CancelReply::NotFound => self.may_be_unknown(*id, tick, reply),
+            },
+            (Call::Retry(id), Reply::Retry(answer)) => match answer {
+                RetryReply::Retried => {}
+                // A retryable job that is due may have been promoted.
+                RetryReply::Pending => self.must_have_been(*id, tick, reply, |s| {
+                    matches!(s, Running(..) | Available | Parked | Waiting { .. })
+                }),
+                RetryReply::Completed => self.must_have_been(*id, tick, reply, |s| s == Completed),
+                RetryReply::NotFound => self.may_be_unknown(*id, tick, reply),
+            },
+            _ => {}
+        }
+    }
+
+    fn lease_lost(&mut self, call: &Call) {
+        let worker = match call {
+            Call::Claim { worker, .. } | Call::CompleteIn { worker, .. } => *worker,
+            Call::Settle(request) => request.worker,
+            Call::Heartbeat(worker) | Call::Suspect(worker, _) => *worker,
+            _ => return self.blame(format!("{call:?} needs no lease, but it was refused for one")),
+        };
+        // A job completed in a transaction is refused with the same code when it was settled before.
+        let settled = match call {
+            Call::CompleteIn { claim, job, .. } => !self.held(worker, Some(*claim)).contains(job),
+            _ => false,
+        };
+        if self.is_live(worker) && !settled {
+            self.blame(format!("worker {worker} was refused by {call:?}, but nobody took its lease"));
+        }
+    }
+
+    fn is_live(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|entry| entry.live)
+    }
+
+    fn must_have_been(&mut self, id: JobId, tick: u64, reply: &Reply, fits: impl Fn(Stage) -> bool) {
+        match self.jobs.get(&id) {
+            Some(entry) if entry.was(tick, fits) => {}
+            entry => {
+                let past = entry.map(|entry| &entry.past);
+                let what = format!("{} was not true of job {id} at any time: {past:?}", said(reply));
+                self.blame(what);
+            }
+        }
+    }
+
+    /// Unknown: not committed when the operation started, or removed by housekeeping.
+    fn may_be_unknown(&mut self, id: JobId, tick: u64, reply: &Reply) {
+        let Some(entry) = self.jobs.get(&id) else { return };
+        let since = entry.past.first().map_or(0, |&(at, _)| at);
+        let removed = self.kept_house && entry.now() == Stage::Completed;
+        if since < tick && !removed {
+            self.blame(format!("{} of job {id}, which was committed before", said(reply)));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Operations with real ids, and what stores answer.
+
+use super::scenario::{Act, Fate};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use windlass_core::{
+    CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, RetryReply, SettleReply,
+    SettleRequest, WorkerId,
+};
+
+/// An operation on real jobs and workers.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Enqueue { first: usize, count: usize, kind: &'static str },
+    EnqueueOnce { first: usize, count: usize, kind: &'static str },
+    Claim { worker: WorkerId, limit: u32 },
+    Settle(SettleRequest),
+    CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId },
+    Heartbeat(WorkerId),
+    Suspect(WorkerId, JobId),
+    Rescue(WorkerId),
+    Deregister(WorkerId),
+    Promote,
+    Cancel(JobId),
+    Retry(JobId),
+    Maintain,
+    Expire(WorkerId),
+}
+
+/// What the store answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Enqueued(Vec<JobId>),
+    Claimed(Vec<Claim>),
+    Settled(SettleReply),
+    Done,
+    /// The workers that were ended.
+    Ended(Vec<WorkerId>),
+    Promoted(u64),
+    Cancel(CancelReply),
+    Retry(RetryReply),
+    LeaseLost,
+    /// An answer that callers must expect: no lock to be had, serialization.
+    Tolerated(#[allow(dead_code)] String), // read in traces
+    Deadlock,
+    Failed(String),
+}
+
+impl Reply {
+    /// Whether the operation did its work, so that its commit counts.
+    pub(crate) fn is_done(&self) -> bool {
+        !matches!(self, Self::LeaseLost | Self::Tolerated(_) | Self::Deadlock | Self::Failed(_))
+    }
+}
+
+/// The real names of one order's jobs and workers, and what each worker was handed.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) queue: Arc<str>,
+    pub(crate) workers: Vec<WorkerId>,
+    pub(crate) jobs: HashMap<usize, JobId>,
+    pub(crate) handed: HashMap<WorkerId, Vec<Claim>>,
+}
+
+impl Names {
+    /// The operation on real ids; `None` when what it names does not exist (yet), so that nobody can ask.
+    /// `first` is the number of the first job that it enqueues.
+    pub(crate) fn call(&self, act: Act, first: usize) -> Option<Call> {
+        let worker = |number: usize| self.workers.get(number).copied();
+        let job = |number: usize| self.jobs.get(&number).copied();
+        Some(match act {
+            Act::Enqueue(count, kind) => Call::Enqueue { first, count, kind },
+            Act::EnqueueOnce(count, kind) => Call::EnqueueOnce { first, count, kind },
+            Act::Claim(by, limit) => Call::Claim { worker: worker(by)?, limit },
+            Act::CompleteRest(by) => {
+                let rest = |claim: &Claim| completion(claim.reference, JobSet::Rest, claim.jobs.len());
+                let completions: Vec<_> = self.handed.get(&worker(by)?)?.iter().map(rest).collect();
+                settle(worker(by)?, completions, vec![])?
+            }
+            Act::Complete(by, jobs) => {
+                let ids: Vec<_> = jobs.iter().filter_map(|&number| job(number)).collect();
+                let of_claim = |claim: &Claim| {
+                    let has = |id: &&JobId| claim.jobs.iter().any(|job| job.id == **id);
+                    let ranges: Vec<_> = ids.iter().filter(has).map(|id| (id.0, id.0)).collect();
+                    let count = ranges.len();
+                    (count > 0).then(|| completion(claim.reference, JobSet::Ranges(ranges), count))
+                };
+                let completions = self.handed.get(&worker(by)?)?.iter().filter_map(of_claim).collect();
+                settle(worker(by)?, completions, vec![])?
+            }
+            Act::Except(by, number, fate) => {
+                let (claim, position) = self.held(worker(by)?, job(number)?)?;
+                let (job, disposition) = (job(number)?, disposition(fate));
+                settle(worker(by)?, vec![], vec![Exception { claim, job, position, disposition }])?
+            }
+            Act::CompleteIn(by, number) => {
+                let (worker, job) = (worker(by)?, job(number)?);
+                Call::CompleteIn { worker, job, claim: self.held(worker, job)?.0 }
+            }
+            Act::Heartbeat(by) => Call::Heartbeat(worker(by)?),
+            Act::Suspect(by, number) => Call::Suspect(worker(by)?, job(number)?),
+            Act::Rescue(of) => Call::Rescue(worker(of)?),
+            Act::Deregister(by) => Call::Deregister(worker(by)?),
+            Act::Promote => Call::Promote,
+            Act::Cancel(number) => Call::Cancel(job(number)?),
+            Act::Retry(number) => Call::Retry(job(number)?),
+            Act::Maintain => Call::Maintain,
+            Act::Expire(of) => Call::Expire(worker(of)?),
+        })
+    }
+
+    /// The claim that handed this job to the worker, as far as the worker knows, and the job's position.
+    fn held(&self, worker: WorkerId, id: JobId) -> Option<(ClaimRef, i64)> {
+        let of_claim = |claim: &Claim| {
+            let job = claim.jobs.iter().find(|job| job.id == id)?;
+            Some((claim.reference, job.position))
+        };
+        self.handed.get(&worker)?.iter().rev().find_map(of_claim)
+    }
+
+    /// Keeps what callers learn from an answer: the ids of their jobs, the claims they were handed.
+    pub(crate) fn learn(&mut self, call: &Call, reply: &Reply) {
+        match (call, reply) {
+            (Call::Enqueue { first, .. } | Call::EnqueueOnce { first, .. }, Reply::Enqueued(ids)) => {
+                self.jobs.extend(ids.iter().enumerate().map(|(nth, &id)| (first + nth, id)));
+            }
+            (Call::Claim { worker, .. }, Reply::Claimed(claims)) => {
+                self.handed.entry(*worker).or_default().extend(claims.iter().cloned());
+            }
+            _ => {}
+        }
+    }
+
+    /// What callers of a transaction that rolled back never learned.
+    pub(crate) fn forget(&mut self, call: &Call, reply: &Reply) {
+        if let (Call::Claim { worker, .. }, Reply::Claimed(claims)) = (call, reply) {
+            let gone = |claim: &Claim| claims.iter().any(|other| other.reference == claim.reference);
+            self.handed.entry(*worker).or_default().retain(|claim| !gone(claim));
+        }
+    }
+}
+
+fn completion(claim: ClaimRef, jobs: JobSet, count: usize) -> Completion {
+    Completion { claim, jobs, count: u32::try_from(count).unwrap_or(u32::MAX) }
+}
+
+/// A worker with nothing to say does not call.
+fn settle(worker: WorkerId, completions: Vec<Completion>, exceptions: Vec<Exception>) -> Option<Call> {
+    let any = !completions.is_empty() || !exceptions.is_empty();
+    any.then_some(Call::Settle(SettleRequest { worker, completions, exceptions }))
+}
+
+fn disposition(fate: Fate) -> Disposition {
+    let (delay, error) = (Duration::ZERO, String::from("no"));
+    match fate {
+        Fate::Retry => Disposition::Retry { delay, error },
+        Fate::Snooze => Disposition::Snooze { delay },
+        Fate::Cancel => Disposition::Cancel { reason: error },
+        Fate::Discard => Disposition::Discard { error, failed: true },
+        Fate::Park => Disposition::Park,
+        Fate::Return => Disposition::Return,
+    }
+}

@@ -1,0 +1,122 @@
+//! The permuter itself: bugs planted into the schema's functions are found.
+
+use std::sync::Arc;
+use windlass_chaos::permuter::{Patch, Plan, postgres::Server, scenarios};
+
+/// How many orders are tried to find a bug.
+const SAMPLE: u64 = 80;
+
+/// Plants a bug, and expects some order of the scenario to show it in words like these.
+async fn finds(scenario: &str, function: &'static str, from: &'static str, to: &'static str, expected: &str) {
+    let url = std::env::var("WINDLASS_TEST_POSTGRES")
+        .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test`");
+    let mut scenario = scenarios::find(scenario).expect(scenario);
+    scenario.patches.push(Patch { function, from, to });
+    let server = Arc::new(Server::new(url));
+    let outcome = server.run(&scenario, &Plan::sample(SAMPLE)).await.expect("runs");
+    server.close().await.expect("the schema goes");
+    assert!(outcome.wrong().any(|wrong| wrong.contains(expected)), "not found: {expected}\n{outcome}");
+    println!("{outcome}");
+}
+
+#[tokio::test]
+async fn a_settlement_without_its_fence() {
+    finds(
+        "claim_vs_rescue_vs_settle",
+        "settle",
+        "PERFORM {schema}.fence(p_worker);",
+        "",
+        "after its lease was taken away",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_forgets_who_was_late() {
+    finds(
+        "claim_vs_late_commit",
+        "delta",
+        "FROM pg_snapshot_xip(p_from) AS x WHERE pg_visible_in_snapshot(x, p_to)",
+        "FROM pg_snapshot_xip(p_from) AS x WHERE false",
+        "never came back",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_claim_that_does_not_lock_its_lane() {
+    finds(
+        "claim_vs_claim",
+        "claim",
+        "CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext(",
+        "CONTINUE WHEN NOT pg_try_advisory_xact_lock(random()::integer + hashtext(random()::text || ",
+        "duplicate key",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_rescue_that_locks_nobody_out() {
+    finds(
+        "claim_vs_rescue_vs_settle",
+        "end_worker",
+        "IF p_crashed AND NOT pg_try_advisory_xact_lock(",
+        "IF false AND NOT pg_try_advisory_xact_lock(",
+        "after its lease was taken away",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_wakes_the_dead() {
+    finds("heartbeat_vs_rescue", "heartbeat", "AND ended_at IS NULL", "", "after its lease was taken away")
+        .await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_does_not_lock_the_lane() {
+    finds(
+        "cancel_vs_claim",
+        "cancel",
+        "IF FOUND THEN PERFORM pg_advisory_xact_lock(",
+        "IF FOUND THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "job",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_settlement_that_counts_jobs_again() {
+    finds(
+        "settle_vs_settle",
+        "settle_part",
+        "v_left := {schema}.without(v_left, s.ranges);",
+        "",
+        "named by 2 settlements",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_looks_once() {
+    finds(
+        "inside_cancel_vs_settle",
+        "cancel",
+        "CONTINUE WHEN f.place = 'held' OR f.lane_id IS DISTINCT FROM v_lane;",
+        "IF f.place = 'held' THEN RETURN 'finished'; END IF;",
+        "was not true of job",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_truncation_that_keeps_no_running_job() {
+    finds(
+        "truncate_vs_settle_vs_claim",
+        "empty_segment",
+        "FOR c IN SELECT * FROM {schema}.open_claims(NULL) LOOP",
+        "FOR c IN SELECT * FROM {schema}.open_claims(NULL) LIMIT 0 LOOP",
+        "is lost",
+    )
+    .await;
+}

@@ -1,0 +1,42 @@
+//! All orders of a few sessions on PostgreSQL: a sample of each scenario, with `WINDLASS_PERMUTE_FULL=1` all.
+
+use std::sync::Arc;
+use windlass_chaos::permuter::{Plan, postgres::Server, scenarios};
+
+/// How many orders of each scenario are tried without being asked for more.
+const SAMPLE: u64 = 30;
+/// Housekeeping takes its time, so fewer of those with it.
+const HOUSEKEEPING_SAMPLE: u64 = 15;
+
+fn url() -> String {
+    std::env::var("WINDLASS_TEST_POSTGRES")
+        .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test`")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_order_keeps_the_rules() {
+    let plan = Plan::from_env(SAMPLE).expect("the environment");
+    let housekeeping = Plan::from_env(HOUSEKEEPING_SAMPLE).expect("the environment");
+    println!("seed {}", plan.seed());
+    let server = Arc::new(Server::new(url()));
+    let mut bad = String::new();
+    for scenario in scenarios::all().iter().filter(|scenario| plan.wants(scenario.name)) {
+        let plan = if scenario.keeps_house() { &housekeeping } else { &plan };
+        let outcome = server.run(scenario, plan).await.expect(scenario.name);
+        println!("{}", outcome.line());
+        bad += &outcome.to_string();
+    }
+    server.close().await.expect("the schemas go");
+    assert!(bad.is_empty(), "{bad}");
+}
+
+/// Races that are known and not mended: see [`scenarios::known_races`]. When this fails, one was mended.
+#[tokio::test]
+async fn the_known_races_are_as_described() {
+    let server = Arc::new(Server::new(url()));
+    for scenario in scenarios::known_races() {
+        let outcome = server.run(&scenario, &Plan::sample(u64::MAX)).await.expect(scenario.name);
+        assert!(!outcome.is_good(), "{} keeps the rules now: move it to the others", scenario.name);
+    }
+    server.close().await.expect("the schemas go");
+}
