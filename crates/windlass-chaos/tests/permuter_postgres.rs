@@ -29,14 +29,3 @@ async fn every_order_keeps_the_rules() {
     server.close().await.expect("the schemas go");
     assert!(bad.is_empty(), "{bad}");
 }
-
-/// Races that are known and not mended: see [`scenarios::known_races`]. When this fails, one was mended.
-#[tokio::test]
-async fn the_known_races_are_as_described() {
-    let server = Arc::new(Server::new(url()));
-    for scenario in scenarios::known_races() {
-        let outcome = server.run(&scenario, &Plan::sample(u64::MAX)).await.expect(scenario.name);
-        assert!(!outcome.is_good(), "{} keeps the rules now: move it to the others", scenario.name);
-    }
-    server.close().await.expect("the schemas go");
-}

@@ -117,3 +117,15 @@ pub async fn a_retried_job_keeps_its_attempts_through_a_crash(fixture: &dyn Fixt
     assert_eq!((back.job.id, back.job.attempt, back.job.crash_count), (id, 2, 1));
     assert_eq!(errors_of(&store, id).await, [(1, "no".to_owned())]);
 }
+
+/// Neighbours of a killer are never discarded for it, however few crashes the worker allows.
+pub async fn a_small_crash_limit_discards_no_neighbours(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 2).await;
+    for max_crashes in [1, 2] {
+        let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+        dying.take(2).await;
+        let report = rescue_of(&store, &dying, max_crashes).await;
+        assert_eq!((report.rescued, report.discarded), (2, 0), "with a limit of {max_crashes}");
+    }
+}

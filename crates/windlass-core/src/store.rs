@@ -67,7 +67,8 @@ pub trait JobStore: Send + Sync + 'static {
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()>;
 
     /// Takes the jobs of workers whose lease has ended and makes them available again. A job that was
-    /// held by `max_crashes` dying workers is discarded as `crash_loop`.
+    /// held by `max_crashes` dying workers is discarded as `crash_loop`; fewer than 3 count as 3, because
+    /// only a job that ran alone is to blame.
     async fn rescue(&self, max_crashes: u16) -> Result<RescueReport>;
 
     /// Makes due jobs available, at most `limit`, and says when the next one is due.

@@ -24,7 +24,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         ],
         compatible_with: 1,
     },
-    Migration { files: &[include_str!("../sql/v2/01_enqueue_key.sql")], compatible_with: 1 },
+    Migration {
+        files: &[include_str!("../sql/v2/01_enqueue_key.sql"), include_str!("../sql/v2/02_complete_in.sql")],
+        compatible_with: 1,
+    },
 ];
 
 /// The newest schema version that this binary knows.

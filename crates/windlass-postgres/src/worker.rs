@@ -7,6 +7,9 @@ use windlass_core::{
     WorkerSpec,
 };
 
+/// A job runs alone, and is counted alone, after two crashes: only the third says that it is to blame.
+const LEAST_CRASHES: i32 = 3;
+
 impl PostgresStore {
     pub(crate) async fn register_worker(&self, spec: &WorkerSpec) -> Result<Registration> {
         for queue in &spec.queues {
@@ -79,7 +82,8 @@ impl PostgresStore {
         let connection = self.connections.upkeep().await?;
         let overdue = self.sql("SELECT * FROM {schema}.overdue_workers()");
         let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true, $2)");
-        let most = i32::from(max_crashes);
+        // Before its third crash nobody knows whether a job kills its workers or keeps bad company.
+        let most = i32::from(max_crashes).max(LEAST_CRASHES);
         let mut report = RescueReport::default();
         for row in connection.query(&overdue, &[], Effect::Repeatable).await? {
             let worker: i32 = row.get(0);

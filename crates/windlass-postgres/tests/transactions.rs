@@ -110,3 +110,51 @@ async fn an_open_completion_holds_off_the_rescue() {
     assert_eq!((report.rescued, report.discarded), (0, 0));
     assert_eq!(state(&seam, held.job.id).await, JobState::Completed);
 }
+
+/// A handler whose COMMIT is on its way may have ended by a timeout: its worker settles the job otherwise,
+/// and must not be believed before that transaction has ended.
+#[tokio::test]
+async fn a_settlement_waits_for_an_open_transaction_that_completes_the_job() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let seam: Arc<dyn Store> = Arc::clone(&store) as _;
+    let worker = worker_on(&seam).await;
+    let retry = || Disposition::Retry { delay: std::time::Duration::ZERO, error: "timed out".into() };
+    let mut client = fixture.sql().await;
+    for commits in [true, false] {
+        store.enqueue(&jobs(1)).await.unwrap();
+        let held = worker.take_one().await;
+        let lease = JobLease { worker: worker.id, claim: held.claim, job: held.job.id };
+        let tx = client.transaction().await.unwrap();
+        store.complete_in(&tx, lease).await.unwrap();
+        let error = worker.try_settle(vec![], vec![held.exception(retry())]).await.unwrap_err();
+        assert!(error.is_retryable() && error.to_string().contains("still open"), "{error}");
+        if commits {
+            tx.commit().await.unwrap();
+            assert_eq!(worker.except(&held, retry()).await, Settled::Already);
+            assert_eq!(state(&seam, held.job.id).await, JobState::Completed);
+            worker.finds_nothing().await;
+        } else {
+            tx.rollback().await.unwrap();
+            assert_eq!(worker.except(&held, retry()).await, Settled::Accepted);
+            assert_eq!(worker.take_when_due(1).await[0].job.id, held.job.id);
+        }
+    }
+}
+
+/// An older snapshot shows a lease that was lost meanwhile, so such a transaction is refused.
+#[tokio::test]
+async fn a_completion_needs_read_committed() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let seam: Arc<dyn Store> = Arc::clone(&store) as _;
+    store.enqueue(&jobs(1)).await.unwrap();
+    let worker = worker_on(&seam).await;
+    let held = worker.take_one().await;
+    let mut client = fixture.sql().await;
+    let level = tokio_postgres::IsolationLevel::RepeatableRead;
+    let tx = client.build_transaction().isolation_level(level).start().await.unwrap();
+    let lease = JobLease { worker: worker.id, claim: held.claim, job: held.job.id };
+    let error = store.complete_in(&tx, lease).await.unwrap_err();
+    assert!(error.is_invalid_input() && error.to_string().contains("READ COMMITTED"), "{error}");
+}

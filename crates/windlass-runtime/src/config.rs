@@ -23,7 +23,8 @@ pub struct WorkerConfig {
     pub poll_interval: Duration,
     /// When failed jobs are tried again, unless their handler has a policy of its own.
     pub retry_policy: RetryPolicy,
-    /// How many dying workers a job may have been held by before it is discarded as a crash loop.
+    /// How many dying workers a job may have been held by before it is discarded as a crash loop. Below 3
+    /// counts as 3: only a job that ran alone, after two crashes, is to blame.
     pub max_crashes: u16,
     /// What the leader keeps.
     pub maintain: MaintainRequest,

@@ -18,10 +18,10 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::CrashNotCounted => {
             &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
         }
-        Bug::AttemptNotCounted => &[("settle_other", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
+        Bug::AttemptNotCounted => &[("settle_exceptions", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
         Bug::LateCommitsSkipped => &[("delta", "WHERE pg_visible_in_snapshot(x, p_to)", "WHERE false")],
         Bug::LostRetry => {
-            &[("settle_other", "o.d IN ('retry', 'snooze', 'park')", "o.d IN ('snooze', 'park')")]
+            &[("settle_exceptions", "o.d IN ('retry', 'snooze', 'park')", "o.d IN ('snooze', 'park')")]
         }
         Bug::TruncatesUnclaimed => &[(
             "empty_segment",

@@ -36,7 +36,7 @@ const GATES: &[(&str, &str)] = &[
     ("claim", "v_began := clock_timestamp();"),
     ("settle", "v_segment := {schema}.current_segment();"),
     ("settle", "IF cardinality(v_seqs) > 0 THEN"),
-    ("settle_other", "IF cardinality(v_ok) = 0 THEN RETURN v_status"),
+    ("settle_exceptions", "IF cardinality(v_ok) = 0 THEN RETURN v_status"),
     ("cancel", "SELECT j.lane_id INTO v_lane"),
     ("cancel", "SELECT * INTO f FROM"),
     ("cancel", "INSERT INTO {schema}.skip (job_id, lane_id)"),
@@ -52,10 +52,11 @@ const GATES: &[(&str, &str)] = &[
 ];
 
 /// Leases run out by moving the heartbeat into the past, also on a server that has just started; and
-/// housekeeping gives up sooner than it does for users.
+/// housekeeping gives up sooner than it does for users, settling later: who waits is decided by the order.
 const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "end_worker", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
     Patch { function: "overdue_workers", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
+    Patch { function: "settle_other", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "empty_segment", from: "lock_timeout TO '50ms'", to: "lock_timeout TO '4ms'" },
 ];
 
