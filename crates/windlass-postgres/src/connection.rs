@@ -92,13 +92,15 @@ impl Connections {
         what: &'static str,
         patience: Patience,
     ) -> Result<Connection> {
-        let deadline = Deadline::after(patience.limit(self.call_timeout));
-        let object = match deadline.await_on(pool.get()).await {
+        let limit = patience.limit(self.call_timeout);
+        let object = match Deadline::after(limit).await_on(pool.get()).await {
             Ok(Ok(object)) => object,
             Ok(Err(PoolError::Backend(cause))) => return Err(self.server.error(cause)),
             Ok(Err(other)) => return Err(pool_error(other, self.server.name())),
             Err(limit) => return Err(self.none_free(pool, what, limit)),
         };
+        // The time begins anew: who got a connection late must not take it for a silent one.
+        let deadline = Deadline::after(limit);
         let guard = Guard { line: Arc::clone(&object.line), home: Arc::clone(self), what, deadline };
         Ok(Connection { object, guard })
     }

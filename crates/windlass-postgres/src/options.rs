@@ -25,10 +25,12 @@ pub struct PostgresOptions {
     /// Whether a transaction-mode pooler (PgBouncer) stands between: no prepared statements, no LISTEN.
     /// Default false.
     pub transaction_pooler: bool,
-    /// How long a call may take, the wait for a free connection included; then it fails as `unavailable`, or
-    /// `ambiguous` when it was a write under way, and the connection is closed. Batches get a second more for
-    /// every 1,000 jobs; rescue, housekeeping and lists of jobs and queues 30 times as long, on a server that
-    /// answers; migrations have no limit. Keep it well below the workers' lease. Default 10 s.
+    /// How long a call may wait for a free connection, and then for its answer. A call that waited in vain
+    /// fails as `unavailable`, or as `ambiguous` when it was a write under way; its connection is closed.
+    ///
+    /// Batches may take a second more for every 1,000 jobs; rescue, housekeeping and lists of jobs and queues 30
+    /// times as long, on a server that answers; migrations have no limit. Keep it well below the workers'
+    /// lease. Default 10 s.
     pub call_timeout: Duration,
 }
 

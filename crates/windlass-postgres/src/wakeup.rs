@@ -192,20 +192,23 @@ async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared)
     }
 }
 
-/// Listens, offers the connection to the worker, and makes sure that it answers.
+/// Listens, offers the connection to the worker, and makes sure that it answers. An error only when it
+/// never listened.
 async fn tend(ear: &Arc<Ear>, connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
-    ask(ear, listen, connections.call_timeout()).await?;
+    let patience = connections.call_timeout();
+    ask(ear, listen, patience).await?;
     *lock(&shared.ear) = Some(Arc::clone(ear));
     loop {
         tokio::select! {
             () = tokio::time::sleep(PING_EVERY) => {}
             // Another connection went silent, so this one may have, too.
             () = connections.doubted() => {}
-            () = ear.deaf.notified() => return Err(silent("arming", connections.call_timeout())),
+            () = ear.deaf.notified() => return Ok(()),
         }
-        if let Err(error) = ask(ear, "", connections.call_timeout()).await {
+        if let Err(error) = ask(ear, "", patience).await {
+            tracing::debug!(%error, "the LISTEN connection is made anew");
             shared.forget(ear);
-            return Err(error);
+            return Ok(());
         }
     }
 }
