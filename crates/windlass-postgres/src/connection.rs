@@ -1,10 +1,19 @@
 use crate::{
+    deadline::{Deadline, Guard, Patience},
     error::{Effect, pool_error, store_error},
     options::PostgresOptions,
     server::{Server, TlsStream},
     session::{CommitWatch, Sessions},
 };
 use deadpool::managed::{Object, Pool, PoolError, QueueMode};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
 use tokio_postgres::{
     Row, Socket,
     types::{ToSql, Type},
@@ -24,6 +33,10 @@ pub(crate) struct Connections {
     claims: Pool<Sessions>,
     settles: Pool<Sessions>,
     upkeep: Pool<Sessions>,
+    call_timeout: Duration,
+    /// How many connections went silent.
+    doubts: Arc<AtomicU64>,
+    doubted: Notify,
 }
 
 /// The most connections of each role of a worker. One does for a worker; two let several share a store.
@@ -31,39 +44,105 @@ const ROLE_CONNECTIONS: usize = 2;
 
 impl Connections {
     pub(crate) fn new(server: Server, options: &PostgresOptions) -> Result<Self> {
+        let (pooler, doubts) = (options.transaction_pooler, Arc::<AtomicU64>::default());
+        let pool = |size| {
+            let sessions = Sessions { server: server.clone(), pooler, doubts: Arc::clone(&doubts) };
+            pool(sessions, size)
+        };
         Ok(Self {
-            clients: pool(&server, options.pool_size.max(1), options.transaction_pooler)?,
-            claims: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
-            settles: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
-            upkeep: pool(&server, ROLE_CONNECTIONS, options.transaction_pooler)?,
-            pooler: options.transaction_pooler,
+            clients: pool(options.pool_size.max(1))?,
+            claims: pool(ROLE_CONNECTIONS)?,
+            settles: pool(ROLE_CONNECTIONS)?,
+            upkeep: pool(ROLE_CONNECTIONS)?,
+            call_timeout: options.call_timeout,
+            doubts,
+            doubted: Notify::new(),
+            pooler,
             server,
         })
     }
 
-    pub(crate) async fn client(&self) -> Result<Connection> {
-        self.get(&self.clients).await
+    /// For a short call of a client; `what` names it in messages.
+    pub(crate) async fn client(self: &Arc<Self>, what: &'static str) -> Result<Connection> {
+        self.get(&self.clients, what, Patience::Call).await
     }
 
-    pub(crate) async fn claims(&self) -> Result<Connection> {
-        self.get(&self.claims).await
+    /// For a call of a client that carries so many jobs.
+    pub(crate) async fn client_for(self: &Arc<Self>, what: &'static str, jobs: usize) -> Result<Connection> {
+        self.get(&self.clients, what, Patience::Batch(jobs)).await
     }
 
-    pub(crate) async fn settles(&self) -> Result<Connection> {
-        self.get(&self.settles).await
+    pub(crate) async fn claims(self: &Arc<Self>) -> Result<Connection> {
+        self.get(&self.claims, "claim", Patience::Call).await
     }
 
-    /// For registration, heartbeat, rescue, promotion and housekeeping.
-    pub(crate) async fn upkeep(&self) -> Result<Connection> {
-        self.get(&self.upkeep).await
+    /// For settlements and whatever else of a worker is short and cannot wait: its heartbeats, above all.
+    pub(crate) async fn settles(self: &Arc<Self>, what: &'static str) -> Result<Connection> {
+        self.get(&self.settles, what, Patience::Call).await
     }
 
-    async fn get(&self, pool: &Pool<Sessions>) -> Result<Connection> {
-        let object = pool.get().await.map_err(|cause| match cause {
-            PoolError::Backend(cause) => self.server.error(cause),
-            other => pool_error(other, self.server.name()),
-        })?;
-        Ok(Connection { object, pooler: self.pooler })
+    /// For registration, rescue, promotion and housekeeping, some of which takes minutes.
+    pub(crate) async fn upkeep(self: &Arc<Self>, what: &'static str) -> Result<Connection> {
+        self.get(&self.upkeep, what, Patience::Call).await
+    }
+
+    async fn get(
+        self: &Arc<Self>,
+        pool: &Pool<Sessions>,
+        what: &'static str,
+        patience: Patience,
+    ) -> Result<Connection> {
+        let limit = patience.limit(self.call_timeout);
+        let object = match Deadline::after(limit).await_on(pool.get()).await {
+            Ok(Ok(object)) => object,
+            Ok(Err(PoolError::Backend(cause))) => return Err(self.server.error(cause)),
+            Ok(Err(other)) => return Err(pool_error(other, self.server.name())),
+            Err(limit) => return Err(self.none_free(pool, what, limit)),
+        };
+        // The time begins anew: who got a connection late must not take it for a silent one.
+        let deadline = Deadline::after(limit);
+        let guard = Guard { line: Arc::clone(&object.line), home: Arc::clone(self), what, deadline };
+        Ok(Connection { object, guard })
+    }
+
+    fn none_free(&self, pool: &Pool<Sessions>, what: &str, limit: Duration) -> Error {
+        let (status, server) = (pool.status(), self.server.name());
+        let why = if status.size >= status.max_size {
+            format!("all {} are in use; raise pool_size, or call less at once", status.max_size)
+        } else {
+            "the server does not finish the login; check it and the network".to_owned()
+        };
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("{what}: no connection to PostgreSQL at {server} within {limit:?}: {why}"),
+        )
+    }
+
+    pub(crate) fn doubts(&self) -> u64 {
+        self.doubts.load(Ordering::Acquire)
+    }
+
+    /// A connection went silent, and what went silent is seldom alone: every other has to prove itself.
+    /// Those that rest are replaced, those in use have to answer within their own deadline.
+    pub(crate) fn doubt_all(&self) {
+        let doubts = self.doubts.fetch_add(1, Ordering::AcqRel) + 1;
+        for pool in self.pools() {
+            pool.retain(|session, _| session.line.is_proven(doubts));
+        }
+        self.doubted.notify_waiters();
+    }
+
+    /// Ends when the next connection goes silent.
+    pub(crate) async fn doubted(&self) {
+        self.doubted.notified().await;
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.call_timeout
     }
 
     /// A connection outside the pools, for LISTEN.
@@ -78,14 +157,17 @@ impl Connections {
     }
 
     pub(crate) fn close(&self) {
-        for pool in [&self.clients, &self.claims, &self.settles, &self.upkeep] {
+        for pool in self.pools() {
             pool.close();
         }
     }
+
+    fn pools(&self) -> [&Pool<Sessions>; 4] {
+        [&self.clients, &self.claims, &self.settles, &self.upkeep]
+    }
 }
 
-fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool<Sessions>> {
-    let sessions = Sessions { server: server.clone(), pooler };
+fn pool(sessions: Sessions, size: usize) -> Result<Pool<Sessions>> {
     Pool::builder(sessions).max_size(size).queue_mode(QueueMode::Lifo).build().map_err(|cause| {
         Error::new(ErrorKind::Internal, format!("cannot build the connection pool: {cause}"))
     })
@@ -95,24 +177,25 @@ fn pool(server: &Server, size: usize, pooler: bool) -> Result<Pool<Sessions>> {
 /// transaction-mode pooler, which may hand each statement to another server process.
 pub(crate) struct Connection {
     pub(crate) object: Object<Sessions>,
-    pooler: bool,
+    pub(crate) guard: Guard,
 }
 
 impl Connection {
     /// Runs one statement as its own transaction.
     pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
         let fail = |cause| store_error(cause, effect);
-        if self.pooler {
-            return self.query_unprepared(sql, params, effect).await;
+        if self.guard.home.is_pooled_by_transaction() {
+            return self.guard.run(effect, self.query_unprepared(sql, params, effect)).await;
         }
         let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
         let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
-        let statement = self
-            .object
-            .prepare_typed_cached(sql, &types)
-            .await
-            .map_err(|cause| store_error(cause, Effect::Repeatable))?;
-        self.object.query(&statement, &values).await.map_err(fail)
+        let prepared = async {
+            let prepared = self.object.prepare_typed_cached(sql, &types).await;
+            prepared.map_err(|cause| store_error(cause, Effect::Repeatable))
+        };
+        let statement = self.guard.run(Effect::Repeatable, prepared).await?;
+        let answered = async { self.object.query(&statement, &values).await.map_err(fail) };
+        self.guard.run(effect, answered).await
     }
 
     /// The three messages go out together: one round trip, and all or none of them is sent.
@@ -128,6 +211,22 @@ impl Connection {
         let rows = rows.map_err(fail)?;
         ended.map_err(fail)?;
         Ok(rows)
+    }
+
+    /// Begins the deadline anew: for the next of several statements that are each worth their own.
+    pub(crate) fn extend(&mut self, patience: Patience) {
+        self.guard.deadline = Deadline::after(patience.limit(self.guard.home.call_timeout()));
+    }
+
+    /// Before a statement that may take long: finds out within a short call's time whether anybody answers.
+    pub(crate) async fn begin_long(&mut self, patience: Patience) -> Result<()> {
+        let answered = async {
+            let answer = self.object.batch_execute("").await;
+            answer.map_err(|cause| store_error(cause, Effect::Repeatable))
+        };
+        self.guard.run(Effect::Repeatable, answered).await?;
+        self.extend(patience);
+        Ok(())
     }
 
     /// Begin before a write whose acknowledgement must mean that the synchronous standby has it.

@@ -1,10 +1,10 @@
-use crate::{error::Effect, store::PostgresStore};
+use crate::{deadline::Patience, error::Effect, store::PostgresStore};
 use tokio_postgres::types::Type;
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};
 
 impl PostgresStore {
     pub(crate) async fn cancel_jobs(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        self.each(ids, "SELECT {schema}.cancel($1)", |word| match word {
+        self.each("cancel", ids, "SELECT {schema}.cancel($1)", |word| match word {
             "cancelled" => Some(CancelReply::Cancelled),
             "running" => Some(CancelReply::Running),
             "finished" => Some(CancelReply::Finished),
@@ -15,7 +15,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn retry_jobs(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        self.each(ids, "SELECT {schema}.retry($1)", |word| match word {
+        self.each("retry", ids, "SELECT {schema}.retry($1)", |word| match word {
             "retried" => Some(RetryReply::Retried),
             "pending" => Some(RetryReply::Pending),
             "completed" => Some(RetryReply::Completed),
@@ -26,11 +26,18 @@ impl PostgresStore {
     }
 
     /// One short transaction per job: each holds its lane's lock, so a batch in one would stall claims.
-    async fn each<T>(&self, ids: &[JobId], sql: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
-        let connection = self.connections.client().await?;
+    async fn each<T>(
+        &self,
+        what: &'static str,
+        ids: &[JobId],
+        sql: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>> {
+        let mut connection = self.connections.client(what).await?;
         let sql = self.sql(sql);
         let mut replies = Vec::with_capacity(ids.len());
         for id in ids {
+            connection.extend(Patience::Call);
             let row = connection.query_one(&sql, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
             let word: &str = row.get(0);
             replies.push(
@@ -45,7 +52,7 @@ impl PostgresStore {
         let sql = if paused { "SELECT {schema}.pause($1)" } else { "SELECT {schema}.resume($1)" };
         let row = self
             .connections
-            .client()
+            .client("pause")
             .await?
             .query_one(&self.sql(sql), &[(&queue, Type::TEXT)], Effect::Repeatable)
             .await?;

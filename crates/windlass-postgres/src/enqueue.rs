@@ -1,5 +1,5 @@
 use crate::{
-    connection::Connection,
+    connection::{Connection, Param},
     error::{Effect, store_error},
     row::Json,
     store::PostgresStore,
@@ -41,15 +41,26 @@ const DUE: Type = Type::TIMESTAMPTZ;
 impl PostgresStore {
     pub(crate) async fn enqueue_jobs(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
         let Some(first) = jobs.first() else { return Ok(Vec::new()) };
-        let batch = self.batch(jobs).await?;
-        let mut connection = self.connections.client().await?;
+        self.limits.check(jobs)?;
+        let mut connection = self.connections.client_for("enqueue", jobs.len()).await?;
+        let segment = self.segment(&connection).await?;
+        let lanes = self.lanes_on(&connection, jobs).await?;
         if jobs.len() == 1 && first.when() == When::Now {
-            return Ok(vec![self.insert_one(&connection, batch.segment, batch.lanes[0], first).await?]);
+            let lane = lanes.and_then(|lanes| lanes.first().copied());
+            return Ok(vec![self.insert_one(&connection, segment, lane, first).await?]);
         }
+        let guard = connection.guard.clone();
         let watch = connection.watch_commit();
-        let transaction = begin(&mut connection).await?;
-        let ids = self.enqueue_all(&transaction, &batch).await?;
-        transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))?;
+        let transaction = guard.run(Effect::Repeatable, begin(&mut connection)).await?;
+        let stored = async {
+            let lanes = match lanes {
+                Some(lanes) => lanes,
+                None => self.lanes_in(&transaction, jobs).await?,
+            };
+            self.enqueue_all(&transaction, &Batch { segment, lanes, jobs }).await
+        };
+        let ids = guard.run(Effect::Repeatable, stored).await?;
+        guard.run(Effect::Write, commit(transaction)).await?;
         watch.end()?;
         Ok(ids)
     }
@@ -59,23 +70,24 @@ impl PostgresStore {
         &self,
         connection: &Connection,
         segment: usize,
-        lane: i32,
+        lane: Option<i32>,
         job: &NewJob,
     ) -> Result<JobId> {
-        let attempts = attempts(job);
+        let (queue, priority, attempts) = (job.queue(), i32::from(job.priority()), attempts(job));
+        let (kind, args) = (job.kind(), Json(job.args().as_str()));
+        let rest: [Param<'_>; 3] = [(&attempts, Type::INT2), (&kind, Type::TEXT), (&args, Type::JSON)];
+        let [a, b, c] = rest;
         let watch = connection.watch_commit();
-        let row = connection
-            .query_one(
-                &self.texts.insert[segment],
-                &[
-                    (&lane, Type::INT4),
-                    (&attempts, Type::INT2),
-                    (&job.kind(), Type::TEXT),
-                    (&Json(job.args().as_str()), Type::JSON),
-                ],
-                Effect::Write,
-            )
-            .await?;
+        let row = match &lane {
+            Some(lane) => {
+                let params = [(lane as _, Type::INT4), a, b, c];
+                connection.query_one(&self.texts.insert[segment], &params, Effect::Write).await?
+            }
+            None => {
+                let params = [(&queue as _, Type::TEXT), (&priority as _, Type::INT4), a, b, c];
+                connection.query_one(&self.texts.insert_named[segment], &params, Effect::Write).await?
+            }
+        };
         watch.end()?;
         Ok(JobId(row.get(0)))
     }
@@ -209,6 +221,11 @@ pub(crate) async fn begin(connection: &mut Connection) -> Result<deadpool_postgr
         .start()
         .await
         .map_err(|cause| store_error(cause, Effect::Repeatable))
+}
+
+/// Commits it. What breaks from here on is ambiguous.
+pub(crate) async fn commit(transaction: deadpool_postgres::Transaction<'_>) -> Result<()> {
+    transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))
 }
 
 fn attempts(job: &NewJob) -> i16 {

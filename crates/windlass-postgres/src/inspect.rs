@@ -1,4 +1,4 @@
-use crate::{error::Effect, row::JsonText, sql::VERSION, store::PostgresStore};
+use crate::{deadline::Patience, error::Effect, row::JsonText, sql::VERSION, store::PostgresStore};
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
@@ -11,7 +11,7 @@ const MAX_WORKERS: i64 = 1_000;
 
 impl PostgresStore {
     pub(crate) async fn find_job(&self, id: JobId) -> Result<Option<JobRecord>> {
-        let connection = self.connections.client().await?;
+        let connection = self.connections.client("find a job").await?;
         let job = self.sql("SELECT * FROM {schema}.job_record($1)");
         let rows = connection.query(&job, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -34,10 +34,9 @@ impl PostgresStore {
         let state = filter.state.map(|state| state.as_str());
         let before = filter.before.map(|id| id.0);
         let limit = i32::try_from(filter.limit).unwrap_or(i32::MAX);
-        let rows = self
-            .connections
-            .client()
-            .await?
+        let mut connection = self.connections.client("list jobs").await?;
+        connection.begin_long(Patience::Long).await?;
+        let rows = connection
             .query(
                 &self.sql("SELECT * FROM {schema}.list_jobs($1, $2, $3, $4, $5)"),
                 &[
@@ -58,7 +57,9 @@ impl PostgresStore {
             "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded
              FROM {schema}.queues ORDER BY name",
         );
-        let rows = self.connections.client().await?.query(&sql, &[], Effect::Repeatable).await?;
+        let mut connection = self.connections.client("list queues").await?;
+        connection.begin_long(Patience::Long).await?;
+        let rows = connection.query(&sql, &[], Effect::Repeatable).await?;
         rows.iter()
             .map(|row| {
                 Ok(QueueStats {
@@ -77,7 +78,8 @@ impl PostgresStore {
     }
 
     pub(crate) async fn read_status(&self) -> Result<StoreStatus> {
-        let connection = self.connections.client().await?;
+        let mut connection = self.connections.client("status").await?;
+        connection.begin_long(Patience::Long).await?;
         let size = self.sql(
             "SELECT current_setting('server_version'), coalesce((SELECT max(version) FROM {schema}.migration), 0),
                     (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c

@@ -20,6 +20,7 @@
 mod claim;
 mod connection;
 mod control;
+mod deadline;
 mod enqueue;
 mod error;
 mod holdings;

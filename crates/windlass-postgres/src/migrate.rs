@@ -1,5 +1,6 @@
 use crate::{
     connection::Connection,
+    deadline::Patience,
     error::{Effect, store_error},
     sql::{MIGRATIONS, VERSION, render},
     store::PostgresStore,
@@ -9,7 +10,7 @@ use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
 /// Checks the schema once at connect: not newer than this binary, and not brought here from elsewhere.
 pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
-    let connection = store.connections.client().await?;
+    let mut connection = store.connections.client("connect").await?;
     let Some(installed) = installed(store, &connection).await? else { return Ok(()) };
     installed.check(&store.schema)?;
     if installed.version == 0 {
@@ -23,6 +24,7 @@ pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
         Err(error) => return Err(error),
     };
     if moved {
+        connection.begin_long(Patience::Endless).await?;
         let row = connection.query_one(&store.sql("SELECT {schema}.rehome()"), &[], Effect::Write).await?;
         if let Some(kept) = row.get::<_, Option<i64>>(0) {
             tracing::warn!(
@@ -105,7 +107,8 @@ pub(crate) fn too_old(schema: &str, what: &str, needs: u32) -> Error {
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
 pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
-    let mut connection = store.connections.client().await?;
+    let mut connection = store.connections.client("migrate").await?;
+    connection.begin_long(Patience::Endless).await?;
     let fail = |cause| store_error(cause, Effect::Repeatable);
     let transaction = connection.object.transaction().await.map_err(fail)?;
     let schema = &store.schema;
@@ -148,5 +151,6 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
     }
     transaction.commit().await.map_err(fail)?;
     store.caches.clear();
+    store.connections.doubt_all(); // they remember lanes
     Ok(MigrationReport { from, to: from.max(VERSION) })
 }

@@ -3,14 +3,15 @@
 
 use crate::{
     connection::Connection,
-    enqueue::{By, COPY_FROM, begin},
+    deadline::Patience,
+    enqueue::{Batch, By, COPY_FROM, begin, commit},
     error::{Effect, store_error},
     migrate,
     sql::ENQUEUE_KEYS,
     store::PostgresStore,
 };
 use std::time::Duration;
-use tokio_postgres::types::Type;
+use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
 
 /// How many keys are forgotten in one transaction.
@@ -21,11 +22,30 @@ const FORGET_CHUNKS: usize = 100;
 impl PostgresStore {
     pub(crate) async fn enqueue_jobs_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         Limits::check_idempotency_key(key)?;
-        let batch = self.batch(jobs).await?;
-        let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
-        let mut connection = self.connections.client().await?;
+        self.limits.check(jobs)?;
+        let mut connection = self.connections.client_for("enqueue_once", jobs.len()).await?;
+        let segment = self.segment(&connection).await?;
+        let lanes = self.lanes_on(&connection, jobs).await?;
+        let guard = connection.guard.clone();
         let watch = connection.watch_commit();
-        let transaction = begin(&mut connection).await?;
+        let transaction = guard.run(Effect::Repeatable, begin(&mut connection)).await?;
+        let stored = self.store_once(&transaction, key, jobs, segment, lanes);
+        let stored = guard.run(Effect::Repeatable, stored).await?;
+        // A repeated call commits as well: see hold_key in sql/v2/01_enqueue_key.sql.
+        guard.run(Effect::Write, commit(transaction)).await?;
+        watch.end()?;
+        Ok(stored)
+    }
+
+    async fn store_once(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &str,
+        jobs: &[NewJob],
+        segment: usize,
+        lanes: Option<Vec<i32>>,
+    ) -> Result<EnqueuedOnce> {
+        let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
         let take = self.sql("SELECT ids, repeated, taken_at FROM {schema}.take_key($1, $2)");
         let row = transaction
             .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4)])
@@ -34,13 +54,15 @@ impl PostgresStore {
         let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
         let repeated: bool = row.get(1);
         if !repeated {
+            let lanes = match lanes {
+                Some(lanes) => lanes,
+                None => self.lanes_in(transaction, jobs).await?,
+            };
+            let batch = Batch { segment, lanes, jobs };
             let few = jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction();
             let by = if few { By::Insert } else { By::Copy };
-            self.store_under(&transaction, &batch, &ids, row.get(2), by).await?;
+            self.store_under(transaction, &batch, &ids, row.get(2), by).await?;
         }
-        // A repeated call commits as well: see hold_key in sql/v2/01_enqueue_key.sql.
-        transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))?;
-        watch.end()?;
         Ok(EnqueuedOnce { ids, repeated })
     }
 
@@ -53,7 +75,7 @@ impl PostgresStore {
     }
 
     /// Part of housekeeping: removes keys past their retention. Nothing to do before version 2.
-    pub(crate) async fn forget_keys(&self, connection: &Connection, retention: Duration) -> Result<()> {
+    pub(crate) async fn forget_keys(&self, connection: &mut Connection, retention: Duration) -> Result<()> {
         let function = self.sql("{schema}.forget_keys(interval, integer)");
         let there = "SELECT to_regprocedure($1) IS NOT NULL";
         if !connection
@@ -65,6 +87,7 @@ impl PostgresStore {
         }
         let forget = self.sql("SELECT {schema}.forget_keys(make_interval(secs => $1), $2)");
         for _ in 0..FORGET_CHUNKS {
+            connection.extend(Patience::Long);
             let params = [(&retention.as_secs_f64() as _, Type::FLOAT8), (&FORGET_CHUNK as _, Type::INT4)];
             let forgotten: i64 = connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
             if forgotten < i64::from(FORGET_CHUNK) {

@@ -25,6 +25,13 @@ pub struct PostgresOptions {
     /// Whether a transaction-mode pooler (PgBouncer) stands between: no prepared statements, no LISTEN.
     /// Default false.
     pub transaction_pooler: bool,
+    /// How long a call may wait for a free connection, and then for its answer. A call that waited in vain
+    /// fails as `unavailable`, or as `ambiguous` when it was a write under way; its connection is closed.
+    ///
+    /// Batches may take a second more for every 1,000 jobs; rescue, housekeeping and lists of jobs and queues 30
+    /// times as long, on a server that answers; migrations have no limit. Keep it well below the workers'
+    /// lease. Default 10 s.
+    pub call_timeout: Duration,
 }
 
 impl Default for PostgresOptions {
@@ -34,6 +41,7 @@ impl Default for PostgresOptions {
             schema: "windlass".into(),
             pool_size: 10,
             transaction_pooler: false,
+            call_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -42,6 +50,8 @@ impl Default for PostgresOptions {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// After how long without an answer to sent data a connection counts as dead.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+/// When the kernel asks a silent peer whether it is there: after this pause, so often, so many times.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(3), 3);
 
 impl PostgresOptions {
     /// Splits our own parameters off the URL and parses the rest.
@@ -65,6 +75,10 @@ impl PostgresOptions {
             }
         }
         check_schema(&self.schema)?;
+        if self.call_timeout.is_zero() {
+            return Err(Error::new(ErrorKind::InvalidOption, "call_timeout is 0; allow some seconds"));
+        }
+        let says_idle = rest.iter().any(|pair| pair.starts_with("keepalives_idle="));
         let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
         let mut config: Config =
             plain.parse().map_err(|cause: tokio_postgres::Error| invalid(url, &chain(&cause)))?;
@@ -87,11 +101,26 @@ impl PostgresOptions {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(TCP_USER_TIMEOUT);
         }
+        keep_alive(&mut config, says_idle);
         if config.get_application_name().is_none() && !self.transaction_pooler {
             config.application_name("windlass");
         }
         let tls = tls.connector(&mut config).map_err(|why| invalid(url, &why))?;
         Ok((self, Server::new(config, tls)))
+    }
+}
+
+/// Fills in what the URL did not say.
+fn keep_alive(config: &mut Config, says_idle: bool) {
+    let (idle, interval, retries) = KEEPALIVE;
+    if !says_idle {
+        config.keepalives_idle(idle);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(interval);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(retries);
     }
 }
 
@@ -148,6 +177,22 @@ mod tests {
         assert!(options.transaction_pooler);
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert_eq!(config.get_dbname(), Some("d"));
+    }
+
+    #[test]
+    fn keepalives_are_on_unless_the_url_says_otherwise() {
+        let (_, config) = read("postgres://h/d").unwrap();
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(10));
+        assert_eq!(config.get_keepalives_interval(), Some(Duration::from_secs(3)));
+        let (_, config) = read("postgres://h/d?keepalives_idle=7200&keepalives_retries=9").unwrap();
+        assert_eq!(config.get_keepalives_idle(), Duration::from_secs(7200));
+        assert_eq!(config.get_keepalives_retries(), Some(9));
+    }
+
+    #[test]
+    fn a_call_needs_time() {
+        let options = PostgresOptions { call_timeout: Duration::ZERO, ..PostgresOptions::default() };
+        assert_eq!(options.read_url("postgres://h/d").err().unwrap().kind(), ErrorKind::InvalidOption);
     }
 
     #[test]

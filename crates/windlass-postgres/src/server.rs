@@ -1,5 +1,5 @@
 use crate::{error::connect_error, options::chain};
-use std::{error::Error as _, io};
+use std::{error::Error as _, io, sync::Arc};
 use tokio_postgres::{
     Client, Config, Connection, Socket,
     config::{Host, SslMode},
@@ -12,23 +12,27 @@ use windlass_core::{Error, ErrorKind};
 /// The encrypted half of a connection that may be encrypted.
 pub(crate) type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// The database server of a store: how every connection to it is made.
+/// The database server of a store: how every connection to it is made. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Server {
-    config: Config,
+    config: Arc<Config>,
     tls: MakeRustlsConnect,
     /// Hosts and port for messages.
-    name: String,
+    name: Arc<str>,
 }
 
 impl Server {
     pub(crate) fn new(config: Config, tls: MakeRustlsConnect) -> Self {
-        Self { name: name_of(&config), config, tls }
+        Self { name: name_of(&config).into(), config: Arc::new(config), tls }
     }
 
     #[cfg(test)]
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn tls(&self) -> MakeRustlsConnect {
+        self.tls.clone()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -45,7 +49,7 @@ impl Server {
             done => return done,
         };
         tracing::debug!(error = %chain(&cause), "no TLS connection, trying without");
-        let mut plain = self.config.clone();
+        let mut plain = Config::clone(&self.config);
         plain.ssl_mode(SslMode::Disable);
         // When both fail, the first says more: it got further.
         plain.connect(self.tls.clone()).await.map_err(|_| cause)

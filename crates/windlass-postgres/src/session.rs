@@ -1,18 +1,22 @@
-//! What the pools hold: a connection that knows whether its commits reached the synchronous standby.
+//! What the pools hold: a connection that knows whether its commits reached the synchronous standby, whether
+//! it still answers, and what was read on it.
 
-use crate::{options::chain, server::Server, server::TlsStream};
+use crate::{options::chain, server::Server, server::TlsStream, store::lock};
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use deadpool_postgres::ClientWrapper;
 use std::{
+    collections::HashMap,
     future::poll_fn,
     ops::{Deref, DerefMut},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
+use tokio::{task::AbortHandle, time::timeout};
 use tokio_postgres::{
-    AsyncMessage, Connection, Socket,
+    AsyncMessage, CancelToken, Connection, Socket,
     error::{DbError, SqlState},
 };
 use windlass_core::{Error, ErrorKind, Result};
@@ -21,11 +25,50 @@ use windlass_core::{Error, ErrorKind, Result};
 const SETTINGS: &str =
     "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'";
 
+/// How long the server is asked to stop what nobody waits for any more.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most lanes that one connection remembers.
+const MAX_LANES: usize = 10_000;
+
 /// One connection of a pool.
 pub(crate) struct Session {
     client: ClientWrapper,
+    pub(crate) line: Arc<Line>,
+    lanes: Mutex<HashMap<(String, i16), i32>>,
+}
+
+/// What outlives a borrowed session: the way to close it, and what its driver counts.
+pub(crate) struct Line {
+    driver: AbortHandle,
+    cancel: CancelToken,
     /// How many of its commits the server answered without the standby's word.
     unreplicated: Arc<AtomicU64>,
+    /// How many connections had gone silent when it last answered.
+    proven: AtomicU64,
+}
+
+impl Line {
+    /// It answered, after so many others had gone silent.
+    pub(crate) fn prove(&self, doubts: u64) {
+        self.proven.store(doubts, Ordering::Release);
+    }
+
+    /// Whether it answered since then.
+    pub(crate) fn is_proven(&self, doubts: u64) -> bool {
+        self.proven.load(Ordering::Acquire) >= doubts
+    }
+
+    /// Closes it. A statement that is still under way is cancelled: a server process that waits for a lock
+    /// does not see its client go, and each repetition of the call would add another.
+    pub(crate) fn abandon(&self, server: &Server) {
+        self.driver.abort();
+        let (cancel, tls) = (self.cancel.clone(), server.tls());
+        tokio::spawn(async move {
+            if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
+                tracing::debug!(error = %chain(&error), "cannot cancel what an abandoned connection did");
+            }
+        });
+    }
 }
 
 /// Makes the connections of a pool.
@@ -33,6 +76,8 @@ pub(crate) struct Sessions {
     pub(crate) server: Server,
     /// A transaction-mode pooler stands between: nothing may be set.
     pub(crate) pooler: bool,
+    /// How many connections of the store went silent.
+    pub(crate) doubts: Arc<AtomicU64>,
 }
 
 impl Manager for Sessions {
@@ -40,22 +85,43 @@ impl Manager for Sessions {
     type Error = tokio_postgres::Error;
 
     async fn create(&self) -> Result<Session, tokio_postgres::Error> {
+        let proven = AtomicU64::new(self.doubts.load(Ordering::Acquire));
         // Boxed, because it is rare and large, and part of the future of every call.
         let (client, connection) = Box::pin(self.server.connect()).await?;
         let unreplicated = Arc::default();
-        let driver = tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
-        let client = ClientWrapper::new(client, driver);
+        let task = tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
+        let line = Line { driver: task.abort_handle(), cancel: client.cancel_token(), unreplicated, proven };
+        let client = ClientWrapper::new(client, task);
         if !self.pooler {
             client.batch_execute(SETTINGS).await?;
         }
-        Ok(Session { client, unreplicated })
+        Ok(Session { client, line: Arc::new(line), lanes: Mutex::default() })
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
-        match session.is_closed() {
-            true => Err(RecycleError::message("connection closed")),
-            false => Ok(()),
+        if session.is_closed() {
+            return Err(RecycleError::message("connection closed"));
         }
+        if !session.line.is_proven(self.doubts.load(Ordering::Acquire)) {
+            return Err(RecycleError::message("silent since another connection was lost"));
+        }
+        Ok(())
+    }
+}
+
+/// The lanes that were read on this connection. A failover that loses the commit which made a lane ends the
+/// connection too, and so what it remembers.
+impl Session {
+    pub(crate) fn lane(&self, queue: &str, priority: i16) -> Option<i32> {
+        lock(&self.lanes).get(&(queue.to_owned(), priority)).copied()
+    }
+
+    pub(crate) fn set_lane(&self, queue: &str, priority: i16, lane: i32) {
+        let mut lanes = lock(&self.lanes);
+        if lanes.len() >= MAX_LANES {
+            lanes.clear();
+        }
+        lanes.insert((queue.to_owned(), priority), lane);
     }
 }
 
@@ -104,19 +170,19 @@ fn is_cancelled_wait(notice: &DbError) -> bool {
 /// Notices when a commit of one call was acknowledged though it is on one server only. Begin it before the
 /// call: PostgreSQL answers a commit whose wait was cancelled with success and a warning.
 pub(crate) struct CommitWatch {
-    unreplicated: Arc<AtomicU64>,
+    line: Arc<Line>,
     before: u64,
 }
 
 impl CommitWatch {
     pub(crate) fn begin(session: &Session) -> Self {
-        let unreplicated = Arc::clone(&session.unreplicated);
-        Self { before: unreplicated.load(Ordering::Acquire), unreplicated }
+        let line = Arc::clone(&session.line);
+        Self { before: line.unreplicated.load(Ordering::Acquire), line }
     }
 
     /// After the commit was answered.
     pub(crate) fn end(self) -> Result<()> {
-        if self.unreplicated.load(Ordering::Acquire) == self.before {
+        if self.line.unreplicated.load(Ordering::Acquire) == self.before {
             return Ok(());
         }
         Err(Error::new(

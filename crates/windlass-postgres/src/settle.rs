@@ -40,7 +40,7 @@ impl PostgresStore {
         };
         let row = self
             .connections
-            .settles()
+            .settles("settle")
             .await?
             .query_one(
                 &self.texts.settle,

@@ -5,7 +5,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicI16},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
 use windlass_core::{
@@ -29,6 +29,8 @@ pub(crate) struct Texts {
     pub(crate) claim: String,
     pub(crate) settle: String,
     pub(crate) insert: [String; SEGMENTS],
+    /// Finds the lane itself.
+    pub(crate) insert_named: [String; SEGMENTS],
     pub(crate) copy: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
     pub(crate) copy_held: String,
@@ -38,12 +40,12 @@ pub(crate) struct Texts {
 /// The size of the ring of segments; `sql/v1/01_tables.sql` makes as many.
 pub(crate) const SEGMENTS: usize = 4;
 
-/// What this process remembers of the database. All of it may be stale without harm: lanes are never
-/// removed, and any segment may be written.
+/// What this process remembers of the database, across connections and so across failovers. All of it may be
+/// stale without harm: any segment may be written, and what a worker holds only tells where to look. Lanes
+/// are remembered by each [`Session`](crate::session::Session).
 #[derive(Default)]
 pub(crate) struct Caches {
-    lanes: Mutex<HashMap<(String, i16), i32>>,
-    pub(crate) segment: AtomicI16,
+    pub(crate) segment: AtomicUsize,
     pub(crate) segment_read_at: Mutex<Option<Instant>>,
     holdings: Mutex<HashMap<WorkerId, Holdings>>,
 }
@@ -92,6 +94,10 @@ impl Texts {
             insert: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4) RETURNING id",
             ),
+            insert_named: per_segment(
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
+                 VALUES ({schema}.lane_of($1, $2), $3, $4, $5) RETURNING id",
+            ),
             copy: per_segment(
                 "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",
             ),
@@ -118,14 +124,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Caches {
-    pub(crate) fn lane(&self, queue: &str, priority: i16) -> Option<i32> {
-        lock(&self.lanes).get(&(queue.to_owned(), priority)).copied()
-    }
-
-    pub(crate) fn set_lane(&self, queue: &str, priority: i16, lane: i32) {
-        lock(&self.lanes).insert((queue.to_owned(), priority), lane);
-    }
-
     pub(crate) fn holdings<T>(&self, worker: WorkerId, act: impl FnOnce(&mut Holdings) -> T) -> T {
         act(lock(&self.holdings).entry(worker).or_default())
     }
@@ -134,9 +132,8 @@ impl Caches {
         lock(&self.holdings).remove(&worker);
     }
 
-    /// Forgets everything: the schema may have been made anew.
+    /// Reads the segment again: the schema may have been made anew.
     pub(crate) fn clear(&self) {
-        lock(&self.lanes).clear();
         *lock(&self.segment_read_at) = None;
     }
 }

@@ -1,4 +1,5 @@
 use crate::{
+    enqueue::Batch,
     error::{Effect, store_error},
     store::PostgresStore,
 };
@@ -27,8 +28,14 @@ impl PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = self.batch(jobs).await?;
-        self.enqueue_all(tx, &batch).await
+        self.limits.check(jobs)?;
+        let segment = match self.fresh_segment() {
+            Some(segment) => segment,
+            None => self.segment(&self.connections.client("enqueue").await?).await?,
+        };
+        // Asked each time: nobody knows which server this connection was on the last time.
+        let lanes = self.lanes_in(tx, jobs).await?;
+        self.enqueue_all(tx, &Batch { segment, lanes, jobs }).await
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so

@@ -1,4 +1,11 @@
-use crate::{connection::Connections, sql::render, store::lock};
+use crate::{
+    connection::Connections,
+    deadline::Deadline,
+    error::{Effect, store_error},
+    server::TlsStream,
+    sql::render,
+    store::lock,
+};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use std::{
@@ -7,36 +14,50 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Notify, task::JoinHandle};
-use tokio_postgres::{AsyncMessage, Client};
-use windlass_core::{Result, Wake, Wakeup};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
+use windlass_core::{Error, ErrorKind, Result, Wake, Wakeup};
 
 /// The longest wait while there is no LISTEN connection: nothing else would tell of new work.
 const UNARMED_POLL: Duration = Duration::from_millis(25);
 /// The first and the longest pause between attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How long arming may hold up the polling that goes on meanwhile.
+const ARM_PATIENCE: Duration = Duration::from_secs(2);
+/// How often the LISTEN connection has to show that it is alive. An armed worker hears nothing on a dead one
+/// and would poll for ever.
+const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// Waits for work by LISTEN on a connection of its own, which it keeps alive for ever; behind a
 /// transaction-mode pooler it only sleeps.
 pub(crate) struct PostgresWakeup {
     shared: Arc<Shared>,
     /// The connection whose session holds the idle flag; gone with it.
-    armed: Option<Weak<Client>>,
+    armed: Option<Weak<Ear>>,
     /// Between `arm` and `disarm`.
     idle: bool,
     lock_sql: String,
+    arm_patience: Duration,
     listener: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct Shared {
     /// The LISTEN connection, while there is one.
-    client: Mutex<Option<Arc<Client>>>,
+    ear: Mutex<Option<Arc<Ear>>>,
     hint: Notify,
+}
+
+/// A connection that listens.
+struct Ear {
+    client: Client,
+    /// It did not answer: make another.
+    deaf: Notify,
 }
 
 impl PostgresWakeup {
     pub(crate) fn start(connections: Arc<Connections>, schema: &str) -> Self {
         let shared = Arc::new(Shared::default());
+        let arm_patience = connections.call_timeout().min(ARM_PATIENCE);
         let listen = render("LISTEN {schema}", schema);
         let listener = (!connections.is_pooled_by_transaction())
             .then(|| tokio::spawn(keep_listening(connections, Arc::clone(&shared), listen)));
@@ -45,28 +66,44 @@ impl PostgresWakeup {
             armed: None,
             idle: false,
             lock_sql: render("SELECT pg_advisory_lock_shared(hashtext({name} || '.idle'), 0)", schema),
+            arm_patience,
             listener,
         }
     }
 
-    fn client(&self) -> Option<Arc<Client>> {
-        lock(&self.shared.client).clone()
+    fn ear(&self) -> Option<Arc<Ear>> {
+        lock(&self.shared.ear).clone()
     }
 
-    fn is_armed_on(&self, client: &Arc<Client>) -> bool {
-        self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(client)))
+    fn is_armed_on(&self, ear: &Arc<Ear>) -> bool {
+        self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(ear)))
     }
 
     /// Takes the idle flag in shared mode on the LISTEN session: enqueues see it and notify. See wake() in
     /// 03_enqueue.sql.
     async fn take_flag(&mut self) -> bool {
-        let Some(client) = self.client() else { return false };
-        if self.is_armed_on(&client) {
+        let Some(ear) = self.ear() else { return false };
+        if self.is_armed_on(&ear) {
             return true;
         }
-        let taken = client.batch_execute(&self.lock_sql).await.is_ok();
-        self.armed = taken.then(|| Arc::downgrade(&client));
+        let taking = ear.client.batch_execute(&self.lock_sql);
+        let taken = matches!(Deadline::after(self.arm_patience).await_on(taking).await, Ok(Ok(())));
+        if !taken {
+            // From now on this one counts as gone, so nobody asks it again.
+            self.shared.forget(&ear);
+            ear.deaf.notify_one();
+        }
+        self.armed = taken.then(|| Arc::downgrade(&ear));
         taken
+    }
+}
+
+impl Shared {
+    fn forget(&self, gone: &Arc<Ear>) {
+        let mut ear = lock(&self.ear);
+        if ear.as_ref().is_some_and(|ear| Arc::ptr_eq(ear, gone)) {
+            *ear = None;
+        }
     }
 }
 
@@ -88,9 +125,9 @@ impl Wakeup for PostgresWakeup {
     async fn wait(&mut self, timeout: Duration) -> Wake {
         let mut timeout = timeout;
         if self.listener.is_some() {
-            match self.client() {
+            match self.ear() {
                 // A new connection: what came between the two is unknown, so look for work once more.
-                Some(client) if self.idle && !self.is_armed_on(&client) => {
+                Some(ear) if self.idle && !self.is_armed_on(&ear) => {
                     self.take_flag().await;
                     return Wake::Hint;
                 }
@@ -109,10 +146,10 @@ impl Wakeup for PostgresWakeup {
         if self.armed.take().is_none() {
             return;
         }
-        if let Some(client) = self.client() {
+        if let Some(ear) = self.ear() {
             // Polled once, which sends it; the driver drains the answer. Order on the connection is kept,
             // so a later arm comes after it.
-            let _ = client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
+            let _ = ear.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
         }
     }
 }
@@ -128,35 +165,61 @@ async fn keep_listening(connections: Arc<Connections>, shared: Arc<Shared>, list
                 pause = (pause * 2).min(RECONNECT.1);
             }
         }
-        *lock(&shared.client) = None;
+        *lock(&shared.ear) = None;
         shared.hint.notify_one();
         tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
     }
 }
 
-/// One connection's life. Ends when it breaks.
-async fn listen_once(connections: &Connections, shared: &Arc<Shared>, listen: &str) -> Result<()> {
-    let (client, mut connection) = connections.dedicated().await?;
-    let client = Arc::new(client);
-    let starting = {
-        let (client, shared, listen) = (Arc::clone(&client), Arc::clone(shared), listen.to_owned());
-        async move {
-            if client.batch_execute(&listen).await.is_ok() {
-                *lock(&shared.client) = Some(client);
-            }
+/// One connection's life. Ends when it breaks, or does not answer any more.
+async fn listen_once(connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
+    let patience = connections.call_timeout();
+    let connected = Deadline::after(patience).await_on(connections.dedicated()).await;
+    let (client, connection) = connected.map_err(|_| silent("LISTEN", patience))??;
+    let ear = Arc::new(Ear { client, deaf: Notify::new() });
+    tokio::select! {
+        () = forward(connection, shared) => Ok(()),
+        ended = tend(&ear, connections, shared, listen) => ended,
+    }
+}
+
+/// Drives the connection to its end.
+async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared) {
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if matches!(message, AsyncMessage::Notification(_)) {
+            shared.hint.notify_one();
         }
-    };
-    let messages = async {
-        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if matches!(message, AsyncMessage::Notification(_)) {
-                shared.hint.notify_one();
-            }
+    }
+}
+
+/// Listens, offers the connection to the worker, and makes sure that it answers. An error only when it
+/// never listened.
+async fn tend(ear: &Arc<Ear>, connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
+    let patience = connections.call_timeout();
+    ask(ear, listen, patience).await?;
+    *lock(&shared.ear) = Some(Arc::clone(ear));
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(PING_EVERY) => {}
+            // Another connection went silent, so this one may have, too.
+            () = connections.doubted() => {}
+            () = ear.deaf.notified() => return Ok(()),
         }
-    };
-    // The connection must be driven while LISTEN waits for its answer; its end ends both.
-    drop(client);
-    let started = tokio::spawn(starting);
-    messages.await;
-    started.abort();
-    Ok(())
+        if let Err(error) = ask(ear, "", patience).await {
+            tracing::debug!(%error, "the LISTEN connection is made anew");
+            shared.forget(ear);
+            return Ok(());
+        }
+    }
+}
+
+async fn ask(ear: &Ear, sql: &str, patience: Duration) -> Result<()> {
+    match Deadline::after(patience).await_on(ear.client.batch_execute(sql)).await {
+        Ok(answer) => answer.map_err(|cause| store_error(cause, Effect::Repeatable)),
+        Err(limit) => Err(silent("LISTEN", limit)),
+    }
+}
+
+fn silent(what: &str, limit: Duration) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("{what}: no answer from PostgreSQL within {limit:?}"))
 }

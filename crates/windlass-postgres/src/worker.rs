@@ -1,4 +1,4 @@
-use crate::{error::Effect, store::PostgresStore};
+use crate::{deadline::Patience, error::Effect, store::PostgresStore};
 use jiff::Timestamp;
 use std::time::Duration;
 use tokio_postgres::types::Type;
@@ -18,7 +18,7 @@ impl PostgresStore {
         let lease = spec.lease.as_secs_f64();
         let row = self
             .connections
-            .upkeep()
+            .upkeep("register")
             .await?
             .query_one(
                 &self.sql("SELECT {schema}.register($1, $2, $3, $4)"),
@@ -39,7 +39,7 @@ impl PostgresStore {
         let since = self.caches.holdings(worker, |held| held.open_since());
         let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
         self.connections
-            .upkeep()
+            .settles("heartbeat")
             .await?
             .query(
                 &self.sql("SELECT {schema}.heartbeat($1, $2)"),
@@ -52,7 +52,7 @@ impl PostgresStore {
 
     pub(crate) async fn end(&self, worker: WorkerId) -> Result<()> {
         self.connections
-            .upkeep()
+            .upkeep("deregister")
             .await?
             .query(
                 &self.sql("SELECT rescued FROM {schema}.end_worker($1, false, 0)"),
@@ -67,7 +67,7 @@ impl PostgresStore {
     pub(crate) async fn note_suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
         let job = job.map(|job| job.0);
         self.connections
-            .upkeep()
+            .settles("suspect")
             .await?
             .query(
                 &self.sql("SELECT {schema}.suspect($1, $2)"),
@@ -79,7 +79,7 @@ impl PostgresStore {
     }
 
     pub(crate) async fn rescue_overdue(&self, max_crashes: u16) -> Result<RescueReport> {
-        let connection = self.connections.upkeep().await?;
+        let mut connection = self.connections.upkeep("rescue").await?;
         let overdue = self.sql("SELECT * FROM {schema}.overdue_workers()");
         let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true, $2)");
         // Before its third crash nobody knows whether a job kills its workers or keeps bad company.
@@ -87,6 +87,7 @@ impl PostgresStore {
         let mut report = RescueReport::default();
         for row in connection.query(&overdue, &[], Effect::Repeatable).await? {
             let worker: i32 = row.get(0);
+            connection.extend(Patience::Long);
             let ended = connection
                 .query_one(&end, &[(&worker, Type::INT4), (&most, Type::INT4)], Effect::Repeatable)
                 .await?;
@@ -106,7 +107,7 @@ impl PostgresStore {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let row = self
             .connections
-            .upkeep()
+            .upkeep("promote")
             .await?
             .query_one(
                 &self.sql("SELECT promoted, next_due_ms FROM {schema}.promote($1)"),
@@ -125,7 +126,8 @@ impl PostgresStore {
     pub(crate) async fn maintain_log(&self, request: &MaintainRequest) -> Result<MaintainReport> {
         let (keep, keep_dead) = (request.retention.as_secs_f64(), request.dead_retention.as_secs_f64());
         let bytes = i64::try_from(request.segment_bytes).unwrap_or(i64::MAX);
-        let connection = self.connections.upkeep().await?;
+        let mut connection = self.connections.upkeep("maintain").await?;
+        connection.begin_long(Patience::Long).await?;
         let row = connection
             .query_one(
                 &self.sql(
@@ -136,13 +138,14 @@ impl PostgresStore {
                 Effect::Repeatable,
             )
             .await?;
+        connection.begin_long(Patience::Long).await?;
         // Only the owner may; without it lookups by id are slower, nothing else.
         if let Err(error) =
             connection.query(&self.sql("SELECT {schema}.summarize()"), &[], Effect::Repeatable).await
         {
             tracing::debug!(%error, "cannot summarize the log's id index");
         }
-        self.forget_keys(&connection, request.retention).await?;
+        self.forget_keys(&mut connection, request.retention).await?;
         Ok(MaintainReport {
             rotated: row.get(0),
             truncated: row.get::<_, i32>(1).unsigned_abs(),
@@ -155,7 +158,7 @@ impl PostgresStore {
         let term = term.as_secs_f64();
         let row = self
             .connections
-            .upkeep()
+            .settles("lead")
             .await?
             .query_one(
                 &self.sql("SELECT {schema}.lead($1, make_interval(secs => $2))"),
@@ -168,7 +171,7 @@ impl PostgresStore {
 
     pub(crate) async fn give_up_lead(&self, worker: WorkerId) -> Result<()> {
         self.connections
-            .upkeep()
+            .settles("resign")
             .await?
             .query(
                 &self.sql("DELETE FROM {schema}.leader WHERE worker_id = $1"),

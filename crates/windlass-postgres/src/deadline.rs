@@ -1,0 +1,126 @@
+//! Every call ends: how long it may wait for the server, and what becomes of a connection that is silent.
+//!
+//! The kernel notices a dead peer, not a living one that says nothing: a proxy or pooler that lost its other
+//! half, a stopped server process. So calls have deadlines of their own.
+
+use crate::{connection::Connections, error::Effect, session::Line};
+use std::{future::Future, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout_at};
+use windlass_core::{Error, ErrorKind, Result};
+
+/// How much longer a batch may take than a short call: per so many jobs, so long.
+const BATCH_ALLOWANCE: (usize, Duration) = (1_000, Duration::from_secs(1));
+/// How many times longer than a short call housekeeping and overviews may take: five minutes by default.
+const LONG_CALL: u32 = 30;
+
+/// How long a call may take.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    /// As long as the option says.
+    Call,
+    /// Longer by the number of jobs that it carries.
+    Batch(usize),
+    /// What may take minutes on a living server.
+    Long,
+    /// As long as it takes: migrations.
+    Endless,
+}
+
+impl Patience {
+    pub(crate) fn limit(self, call_timeout: Duration) -> Duration {
+        match self {
+            Self::Call => call_timeout,
+            Self::Batch(jobs) => {
+                let (per, allowance) = BATCH_ALLOWANCE;
+                let times = u32::try_from(jobs / per).unwrap_or(u32::MAX);
+                call_timeout.saturating_add(allowance.saturating_mul(times))
+            }
+            Self::Long => call_timeout.saturating_mul(LONG_CALL),
+            Self::Endless => Duration::MAX,
+        }
+    }
+}
+
+/// When a call must have ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline {
+    /// `None`: beyond what the clock can tell.
+    at: Option<Instant>,
+    limit: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self { at: Instant::now().checked_add(limit), limit }
+    }
+
+    /// The answer of `call`, or how long it had.
+    pub(crate) async fn await_on<T>(self, call: impl Future<Output = T>) -> Result<T, Duration> {
+        match self.at {
+            Some(at) => timeout_at(at, call).await.map_err(|_| self.limit),
+            None => Ok(call.await),
+        }
+    }
+}
+
+/// Watches over one call on one connection.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) line: Arc<Line>,
+    pub(crate) home: Arc<Connections>,
+    /// The call, for messages.
+    pub(crate) what: &'static str,
+    pub(crate) deadline: Deadline,
+}
+
+impl Guard {
+    /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every
+    /// one that rests in a pool: what went silent is seldom alone.
+    pub(crate) async fn run<T>(&self, effect: Effect, step: impl Future<Output = Result<T>>) -> Result<T> {
+        match self.deadline.await_on(step).await {
+            Ok(answer) => {
+                self.line.prove(self.home.doubts());
+                answer
+            }
+            Err(limit) => {
+                self.line.abandon(self.home.server());
+                self.home.doubt_all();
+                Err(self.silent(effect, limit))
+            }
+        }
+    }
+
+    fn silent(&self, effect: Effect, limit: Duration) -> Error {
+        let (kind, so) = match effect {
+            Effect::Write => {
+                (ErrorKind::Ambiguous, "it may have happened or not: find out before repeating it")
+            }
+            Effect::Repeatable => (ErrorKind::Unavailable, "it can be repeated"),
+        };
+        let (what, server) = (self.what, self.home.server().name());
+        Error::new(
+            kind,
+            format!(
+                "{what}: no answer from PostgreSQL at {server} within {limit:?}, connection closed; {so}; \
+                 check the server, its locks and the network, or raise call_timeout"
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn big_batches_and_housekeeping_get_more_time() {
+        let call = Duration::from_secs(10);
+        let seconds = |patience: Patience| patience.limit(call).as_secs();
+        assert_eq!(seconds(Patience::Call), 10);
+        assert_eq!(seconds(Patience::Batch(999)), 10);
+        assert_eq!(seconds(Patience::Batch(25_000)), 35);
+        assert_eq!(seconds(Patience::Long), 300);
+        assert_eq!(Patience::Batch(usize::MAX).limit(Duration::MAX), Duration::MAX);
+        assert!(Deadline::after(Duration::MAX).at.is_none());
+    }
+}
