@@ -149,6 +149,9 @@ fn exhaust(run: &mut Run, server: &Postgres, length: Duration) -> Result<()> {
     Ok(())
 }
 
+/// How soon a call must find out that nobody answers: `PostgresOptions::call_timeout`.
+const NOTICED: Duration = Duration::from_secs(10);
+
 /// Half-open connections that nobody ends: a worker must notice by itself.
 pub(super) fn half_open(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
@@ -156,8 +159,9 @@ pub(super) fn half_open(trial: &Trial) -> Result<Ended> {
     for _ in 0..trial.scaled(30, 1) {
         run.fault(Fault::Blackhole, true);
         ground.proxy()?.strand();
+        run.wait(NOTICED)?;
         run.fault(Fault::Blackhole, false);
-        run.wait(Duration::from_secs(14))?;
+        run.wait(Duration::from_secs(5))?;
     }
     Ok(Ended::ran(run.conclude(PATIENCE)?))
 }
