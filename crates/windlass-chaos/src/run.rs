@@ -40,6 +40,8 @@ pub struct Setup {
     pub actors_store: String,
     /// The bug on trial.
     pub bug: Option<Bug>,
+    /// Whether the store's schema is brought up to date first.
+    pub migrates: bool,
 }
 
 /// A run under way.
@@ -142,13 +144,17 @@ impl Run {
 
 async fn prepare(setup: &Setup) -> Result<()> {
     let client = windlass::Client::connect(&setup.store).await?;
-    client.migrate().await?;
+    if setup.migrates {
+        client.migrate().await?;
+    }
     client.close().await;
-    if let Some(bug) = setup.bug.filter(|_| setup.store.starts_with("postgres")) {
-        let plain = setup.store.split('?').next().unwrap_or_default();
-        let (database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
+    if setup.store.starts_with("postgres") {
+        let (database, connection) = tokio_postgres::connect(&setup.store, tokio_postgres::NoTls).await?;
         let driver = tokio::spawn(connection);
-        bug::plant(bug, &database, "windlass").await?;
+        database.batch_execute("CREATE TABLE public.chaos_effect (job bigint NOT NULL)").await?;
+        if let Some(bug) = setup.bug {
+            bug::plant(bug, &database, "windlass").await?;
+        }
         driver.abort();
     }
     Ok(())

@@ -94,6 +94,7 @@ scenarios! {
     "pooler" POSTGRES alone=false x 1 changes::pooler: "through PgBouncer in transaction mode, restarted";
     "worker_clocks" POSTGRES alone=false x 1 changes::worker_clocks: "the clocks of workers jump: nothing happens";
     "server_clock" POSTGRES alone=false x 1 changes::server_clock: "the clock of the database jumps: nothing is lost";
+    "versions" POSTGRES alone=false x 1 changes::versions: "the schema is migrated while everybody works";
     "snapshot" POSTGRES alone=true x 1 endurance::snapshot: "a held snapshot costs at most 5 %";
     "soak" BOTH alone=false x 1 endurance::soak: "memory does not grow";
 }

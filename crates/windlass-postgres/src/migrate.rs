@@ -106,7 +106,7 @@ pub(crate) fn too_old(schema: &str, what: &str, needs: u32) -> Error {
 
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
-pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
+pub(crate) async fn migrate(store: &PostgresStore, target: u32) -> Result<MigrationReport> {
     let mut connection = store.connections.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
     let fail = |cause| store_error(cause, Effect::Repeatable);
@@ -136,7 +136,7 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
     };
     installed.check(schema)?;
     let from = installed.version;
-    for (index, migration) in MIGRATIONS.iter().enumerate().skip(from as usize) {
+    for (index, migration) in MIGRATIONS.iter().enumerate().take(target as usize).skip(from as usize) {
         for file in migration.files {
             transaction.batch_execute(&render(file, schema)).await.map_err(fail)?;
         }
@@ -152,5 +152,5 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
     transaction.commit().await.map_err(fail)?;
     store.caches.clear();
     store.connections.doubt_all(); // they remember lanes
-    Ok(MigrationReport { from, to: from.max(VERSION) })
+    Ok(MigrationReport { from, to: from.max(target.min(VERSION)) })
 }

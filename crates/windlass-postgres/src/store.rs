@@ -1,5 +1,9 @@
 use crate::{
-    connection::Connections, holdings::Holdings, migrate, options::PostgresOptions, sql::render,
+    connection::Connections,
+    holdings::Holdings,
+    migrate,
+    options::PostgresOptions,
+    sql::{VERSION, render},
     wakeup::PostgresWakeup,
 };
 use async_trait::async_trait;
@@ -77,6 +81,15 @@ impl PostgresStore {
         Ok(store)
     }
 
+    /// As [`migrate`](JobStore::migrate), but no further than to this version: to rehearse an upgrade, with
+    /// programs at work on the older schema.
+    ///
+    /// # Errors
+    /// As [`migrate`](JobStore::migrate).
+    pub async fn migrate_to(&self, version: u32) -> Result<MigrationReport> {
+        migrate::migrate(self, version).await
+    }
+
     /// SQL with the schema's name filled in.
     pub(crate) fn sql(&self, text: &str) -> String {
         render(text, &self.schema)
@@ -148,7 +161,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn migrate(&self) -> Result<MigrationReport> {
-        migrate::migrate(self).await
+        migrate::migrate(self, VERSION).await
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {

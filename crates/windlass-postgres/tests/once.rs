@@ -164,20 +164,18 @@ async fn old_keys_are_forgotten_in_bounded_chunks() {
     assert_eq!(one(&client, &keys).await, 1);
 }
 
-/// The state of a schema that was last migrated by a binary of version 1.
-async fn downgrade(fixture: &Fixture) {
-    let sql = "DROP FUNCTION windlass.enqueue_many_once, windlass.enqueue_once, windlass.take_key, windlass.forget_keys,
-                   windlass.hold_key, windlass.ids_of, windlass.ranges_of;
-               DROP TABLE windlass.enqueue_key;
-               DELETE FROM windlass.migration WHERE version = 2;
-               ALTER TABLE windlass.migration DROP COLUMN compatible_with";
-    fixture.sql().await.batch_execute(&fixture.text(sql)).await.unwrap();
+/// A schema that was last migrated by a binary of version 1.
+async fn of_version_1() -> Fixture {
+    let fixture =
+        Fixture { schema: cluster::fresh_schema(), url: String::new(), options: Default::default() };
+    let fixture = Fixture { url: format!("{}?schema={}", cluster::url(), fixture.schema), ..fixture };
+    fixture.store().await.migrate_to(1).await.expect("migrates");
+    fixture
 }
 
 #[tokio::test]
 async fn a_schema_of_version_1_lacks_keys_and_nothing_else() {
-    let fixture = Fixture::fresh().await;
-    downgrade(&fixture).await;
+    let fixture = of_version_1().await;
     let store = fixture.store().await;
     let ids = store.enqueue(&jobs(20)).await.unwrap();
     assert_eq!(store.status().await.unwrap().schema_version, 1);

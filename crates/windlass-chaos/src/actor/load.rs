@@ -19,7 +19,8 @@ pub struct Load {
     pub count: Option<u64>,
     /// Enqueues under idempotency keys and repeats until the answer is known.
     pub once: bool,
-    /// Some jobs go through transactions of its own, and some of those are rolled back. PostgreSQL only.
+    /// Some jobs go through transactions of its own, and some of those are rolled back; some jobs complete in
+    /// transactions of their handlers. PostgreSQL only.
     pub transactions: bool,
     /// Cancels and retries some jobs by their ids.
     pub meddles: bool,
@@ -58,6 +59,17 @@ pub enum Mix {
     Poison(i64),
 }
 
+impl Load {
+    /// One job.
+    pub fn job(&self, key: i64, rng: &mut Rng) -> NewJob {
+        let act = match self.transactions && rng.u32(0..12) == 0 {
+            true => Act::Effect(rng.u64(0..40)),
+            false => self.mix.act(key & 0xffff_ffff, rng),
+        };
+        self.mix.job(Task { key, act }, &self.queue, rng)
+    }
+}
+
 impl Mix {
     fn act(self, key: i64, rng: &mut Rng) -> Act {
         match self {
@@ -81,12 +93,7 @@ impl Mix {
         }
     }
 
-    /// One job.
-    ///
-    /// # Panics
-    /// Never: a task is JSON.
-    pub fn job(self, key: i64, queue: &str, rng: &mut Rng) -> NewJob {
-        let task = Task { key, act: self.act(key & 0xffff_ffff, rng) };
+    fn job(self, task: Task, queue: &str, rng: &mut Rng) -> NewJob {
         let varied = matches!(self, Self::Varied);
         let kind = if varied && rng.u32(0..40) == 0 { "rare" } else { "work" };
         let args = Args::of(&task).expect("a task is JSON");

@@ -82,8 +82,7 @@ impl Lane {
         let count = if self.rng.u32(0..4) == 0 { 1 } else { self.rng.usize(1..=self.load.batch) };
         let keys: Vec<i64> = (0..count as i64).map(|n| self.next_key + n).collect();
         self.next_key += count as i64;
-        let jobs: Vec<NewJob> =
-            keys.iter().map(|key| self.load.mix.job(*key, &self.load.queue, &mut self.rng)).collect();
+        let jobs: Vec<NewJob> = keys.iter().map(|key| self.load.job(*key, &mut self.rng)).collect();
         self.recorder.note_all(keys.iter().map(|key| What::EnqueueSent { key: *key }));
         if self.load.transactions && self.rng.u32(0..20) == 0 {
             self.in_transaction(&keys, jobs).await;

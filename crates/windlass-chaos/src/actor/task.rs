@@ -29,6 +29,8 @@ pub enum Act {
     Cancel,
     /// Discards itself.
     Discard,
+    /// Stores its effect and completes in one PostgreSQL transaction of its own, open for so many milliseconds.
+    Effect(u64),
     /// Aborts the process until so many workers died of it, then completes.
     Abort(u16),
     /// Allocates without end.

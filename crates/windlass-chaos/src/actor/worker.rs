@@ -22,7 +22,8 @@ pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> R
     };
     let slots = i64::try_from(work.slots * work.queues.len()).unwrap_or(i64::MAX);
     let witness = Witness::new(store, Arc::clone(&recorder), slots);
-    let worker = start(&Client::from_store(Arc::new(witness)), order, work, &recorder).await?;
+    let desk = Arc::new(Desk { recorder, client, store: order.store.clone() });
+    let worker = start(&Client::from_store(Arc::new(witness)), order, work, &desk).await?;
     tokio::select! {
         ended = worker.run_until_signal() => ended?,
         () = dismissed() => worker.shutdown().await,
@@ -30,7 +31,7 @@ pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> R
     Ok(())
 }
 
-async fn start(client: &Client, order: &Order, work: Work, recorder: &Arc<Recorder>) -> Result<Worker> {
+async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> Result<Worker> {
     let mut slots = work.slots;
     if order.bug == Some(bug::Bug::TooManySlots) {
         slots *= 2;
@@ -50,13 +51,13 @@ async fn start(client: &Client, order: &Order, work: Work, recorder: &Arc<Record
         for queue in &work.queues {
             builder = builder.queue(queue.clone(), slots);
         }
-        let of = |recorder: &Arc<Recorder>| {
-            let recorder = Arc::clone(recorder);
-            move |job: RawJob, ctx: Context| handle(Arc::clone(&recorder), job, ctx)
+        let of = |desk: &Arc<Desk>| {
+            let desk = Arc::clone(desk);
+            move |job: RawJob, ctx: Context| handle(Arc::clone(&desk), job, ctx)
         };
-        builder = builder.handle_kind(KIND, of(recorder));
+        builder = builder.handle_kind(KIND, of(desk));
         if work.knows_rare {
-            builder = builder.handle_kind(RARE, of(recorder));
+            builder = builder.handle_kind(RARE, of(desk));
         }
         match builder.start().await {
             Ok(worker) => return Ok(worker),
@@ -65,6 +66,14 @@ async fn start(client: &Client, order: &Order, work: Work, recorder: &Arc<Record
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// What handlers work with.
+struct Desk {
+    recorder: Arc<Recorder>,
+    /// The store without a witness: completions inside transactions are noted by the handler.
+    client: Client,
+    store: String,
 }
 
 /// Notes the end of a handler, also of one whose future is dropped or that panics.
@@ -84,16 +93,19 @@ impl Drop for Ending {
     }
 }
 
-async fn handle(recorder: Arc<Recorder>, job: RawJob, ctx: Context) -> Outcome {
+async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
     let lease = ctx.lease();
     let (worker, id, seq) = (lease.worker.0, lease.job.0, lease.claim.seq);
     let task: Task = match job.parse() {
         Ok(task) => task,
         Err(error) => return Outcome::Discard(format!("not a task: {error}")),
     };
-    recorder.note(What::Started { worker, id, seq, key: task.key, attempt: ctx.attempt() });
-    let mut ending = Ending { recorder, worker, id, seq, outcome: None };
-    let outcome = act(task.act, &ctx).await;
+    desk.recorder.note(What::Started { worker, id, seq, key: task.key, attempt: ctx.attempt() });
+    let mut ending = Ending { recorder: Arc::clone(&desk.recorder), worker, id, seq, outcome: None };
+    let outcome = match task.act {
+        Act::Effect(ms) => effect(&desk, &ctx, Duration::from_millis(ms)).await,
+        other => act(other, &ctx).await,
+    };
     ending.outcome = Some(match &outcome {
         Outcome::Retry { .. } => Ended::Retry,
         Outcome::Snooze(_) => Ended::Snooze,
@@ -133,6 +145,32 @@ async fn act(act: Act, ctx: &Context) -> Outcome {
         _ => {}
     }
     Outcome::Complete
+}
+
+/// The effect and the completion in one transaction; whatever goes wrong, the job is tried again, and the
+/// store knows whether it was done.
+async fn effect(desk: &Desk, ctx: &Context, open_for: Duration) -> Outcome {
+    let plain = desk.store.split('?').next().unwrap_or_default();
+    let done = async {
+        let (mut database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
+        tokio::spawn(connection);
+        let transaction = database.transaction().await?;
+        transaction.execute("INSERT INTO public.chaos_effect (job) VALUES ($1)", &[&ctx.id().0]).await?;
+        desk.client.complete_in(&transaction, ctx).await?;
+        tokio::time::sleep(open_for).await;
+        let lease = ctx.lease();
+        desk.recorder.note(What::EffectSent {
+            worker: lease.worker.0,
+            id: lease.job.0,
+            seq: lease.claim.seq,
+        });
+        transaction.commit().await?;
+        anyhow::Ok(())
+    };
+    match done.await {
+        Ok(()) => Outcome::Complete,
+        Err(error) => Outcome::Retry { after: None, error: format!("{error:#}") },
+    }
 }
 
 fn millis_of(ms: u64) -> jiff::SignedDuration {

@@ -60,6 +60,10 @@ pub(super) struct Job {
     pub(super) cancel_asked: bool,
     pub(super) retries_asked: usize,
     pub(super) records: Vec<Record>,
+    /// Commits of its effect together with its completion that were begun.
+    pub(super) effects_sent: usize,
+    /// How often its effect is stored.
+    pub(super) effects: usize,
 }
 
 /// What a producer knows of a key.
@@ -165,6 +169,8 @@ impl Job {
                     hold.answers.push((fate, outcome, sent, at));
                 }
             }
+            What::EffectSent { .. } => self.effects_sent += 1,
+            What::Effect { .. } => self.effects += 1,
             What::CancelAsked { .. } => self.cancel_asked = true,
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,
             What::Stored { key, state, .. } => self.records.push(Record { key, state }),

@@ -14,6 +14,7 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
         lost(job, jobs, rules, report);
         phantom(job, jobs, report);
         records(job, report);
+        effects(job, report);
         let keys = job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key));
         for key in keys {
             let first = *ids_of_keys.entry(key).or_insert(job.id);
@@ -49,7 +50,7 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         job.holds.iter().any(|hold| hold.finished.is_some_and(|(_, outcome)| outcome == wanted))
     };
     match record.state {
-        JobState::Completed if !said(Outcome::Complete) => {
+        JobState::Completed if !said(Outcome::Complete) && job.effects_sent == 0 => {
             report.violate(Invariant::I1, id, "completed, but no handler finished it".to_owned());
         }
         JobState::Cancelled if !said(Outcome::Cancel) && !job.cancel_asked => {
@@ -115,5 +116,15 @@ fn records(job: &Job, report: &mut Report) {
     let ends = job.holds.iter().filter(|hold| hold.settled().is_some_and(terminal)).count();
     if ends > 1 + job.retries_asked {
         report.violate(Invariant::I13, id, format!("its end was accepted {ends} times"));
+    }
+}
+
+/// I13: what a handler commits together with its completion happens once, and only if the job is completed.
+fn effects(job: &Job, report: &mut Report) {
+    let Some(record) = job.records.first().filter(|_| job.effects_sent > 0) else { return };
+    let expected = usize::from(record.state == JobState::Completed);
+    if job.effects != expected {
+        let text = format!("{} in the end, and its effect happened {} times", record.state, job.effects);
+        report.violate(Invariant::I13, Some(job.id), text);
     }
 }

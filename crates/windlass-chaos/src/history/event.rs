@@ -38,6 +38,10 @@ pub enum What {
     Finished { worker: i32, id: i64, seq: i64, outcome: Outcome },
     /// A settlement was answered.
     Settled { worker: i32, id: i64, seq: i64, fate: Fate, outcome: Outcome, sent: u64 },
+    /// A handler is about to commit its effect and its job's completion in one transaction of its own.
+    EffectSent { worker: i32, id: i64, seq: i64 },
+    /// The effect of a job in the final dump. Several of one id: it happened several times.
+    Effect { id: i64 },
     /// The store told the worker that its lease is lost.
     LeaseLost { worker: i32 },
     /// The worker is about to hand everything back.
@@ -298,6 +302,8 @@ impl Event {
                 b: seq,
                 ..none()
             },
+            What::EffectSent { worker, id, seq } => Record { kind: 22, worker, id, b: seq, ..none() },
+            What::Effect { id } => Record { kind: 23, id, ..none() },
             What::LeaseLost { worker } => Record { kind: 11, worker, ..none() },
             What::DeregisterSent { worker } => Record { kind: 12, worker, ..none() },
             What::RescueSent { call } => Record { kind: 13, a: call, ..none() },
@@ -370,6 +376,8 @@ impl Event {
                 let state = state.ok_or_else(|| DecodeError(format!("unknown state {code}")))?;
                 What::Stored { id, key: a, state, attempt: small, crashes: (b & 0xffff) as u16 }
             }
+            22 => What::EffectSent { worker, id, seq: b },
+            23 => What::Effect { id },
             other => return Err(DecodeError(format!("unknown kind {other}"))),
         };
         Ok(Self { at, what })
@@ -388,6 +396,8 @@ impl What {
             | Self::Settled { id, .. }
             | Self::CancelAsked { id, .. }
             | Self::RetryAsked { id, .. }
+            | Self::EffectSent { id, .. }
+            | Self::Effect { id }
             | Self::Stored { id, .. } => Some(id),
             Self::Suspected { id, .. } => id,
             _ => None,
@@ -402,6 +412,7 @@ impl What {
             | Self::Started { worker, .. }
             | Self::Finished { worker, .. }
             | Self::Settled { worker, .. }
+            | Self::EffectSent { worker, .. }
             | Self::LeaseLost { worker }
             | Self::DeregisterSent { worker }
             | Self::Rescued { worker, .. }

@@ -13,8 +13,7 @@ pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
 
 /// One pass over the view that derives states from the log.
 async fn dump_postgres(store: &str) -> Result<Vec<What>> {
-    let plain = store.split('?').next().unwrap_or_default();
-    let (database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
+    let (database, connection) = tokio_postgres::connect(store, tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
     // Measurements of a run use queues of their own, without histories.
     let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs
@@ -32,6 +31,8 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
             crashes: row.get::<_, i16>(4).unsigned_abs(),
         });
     }
+    let effects = database.query("SELECT job FROM public.chaos_effect", &[]).await?;
+    records.extend(effects.iter().map(|row| What::Effect { id: row.get(0) }));
     driver.abort();
     Ok(records)
 }

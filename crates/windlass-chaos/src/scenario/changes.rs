@@ -9,6 +9,8 @@ use crate::{
 };
 use anyhow::Result;
 use std::{sync::Arc, time::Duration};
+use windlass_core::JobStore as _;
+use windlass_postgres::{PostgresOptions as WindlassOptions, PostgresStore};
 
 fn crew(run: &mut Run, workers: usize, rate: f64) -> Result<()> {
     for _ in 0..workers {
@@ -127,4 +129,25 @@ pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
         run.wait(Duration::from_millis(1_200))?;
     }
     Ok(Ended::ran(run.conclude(PATIENCE)?))
+}
+
+/// The schema is migrated from the oldest version to the newest while everybody works; what started before
+/// goes on, and what starts afterwards works beside it.
+pub(super) fn versions(trial: &Trial) -> Result<Ended> {
+    let ground = Ground::fresh(trial)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let store = runtime.block_on(PostgresStore::connect(&ground.url, WindlassOptions::default()))?;
+    runtime.block_on(store.migrate_to(1))?;
+    let mut setup = ground.setup(trial, "versions", &ground.url);
+    setup.migrates = false;
+    let mut run = Run::open(setup)?;
+    crew(&mut run, 3, 300.0)?;
+    run.wait(Duration::from_secs(1))?;
+    let report = runtime.block_on(store.migrate())?;
+    let note = format!("migrated from version {} to {} under load", report.from, report.to);
+    run.producer(Load { once: true, transactions: true, rate: 100.0, batch: 5, ..Load::default() })?;
+    run.worker(Work::default())?;
+    run.wait(trial.scaled(Duration::from_secs(30), Duration::from_secs(2)))?;
+    let report = run.conclude(PATIENCE)?;
+    Ok(Ended::Ran(Box::new(report), vec![note]))
 }

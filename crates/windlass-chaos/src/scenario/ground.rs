@@ -84,6 +84,7 @@ impl Ground {
             store: self.url.clone(),
             actors_store: actors_store.to_owned(),
             bug: trial.bug,
+            migrates: true,
         }
     }
 }
