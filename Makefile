@@ -26,7 +26,7 @@ lint: ## formatting, clippy, and cargo-deny where it is installed
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
 	$(CARGO) run --quiet --package windlass-chaos -- suite
-	$(CARGO) run --quiet --package windlass-chaos -- bugs
+	$(CARGO) run --quiet --package windlass-chaos -- bugs --until-caught
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
 	$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json

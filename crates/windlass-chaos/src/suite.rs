@@ -8,6 +8,7 @@ use crate::{
 use serde::Serialize;
 use std::{
     collections::VecDeque,
+    ops::Range,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Instant,
@@ -50,6 +51,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Whether a broken promise was found.
+    pub fn is_caught(&self) -> bool {
+        self.verdict == Some(Verdict::Invalid)
+    }
+
     /// Whether it is as it should be: valid, or skipped with a reason.
     pub fn is_fine(&self) -> bool {
         match self.verdict {
@@ -75,12 +81,12 @@ pub fn everything(seed: u64, full: bool, folder: &Path) -> Vec<Entry> {
 }
 
 /// A storm for each bug and seed.
-pub fn bugs(seeds: impl Iterator<Item = u64> + Clone, folder: &Path) -> Vec<Entry> {
+pub fn bugs(bugs: &[Bug], seeds: Range<u64>, folder: &Path) -> Vec<Entry> {
     let Some(storm) = scenario::named("storm") else { return Vec::new() };
     let store = |bug: Bug| if bug.needs_postgres() { Store::Postgres } else { Store::Sqlite };
     let of =
         |bug: Bug| seeds.clone().map(move |seed| entry(storm, store(bug), seed, false, Some(bug), folder));
-    Bug::ALL.iter().copied().flat_map(of).collect()
+    bugs.iter().copied().flat_map(of).collect()
 }
 
 fn entry(
@@ -173,7 +179,7 @@ fn replay(entry: &Entry) -> String {
 pub fn caught(lines: &[Line]) -> Vec<(&'static str, usize, usize)> {
     let of = |bug: &Bug| {
         let tries = lines.iter().filter(|line| line.bug == Some(bug.name()));
-        let caught = tries.clone().filter(|line| line.verdict == Some(Verdict::Invalid)).count();
+        let caught = tries.clone().filter(|line| line.is_caught()).count();
         (bug.name(), tries.count(), caught)
     };
     Bug::ALL.iter().map(of).filter(|(_, tries, _)| *tries > 0).collect()

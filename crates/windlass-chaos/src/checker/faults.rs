@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// with backoff, and rescues look once a second.
 const AFTERMATH_NS: u64 = 4_000_000_000;
 
-/// How long a process may have been dead before the run noticed: a core dump takes its time.
+/// How long a process may have been dead or starved before anybody noticed: a core dump takes its time.
 const UNNOTICED_NS: u64 = 5_000_000_000;
 
 /// How a worker came to lose its jobs.
@@ -59,7 +59,8 @@ impl Faults {
                 What::Fault { fault, target, begins: true } => {
                     open.entry((fault, target)).or_default().push(faults.windows.len());
                     // A process that killed itself was dead before anybody noticed.
-                    let begin = if fault == Fault::Poison { at.saturating_sub(UNNOTICED_NS) } else { at };
+                    let late = matches!(fault, Fault::Poison | Fault::Starved);
+                    let begin = if late { at.saturating_sub(UNNOTICED_NS) } else { at };
                     faults.windows.push(Window { fault, target, begin, end: u64::MAX });
                 }
                 What::Fault { fault, target, begins: false } => {

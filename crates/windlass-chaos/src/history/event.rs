@@ -179,6 +179,8 @@ coded!(
         PoolerRestart = 17 "pooler_restart",
         /// The process killed itself: a poison job.
         Poison = 18 "poison",
+        /// The machine gave the process no processor. Noticed by itself, when it was over.
+        Starved = 19 "starved",
     }
 );
 

@@ -1,7 +1,7 @@
 use super::Run;
 use crate::{
     actor::{Load, Order, Role, Work},
-    history::{Fault, What},
+    history::{Fault, RECORD_BYTES, What},
     node::{Clock, Process},
 };
 use anyhow::{Context as _, Result, bail};
@@ -127,7 +127,10 @@ impl Run {
         }
         let mut process = Process::spawn(command).with_context(|| format!("cannot start {name}"))?;
         if let Some(bytes) = member.cap {
-            process.cap_memory(bytes)?;
+            // It may have met a pill already.
+            if process.status()?.is_none() {
+                process.cap_memory(bytes).ok();
+            }
         }
         member.process = Some(process);
         member.paused = false;
@@ -322,5 +325,16 @@ impl Run {
     pub fn rss_bytes(&self, index: usize) -> Result<u64> {
         let member = &self.members[index];
         member.process.as_ref().with_context(|| format!("{} does not run", member.name))?.rss_bytes()
+    }
+
+    /// How many events the processes of a kind have noted so far.
+    pub fn events_of(&self, kind: &str) -> u64 {
+        let files = std::fs::read_dir(&self.setup.folder).into_iter().flatten().flatten();
+        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(kind));
+        let bytes: u64 = ours
+            .filter(|file| file.path().extension().is_some_and(|ending| ending == "history"))
+            .filter_map(|file| Some(file.metadata().ok()?.len()))
+            .sum();
+        bytes / RECORD_BYTES as u64
     }
 }

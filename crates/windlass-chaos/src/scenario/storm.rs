@@ -5,6 +5,7 @@ use crate::{
     actor::{Load, Mix, Work},
     bug::Bug,
     history::{Fault, Phase},
+    node::Postgres,
     proxy::{Chance, CommitCuts, CutPoint, writes},
     run::Run,
 };
@@ -12,7 +13,12 @@ use anyhow::Result;
 use std::time::{Duration, Instant};
 use windlass::MaintainRequest;
 
-const LEASE: Duration = Duration::from_millis(1_000);
+const LEASE: Duration = Duration::from_millis(1_500);
+/// A storm is over when it has lasted, when so many faults struck, and when producers noted so much: a busy
+/// machine needs longer for the same storm. But not for ever.
+const STRIKES: u32 = 25;
+const EVENTS: u64 = 3_000;
+const LONGEST: u32 = 8;
 /// The share of commits that is cut.
 const CUT: f64 = 0.02;
 
@@ -46,22 +52,23 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         proxy
             .cut_commits(Some(CommitCuts::new(&points, Chance::Probability(cut), trial.seed).counting(ours)));
     }
-    let end = Instant::now() + trial.scaled(Duration::from_secs(60), Duration::from_secs(6));
+    let length = trial.scaled(Duration::from_secs(60), Duration::from_secs(5));
     // What a bug needs to show, its storm has more of.
-    let mut crashes = if trial.bug == Some(Bug::AsyncCommit) { 3 } else { trial.scaled(5, 1) };
-    let part = (end - Instant::now()) / (crashes + 1);
-    let mut next_crash = Instant::now() + part;
-    while Instant::now() < end {
+    let crashes = if trial.bug == Some(Bug::AsyncCommit) { 3 } else { trial.scaled(5, 1) };
+    let (began, mut crashed, mut strikes) = (Instant::now(), 0, 0);
+    while began.elapsed() < length * LONGEST {
         let rest = run.rng.u64(40..250);
         run.wait(Duration::from_millis(rest))?;
         strike(&mut run, &ground, trial)?;
-        if let Some(server) = ground.server.as_ref().filter(|_| crashes > 0 && Instant::now() > next_crash) {
-            crashes -= 1;
-            next_crash += part;
-            run.fault(Fault::DatabaseCrash, true);
-            server.stop_immediate()?;
-            server.start_again()?;
-            run.fault(Fault::DatabaseCrash, false);
+        strikes += 1;
+        if let Some(server) = ground.server.as_ref().filter(|_| strikes * (crashes + 1) / STRIKES > crashed) {
+            if crashed < crashes {
+                crash(&mut run, server)?;
+            }
+            crashed += 1;
+        }
+        if began.elapsed() > length && strikes > STRIKES && run.events_of("producer") > EVENTS {
+            break;
         }
     }
     if let Some(proxy) = &ground.proxy {
@@ -71,6 +78,14 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     // A store with a bug may never drain, and need not be waited for long.
     let patience = if trial.bug.is_some() { PATIENCE / 4 } else { PATIENCE };
     Ok(Ended::ran(run.conclude(patience)?))
+}
+
+fn crash(run: &mut Run, server: &Postgres) -> Result<()> {
+    run.fault(Fault::DatabaseCrash, true);
+    server.stop_immediate()?;
+    server.start_again()?;
+    run.fault(Fault::DatabaseCrash, false);
+    Ok(())
 }
 
 fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
