@@ -7,6 +7,7 @@ use crate::{
 };
 use deadpool::managed::{Object, Pool, PoolError, QueueMode};
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -93,7 +94,7 @@ impl Connections {
         patience: Patience,
     ) -> Result<Connection> {
         let limit = patience.limit(self.call_timeout);
-        let object = match Deadline::after(limit).await_on(pool.get()).await {
+        let object = match Deadline::after(limit).await_on(pin!(pool.get())).await {
             Ok(Ok(object)) => object,
             Ok(Err(PoolError::Backend(cause))) => return Err(self.server.error(cause)),
             Ok(Err(other)) => return Err(pool_error(other, self.server.name())),
@@ -185,16 +186,16 @@ impl Connection {
     pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
         let fail = |cause| store_error(cause, effect);
         if self.guard.home.is_pooled_by_transaction() {
-            return self.guard.run(effect, self.query_unprepared(sql, params, effect)).await;
+            return self.guard.run(effect, pin!(self.query_unprepared(sql, params, effect))).await;
         }
         let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
         let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
-        let prepared = async {
+        let prepared = pin!(async {
             let prepared = self.object.prepare_typed_cached(sql, &types).await;
             prepared.map_err(|cause| store_error(cause, Effect::Repeatable))
-        };
+        });
         let statement = self.guard.run(Effect::Repeatable, prepared).await?;
-        let answered = async { self.object.query(&statement, &values).await.map_err(fail) };
+        let answered = pin!(async { self.object.query(&statement, &values).await.map_err(fail) });
         self.guard.run(effect, answered).await
     }
 
@@ -224,7 +225,7 @@ impl Connection {
             let answer = self.object.batch_execute("").await;
             answer.map_err(|cause| store_error(cause, Effect::Repeatable))
         };
-        self.guard.run(Effect::Repeatable, answered).await?;
+        self.guard.run(Effect::Repeatable, pin!(answered)).await?;
         self.extend(patience);
         Ok(())
     }

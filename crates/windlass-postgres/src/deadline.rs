@@ -4,7 +4,7 @@
 //! half, a stopped server process. So calls have deadlines of their own.
 
 use crate::{connection::Connections, error::Effect, session::Line};
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 use windlass_core::{Error, ErrorKind, Result};
 
@@ -54,8 +54,9 @@ impl Deadline {
         Self { at: Instant::now().checked_add(limit), limit }
     }
 
-    /// The answer of `call`, or how long it had.
-    pub(crate) async fn await_on<T>(self, call: impl Future<Output = T>) -> Result<T, Duration> {
+    /// The answer of `call`, or how long it had. Pinned by the caller: each copy of it would be part of the
+    /// future of every call.
+    pub(crate) async fn await_on<T>(self, call: Pin<&mut impl Future<Output = T>>) -> Result<T, Duration> {
         match self.at {
             Some(at) => timeout_at(at, call).await.map_err(|_| self.limit),
             None => Ok(call.await),
@@ -76,7 +77,11 @@ pub(crate) struct Guard {
 impl Guard {
     /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every
     /// one that rests in a pool: what went silent is seldom alone.
-    pub(crate) async fn run<T>(&self, effect: Effect, step: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(crate) async fn run<T>(
+        &self,
+        effect: Effect,
+        step: Pin<&mut impl Future<Output = Result<T>>>,
+    ) -> Result<T> {
         match self.deadline.await_on(step).await {
             Ok(answer) => {
                 self.line.prove(self.home.doubts());

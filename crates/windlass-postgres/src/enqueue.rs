@@ -6,6 +6,7 @@ use crate::{
 };
 use futures_util::pin_mut;
 use jiff::Timestamp;
+use std::pin::pin;
 use tokio_postgres::{
     Transaction,
     binary_copy::BinaryCopyInWriter,
@@ -51,7 +52,7 @@ impl PostgresStore {
         }
         let guard = connection.guard.clone();
         let watch = connection.watch_commit();
-        let transaction = guard.run(Effect::Repeatable, begin(&mut connection)).await?;
+        let transaction = guard.run(Effect::Repeatable, pin!(begin(&mut connection))).await?;
         let stored = async {
             let lanes = match lanes {
                 Some(lanes) => lanes,
@@ -59,8 +60,8 @@ impl PostgresStore {
             };
             self.enqueue_all(&transaction, &Batch { segment, lanes, jobs }).await
         };
-        let ids = guard.run(Effect::Repeatable, stored).await?;
-        guard.run(Effect::Write, commit(transaction)).await?;
+        let ids = guard.run(Effect::Repeatable, pin!(stored)).await?;
+        guard.run(Effect::Write, pin!(commit(transaction))).await?;
         watch.end()?;
         Ok(ids)
     }

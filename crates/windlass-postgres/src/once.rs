@@ -10,7 +10,7 @@ use crate::{
     sql::ENQUEUE_KEYS,
     store::PostgresStore,
 };
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
 
@@ -28,11 +28,11 @@ impl PostgresStore {
         let lanes = self.lanes_on(&connection, jobs).await?;
         let guard = connection.guard.clone();
         let watch = connection.watch_commit();
-        let transaction = guard.run(Effect::Repeatable, begin(&mut connection)).await?;
+        let transaction = guard.run(Effect::Repeatable, pin!(begin(&mut connection))).await?;
         let stored = self.store_once(&transaction, key, jobs, segment, lanes);
-        let stored = guard.run(Effect::Repeatable, stored).await?;
+        let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
         // A repeated call commits as well: see hold_key in sql/v2/01_enqueue_key.sql.
-        guard.run(Effect::Write, commit(transaction)).await?;
+        guard.run(Effect::Write, pin!(commit(transaction))).await?;
         watch.end()?;
         Ok(stored)
     }

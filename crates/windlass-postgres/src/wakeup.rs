@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use std::{
     future::poll_fn,
+    pin::pin,
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
@@ -86,7 +87,7 @@ impl PostgresWakeup {
         if self.is_armed_on(&ear) {
             return true;
         }
-        let taking = ear.client.batch_execute(&self.lock_sql);
+        let taking = pin!(ear.client.batch_execute(&self.lock_sql));
         let taken = matches!(Deadline::after(self.arm_patience).await_on(taking).await, Ok(Ok(())));
         if !taken {
             // From now on this one counts as gone, so nobody asks it again.
@@ -174,7 +175,7 @@ async fn keep_listening(connections: Arc<Connections>, shared: Arc<Shared>, list
 /// One connection's life. Ends when it breaks, or does not answer any more.
 async fn listen_once(connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
     let patience = connections.call_timeout();
-    let connected = Deadline::after(patience).await_on(connections.dedicated()).await;
+    let connected = Deadline::after(patience).await_on(pin!(connections.dedicated())).await;
     let (client, connection) = connected.map_err(|_| silent("LISTEN", patience))??;
     let ear = Arc::new(Ear { client, deaf: Notify::new() });
     tokio::select! {
@@ -214,7 +215,7 @@ async fn tend(ear: &Arc<Ear>, connections: &Connections, shared: &Shared, listen
 }
 
 async fn ask(ear: &Ear, sql: &str, patience: Duration) -> Result<()> {
-    match Deadline::after(patience).await_on(ear.client.batch_execute(sql)).await {
+    match Deadline::after(patience).await_on(pin!(ear.client.batch_execute(sql))).await {
         Ok(answer) => answer.map_err(|cause| store_error(cause, Effect::Repeatable)),
         Err(limit) => Err(silent("LISTEN", limit)),
     }

@@ -272,7 +272,7 @@ async fn connecting_through_a_silent_server_ends() {
     let url = format!("postgres://postgres@{}/postgres", listener.local_addr().unwrap());
     let mut options = PostgresOptions::default();
     options.call_timeout = CALL_TIMEOUT;
-    let error = fails("connect", PostgresStore::connect(&url, options)).await;
+    let error = fails("connect", Box::pin(PostgresStore::connect(&url, options))).await;
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("the server does not finish the login"), "{error}");
 }
