@@ -12,6 +12,9 @@ pub struct ConnectOptions {
     pub schema: Option<String>,
     /// PostgreSQL: the most connections that clients use at once. `None` means the store's default.
     pub pool_size: Option<usize>,
+    /// PostgreSQL: how long a call may go without an answer before its connection is given up. `None` means
+    /// the store's default, 10 s.
+    pub call_timeout: Option<std::time::Duration>,
 }
 
 impl ConnectOptions {
@@ -35,6 +38,13 @@ impl ConnectOptions {
         self.pool_size = Some(pool_size);
         self
     }
+
+    /// Sets how long a call to PostgreSQL may go without an answer.
+    #[must_use]
+    pub fn with_call_timeout(mut self, call_timeout: std::time::Duration) -> Self {
+        self.call_timeout = Some(call_timeout);
+        self
+    }
 }
 
 pub(crate) async fn connect(url: &str, options: ConnectOptions) -> Result<Client> {
@@ -52,6 +62,7 @@ async fn postgres(url: &str, options: ConnectOptions) -> Result<Client> {
     to.limits = options.limits;
     to.schema = options.schema.unwrap_or(to.schema);
     to.pool_size = options.pool_size.unwrap_or(to.pool_size);
+    to.call_timeout = options.call_timeout.unwrap_or(to.call_timeout);
     Ok(Client::from_postgres(PostgresStore::connect(url, to).await?))
 }
 
