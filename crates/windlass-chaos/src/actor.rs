@@ -78,17 +78,17 @@ impl Default for Work {
 ///
 /// # Errors
 /// When its history cannot be written or the store's URL is wrong. An unreachable store is waited for.
-pub fn run(order: Order) -> Result<()> {
-    let history = order.history.clone();
-    let recorder = Recorder::create(&history, order.number)
+pub fn run(order: &Order) -> Result<()> {
+    let history = &order.history;
+    let recorder = Recorder::create(history, order.number)
         .with_context(|| format!("cannot begin the history {}", history.display()))?;
     let recorder = Arc::new(recorder);
     starvation::watch(&recorder, order.number);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         match order.role.clone() {
-            Role::Producer(load) => producer::run(&order, load, recorder).await,
-            Role::Worker(work) => worker::run(&order, work, recorder).await,
+            Role::Producer(load) => producer::run(order, load, recorder).await,
+            Role::Worker(work) => worker::run(order, work, recorder).await,
         }
     });
     // The thread that reads the standard input would hold the process up until somebody closes that.

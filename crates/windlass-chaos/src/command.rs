@@ -168,7 +168,7 @@ impl Cli {
                     .with_ansi(false)
                     .with_max_level(tracing::Level::INFO)
                     .init();
-                actor::run(serde_json::from_str(&order)?)?;
+                actor::run(&serde_json::from_str(&order)?)?;
                 Ok(ExitCode::SUCCESS)
             }
         }

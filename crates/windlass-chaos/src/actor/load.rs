@@ -66,7 +66,7 @@ impl Load {
             true => Act::Effect(rng.u64(0..40)),
             false => self.mix.act(key & 0xffff_ffff, rng),
         };
-        self.mix.job(Task { key, act }, &self.queue, rng)
+        self.mix.job(&Task { key, act }, &self.queue, rng)
     }
 }
 
@@ -93,10 +93,10 @@ impl Mix {
         }
     }
 
-    fn job(self, task: Task, queue: &str, rng: &mut Rng) -> NewJob {
+    fn job(self, task: &Task, queue: &str, rng: &mut Rng) -> NewJob {
         let varied = matches!(self, Self::Varied);
         let kind = if varied && rng.u32(0..40) == 0 { "rare" } else { "work" };
-        let args = Args::of(&task).expect("a task is JSON");
+        let args = Args::of(task).expect("a task is JSON");
         let mut job = NewJob::new(kind, args).with_queue(queue.to_owned());
         if varied && rng.u32(0..10) == 0 {
             job = job.with_priority(rng.i16(-1..=1));

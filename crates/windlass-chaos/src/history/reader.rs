@@ -73,7 +73,7 @@ impl History {
             let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             logs.push(ProcessLog::parse(&name, &bytes).with_context(|| format!("in {}", path.display()))?);
         }
-        logs.sort_by(|one, other| one.number.cmp(&other.number));
+        logs.sort_by_key(|log: &ProcessLog| log.number);
         Ok(Self::of(logs))
     }
 

@@ -34,7 +34,10 @@ pub(super) fn kills(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let work = Work { slots: 50, lease_ms: lease_ms(trial), ..Work::default() };
     let mut run = crew(trial, &ground, "kills", 6, &work, trial.scaled(2_600.0, 600.0))?;
-    for _ in 0..trial.scaled(1_050, 25) {
+    // A producer notes each job twice: sent, and acknowledged.
+    let (mut strikes, wanted, events) = (0, trial.scaled(1_050, 25), trial.scaled(2_050_000, 4_000));
+    while strikes < wanted || (run.events_of("producer") < events && strikes < 10 * wanted) {
+        strikes += 1;
         let rest = run.rng.u64(100..trial.scaled(700, 200));
         run.wait(Duration::from_millis(rest))?;
         let kind = if run.rng.u32(0..20) == 0 { "producer" } else { "worker" };
