@@ -58,6 +58,11 @@ impl Failure {
         self
     }
 
+    /// The line of an input that it names, and its message.
+    pub(crate) fn at_line(self) -> (Option<u64>, String) {
+        (self.details.get("line").and_then(Value::as_u64), self.message)
+    }
+
     /// Tells it on stderr and ends the process with its exit code.
     pub(crate) fn report(self, json: bool) -> ExitCode {
         if self.exit == 0 {

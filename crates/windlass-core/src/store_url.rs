@@ -40,28 +40,59 @@ impl StoreKind {
 /// assert_eq!(redact_url("postgres://db/app?password=x&sslmode=require"), "postgres://db/app?password=***&sslmode=require");
 /// ```
 pub fn redact_url(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
-    // The last `@` before the query ends the user part, so a password with `@` or `/` stays hidden.
-    let (before_query, query) = rest.split_once('?').map_or((rest, None), |(a, b)| (a, Some(b)));
-    let before_query = match before_query.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((name, _)) => format!("{name}:***@{host}"),
-            None => before_query.to_owned(),
-        },
-        None => before_query.to_owned(),
-    };
-    let query = query.map_or_else(String::new, |query| {
-        let shown = query.split('&').map(|pair| match pair.split_once('=') {
-            Some((key, _)) if key.eq_ignore_ascii_case("password") => format!("{key}=***"),
-            _ => pair.to_owned(),
-        });
-        format!("?{}", shown.collect::<Vec<_>>().join("&"))
-    });
-    if scheme.is_empty() {
-        format!("{before_query}{query}")
-    } else {
-        format!("{scheme}://{before_query}{query}")
+    let is_scheme = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    match url.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme) => format!("{scheme}://{}", redact_rest(rest)),
+        // No URL, perhaps libpq's `host=db password=secret`: nothing behind such a word is shown.
+        _ => {
+            let shown = redact_rest(url);
+            match password_word(&shown) {
+                Some(at) => format!("{}***", &shown[..at]),
+                None => shown,
+            }
+        }
     }
+}
+
+/// What follows the scheme. When it is not clear where a password ends, more than it is hidden.
+fn redact_rest(rest: &str) -> String {
+    let query = rest.find('?').unwrap_or(rest.len());
+    match (rest.find(':'), rest.rfind('@')) {
+        // A plain `?` in the password, or an `@` in a parameter: who can tell?
+        (Some(colon), Some(at)) if colon < query && query < at => format!("{}:***", &rest[..colon]),
+        (Some(colon), Some(at)) if colon < at && at < query => {
+            format!("{}:***@{}", &rest[..colon], redact_place(&rest[at + 1..]))
+        }
+        _ => redact_place(rest),
+    }
+}
+
+/// Host, port, database and parameters. A port that is no number is a password whose `@` was forgotten.
+fn redact_place(place: &str) -> String {
+    let (before_query, query) = place.split_once('?').map_or((place, None), |(a, b)| (a, Some(b)));
+    let hosts = before_query.split('/').next().unwrap_or_default();
+    let is_port = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let odd = hosts.split(',').find_map(|host| {
+        let name = host.rfind(']').map_or(host, |end| &host[end..]);
+        name.split_once(':').filter(|(_, port)| !is_port(port)).map(|(_, port)| port)
+    });
+    if let Some(end) = odd.and_then(|port| before_query.find(&format!(":{port}"))) {
+        return format!("{}:***", &before_query[..end]);
+    }
+    let Some(query) = query else { return before_query.to_owned() };
+    let shown = query.split('&').map(|pair| match pair.split_once('=') {
+        // A name with an escape may say "password" as well.
+        Some((key, _)) if key.contains('%') || password_word(pair).is_some() => format!("{key}=***"),
+        Some(_) => pair.to_owned(),
+        None if pair.is_empty() => String::new(),
+        None => "***".to_owned(),
+    });
+    format!("{before_query}?{}", shown.collect::<Vec<_>>().join("&"))
+}
+
+/// Where a word such as password, passwd or sslpassword begins.
+fn password_word(text: &str) -> Option<usize> {
+    text.as_bytes().windows(4).position(|word| word.eq_ignore_ascii_case(b"pass"))
 }
 
 #[cfg(test)]
@@ -70,6 +101,19 @@ mod tests {
 
     #[test]
     fn passwords_never_show() {
+        for (url, shown) in [
+            ("postgres://u:p?w@h/d", "postgres://u:***"),
+            ("postgres://u:p@w?x=y@h/d", "postgres://u:***"),
+            ("u:p://w@h/d", "u:***@h/d"),
+            ("host=h password=p user=u", "host=h ***"),
+            ("postgres://h/d?sslpassword=p", "postgres://h/d?sslpassword=***"),
+            ("postgres://h/d?pass%77ord=p&a=b", "postgres://h/d?pass%77ord=***&a=b"),
+            ("postgres://u:phost/d", "postgres://u:***"),
+            ("postgres://u@[::1]:5432,h:1/d?a=b", "postgres://u@[::1]:5432,h:1/d?a=b"),
+            ("sqlite:/a/b.db?synchronous=normal", "sqlite:/a/b.db?synchronous=normal"),
+        ] {
+            assert_eq!(redact_url(url), shown);
+        }
         for url in ["postgres://u:p@w@h/d", "mysql://u:p@h", "u:p@h", "postgres://h/d?PASSWORD=p"] {
             assert!(!redact_url(url).contains("p@"), "{}", redact_url(url));
             assert!(!redact_url(url).contains("=p"), "{}", redact_url(url));

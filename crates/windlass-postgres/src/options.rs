@@ -54,8 +54,24 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(3), 3);
 
 impl PostgresOptions {
+    /// Says where the URL leads without going there: for the fuzz target of URLs.
+    #[doc(hidden)]
+    pub fn place_of(self, url: &str) -> Result<String> {
+        let (_, server) = self.read_url(url)?;
+        Ok(server.name().to_owned())
+    }
+
     /// Splits our own parameters off the URL and parses the rest.
-    pub(crate) fn read_url(mut self, url: &str) -> Result<(Self, Server)> {
+    pub(crate) fn read_url(self, url: &str) -> Result<(Self, Server)> {
+        check_user_part(url)?;
+        self.read_parameters(url).map_err(|error| match has_odd_query(url) {
+            // What follows may be the rest of a password, so the cause, which may name it, is left out.
+            true => invalid(url, "write a plain ? in a password as %3F, and @ in a parameter as %40"),
+            false => error,
+        })
+    }
+
+    fn read_parameters(mut self, url: &str) -> Result<(Self, Server)> {
         if StoreKind::of(url)? != StoreKind::Postgres {
             return Err(invalid(url, "it does not start with postgres://"));
         }
@@ -71,7 +87,9 @@ impl PostgresOptions {
                     return Err(invalid(url, &format!("pooler is {other:?}; use transaction or none")));
                 }
                 Some((key, value)) if tls.take(key, value).map_err(|why| invalid(url, &why))? => {}
-                _ => rest.push(pair),
+                // Not named: it may be a password in the wrong place.
+                None => return Err(invalid(url, "a parameter has no value; write it as name=value")),
+                Some(_) => rest.push(pair),
             }
         }
         check_schema(&self.schema)?;
@@ -122,6 +140,22 @@ fn keep_alive(config: &mut Config, says_idle: bool) {
     if config.get_keepalives_retries().is_none() {
         config.keepalives_retries(retries);
     }
+}
+
+/// Refuses a plain `@` in a password: the driver ends it there and takes the rest for a host, which every
+/// message about the connection would name.
+fn check_user_part(url: &str) -> Result<()> {
+    let before_query = url.split('?').next().unwrap_or_default();
+    if before_query.matches('@').count() > 1 {
+        return Err(invalid(url, "it has more than one @; write those in a name or password as %40"));
+    }
+    Ok(())
+}
+
+/// Whether the query may have begun within a password.
+fn has_odd_query(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split_once('?').is_some_and(|(before, query)| before.contains(':') && query.contains('@'))
 }
 
 /// A schema name goes into SQL text, so it is checked as well as quoted.
@@ -200,6 +234,10 @@ mod tests {
         for url in [
             "postgres://",
             "postgres://u:secret@h:port/d",
+            "postgres://u:se@secret@h/d",
+            "postgres://u:se?secret=1@h/d",
+            "postgres://u:se?pooler=secret@h/d",
+            "postgres://u:se?schema=secret@h/d",
             "postgres://u:secret@h/d?nope=1",
             "postgres://u:secret@h/d?pooler=x",
             "postgres://u:secret@h/d?sslmode=maybe",

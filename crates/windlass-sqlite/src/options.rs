@@ -1,6 +1,6 @@
 use crate::Clock;
 use std::{path::PathBuf, time::Duration};
-use windlass_core::{Error, ErrorKind, Limits, Result};
+use windlass_core::{Error, ErrorKind, Limits, Result, redact_url};
 
 /// How a [`SqliteStore`](crate::SqliteStore) behaves.
 #[derive(Clone, Debug)]
@@ -31,6 +31,14 @@ impl Default for SqliteOptions {
     }
 }
 
+impl SqliteOptions {
+    /// Says which file the URL names without opening it: for the fuzz target of URLs.
+    #[doc(hidden)]
+    pub fn place_of(mut self, url: &str) -> Result<PathBuf> {
+        parse(url, &mut self)
+    }
+}
+
 /// What a commit waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Synchronous {
@@ -54,7 +62,8 @@ pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
             "synchronous=normal" => Synchronous::Normal,
             _ => {
                 let message = format!(
-                    "unknown parameter {pair:?} in {url:?}; use synchronous=full or synchronous=normal"
+                    "unknown parameter in {:?}; use synchronous=full or synchronous=normal",
+                    redact_url(url)
                 );
                 return Err(Error::new(ErrorKind::InvalidOption, message));
             }
@@ -66,11 +75,15 @@ pub(crate) fn parse(url: &str, options: &mut SqliteOptions) -> Result<PathBuf> {
 
 fn path(name: &str, url: &str) -> Result<PathBuf> {
     if name.contains(":memory:") {
-        let message = format!("{url:?} asks for a database in memory, which loses every job; name a file");
+        let message = format!(
+            "{:?} asks for a database in memory, which loses every job; name a file",
+            redact_url(url)
+        );
         return Err(Error::new(ErrorKind::InvalidOption, message));
     }
     if name.is_empty() || name.contains('\0') {
-        return Err(Error::new(ErrorKind::InvalidOption, format!("{url:?} names no file; use sqlite:FILE")));
+        let message = format!("{:?} names no file; use sqlite:FILE", redact_url(url));
+        return Err(Error::new(ErrorKind::InvalidOption, message));
     }
     Ok(PathBuf::from(name))
 }

@@ -33,7 +33,7 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
 fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Report) {
     let (from, to) = ((hold.attempt, hold.crashes), (next.attempt, next.crashes));
     let after = |outcome: Outcome| match outcome {
-        Outcome::Retry => (from.0 + 1, from.1),
+        Outcome::Retry => (from.0.saturating_add(1), from.1),
         _ => from,
     };
     if let Some(outcome) = hold.settled() {
@@ -54,10 +54,10 @@ fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Repor
         allowed.push(from);
     }
     if dead {
-        let together = (from.1 + 1).min(from.1.max(TOGETHER));
+        let together = from.1.saturating_add(1).min(from.1.max(TOGETHER));
         allowed.push((from.0, together));
         if faults.suspects.contains_key(&hold.worker) {
-            allowed.extend([from, (from.0, from.1 + 1)]);
+            allowed.extend([from, (from.0, from.1.saturating_add(1))]);
         }
     }
     let fits = |(attempt, crashes): &(u16, u16)| {
@@ -71,7 +71,7 @@ fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Repor
 /// Whether leases may lie between the two that nobody noted: some process was hit in between, so a claim's
 /// answer may never have reached its history.
 fn unseen(faults: &Faults, hold: &Hold, next: &Hold) -> bool {
-    next.seq > hold.seq + 1
+    next.seq > hold.seq.saturating_add(1)
         && faults.windows.iter().any(|window| window.begin <= next.claimed && window.end >= hold.claimed)
 }
 

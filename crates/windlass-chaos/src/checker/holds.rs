@@ -26,6 +26,11 @@ impl Hold {
         self.answers.iter().find(|(fate, ..)| settles(*fate)).map(|(_, outcome, ..)| *outcome)
     }
 
+    /// Whether its handler's end was answered, and only ever with a refusal.
+    pub(super) fn refused(&self) -> bool {
+        !self.answers.is_empty() && self.answers.iter().all(|(fate, ..)| *fate == Fate::Refused)
+    }
+
     /// How it may have been settled without anybody knowing: a lost reply, or a process that died between
     /// the handler's end and the answer.
     pub(super) fn maybe_settled(&self) -> Option<Outcome> {
@@ -43,6 +48,7 @@ impl Hold {
 pub(super) struct Record {
     pub(super) key: i64,
     pub(super) state: JobState,
+    pub(super) crashes: u16,
 }
 
 /// Everything about one job, by the store's id.
@@ -57,6 +63,8 @@ pub(super) struct Job {
     pub(super) holds: Vec<Hold>,
     /// Starts of a handler without a claim that anybody noted.
     pub(super) unclaimed_starts: Vec<u64>,
+    /// Workers whose settlement was accepted, though they had no claim that anybody noted.
+    pub(super) stray_writes: Vec<i32>,
     pub(super) cancel_asked: bool,
     pub(super) retries_asked: usize,
     pub(super) records: Vec<Record>,
@@ -165,15 +173,18 @@ impl Job {
                 }
             }
             What::Settled { worker, seq, fate, outcome, sent, .. } => {
-                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
-                    hold.answers.push((fate, outcome, sent, at));
+                match self.hold(process, worker, seq, |_| true) {
+                    Some(hold) => hold.answers.push((fate, outcome, sent, at)),
+                    // Who settles notes the claim first, so nothing excuses this.
+                    None if fate == Fate::Accepted => self.stray_writes.push(worker),
+                    None => {}
                 }
             }
             What::EffectSent { .. } => self.effects_sent += 1,
             What::Effect { .. } => self.effects += 1,
             What::CancelAsked { .. } => self.cancel_asked = true,
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,
-            What::Stored { key, state, .. } => self.records.push(Record { key, state }),
+            What::Stored { key, state, crashes, .. } => self.records.push(Record { key, state, crashes }),
             _ => {}
         }
     }

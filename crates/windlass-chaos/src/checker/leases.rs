@@ -15,6 +15,10 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
         for hold in &job.holds {
             fenced(job, hold, faults, report);
         }
+        for worker in &job.stray_writes {
+            let text = format!("a write by worker {worker} was accepted, which never claimed it");
+            report.violate(Invariant::I5, Some(job.id), text);
+        }
     }
 }
 
@@ -34,10 +38,12 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     let left = faults.had_deregistered(hold.worker, until);
     let forgotten = faults.forgot_claims(hold.claimed, until);
     // Nobody knows whether its settlement happened; one that puts the job back explains the next lease.
-    let back = matches!(
-        hold.maybe_settled(),
-        Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::Park)
-    );
+    let back = match hold.maybe_settled() {
+        Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::Park) => true,
+        // It may have ended the job, and somebody retried that by hand.
+        Some(Outcome::Cancel | Outcome::Discard) => job.retries_asked > 0,
+        _ => false,
+    };
     if !dead && !left && !forgotten && !back {
         let text = format!("handed out to {} while {} held it", of(next), of(hold));
         report.violate(Invariant::I3, Some(job.id), text);

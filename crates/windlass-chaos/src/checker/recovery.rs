@@ -12,6 +12,8 @@ const WITHIN_NS: u64 = 10_000_000_000;
 const SHARE: f64 = 0.9;
 /// Rates are counted over windows this long, every tenth of it.
 const RATE_NS: u64 = 1_000_000_000;
+/// The most seconds that a baseline is made of: a day, longer than any run.
+const MAX_SECONDS: usize = 86_400;
 
 /// How long throughput took to come back after one outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,17 +80,18 @@ fn is_outage(fault: Fault) -> bool {
 /// The median rate per second of the seconds without an outage, of any kind and 2 s around.
 fn baseline(done: &[u64], outages: &[&Window], from: u64, until: u64) -> Option<f64> {
     let calm = |second: &u64| {
-        let end = second + RATE_NS;
+        let end = second.saturating_add(RATE_NS);
         !outages.iter().any(|o| o.begin <= end && o.end.saturating_add(2 * RATE_NS) >= *second)
     };
-    let seconds = (from..until.saturating_sub(RATE_NS)).step_by(usize::try_from(RATE_NS).ok()?);
+    let seconds =
+        (from..until.saturating_sub(RATE_NS)).step_by(usize::try_from(RATE_NS).ok()?).take(MAX_SECONDS);
     let mut rates: Vec<usize> = seconds.filter(calm).map(|second| within(done, second)).collect();
     rates.sort_unstable();
     rates.get(rates.len() / 2).map(|rate| *rate as f64).filter(|rate| *rate > 0.0)
 }
 
 fn within(done: &[u64], from: u64) -> usize {
-    done.partition_point(|at| *at < from + RATE_NS) - done.partition_point(|at| *at < from)
+    done.partition_point(|at| *at < from.saturating_add(RATE_NS)) - done.partition_point(|at| *at < from)
 }
 
 fn recoveries(done: &[u64], outages: &[&Window], until: u64, baseline: f64) -> Vec<Recovery> {
@@ -97,13 +100,13 @@ fn recoveries(done: &[u64], outages: &[&Window], until: u64, baseline: f64) -> V
         let next = outages.get(index + 1).map_or(until, |next| next.begin);
         let windows = (outage.end..outage.end.saturating_add(WITHIN_NS)).step_by(100_000_000);
         let back = windows
-            .take_while(|start| start + RATE_NS <= next)
+            .take_while(|start| start.saturating_add(RATE_NS) <= next)
             .find(|start| within(done, *start) as f64 >= SHARE * baseline);
         // The next outage came too soon to tell.
         if back.is_none() && next < outage.end.saturating_add(WITHIN_NS + RATE_NS) {
             continue;
         }
-        let took_ns = back.map(|start| start + RATE_NS - outage.end);
+        let took_ns = back.map(|start| start.saturating_add(RATE_NS) - outage.end);
         recoveries.push(Recovery { healed: outage.end, took_ns });
     }
     recoveries

@@ -2,7 +2,7 @@
 
 use super::{
     Invariant, Report, Rules,
-    holds::{Job, Jobs},
+    holds::{Hold, Job, Jobs, Record},
 };
 use crate::history::Outcome;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
     for job in jobs.by_id.values() {
         lost(job, jobs, rules, report);
         phantom(job, jobs, report);
-        records(job, report);
+        records(job, rules, report);
         effects(job, report);
         let keys = job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key));
         for key in keys {
@@ -53,10 +53,13 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         JobState::Completed if !said(Outcome::Complete) && job.effects_sent == 0 => {
             report.violate(Invariant::I1, id, "completed, but no handler finished it".to_owned());
         }
+        JobState::Completed if completions_refused(job) => {
+            report.violate(Invariant::I5, id, "completed, but every completion of it was refused".to_owned());
+        }
         JobState::Cancelled if !said(Outcome::Cancel) && !job.cancel_asked => {
             report.violate(Invariant::I1, id, "cancelled, but nobody asked for it".to_owned());
         }
-        JobState::Discarded if !may_be_discarded(job, said) => {
+        JobState::Discarded if !may_be_discarded(job, record, said) => {
             report.violate(Invariant::I1, id, "discarded, but no handler failed or died of it".to_owned());
         }
         state if !state.is_final() && !jobs.stuck => {
@@ -69,10 +72,19 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
     }
 }
 
-/// A handler discarded it or failed for the last time, or its workers kept dying.
-fn may_be_discarded(job: &Job, said: impl Fn(Outcome) -> bool) -> bool {
-    let unfinished = job.holds.iter().filter(|hold| hold.finished.is_none()).count();
-    said(Outcome::Discard) || said(Outcome::Retry) || unfinished >= 2
+/// Whoever completed it was told that the write was refused. A handler may have completed it in a
+/// transaction of its own: then the worker's answer says nothing.
+fn completions_refused(job: &Job) -> bool {
+    let completed = |hold: &&Hold| hold.finished.is_some_and(|(_, outcome)| outcome == Outcome::Complete);
+    job.effects_sent == 0 && job.holds.iter().filter(completed).all(Hold::refused)
+}
+
+/// A handler discarded it or failed for the last time, or its workers kept dying. A paused one may finish
+/// after it was declared dead, so what counts is that it never settled; and one that was killed may not have
+/// noted its claim, so the store's own count tells as well.
+fn may_be_discarded(job: &Job, record: &Record, said: impl Fn(Outcome) -> bool) -> bool {
+    let unsettled = job.holds.iter().filter(|hold| hold.settled().is_none()).count();
+    said(Outcome::Discard) || said(Outcome::Retry) || unsettled >= 2 || record.crashes >= 2
 }
 
 /// I2: nothing runs or is stored that was never enqueued, failed for certain, or was rolled back.
@@ -105,17 +117,32 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
 }
 
 /// I13: one terminal record, one accepted end.
-fn records(job: &Job, report: &mut Report) {
+fn records(job: &Job, rules: &Rules, report: &mut Report) {
     let id = Some(job.id);
     if job.records.len() > 1 {
         let states: Vec<&str> = job.records.iter().map(|record| record.state.as_str()).collect();
         report.violate(Invariant::I13, id, format!("stored {} times: {}", states.len(), states.join(", ")));
     }
-    let terminal =
-        |outcome: Outcome| matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
-    let ends = job.holds.iter().filter(|hold| hold.settled().is_some_and(terminal)).count();
-    if ends > 1 + job.retries_asked {
-        report.violate(Invariant::I13, id, format!("its end was accepted {ends} times"));
+    let ends: Vec<JobState> =
+        job.holds.iter().filter_map(|hold| hold.settled()).filter_map(final_state).collect();
+    if ends.len() > 1 + job.retries_asked {
+        report.violate(Invariant::I13, id, format!("its end was accepted {} times", ends.len()));
+    }
+    // A retry by hand makes an earlier end void, and so does a failover that lost it.
+    let is_void = job.retries_asked > 0 || rules.may_lose_commits;
+    let Some((end, record)) = ends.first().zip(job.records.first()).filter(|_| !is_void) else { return };
+    if record.state.is_final() && !ends.contains(&record.state) {
+        report.violate(Invariant::I13, id, format!("settled as {end}, and stored as {}", record.state));
+    }
+}
+
+/// The state that a settlement ends a job in, if it does.
+fn final_state(outcome: Outcome) -> Option<JobState> {
+    match outcome {
+        Outcome::Complete => Some(JobState::Completed),
+        Outcome::Cancel => Some(JobState::Cancelled),
+        Outcome::Discard => Some(JobState::Discarded),
+        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ pub fn tell(history: &History, job: i64) -> String {
     let mut text = String::new();
     for recorded in &history.events {
         let (at, what) = (recorded.event.at, &recorded.event.what);
-        let near = at + 5_000_000_000 >= first && at <= last.saturating_add(1_000_000_000);
+        let near = at.saturating_add(5_000_000_000) >= first && at <= last.saturating_add(1_000_000_000);
         let wanted = match what {
             What::EnqueueSent { key } | What::EnqueueFailed { key } | What::EnqueueUnknown { key } => {
                 keys.contains(key)

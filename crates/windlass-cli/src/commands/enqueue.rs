@@ -1,6 +1,8 @@
 mod input;
 mod many;
 
+pub(crate) use many::read as read_many;
+
 use crate::{
     cli::Globals,
     failure::{Failure, Outcome},

@@ -50,7 +50,8 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
     let client = open::create(globals.url()).await?;
     let mut progress = Progress::default();
     let target = Target { client: &client, key: key.as_deref() };
-    copy(&mut *lines, &target, &mut progress).await?;
+    let store = async |batch: Vec<NewJob>, first_line: u64| target.store(&batch, first_line).await;
+    copy(&mut *lines, &store, &mut progress).await?;
     client.close().await;
     let Progress { enqueued, repeated, first, last } = progress;
     let mut answer = json!({ "enqueued": enqueued, "first_id": first, "last_id": last });
@@ -95,7 +96,22 @@ impl Target<'_> {
     }
 }
 
-async fn copy(input: &mut dyn BufRead, target: &Target<'_>, progress: &mut Progress) -> Outcome {
+/// What stores a batch that begins with this line.
+pub(crate) trait Store: AsyncFn(Vec<NewJob>, u64) -> windlass::Result<EnqueuedOnce> {}
+
+impl<F: AsyncFn(Vec<NewJob>, u64) -> windlass::Result<EnqueuedOnce>> Store for F {}
+
+/// Reads `input` as `enqueue --many` does, for the fuzz target of lines: every batch goes to `store` with the
+/// number of its first line. How many jobs it took, or the line and the message that it stopped with.
+pub(crate) async fn read(input: &mut dyn BufRead, store: &impl Store) -> Result<u64, (Option<u64>, String)> {
+    let mut progress = Progress::default();
+    match copy(input, store, &mut progress).await {
+        Ok(()) => Ok(progress.enqueued),
+        Err(failure) => Err(failure.at_line()),
+    }
+}
+
+async fn copy(input: &mut dyn BufRead, store: &impl Store, progress: &mut Progress) -> Outcome {
     let (mut line, mut number) = (Vec::new(), 0_u64);
     let (mut batch, mut bytes, mut first_line) = (Vec::new(), 0, 1);
     loop {
@@ -108,7 +124,7 @@ async fn copy(input: &mut dyn BufRead, target: &Target<'_>, progress: &mut Progr
         }
         if ended || batch.len() == BATCH || bytes >= BATCH_BYTES {
             let last_line = number - u64::from(ended);
-            send(target, &mut batch, first_line..=last_line, progress).await?;
+            send(store, &mut batch, first_line..=last_line, progress).await?;
             (bytes, first_line) = (0, number + 1);
         }
         if ended {
@@ -118,7 +134,7 @@ async fn copy(input: &mut dyn BufRead, target: &Target<'_>, progress: &mut Progr
 }
 
 async fn send(
-    target: &Target<'_>,
+    store: &impl Store,
     batch: &mut Vec<NewJob>,
     lines: std::ops::RangeInclusive<u64>,
     progress: &mut Progress,
@@ -127,8 +143,7 @@ async fn send(
         return Ok(());
     }
     let at = format!("lines {} to {}", lines.start(), lines.end());
-    let EnqueuedOnce { ids, repeated } = target
-        .store(&std::mem::take(batch), *lines.start())
+    let EnqueuedOnce { ids, repeated } = store(std::mem::take(batch), *lines.start())
         .await
         .map_err(|error| stopped(error.into(), &at, *lines.start(), progress))?;
     let count = if repeated { &mut progress.repeated } else { &mut progress.enqueued };
