@@ -177,6 +177,7 @@ impl JobStore for Witness {
         let fates: Vec<Fate> = match &result {
             Ok(reply) => reply.completions.iter().chain(&reply.exceptions).copied().map(fate_of).collect(),
             Err(error) if error.is_ambiguous() => vec![Fate::Unknown; named.len()],
+            Err(error) if error.is_lease_lost() => vec![Fate::Refused; named.len()],
             Err(_) => Vec::new(),
         };
         self.note_fates(request, &named, &fates, sent);

@@ -17,8 +17,8 @@ const LEASE: Duration = Duration::from_millis(1_500);
 /// A storm is over when it has lasted, when so many faults struck, and when producers noted so much: a busy
 /// machine needs longer for the same storm. But not for ever.
 const STRIKES: u32 = 25;
-const EVENTS: u64 = 3_000;
-const LONGEST: u32 = 8;
+const EVENTS: u64 = 2_000;
+const LONGEST: u32 = 6;
 /// The share of commits that is cut.
 const CUT: f64 = 0.02;
 
