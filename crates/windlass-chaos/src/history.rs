@@ -5,12 +5,14 @@
 
 mod clock;
 mod event;
+mod names;
 mod reader;
 mod recorder;
 mod witness;
 
 pub use clock::now_ns;
-pub use event::{DecodeError, Event, Fate, Fault, Outcome, Phase, RECORD_BYTES, What};
+pub use event::{Event, RECORD_BYTES, What};
+pub use names::{DecodeError, Fate, Fault, Outcome, Phase};
 pub use reader::{History, ProcessLog, Recorded};
 pub use recorder::{HEADER_BYTES, MAGIC, Recorder};
 pub use witness::Witness;
