@@ -54,7 +54,10 @@ impl Default for Rules {
 /// ```
 pub fn check(history: &History, rules: &Rules) -> Report {
     let faults = Faults::of(history);
-    let jobs = Jobs::of(history);
+    let mut jobs = Jobs::of(history);
+    if rules.may_lose_commits {
+        jobs.doubt(&faults.begins_of(Fault::Failover));
+    }
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
     leases::check(&jobs, &faults, &mut report);

@@ -97,6 +97,11 @@ impl Faults {
         faults
     }
 
+    /// When each fault of a kind began.
+    pub(super) fn begins_of(&self, fault: Fault) -> Vec<u64> {
+        self.windows.iter().filter(|window| window.fault == fault).map(|window| window.begin).collect()
+    }
+
     /// When the worker was noted to be declared dead.
     pub(super) fn noted_dead(&self, worker: i32) -> Option<u64> {
         self.rescued.get(&worker).map(|(_, noted)| *noted)

@@ -2,6 +2,9 @@ use crate::history::{Event, Fate, History, Outcome, What};
 use std::collections::{BTreeMap, HashMap};
 use windlass_core::JobState;
 
+/// An asynchronous standby on the same machine is never further behind than this.
+const TAIL_NS: u64 = 5_000_000_000;
+
 /// One lease on one job: from the claim that handed it out to whatever ended it.
 #[derive(Clone, Debug)]
 pub(super) struct Hold {
@@ -56,6 +59,9 @@ pub(super) struct Record {
 pub(super) struct Job {
     pub(super) id: i64,
     pub(super) acked_key: Option<i64>,
+    pub(super) acked: u64,
+    /// Acknowledged so shortly before an asynchronous failover that it may be lost.
+    pub(super) in_doubt: bool,
     pub(super) rolled_back: bool,
     /// Keys that handlers read from its args, each once.
     pub(super) seen_keys: Vec<i64>,
@@ -121,6 +127,21 @@ impl Jobs {
         jobs
     }
 
+    /// What was acknowledged shortly before these failovers to an asynchronous standby is unknown.
+    pub(super) fn doubt(&mut self, failovers: &[u64]) {
+        let lost = |at: u64| {
+            failovers.iter().any(|began| (began.saturating_sub(TAIL_NS)..*began + TAIL_NS).contains(&at))
+        };
+        for job in self.by_id.values_mut() {
+            job.in_doubt = lost(job.acked);
+            for answer in job.holds.iter_mut().flat_map(|hold| &mut hold.answers) {
+                if lost(answer.3) && answer.0 != Fate::Refused {
+                    answer.0 = Fate::Unknown;
+                }
+            }
+        }
+    }
+
     fn note_enqueue(&mut self, what: &What) {
         match *what {
             What::EnqueueSent { key } => self.keys.entry(key).or_default().sent = true,
@@ -144,7 +165,7 @@ impl Job {
     fn note(&mut self, process: i64, event: &Event) {
         let at = event.at;
         match event.what {
-            What::EnqueueAcked { key, .. } => self.acked_key = Some(key),
+            What::EnqueueAcked { key, .. } => (self.acked_key, self.acked) = (Some(key), at),
             What::RolledBack { .. } => self.rolled_back = true,
             What::Claimed { worker, lane, seq, attempt, crashes, .. } => self.holds.push(Hold {
                 process,

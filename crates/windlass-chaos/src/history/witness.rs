@@ -176,7 +176,8 @@ impl JobStore for Witness {
         self.note_loss(request.worker, &result);
         let fates: Vec<Fate> = match &result {
             Ok(reply) => reply.completions.iter().chain(&reply.exceptions).copied().map(fate_of).collect(),
-            Err(error) if error.is_ambiguous() => vec![Fate::Unknown; named.len()],
+            // Settling is repeatable, so the store calls a lost answer "unavailable"; it may have happened.
+            Err(error) if error.is_connection_loss() => vec![Fate::Unknown; named.len()],
             Err(error) if error.is_lease_lost() => vec![Fate::Refused; named.len()],
             Err(_) => Vec::new(),
         };
