@@ -55,8 +55,9 @@ impl Default for Rules {
 pub fn check(history: &History, rules: &Rules) -> Report {
     let faults = Faults::of(history);
     let mut jobs = Jobs::of(history);
+    jobs.sort_leases(&faults.begins_of(&[Fault::DatabaseCrash, Fault::Failover]));
     if rules.may_lose_commits {
-        jobs.doubt(&faults.begins_of(Fault::Failover));
+        jobs.doubt(&faults.begins_of(&[Fault::Failover]));
     }
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);

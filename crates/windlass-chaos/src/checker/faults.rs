@@ -97,9 +97,13 @@ impl Faults {
         faults
     }
 
-    /// When each fault of a kind began.
-    pub(super) fn begins_of(&self, fault: Fault) -> Vec<u64> {
-        self.windows.iter().filter(|window| window.fault == fault).map(|window| window.begin).collect()
+    /// When each fault of these kinds began, in order.
+    pub(super) fn begins_of(&self, kinds: &[Fault]) -> Vec<u64> {
+        self.windows
+            .iter()
+            .filter(|window| kinds.contains(&window.fault))
+            .map(|window| window.begin)
+            .collect()
     }
 
     /// When the worker was noted to be declared dead.

@@ -116,15 +116,21 @@ impl Jobs {
                 job.note(number, &recorded.event);
             }
         }
-        for job in jobs.by_id.values_mut() {
-            // A paused process notes a claim late; the store numbers the claims of a lane in its order.
-            // After a crash a number may come again: those keep the order of their notes.
-            job.holds.sort_by_key(|hold| (hold.lane, hold.seq));
-            if job.holds.windows(2).any(|pair| pair[0].lane != pair[1].lane) {
-                job.holds.sort_by_key(|hold| hold.claimed);
+        jobs
+    }
+
+    /// Puts the leases of each job in the store's order. A paused process notes a claim late, but the store
+    /// numbers the claims of a lane in its order; a crash may forget the last of them and give their numbers
+    /// again, so numbers compare only between two crashes.
+    pub(super) fn sort_leases(&mut self, crashes: &[u64]) {
+        for job in self.by_id.values_mut() {
+            let one_lane = job.holds.windows(2).all(|pair| pair[0].lane == pair[1].lane);
+            let crashes_before = |at: u64| crashes.partition_point(|crash| *crash < at);
+            match one_lane {
+                true => job.holds.sort_by_key(|hold| (crashes_before(hold.claimed), hold.seq)),
+                false => job.holds.sort_by_key(|hold| hold.claimed),
             }
         }
-        jobs
     }
 
     /// What was acknowledged shortly before these failovers to an asynchronous standby is unknown.
