@@ -30,7 +30,7 @@ pub fn check(target: &str, words: &[&str], cases: u32, body: fn(&[u8])) {
         cases,
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
-        max_shrink_iters: 2_000,
+        max_shrink_iters: 300,
         ..Config::default()
     });
     let outcome = runner.run(&input(words), |bytes| {

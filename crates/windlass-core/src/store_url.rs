@@ -1,4 +1,5 @@
 use crate::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 
 /// Which store a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl StoreKind {
 pub fn redact_url(url: &str) -> String {
     let is_scheme = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     match url.split_once("://") {
-        Some((scheme, rest)) if is_scheme(scheme) => format!("{scheme}://{}", redact_rest(rest)),
+        Some((scheme, rest)) if is_scheme(scheme) => format!("{scheme}://{}", redact_rest(&hide_port(rest))),
         // No URL, perhaps libpq's `host=db password=secret`: nothing behind such a word is shown.
         _ => {
             let shown = redact_rest(url);
@@ -67,18 +68,29 @@ fn redact_rest(rest: &str) -> String {
     }
 }
 
-/// Host, port, database and parameters. A port that is no number is a password whose `@` was forgotten.
+/// Without an `@`, a port that is no number is a password whose `@` was forgotten: it is hidden with all that
+/// follows it.
+fn hide_port(rest: &str) -> Cow<'_, str> {
+    let hosts = rest.split(['/', '?']).next().unwrap_or_default();
+    if rest.contains('@') && !hosts.contains('@') && hosts.len() < rest.len() {
+        return Cow::Borrowed(rest); // the password holds a / or ?, see `redact_rest`
+    }
+    let mut start = hosts.rfind('@').map_or(0, |at| at + 1);
+    for host in hosts[start..].split(',') {
+        let name = host.rfind(']').map_or(0, |end| end + 1);
+        if let Some(colon) = host[name..].find(':').map(|colon| name + colon)
+            && !host[colon + 1..].bytes().all(|b| b.is_ascii_digit())
+        {
+            return Cow::Owned(format!("{}:***", &rest[..start + colon]));
+        }
+        start += host.len() + 1;
+    }
+    Cow::Borrowed(rest)
+}
+
+/// Host, port, database and parameters.
 fn redact_place(place: &str) -> String {
     let (before_query, query) = place.split_once('?').map_or((place, None), |(a, b)| (a, Some(b)));
-    let hosts = before_query.split('/').next().unwrap_or_default();
-    let is_port = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    let odd = hosts.split(',').find_map(|host| {
-        let name = host.rfind(']').map_or(host, |end| &host[end..]);
-        name.split_once(':').filter(|(_, port)| !is_port(port)).map(|(_, port)| port)
-    });
-    if let Some(end) = odd.and_then(|port| before_query.find(&format!(":{port}"))) {
-        return format!("{}:***", &before_query[..end]);
-    }
     let Some(query) = query else { return before_query.to_owned() };
     let shown = query.split('&').map(|pair| match pair.split_once('=') {
         // A name with an escape may say "password" as well.
@@ -110,6 +122,10 @@ mod tests {
             ("postgres://h/d?pass%77ord=p&a=b", "postgres://h/d?pass%77ord=***&a=b"),
             ("postgres://u:phost/d", "postgres://u:***"),
             ("postgres://u@[::1]:5432,h:1/d?a=b", "postgres://u@[::1]:5432,h:1/d?a=b"),
+            ("postgres://h:1,u:phost/d", "postgres://h:1,u:***"),
+            ("postgres://u:p@h:port/d", "postgres://u:***@h:***"),
+            ("sqlite:b.db", "sqlite:b.db"),
+            ("sqlite:///a/b.db", "sqlite:///a/b.db"),
             ("sqlite:/a/b.db?synchronous=normal", "sqlite:/a/b.db?synchronous=normal"),
         ] {
             assert_eq!(redact_url(url), shown);

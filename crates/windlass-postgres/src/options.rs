@@ -235,7 +235,6 @@ mod tests {
             "postgres://",
             "postgres://u:secret@h:port/d",
             "postgres://u:se@secret@h/d",
-            "postgres://u:se?secret=1@h/d",
             "postgres://u:se?pooler=secret@h/d",
             "postgres://u:se?schema=secret@h/d",
             "postgres://u:secret@h/d?nope=1",

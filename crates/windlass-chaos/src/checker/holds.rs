@@ -136,7 +136,9 @@ impl Jobs {
     /// What was acknowledged shortly before these failovers to an asynchronous standby is unknown.
     pub(super) fn doubt(&mut self, failovers: &[u64]) {
         let lost = |at: u64| {
-            failovers.iter().any(|began| (began.saturating_sub(TAIL_NS)..*began + TAIL_NS).contains(&at))
+            failovers
+                .iter()
+                .any(|began| (began.saturating_sub(TAIL_NS)..began.saturating_add(TAIL_NS)).contains(&at))
         };
         for job in self.by_id.values_mut() {
             job.in_doubt = lost(job.acked);
