@@ -15,9 +15,7 @@ pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
 async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     let (database, connection) = tokio_postgres::connect(store, tokio_postgres::NoTls).await?;
     let driver = tokio::spawn(connection);
-    // Measurements of a run use queues of their own, without histories.
-    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs
-                WHERE queue NOT LIKE 'measure%'";
+    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
     let mut records = Vec::new();

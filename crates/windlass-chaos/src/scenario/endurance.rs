@@ -17,7 +17,6 @@ use std::{
 use tokio::sync::Notify;
 use windlass::{Args, Client, NewJob, Worker};
 
-/// The queue of measurements: the final dump leaves it out.
 const QUEUE: &str = "measure";
 /// The share of throughput that a held snapshot may cost.
 const MAY_COST: f64 = 0.05;
@@ -35,9 +34,12 @@ pub(super) fn snapshot(trial: &Trial) -> Result<Ended> {
     run.wait(Duration::from_millis(500))?;
     run.phase(Phase::Faults);
     let (held, free) = run.block_on(async {
-        let free = Client::connect(&calm.url).await?;
+        // In a schema of their own: millions of jobs that the final dump need not read.
+        let held = Client::connect(&format!("{}?schema=measure", ground.url)).await?;
+        let free = Client::connect(&format!("{}?schema=measure", calm.url)).await?;
+        held.migrate().await?;
         free.migrate().await?;
-        anyhow::Ok((Client::connect(&ground.url).await?, free))
+        anyhow::Ok((held, free))
     })?;
     let holder = run.block_on(hold(&ground.url))?;
     run.fault(Fault::HeldSnapshot, true);
