@@ -92,7 +92,11 @@ fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
     if trial.bug.is_some_and(Bug::needs_rotation) {
         rotate(run, &ground.url)?;
     }
-    match (run.rng.u32(0..100), &ground.server) {
+    let mut which = run.rng.u32(0..100);
+    if trial.bug == Some(Bug::ReturnCompletes) && which < 35 {
+        which = 60; // jobs come back at shutdowns
+    }
+    match (which, &ground.server) {
         (0..35, _) => {
             if let Some(worker) = run.any_running("worker") {
                 let gone = Duration::from_millis(run.rng.u64(0..600));
