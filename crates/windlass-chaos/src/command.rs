@@ -67,7 +67,7 @@ enum Command {
     /// Puts the checker on trial: storms with each seeded bug must be found invalid, 95 % of them.
     Bugs {
         /// How many storms with each.
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 5)]
         tries: u64,
         /// No more storms with a bug that was caught: quick, and no measurement of how often.
         #[arg(long)]

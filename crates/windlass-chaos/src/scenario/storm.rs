@@ -54,7 +54,12 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     }
     let length = trial.scaled(Duration::from_secs(60), Duration::from_secs(5));
     // What a bug needs to show, its storm has more of.
-    let crashes = if trial.bug == Some(Bug::AsyncCommit) { 3 } else { trial.scaled(5, 1) };
+    let crashes = match trial.bug {
+        Some(Bug::AsyncCommit) => 3,
+        // A crash that forgets claims explains a count that stays.
+        Some(Bug::CrashNotCounted) => 0,
+        _ => trial.scaled(5, 1),
+    };
     let (began, mut crashed, mut strikes) = (Instant::now(), 0, 0);
     while began.elapsed() < length * LONGEST {
         let rest = run.rng.u64(40..250);
@@ -95,6 +100,9 @@ fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
     let mut which = run.rng.u32(0..100);
     if trial.bug == Some(Bug::ReturnCompletes) && which < 35 {
         which = 60; // jobs come back at shutdowns
+    }
+    if trial.bug == Some(Bug::CrashNotCounted) {
+        which /= 3;
     }
     match (which, &ground.server) {
         (0..35, _) => {
