@@ -29,8 +29,9 @@ const OPEN_RETRY: Duration = Duration::from_millis(2);
 pub(crate) struct Threads {
     pub(crate) writer: mpsc::Sender<BoxCommand>,
     pub(crate) reader: mpsc::Sender<Question>,
-    /// Answered when the threads have closed their connections.
-    ended: [oneshot::Receiver<()>; 2],
+    /// Answered when the thread has closed its connection.
+    writer_ended: oneshot::Receiver<()>,
+    reader_ended: oneshot::Receiver<()>,
 }
 
 /// What the first opening found out.
@@ -62,9 +63,9 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);
     let (to_reader, reader_inbox) = mpsc::channel(INBOX);
-    let writing = spawn("windlass-sqlite-write", move || writer.serve(writer_inbox))?;
-    let reading = spawn("windlass-sqlite-read", move || reader::serve(&reading, reader_inbox))?;
-    let threads = Threads { writer: to_writer, reader: to_reader, ended: [writing, reading] };
+    let writer_ended = spawn("windlass-sqlite-write", move || writer.serve(writer_inbox))?;
+    let reader_ended = spawn("windlass-sqlite-read", move || reader::serve(&reading, reader_inbox))?;
+    let threads = Threads { writer: to_writer, reader: to_reader, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
 }
 
@@ -107,12 +108,13 @@ impl Threads {
         self.writer.is_closed() || self.reader.is_closed()
     }
 
-    /// Lets the threads finish what was asked, and waits until their connections are closed.
+    /// Lets the threads finish what was asked, and waits until their connections are closed. One after the
+    /// other: of two that close at once each sees the other's lock, and neither folds the log into the file.
     pub(crate) async fn close(self) {
-        drop((self.writer, self.reader));
-        for ended in self.ended {
-            // An error means that the thread is gone, too.
-            let _ = ended.await;
-        }
+        // An error means that the thread is gone, too.
+        drop(self.reader);
+        let _ = self.reader_ended.await;
+        drop(self.writer);
+        let _ = self.writer_ended.await;
     }
 }
