@@ -14,7 +14,6 @@ mod stored;
 mod tell;
 mod verdict;
 
-pub use recovery::Recovery;
 pub use tell::tell;
 pub use verdict::{Counts, Invariant, Report, Verdict, Violation};
 

@@ -4,6 +4,7 @@
 pub mod actor;
 pub mod bug;
 pub mod checker;
+mod database;
 pub mod history;
 pub mod node;
 pub mod permuter;

@@ -11,6 +11,7 @@ mod dump;
 use crate::{
     bug::{self, Bug},
     checker::{Report, Rules, check},
+    database,
     history::{Fault, History, Phase, Recorder, What},
 };
 use anyhow::{Context as _, Result};
@@ -18,7 +19,7 @@ use crew::{Member, Todo};
 use fastrand::Rng;
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -28,8 +29,6 @@ const INJECTOR: u64 = 0;
 /// What a run is made of.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Its name: the scenario's.
-    pub name: String,
     /// Where its choices come from.
     pub seed: u64,
     /// Where its histories go; made when it does not exist.
@@ -88,11 +87,6 @@ impl Run {
         })
     }
 
-    /// Where the histories go.
-    pub fn folder(&self) -> &Path {
-        &self.setup.folder
-    }
-
     /// Runs a future to its end, on the run's own threads.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
@@ -149,13 +143,11 @@ async fn prepare(setup: &Setup) -> Result<()> {
     }
     client.close().await;
     if setup.store.starts_with("postgres") {
-        let (database, connection) = tokio_postgres::connect(&setup.store, tokio_postgres::NoTls).await?;
-        let driver = tokio::spawn(connection);
+        let database = database::connect(&setup.store).await?;
         database.batch_execute("CREATE TABLE public.chaos_effect (job bigint NOT NULL)").await?;
         if let Some(bug) = setup.bug {
             bug::plant(bug, &database, "windlass").await?;
         }
-        driver.abort();
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 use super::{Load, Order, connect, dismissed};
 use crate::{
     bug::Bug,
+    database,
     history::{Recorder, What},
 };
 use anyhow::Result;
@@ -203,37 +204,27 @@ enum Transacted {
 
 async fn transaction(
     client: &Client,
-    url: &str,
+    store: &str,
     jobs: Vec<NewJob>,
     commits: bool,
     lingers: Duration,
     bug: Option<Bug>,
 ) -> Transacted {
-    // Windlass's own parameters mean nothing to the driver.
-    let plain = url.split('?').next().unwrap_or(url);
-    let Ok((mut database, connection)) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await else {
-        return Transacted::Failed;
+    let Ok(mut database) = database::connect(store).await else { return Transacted::Failed };
+    let Ok(transaction) = database.transaction().await else { return Transacted::Failed };
+    let enqueued = match bug {
+        Some(Bug::RollbackRuns) => client.enqueue_many(jobs).await,
+        _ => client.enqueue_many_in(&transaction, jobs).await,
     };
-    let driver = tokio::spawn(connection);
-    let done = async {
-        let Ok(transaction) = database.transaction().await else { return Transacted::Failed };
-        let enqueued = match bug {
-            Some(Bug::RollbackRuns) => client.enqueue_many(jobs).await,
-            _ => client.enqueue_many_in(&transaction, jobs).await,
-        };
-        let Ok(ids) = enqueued else { return Transacted::Failed };
-        tokio::time::sleep(lingers).await;
-        if !commits {
-            // Dropping the connection rolls back as well, so a failed rollback is one.
-            let _ = transaction.rollback().await;
-            return Transacted::RolledBack(ids);
-        }
-        match transaction.commit().await {
-            Ok(()) => Transacted::Committed(ids),
-            Err(_) => Transacted::Unknown,
-        }
-    };
-    let result = done.await;
-    driver.abort();
-    result
+    let Ok(ids) = enqueued else { return Transacted::Failed };
+    tokio::time::sleep(lingers).await;
+    if !commits {
+        // Dropping the connection rolls back as well, so a failed rollback is one.
+        let _ = transaction.rollback().await;
+        return Transacted::RolledBack(ids);
+    }
+    match transaction.commit().await {
+        Ok(()) => Transacted::Committed(ids),
+        Err(_) => Transacted::Unknown,
+    }
 }

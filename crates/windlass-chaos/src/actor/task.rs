@@ -17,8 +17,6 @@ pub enum Act {
     Done,
     /// Completes after so many milliseconds.
     Sleep(u64),
-    /// Completes after keeping its thread busy for so many milliseconds.
-    Block(u64),
     /// Fails so many times, then completes.
     Fail(u16),
     /// Panics once, then completes.

@@ -1,6 +1,6 @@
 use super::{Order, Task, Work, connect, dismissed, task::Act};
 use crate::{
-    bug,
+    bug, database,
     history::{Outcome as Ended, Recorder, What, Witness},
 };
 use anyhow::Result;
@@ -120,7 +120,6 @@ async fn act(act: Act, ctx: &Context) -> Outcome {
     let millis = Duration::from_millis;
     match act {
         Act::Sleep(ms) => tokio::time::sleep(millis(ms)).await,
-        Act::Block(ms) => std::thread::sleep(millis(ms)),
         Act::Fail(times) if ctx.attempt() <= times => {
             return Outcome::Retry {
                 after: None,
@@ -150,10 +149,8 @@ async fn act(act: Act, ctx: &Context) -> Outcome {
 /// The effect and the completion in one transaction; whatever goes wrong, the job is tried again, and the
 /// store knows whether it was done.
 async fn effect(desk: &Desk, ctx: &Context, open_for: Duration) -> Outcome {
-    let plain = desk.store.split('?').next().unwrap_or_default();
     let done = async {
-        let (mut database, connection) = tokio_postgres::connect(plain, tokio_postgres::NoTls).await?;
-        tokio::spawn(connection);
+        let mut database = database::connect(&desk.store).await?;
         let transaction = database.transaction().await?;
         transaction.execute("INSERT INTO public.chaos_effect (job) VALUES ($1)", &[&ctx.id().0]).await?;
         desk.client.complete_in(&transaction, ctx).await?;

@@ -17,11 +17,11 @@ const MAX_SECONDS: usize = 86_400;
 
 /// How long throughput took to come back after one outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recovery {
+struct Recovery {
     /// When the outage was over.
-    pub healed: u64,
+    healed: u64,
     /// How long it took from then, in nanoseconds; none: it did not come back in time.
-    pub took_ns: Option<u64>,
+    took_ns: Option<u64>,
 }
 
 pub(super) fn check(history: &History, faults: &Faults, report: &mut Report) {

@@ -28,8 +28,6 @@ pub(super) struct Member {
     /// Bytes that it may have, if it has a cap.
     cap: Option<u64>,
     clock: Option<std::sync::Arc<Clock>>,
-    /// Another store URL than the others'.
-    store: Option<String>,
 }
 
 /// What is to be done later.
@@ -72,11 +70,6 @@ impl Run {
         self.join("producer", Role::Producer(load), None, None)
     }
 
-    /// From its next start on, this actor reaches the store by another URL.
-    pub fn reroute(&mut self, index: usize, store: String) {
-        self.members[index].store = Some(store);
-    }
-
     fn join(
         &mut self,
         kind: &str,
@@ -95,7 +88,6 @@ impl Run {
             paused: false,
             cap,
             clock,
-            store: None,
         });
         self.start(self.members.len() - 1)?;
         Ok(self.members.len() - 1)
@@ -110,7 +102,7 @@ impl Run {
         member.starts += 1;
         let name = format!("{}.{}", member.name, member.starts);
         let order = Order {
-            store: member.store.clone().unwrap_or_else(|| self.setup.actors_store.clone()),
+            store: self.setup.actors_store.clone(),
             history: self.setup.folder.join(format!("{name}.history")),
             number,
             seed: self.setup.seed ^ number << 32,

@@ -20,20 +20,6 @@ impl Run {
         }
         Ok(false)
     }
-
-    /// How many jobs wait or run now.
-    ///
-    /// # Errors
-    /// When the store does not answer.
-    pub fn backlog(&self) -> Result<u64> {
-        let store = self.setup.store.clone();
-        self.block_on(async {
-            let client = Client::connect(&store).await?;
-            let queues = client.queues().await?;
-            client.close().await;
-            Ok(queues.iter().map(|queue| queue.available + queue.running).sum())
-        })
-    }
 }
 
 async fn is_drained(client: &Client) -> Result<bool> {

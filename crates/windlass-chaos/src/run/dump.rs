@@ -1,4 +1,4 @@
-use crate::{actor::Task, history::What};
+use crate::{actor::Task, database, history::What};
 use anyhow::{Context as _, Result};
 use futures_util::{TryStreamExt as _, pin_mut};
 use windlass::{Client, JobFilter, JobState};
@@ -13,8 +13,7 @@ pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
 
 /// One pass over the view that derives states from the log.
 async fn dump_postgres(store: &str) -> Result<Vec<What>> {
-    let (database, connection) = tokio_postgres::connect(store, tokio_postgres::NoTls).await?;
-    let driver = tokio::spawn(connection);
+    let database = database::connect(store).await?;
     let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
@@ -31,7 +30,6 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     }
     let effects = database.query("SELECT job FROM public.chaos_effect", &[]).await?;
     records.extend(effects.iter().map(|row| What::Effect { id: row.get(0) }));
-    driver.abort();
     Ok(records)
 }
 

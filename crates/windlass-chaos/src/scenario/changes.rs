@@ -42,7 +42,7 @@ fn failover(trial: &Trial, sync: Sync) -> Result<Ended> {
         primary.port(),
         standby.port()
     );
-    let mut setup = ground.setup(trial, "failover", &both);
+    let mut setup = ground.setup(trial, &both);
     setup.store.clone_from(&both);
     let mut run = Run::open(setup)?;
     run.rules.may_lose_commits = sync == Sync::Async;
@@ -64,7 +64,7 @@ pub(super) fn pooler(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let pooler =
         PgBouncer::start(ground.server()?, &PoolOptions { pool_size: 12, ..PoolOptions::default() })?;
-    let mut run = ground.open_by(trial, "pooler", &format!("{}?pooler=transaction", pooler.url()))?;
+    let mut run = ground.open_by(trial, &format!("{}?pooler=transaction", pooler.url()))?;
     crew(&mut run, 3, 250.0)?;
     for _ in 0..trial.scaled(60, 5) {
         let rest = run.rng.u64(300..1_500);
@@ -86,7 +86,7 @@ pub(super) fn worker_clocks(trial: &Trial) -> Result<Ended> {
         return Ok(Ended::Skipped("libfaketime is not installed; run `make deps`".to_owned()));
     }
     let ground = Ground::fresh(trial)?;
-    let mut run = ground.open(trial, "worker_clocks")?;
+    let mut run = ground.open(trial)?;
     let mut clocks = Vec::new();
     for _ in 0..3 {
         let clock = Arc::new(Clock::new()?);
@@ -117,7 +117,7 @@ pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
     let clock = Clock::new()?;
     let options = PostgresOptions { clock: Some(clock.clone()), ..PostgresOptions::default() };
     let ground = Ground::postgres(options)?;
-    let mut run = ground.open(trial, "server_clock")?;
+    let mut run = ground.open(trial)?;
     crew(&mut run, 3, 150.0)?;
     for round in 0..trial.scaled(60, 4) {
         run.fault(Fault::ClockJump, true);
@@ -138,7 +138,7 @@ pub(super) fn versions(trial: &Trial) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let store = runtime.block_on(PostgresStore::connect(&ground.url, WindlassOptions::default()))?;
     runtime.block_on(store.migrate_to(1))?;
-    let mut setup = ground.setup(trial, "versions", &ground.url);
+    let mut setup = ground.setup(trial, &ground.url);
     setup.migrates = false;
     let mut run = Run::open(setup)?;
     crew(&mut run, 3, 300.0)?;

@@ -16,8 +16,8 @@ fn lease_ms(trial: &Trial) -> u64 {
 }
 
 /// Opens a run with workers, and producers of jobs of up to 20 ms: some are always in flight.
-fn crew(trial: &Trial, ground: &Ground, name: &str, workers: usize, work: &Work, rate: f64) -> Result<Run> {
-    let mut run = ground.open(trial, name)?;
+fn crew(trial: &Trial, ground: &Ground, workers: usize, work: &Work, rate: f64) -> Result<Run> {
+    let mut run = ground.open(trial)?;
     for _ in 0..workers {
         run.worker(work.clone())?;
     }
@@ -33,7 +33,7 @@ fn crew(trial: &Trial, ground: &Ground, name: &str, workers: usize, work: &Work,
 pub(super) fn kills(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let work = Work { slots: 50, lease_ms: lease_ms(trial), ..Work::default() };
-    let mut run = crew(trial, &ground, "kills", 6, &work, trial.scaled(2_600.0, 600.0))?;
+    let mut run = crew(trial, &ground, 6, &work, trial.scaled(2_600.0, 600.0))?;
     // A producer notes each job twice: sent, and acknowledged.
     let (mut strikes, wanted, events) = (0, trial.scaled(1_050, 25), trial.scaled(2_050_000, 4_000));
     while strikes < wanted || (run.events_of("producer") < events && strikes < 10 * wanted) {
@@ -53,7 +53,7 @@ pub(super) fn kills(trial: &Trial) -> Result<Ended> {
 pub(super) fn pauses(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let work = Work { slots: 20, lease_ms: 1_000, ..Work::default() };
-    let mut run = crew(trial, &ground, "pauses", 10, &work, 300.0)?;
+    let mut run = crew(trial, &ground, 10, &work, 300.0)?;
     let mut paused = 0;
     while paused < trial.scaled(1_000, 25) {
         run.wait(Duration::from_millis(trial.scaled(250, 120)))?;
@@ -73,7 +73,7 @@ pub(super) fn pauses(trial: &Trial) -> Result<Ended> {
 /// Rolling SIGTERMs with a grace period shorter than some jobs; some get a second one at once.
 pub(super) fn terminations(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
-    let mut run = ground.open(trial, "terminations")?;
+    let mut run = ground.open(trial)?;
     for _ in 0..5 {
         run.worker(Work { slots: 20, lease_ms: lease_ms(trial), grace_ms: 100, ..Work::default() })?;
     }
@@ -94,7 +94,7 @@ pub(super) fn terminations(trial: &Trial) -> Result<Ended> {
 /// Jobs that run longer than the lease, on workers that live: nothing may start twice.
 pub(super) fn long_jobs(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
-    let mut run = ground.open(trial, "long_jobs")?;
+    let mut run = ground.open(trial)?;
     for _ in 0..4 {
         run.worker(Work { slots: trial.scaled(4_000, 800), lease_ms: lease_ms(trial), ..Work::default() })?;
     }
@@ -112,7 +112,7 @@ pub(super) fn long_jobs(trial: &Trial) -> Result<Ended> {
 pub(super) fn poison(trial: &Trial) -> Result<Ended> {
     const CAP: u64 = 256 << 20;
     let ground = Ground::fresh(trial)?;
-    let mut run = ground.open(trial, "poison")?;
+    let mut run = ground.open(trial)?;
     run.poison = true;
     for _ in 0..4 {
         run.capped_worker(Work { slots: 10, lease_ms: 1_000, ..Work::default() }, CAP)?;

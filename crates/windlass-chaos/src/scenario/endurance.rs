@@ -3,6 +3,7 @@
 use super::{Ended, PATIENCE, Store, Trial, ground::Ground};
 use crate::{
     actor::{Load, Mix, Work},
+    database,
     history::{Fault, Phase},
     node::PostgresOptions,
 };
@@ -28,7 +29,7 @@ const MAY_GROW: f64 = (1 << 20) as f64;
 pub(super) fn snapshot(trial: &Trial) -> Result<Ended> {
     let ground = Ground::postgres(PostgresOptions::default())?;
     let calm = Ground::postgres(PostgresOptions::default())?;
-    let mut run = ground.open(trial, "snapshot")?;
+    let mut run = ground.open(trial)?;
     run.worker(Work { slots: 20, ..Work::default() })?;
     run.producer(Load { rate: 200.0, ..Load::default() })?;
     run.wait(Duration::from_millis(500))?;
@@ -77,8 +78,7 @@ pub(super) fn snapshot(trial: &Trial) -> Result<Ended> {
 
 /// A session of a third party with a snapshot, until it is dropped.
 async fn hold(url: &str) -> Result<tokio_postgres::Client> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-    tokio::spawn(connection);
+    let client = database::connect(url).await?;
     client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").await?;
     Ok(client)
 }
@@ -112,7 +112,7 @@ fn median(rates: &mut [f64]) -> f64 {
 /// An hour of steady work: memory must not grow.
 pub(super) fn soak(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
-    let mut run = ground.open(trial, "soak")?;
+    let mut run = ground.open(trial)?;
     run.rules.removes_completed = true;
     let worker = run.worker(Work { slots: 50, lease_ms: 5_000, retention_s: Some(30), ..Work::default() })?;
     let rate = if trial.store == Store::Postgres { 400.0 } else { 200.0 };

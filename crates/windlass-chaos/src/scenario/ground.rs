@@ -66,19 +66,18 @@ impl Ground {
     }
 
     /// A run whose actors reach the store through the proxy, if there is one.
-    pub(super) fn open(&self, trial: &Trial, name: &str) -> Result<Run> {
-        self.open_by(trial, name, &self.actors_url()?)
+    pub(super) fn open(&self, trial: &Trial) -> Result<Run> {
+        self.open_by(trial, &self.actors_url()?)
     }
 
     /// A run whose actors reach the store by a URL of their own.
-    pub(super) fn open_by(&self, trial: &Trial, name: &str, actors_store: &str) -> Result<Run> {
-        Run::open(self.setup(trial, name, actors_store))
+    pub(super) fn open_by(&self, trial: &Trial, actors_store: &str) -> Result<Run> {
+        Run::open(self.setup(trial, actors_store))
     }
 
     /// What such a run is made of.
-    pub(super) fn setup(&self, trial: &Trial, name: &str, actors_store: &str) -> Setup {
+    pub(super) fn setup(&self, trial: &Trial, actors_store: &str) -> Setup {
         Setup {
-            name: name.to_owned(),
             seed: trial.seed,
             folder: trial.folder.clone(),
             store: self.url.clone(),

@@ -12,8 +12,8 @@ use anyhow::Result;
 use std::time::Duration;
 
 /// Paced work, so that "back to 90 %" means that everybody works again, not how fast the machine is.
-fn paced(trial: &Trial, ground: &Ground, name: &str) -> Result<Run> {
-    let mut run = ground.open(trial, name)?;
+fn paced(trial: &Trial, ground: &Ground) -> Result<Run> {
+    let mut run = ground.open(trial)?;
     run.rules.recovers = true;
     for _ in 0..3 {
         run.worker(Work { slots: 20, lease_ms: 3_000, ..Work::default() })?;
@@ -36,7 +36,7 @@ fn recover(run: &mut Run) -> Result<()> {
 pub(super) fn crashes(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let server = ground.server()?;
-    let mut run = paced(trial, &ground, "crashes")?;
+    let mut run = paced(trial, &ground)?;
     for _ in 0..trial.scaled(105, 4) {
         run.fault(Fault::DatabaseCrash, true);
         match run.rng.u32(0..10) {
@@ -66,7 +66,7 @@ pub(super) fn crashes(trial: &Trial) -> Result<Ended> {
 /// Connections cut, refused, stalled and swallowed, server processes terminated, no connection to be had.
 pub(super) fn network(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
-    let mut run = paced(trial, &ground, "network")?;
+    let mut run = paced(trial, &ground)?;
     for round in 0..trial.scaled(105, 6) {
         let length = Duration::from_millis(run.rng.u64(300..2_500));
         break_network(&mut run, &ground, round % 6, length)?;
@@ -106,7 +106,7 @@ fn break_network(run: &mut Run, ground: &Ground, what: u32, length: Duration) ->
             proxy.cut_all();
         }
         3 => {
-            terminate_backends(server)?;
+            terminate_backends(server, 1.0)?;
         }
         4 => exhaust(run, server, length)?,
         _ => {
@@ -119,17 +119,18 @@ fn break_network(run: &mut Run, ground: &Ground, what: u32, length: Duration) ->
     Ok(())
 }
 
-pub(super) fn terminate_backends(server: &Postgres) -> Result<()> {
-    server.sql(
+/// Terminates this share of the server processes, each by chance.
+pub(super) fn terminate_backends(server: &Postgres, share: f64) -> Result<()> {
+    server.sql(&format!(
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-         WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
-    )?;
+         WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND random() < {share}"
+    ))?;
     Ok(())
 }
 
 /// Takes the place of every connection, and keeps it.
 fn exhaust(run: &mut Run, server: &Postgres, length: Duration) -> Result<()> {
-    terminate_backends(server)?;
+    terminate_backends(server, 1.0)?;
     let url = format!("{}?application_name=hog", server.url());
     let hogs = run.block_on(async {
         let mut hogs = Vec::new();
@@ -155,7 +156,7 @@ const NOTICED: Duration = Duration::from_secs(10);
 /// Half-open connections that nobody ends: a worker must notice by itself.
 pub(super) fn half_open(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
-    let mut run = paced(trial, &ground, "half_open")?;
+    let mut run = paced(trial, &ground)?;
     for _ in 0..trial.scaled(30, 1) {
         run.fault(Fault::Blackhole, true);
         ground.proxy()?.strand();
@@ -169,7 +170,7 @@ pub(super) fn half_open(trial: &Trial) -> Result<Ended> {
 /// Connections cut before, after and while a COMMIT is answered; producers repeat under their keys.
 pub(super) fn commits(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
-    let mut run = ground.open(trial, "commits")?;
+    let mut run = ground.open(trial)?;
     run.worker(Work { slots: 50, lease_ms: 5_000, ..Work::default() })?;
     for _ in 0..2 {
         run.producer(Load { once: true, rate: 4_000.0, batch: 6, lanes: 4, ..Load::default() })?;
@@ -194,7 +195,7 @@ pub(super) fn commits(trial: &Trial) -> Result<Ended> {
 /// Notifications vanish: polling finds the work.
 pub(super) fn deaf(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
-    let mut run = ground.open(trial, "deaf")?;
+    let mut run = ground.open(trial)?;
     run.fault(Fault::NotificationsLost, true);
     ground.proxy()?.swallow_notifications(true);
     run.worker(Work { slots: 5, lease_ms: 5_000, ..Work::default() })?;
@@ -220,7 +221,7 @@ pub(super) fn disk_full(trial: &Trial) -> Result<Ended> {
     let options =
         PostgresOptions { settings, folder: Some(disk.path().to_owned()), ..PostgresOptions::default() };
     let ground = Ground::postgres(options)?;
-    let mut run = paced(trial, &ground, "disk_full")?;
+    let mut run = paced(trial, &ground)?;
     for _ in 0..trial.scaled(30, 1) {
         run.fault(Fault::DiskFull, true);
         disk.fill()?;

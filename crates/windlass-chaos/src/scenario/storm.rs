@@ -1,6 +1,6 @@
 //! Everything at once, as a bad day does it: the scenario that seeded bugs are tried with.
 
-use super::{Ended, PATIENCE, Store, Trial, ground::Ground};
+use super::{Ended, PATIENCE, Store, Trial, ground::Ground, outages};
 use crate::{
     actor::{Load, Mix, Work},
     bug::Bug,
@@ -24,7 +24,7 @@ const CUT: f64 = 0.02;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
-    let mut run = ground.open(trial, "storm")?;
+    let mut run = ground.open(trial)?;
     run.rules.removes_completed = trial.bug.is_some_and(Bug::needs_rotation);
     let postgres = trial.store == Store::Postgres;
     for knows_rare in [true, true, false] {
@@ -132,10 +132,7 @@ fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
             run.fault(Fault::BackendTerminated, true);
             let share = run.rng.f64();
             // A server that is down has no backends to terminate.
-            let _ = server.sql(&format!(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                 WHERE pid <> pg_backend_pid() AND backend_type = 'client backend' AND random() < {share}"
-            ));
+            let _ = outages::terminate_backends(server, share);
             run.fault(Fault::BackendTerminated, false);
         }
         _ => {}
