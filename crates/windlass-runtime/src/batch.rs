@@ -1,5 +1,6 @@
 use crate::epoch::Epoch;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use windlass_core::SettleRequest;
 
 /// Beyond these a batch takes in no further claim. One claim's share may exceed them, and that is
@@ -19,6 +20,8 @@ pub(crate) struct Batch {
     pub(crate) ranges: usize,
     /// Claims that are settled to the end with it.
     pub(crate) closed_claims: usize,
+    /// Executors that wait for it; dropping it wakes them, whatever became of it.
+    pub(crate) waiters: Vec<oneshot::Sender<()>>,
 }
 
 /// One round of settlements: a batch per epoch, of which there is nearly always one.
@@ -30,8 +33,7 @@ impl Batches {
     pub(crate) fn of(&mut self, epoch: &Arc<Epoch>) -> &mut Batch {
         let known = self.0.iter().position(|batch| Arc::ptr_eq(&batch.epoch, epoch));
         let at = known.unwrap_or_else(|| {
-            let request = SettleRequest { worker: epoch.worker(), ..SettleRequest::default() };
-            self.0.push(Batch { epoch: Arc::clone(epoch), request, jobs: 0, ranges: 0, closed_claims: 0 });
+            self.0.push(Batch::new(epoch));
             self.0.len() - 1
         });
         &mut self.0[at]
@@ -51,6 +53,12 @@ impl Batches {
 }
 
 impl Batch {
+    fn new(epoch: &Arc<Epoch>) -> Self {
+        let request = SettleRequest { worker: epoch.worker(), ..SettleRequest::default() };
+        let epoch = Arc::clone(epoch);
+        Self { epoch, request, jobs: 0, ranges: 0, closed_claims: 0, waiters: Vec::new() }
+    }
+
     fn is_full(&self) -> bool {
         self.request.completions.len() >= MAX_COMPLETIONS
             || self.request.exceptions.len() >= MAX_EXCEPTIONS

@@ -30,8 +30,29 @@ pub struct WorkerConfig {
     pub maintain: MaintainRequest,
     /// How many finished jobs may wait for an unreachable store before claiming stops.
     pub max_buffered: usize,
+    /// Whether a slot waits until its job's settlement is committed.
+    pub settling: Settling,
     /// Where jitter comes from: a number in 0..1. Tests replace it.
     pub random: fn() -> f64,
+}
+
+/// When a slot takes its next job. In both modes a job counts as done only when its settlement is committed;
+/// they differ in how many jobs run again when the worker dies.
+///
+/// ```
+/// use windlass_runtime::{Settling, WorkerConfig};
+/// let strict = WorkerConfig { settling: Settling::Strict, ..WorkerConfig::default() };
+/// # assert_ne!(strict.settling, WorkerConfig::default().settling);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Settling {
+    /// At once: settlements are written in batches meanwhile. After a crash the jobs of the last few
+    /// milliseconds run again ([`WorkerConfig::max_buffered`] is the most).
+    #[default]
+    Pipelined,
+    /// When the settlement of its job before is committed: after a crash at most `concurrency` jobs of a queue run
+    /// again. Each job then costs its slot a round trip to the store.
+    Strict,
 }
 
 /// One queue of a worker.
@@ -120,6 +141,7 @@ impl Default for WorkerConfig {
             max_crashes: Self::DEFAULT_MAX_CRASHES,
             maintain: MaintainRequest::default(),
             max_buffered: Self::DEFAULT_MAX_BUFFERED,
+            settling: Settling::default(),
             random: fastrand::f64,
         }
     }

@@ -61,7 +61,7 @@ pub(crate) struct Switches {
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, config: WorkerConfig, dispatch: Arc<dyn Dispatch>) -> Arc<Self> {
         let threads = tokio::runtime::Handle::current().metrics().num_workers();
-        let pool = |queue: &crate::QueueConfig| Arc::new(Pool::new(&queue.queue, queue.concurrency, threads));
+        let pool = |queue| Arc::new(Pool::new(queue, config.settling, threads));
         Arc::new(Self {
             pools: config.queues.iter().map(pool).collect(),
             store,

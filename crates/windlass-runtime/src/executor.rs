@@ -20,7 +20,7 @@ use tracing::{Instrument, Level, debug_span};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
 /// One of a queue's `concurrency` executors: takes a job, runs it, hands in its result with the same
-/// lock with which it takes the next.
+/// lock with which it takes the next, or waits first until the result is settled ([`crate::Settling`]).
 pub(crate) async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
     let me = Arc::new(Notify::new());
     let (mut scope, mut handlers, mut done) = (None, LastHandler::default(), None);
@@ -32,6 +32,15 @@ pub(crate) async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
                 tokio::task::consume_budget().await;
                 let Some(scope) = &scope else { continue };
                 done = Some(run(&core, &pool, scope, &mut handlers, popped).await);
+            }
+            Step::Settle(settled) => {
+                tokio::select! {
+                    biased;
+                    // An error means that the settlement was given up: its jobs run again elsewhere.
+                    _ = settled => {}
+                    () = core.switches.ended.cancelled() => return,
+                }
+                pool.resumes();
             }
             Step::Park => me.notified().await,
             Step::Exit => return,

@@ -1,6 +1,6 @@
 use crate::{batch::Batches, epoch::ClaimScope, open_claim::OpenClaim};
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 use windlass_core::{ClaimedJob, Disposition};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
@@ -78,6 +78,15 @@ impl Ledger {
             self.dirty.push(slot);
         }
         claim.is_finished()
+    }
+
+    /// Told when what is finished of the claim now is settled, or given up.
+    pub(crate) fn settlement(&mut self, slot: u32) -> oneshot::Receiver<()> {
+        let (waiter, settled) = oneshot::channel();
+        if let Some(claim) = &mut self.slots[slot as usize] {
+            claim.wait(waiter);
+        }
+        settled
     }
 
     /// The last `count` jobs of the claim will not run here and are not settled either.

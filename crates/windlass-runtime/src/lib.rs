@@ -69,7 +69,7 @@ mod suspect;
 mod sync;
 mod verdict;
 
-pub use config::{QueueConfig, WorkerConfig};
+pub use config::{QueueConfig, Settling, WorkerConfig};
 pub use context::Context;
 pub use dispatch::{Dispatch, Handler, HandlerFuture};
 pub use engine::{EngineHandle, WorkerEngine};

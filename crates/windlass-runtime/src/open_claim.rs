@@ -4,7 +4,7 @@ use crate::{
     ledger::{Eagerness, Round},
 };
 use std::{sync::Arc, time::Duration};
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 use windlass_core::{ClaimedJob, Completion, Disposition, Exception, JobId, JobSet};
 
 /// One claim until all its jobs are finished and settled.
@@ -20,6 +20,8 @@ pub(crate) struct OpenClaim {
     completed_count: u32,
     /// Finished in another way, and no settlement sent for it.
     exceptions: Vec<Exception>,
+    /// Executors that wait for the settlement of what is finished.
+    waiters: Vec<oneshot::Sender<()>>,
     unstarted: u32,
     unfinished: u32,
     /// Some jobs were given up without a settlement, so it can never be settled as a whole.
@@ -52,6 +54,7 @@ impl OpenClaim {
             ranks,
             completed_count: 0,
             exceptions: Vec::new(),
+            waiters: Vec::new(),
             unstarted: count,
             unfinished: count,
             holed: false,
@@ -78,6 +81,11 @@ impl OpenClaim {
         let job = JobId(self.ids[self.rank(index)]);
         self.exceptions.push(Exception { claim: self.scope.reference, job, position, disposition });
         self.unfinished -= 1;
+    }
+
+    /// Whoever holds the other end is told when what is finished now is settled, or given up.
+    pub(crate) fn wait(&mut self, waiter: oneshot::Sender<()>) {
+        self.waiters.push(waiter);
     }
 
     pub(crate) fn forget(&mut self, count: u32) {
@@ -111,7 +119,8 @@ impl OpenClaim {
             Dirty::No | Dirty::New => (round.number, round.now),
         };
         self.dirty = Dirty::Since(since, at);
-        if self.is_finished() || round.eagerness == Eagerness::Flush || self.scope.epoch.is_lost() {
+        let urgent = self.is_finished() || !self.waiters.is_empty();
+        if urgent || round.eagerness == Eagerness::Flush || self.scope.epoch.is_lost() {
             return true;
         }
         if self.unstarted > 0 {
@@ -129,6 +138,7 @@ impl OpenClaim {
         self.dirty = Dirty::No;
         let batch = batches.of(&self.scope.epoch);
         batch.closed_claims += usize::from(self.is_finished());
+        batch.waiters.append(&mut self.waiters);
         if self.scope.epoch.is_lost() {
             self.exceptions.clear();
             self.clear_completed();

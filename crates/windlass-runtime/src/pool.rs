@@ -1,4 +1,5 @@
 use crate::{
+    QueueConfig, Settling,
     batch::Batches,
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
@@ -9,7 +10,7 @@ use crate::{
     verdict::Verdict,
 };
 use std::sync::{Arc, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use windlass_core::{Claim, Disposition};
 
 /// One queue of the worker: its ready jobs, its executors and its ledger, behind one short lock.
@@ -24,6 +25,7 @@ pub(crate) struct Pool {
     concurrency: usize,
     /// Threads of the async runtime.
     parallelism: usize,
+    settling: Settling,
     state: Mutex<State>,
 }
 
@@ -73,6 +75,9 @@ pub(crate) struct Turn {
 
 pub(crate) enum Step {
     Run(Popped),
+    /// Waits for the settlement of what it handed in, and says [`Pool::resumes`] then. Counted out of the
+    /// active executors meanwhile.
+    Settle(oneshot::Receiver<()>),
     Park,
     Exit,
 }
@@ -93,8 +98,9 @@ pub(crate) enum HandBack {
 }
 
 impl Pool {
-    pub(crate) fn new(queue: &str, concurrency: usize, parallelism: usize) -> Self {
-        Self { queue: queue.into(), concurrency, parallelism, state: Mutex::default() }
+    pub(crate) fn new(queue: &QueueConfig, settling: Settling, parallelism: usize) -> Self {
+        let (queue, concurrency) = (queue.queue.as_str().into(), queue.concurrency);
+        Self { queue, concurrency, parallelism, settling, state: Mutex::default() }
     }
 
     pub(crate) fn queue(&self) -> &Arc<str> {
@@ -114,29 +120,22 @@ impl Pool {
         me: &Arc<Notify>,
     ) -> Turn {
         let mut state = self.lock();
+        let handed_in = done.as_ref().map(|done| done.slot).filter(|_| self.settling == Settling::Strict);
         let tell_settler = done.map(|done| state.finish(done));
-        let step = match state.ready.pop(scope) {
-            Some(popped) => {
-                state.ledger.started(popped.slot);
-                state.running += 1;
-                Step::Run(popped)
-            }
-            None => {
-                state.active -= 1;
-                if state.closed {
-                    state.executors -= 1;
-                    Step::Exit
-                } else {
-                    state.parked.push(Arc::clone(me));
-                    Step::Park
-                }
-            }
+        let step = match handed_in {
+            Some(slot) => state.settle(slot),
+            None => state.next(scope, me),
         };
         let recruit = state.recruit(self);
         let tell_claimer = state.watched && state.want(self.concurrency) > 0;
         state.watched &= !tell_claimer;
         let became_idle = state.closed && state.running == 0;
         Turn { step, recruit, tell_claimer, tell_settler, became_idle }
+    }
+
+    /// An executor that waited for a settlement goes on.
+    pub(crate) fn resumes(&self) {
+        self.lock().active += 1;
     }
 
     /// The job of an executor waits for something: another may use the thread.
@@ -252,6 +251,27 @@ impl Pool {
 }
 
 impl State {
+    /// The next job of an executor.
+    fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
+        if let Some(popped) = self.ready.pop(scope) {
+            self.ledger.started(popped.slot);
+            self.running += 1;
+            return Step::Run(popped);
+        }
+        self.active -= 1;
+        if self.closed {
+            self.executors -= 1;
+            return Step::Exit;
+        }
+        self.parked.push(Arc::clone(me));
+        Step::Park
+    }
+
+    fn settle(&mut self, slot: u32) -> Step {
+        self.active -= 1;
+        Step::Settle(self.ledger.settlement(slot))
+    }
+
     /// Enters a result. Whether its claim is finished as a whole.
     fn finish(&mut self, done: Done) -> bool {
         let Done { slot, index, position, verdict, waited } = done;

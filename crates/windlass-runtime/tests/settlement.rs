@@ -6,7 +6,7 @@ use fake::{Call, FakeStore, Fault, Handlers, State, config};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use windlass_core::{JobSet, Outcome};
-use windlass_runtime::WorkerEngine;
+use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 #[tokio::test]
 async fn claims_that_finish_before_the_next_settlement_are_settled_as_whole_claims() {
@@ -112,4 +112,55 @@ async fn results_collect_while_a_settlement_is_under_way() {
     assert!(store.model().settles.len() <= 2, "what collected must go in one call");
     gate.add_permits(10);
     engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_strict_slot_takes_no_job_before_its_last_is_settled() {
+    let (store, gate) = (FakeStore::new(), Arc::new(Semaphore::new(0)));
+    let held = Arc::clone(&gate);
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&held)),
+        _ => Fault::None,
+    });
+    store.add("q", "noop", 30);
+    let handlers = Handlers::default().on("noop", |_| async {});
+    let strict = WorkerConfig { settling: Settling::Strict, ..config(3) };
+    let engine = WorkerEngine::start(store.shared(), strict, Arc::new(handlers)).await.unwrap();
+    while engine.stats().settled < 30 {
+        let stats = engine.stats();
+        assert!(stats.completed - stats.settled <= 3, "no more than the slots can be unsettled: {stats:?}");
+        if stats.unsettled > 0 {
+            gate.add_permits(1);
+        }
+        tokio::task::yield_now().await;
+    }
+    engine.shutdown().await;
+    let model = store.model();
+    assert!(model.all_completed());
+    assert!(model.settles.len() >= 10, "three jobs at most in each of {}", model.settles.len());
+}
+
+#[tokio::test]
+async fn strict_slots_end_though_the_store_never_takes_their_results() {
+    let store = FakeStore::new();
+    let never = Arc::new(Semaphore::new(0));
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&never)),
+        _ => Fault::None,
+    });
+    store.add("q", "noop", 30);
+    let handlers = Arc::new(Handlers::default().on("noop", |_| async {}));
+    let kept = Arc::downgrade(&handlers);
+    let strict = WorkerConfig { settling: Settling::Strict, ..config(3) };
+    let engine = WorkerEngine::start(store.shared(), strict, handlers).await.unwrap();
+    while engine.stats().completed < 3 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    engine.shutdown().await;
+    drop(engine);
+    // Executors hold the handlers: the last is dropped when each has ended.
+    while kept.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
 }

@@ -63,4 +63,4 @@ pub use windlass_core::{
     RetryPolicy, RetryReply, Store, StoreKind, StoreStatus, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
-pub use windlass_runtime::{Context, WorkerConfig, WorkerStats};
+pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};

@@ -5,7 +5,7 @@ use crate::{
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use windlass_core::{IntoOutcome, NewJob, Result, RetryPolicy};
-use windlass_runtime::{WorkerConfig, WorkerEngine};
+use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
 #[must_use = "a worker does nothing until it is started"]
@@ -76,6 +76,13 @@ impl WorkerBuilder {
     /// How long a graceful shutdown lets running jobs go on. Default 30 s.
     pub fn grace_period(mut self, grace_period: Duration) -> Self {
         self.config.grace_period = grace_period;
+        self
+    }
+
+    /// Whether a slot waits until its job's settlement is committed. Default: it does not, which is faster and
+    /// runs more jobs again after a crash.
+    pub fn settling(mut self, settling: Settling) -> Self {
+        self.config.settling = settling;
         self
     }
 

@@ -4,7 +4,7 @@ use crate::{
 };
 use std::time::Duration;
 use windlass_core::RetryPolicy;
-use windlass_runtime::WorkerConfig;
+use windlass_runtime::{Settling, WorkerConfig};
 
 /// Kinds of jobs. Not every worker knows `RARE`; `KILLER` takes its process down.
 pub const PLAIN: &str = "plain";
@@ -94,7 +94,9 @@ fn worker(dice: &mut Dice) -> Worker {
     for at in 0..dice.number(1, 3) {
         config = config.with_queue(QUEUES[(first + at) % 3], dice.number(1, 6));
     }
-    Worker { config, knows_rare: dice.percent(70) }
+    let knows_rare = dice.percent(70);
+    config.settling = dice.pick(&[Settling::Pipelined, Settling::Pipelined, Settling::Strict]);
+    Worker { config, knows_rare }
 }
 
 fn script(dice: &mut Dice) -> Script {
