@@ -9,7 +9,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};
 
 /// Rates over shorter times are noise.
