@@ -118,13 +118,13 @@ impl PostgresStore {
         }
         let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
         let take = self.sql(
-            "SELECT nextval('{schema}.job_id_seq'), clock_timestamp() FROM generate_series(1, $1) ORDER BY 1",
+            "SELECT array_agg(nextval('{schema}.job_id_seq')), clock_timestamp() FROM generate_series(1, $1)",
         );
-        let rows = client.query_typed(&take, &[(&count, Type::INT8)]).await.map_err(fail)?;
-        let ids: Vec<JobId> = rows.iter().map(|row| JobId(row.get(0))).collect();
+        let taken = client.query_typed_one(&take, &[(&count, Type::INT8)]).await.map_err(fail)?;
+        let ids: Vec<JobId> = taken.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
         // COPY needs a named statement, which a transaction-mode pooler may mix up.
         let by = if self.connections.is_pooled_by_transaction() { By::Insert } else { By::Copy };
-        self.store_under(client, batch, &ids, rows[0].get(1), by).await?;
+        self.store_under(client, batch, &ids, taken.get(1), by).await?;
         Ok(ids)
     }
 
