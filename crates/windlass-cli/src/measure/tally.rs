@@ -1,23 +1,43 @@
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU8, AtomicU64, Ordering},
+};
+
+/// How many jobs share one piece of memory, made when the first of them is handled.
+const CHUNK: usize = 1 << 20;
+/// The most numbers: a byte for each of them that is handled.
+pub(crate) const MAX_JOBS: u64 = 1_000_000_000;
 
 /// Proof that each of `n` numbered jobs was handled exactly once.
 pub(crate) struct Tally {
-    seen: Vec<AtomicU8>,
+    seen: Vec<OnceLock<Box<[AtomicU8]>>>,
     handled: AtomicU64,
     strangers: AtomicU64,
 }
 
+/// How often jobs were handled that should have been once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) repeated: u64,
+    pub(crate) strangers: u64,
+}
+
 impl Tally {
-    pub(crate) fn new(jobs: u64) -> Self {
-        let mut seen = Vec::new();
-        seen.resize_with(jobs as usize, AtomicU8::default);
+    /// For numbers below [`MAX_JOBS`]; how many are expected is known at the end.
+    pub(crate) fn new() -> Self {
+        let chunks = (MAX_JOBS as usize).div_ceil(CHUNK);
+        let seen = (0..chunks).map(|_| OnceLock::new()).collect();
         Self { seen, handled: AtomicU64::new(0), strangers: AtomicU64::new(0) }
     }
 
     /// A job was handled; how many were so far. Relaxed is enough: only the sum matters until the end.
     pub(crate) fn note(&self, number: u64) -> u64 {
-        match usize::try_from(number).ok().and_then(|number| self.seen.get(number)) {
-            Some(seen) => {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        match self.seen.get(index / CHUNK) {
+            Some(chunk) => {
+                let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| AtomicU8::new(0)).collect());
+                let seen = &chunk[index % CHUNK];
                 let before = seen.fetch_add(1, Ordering::Relaxed);
                 if before == u8::MAX {
                     seen.store(u8::MAX, Ordering::Relaxed);
@@ -36,19 +56,47 @@ impl Tally {
         self.handled.load(Ordering::Relaxed)
     }
 
+    /// How often a job was handled.
+    pub(crate) fn times(&self, number: u64) -> u8 {
+        let index = number as usize;
+        let chunk = self.seen.get(index / CHUNK).and_then(OnceLock::get);
+        chunk.map_or(0, |chunk| chunk[index % CHUNK].load(Ordering::Relaxed))
+    }
+
+    /// What is wrong when the jobs numbered below `expected` were to be handled once each.
+    pub(crate) fn faults(&self, expected: u64) -> Faults {
+        let mut faults =
+            Faults { strangers: self.strangers.load(Ordering::Relaxed), ..Faults::default() };
+        let mut found = 0;
+        for number in 0..expected {
+            let times = u64::from(self.times(number));
+            found += times;
+            match times {
+                0 => faults.lost += 1,
+                1 => {}
+                _ => faults.repeated += 1,
+            }
+        }
+        // A number beyond the expected is nobody's either.
+        faults.strangers += self.handled().saturating_sub(found);
+        faults
+    }
+
     /// What is wrong: jobs that were never handled, or more than once, or that nobody enqueued.
-    pub(crate) fn verify(&self) -> Result<(), String> {
-        let count = |wanted: fn(u8) -> bool| {
-            self.seen.iter().filter(|seen| wanted(seen.load(Ordering::Relaxed))).count()
-        };
-        let (lost, twice) = (count(|times| times == 0), count(|times| times > 1));
-        let strangers = self.strangers.load(Ordering::Relaxed);
-        if (lost, twice, strangers) == (0, 0, 0) {
+    pub(crate) fn verify(&self, expected: u64) -> Result<(), String> {
+        self.faults(expected).check(expected)
+    }
+}
+
+impl Faults {
+    /// Says what is wrong, if anything is.
+    pub(crate) fn check(self, expected: u64) -> Result<(), String> {
+        if self == Self::default() {
             return Ok(());
         }
+        let Self { lost, repeated, strangers } = self;
         Err(format!(
-            "of {} jobs {lost} were never handled, {twice} more than once, and {strangers} others came",
-            self.seen.len()
+            "of {expected} jobs {lost} were never handled, {repeated} more than once, and {strangers} others came"
         ))
     }
 }
@@ -59,15 +107,16 @@ mod tests {
 
     #[test]
     fn only_each_once_is_right() {
-        let tally = Tally::new(2);
-        assert!(tally.verify().is_err());
+        let tally = Tally::new();
+        assert!(tally.verify(2).is_err());
         tally.note(0);
         tally.note(1);
-        assert!(tally.verify().is_ok());
+        assert!(tally.verify(2).is_ok());
+        assert!(tally.verify(1).unwrap_err().contains("1 others came"));
         tally.note(1);
-        assert!(tally.verify().unwrap_err().contains("1 more than once"));
-        let tally = Tally::new(0);
-        tally.note(7);
-        assert!(tally.verify().is_err());
+        assert!(tally.verify(2).unwrap_err().contains("1 more than once"));
+        let tally = Tally::new();
+        tally.note(u64::MAX);
+        assert!(tally.verify(0).is_err());
     }
 }

@@ -1,3 +1,4 @@
+use super::{fill::panicked, timer};
 use crate::{
     failure::{Failure, Outcome},
     measure::Latencies,
@@ -5,7 +6,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use windlass::{Client, IntoJob, Job};
 
 /// How long one sample may take.
@@ -49,6 +50,67 @@ pub(crate) async fn ping(
         }
     }
     Ok(latencies)
+}
+
+/// Enqueues a job every `gap`, whatever became of those before, and measures from the time at which it was
+/// to be enqueued: a store that stops for a second delays every sample of that second, and each of them
+/// shows it. Also how late the enqueues themselves were called, which is the fault of this machine alone.
+pub(crate) async fn ping_on_schedule(
+    client: &Client,
+    queue: &str,
+    (samples, gap): (u64, Duration),
+    arrived: &mut mpsc::UnboundedReceiver<Arrival>,
+    progress: &mut Progress,
+) -> Outcome<(Latencies, Latencies)> {
+    let began = Instant::now() + gap;
+    let due = |id: u64| began + Duration::from_nanos(gap.as_nanos() as u64 * id);
+    let (client, queue) = (client.clone(), queue.to_owned());
+    let sender = tokio::spawn(async move {
+        let (mut late, mut calls) = (Latencies::new(), JoinSet::new());
+        for id in 0..samples {
+            timer::nap(due(id).saturating_duration_since(Instant::now())).await;
+            late.record(due(id).elapsed());
+            let (client, queue) = (client.clone(), queue.clone());
+            calls.spawn(async move { client.enqueue(Ping { id }.into_job()?.with_queue(queue)).await });
+            while let Some(ended) = calls.try_join_next() {
+                ended.map_err(|error| panicked(&error))??;
+            }
+        }
+        while let Some(ended) = calls.join_next().await {
+            ended.map_err(|error| panicked(&error))??;
+        }
+        Ok::<_, Failure>(late)
+    });
+    // Ends with us when we are dropped.
+    let abort = AbortOnDrop(sender.abort_handle());
+    let mut latencies = Latencies::new();
+    for count in 0..samples {
+        let next = timeout(LOST + gap, arrived.recv()).await;
+        let Ok(Some(arrival)) = next else {
+            return Err(sender_failed(sender).await.unwrap_or_else(|| lost(count)));
+        };
+        latencies.record(arrival.at.saturating_duration_since(due(arrival.id)));
+        progress.reach(count + 1);
+    }
+    let late = sender.await.map_err(|error| panicked(&error))??;
+    drop(abort);
+    Ok((latencies, late))
+}
+
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Why a sender ended, when it did.
+async fn sender_failed(sender: tokio::task::JoinHandle<Outcome<Latencies>>) -> Option<Failure> {
+    match sender.is_finished() {
+        true => sender.await.ok()?.err(),
+        false => None,
+    }
 }
 
 /// The start of this sample; those of an interrupted run before are passed over.

@@ -1,0 +1,60 @@
+use std::time::Duration;
+
+/// How a count grew. Looks may come late on a busy machine; each carries its own time.
+#[derive(Clone, Default)]
+pub(crate) struct Timeline(Vec<(f64, u64)>);
+
+impl Timeline {
+    /// The count at a time since the start; later calls have later times.
+    pub(crate) fn record(&mut self, at: Duration, count: u64) {
+        self.0.push((at.as_secs_f64(), count));
+    }
+
+    /// How much was added in each second. The last entry is for the rest, which may be shorter, so that
+    /// the sum is the whole count.
+    pub(crate) fn per_second(&self) -> Vec<u64> {
+        let end = self.0.last().map_or(0.0, |&(at, _)| at);
+        let mut before = 0;
+        let mut each = Vec::new();
+        for second in 1..=end.ceil() as u64 {
+            let now = self.at((second as f64).min(end)).max(before);
+            each.push(now - before);
+            before = now;
+        }
+        each
+    }
+
+    /// The count at a time, on the line between the looks around it.
+    fn at(&self, time: f64) -> u64 {
+        let after = self.0.partition_point(|&(at, _)| at < time);
+        let (late, count) = self.0[after.min(self.0.len() - 1)];
+        let (early, less) = after.checked_sub(1).map_or((0.0, 0), |before| self.0[before]);
+        if late <= early {
+            return count;
+        }
+        let share = (time - early) / (late - early);
+        less + (share.clamp(0.0, 1.0) * count.saturating_sub(less) as f64).round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(points: &[(u64, u64)]) -> Vec<u64> {
+        let mut timeline = Timeline::default();
+        for &(ms, count) in points {
+            timeline.record(Duration::from_millis(ms), count);
+        }
+        timeline.per_second()
+    }
+
+    #[test]
+    fn counts_between_looks_lie_on_the_line() {
+        assert_eq!(seconds(&[]), [0_u64; 0]);
+        assert_eq!(seconds(&[(500, 7)]), [7]);
+        assert_eq!(seconds(&[(500, 50), (1_500, 150), (2_000, 200)]), [100, 100]);
+        assert_eq!(seconds(&[(4_000, 400), (4_250, 500)]), [100, 100, 100, 100, 100]);
+        assert_eq!(seconds(&[(1_000, 10), (3_000, 10), (3_100, 30)]), [10, 0, 0, 20]);
+    }
+}

@@ -1,0 +1,45 @@
+use super::{Place, counts};
+use crate::failure::Outcome;
+use std::time::{Duration, Instant};
+use windlass::{Context, JobFilter, JobState, RawJob, Worker};
+
+/// How long the jobs of an ended trial may take to be gone: longer than the lease of a worker that died.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How many jobs the sweeping worker takes at once.
+const CONCURRENCY: usize = 100;
+
+/// Works off what a trial that failed or was interrupted left in a store that will stay. How many jobs
+/// are left after all.
+pub(crate) async fn sweep(place: &Place, queue: &str) -> Outcome<u64> {
+    let client = place.client(2).await?;
+    let worker = Worker::builder(&client)
+        .queue(queue, CONCURRENCY)
+        .handle_any(|_: RawJob, _: Context| async {})
+        .start()
+        .await?;
+    let began = Instant::now();
+    let mut left;
+    loop {
+        // Neither will come by itself in time.
+        for state in [JobState::Scheduled, JobState::Retryable] {
+            let filter = JobFilter {
+                state: Some(state),
+                queue: Some(queue.to_owned()),
+                limit: JobFilter::MAX_LIMIT,
+                ..JobFilter::default()
+            };
+            let ids: Vec<_> = client.jobs(&filter).await?.iter().map(|job| job.id).collect();
+            client.cancel(&ids).await?;
+        }
+        let counts = counts(&client, queue).await?;
+        left = counts.available + counts.running + counts.scheduled + counts.retryable;
+        if left == 0 || began.elapsed() > PATIENCE {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    worker.shutdown().await;
+    client.close().await;
+    Ok(left)
+}
