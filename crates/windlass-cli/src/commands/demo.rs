@@ -3,10 +3,10 @@ mod report;
 use crate::{
     cli::Globals,
     failure::{Failure, Outcome},
-    measure::{WalGauge, cpu_seconds, peak_memory, per_second},
+    measure::{ServerGauge, cpu_seconds, peak_memory, per_second},
     open,
     progress::Progress,
-    trial::{Crew, Fill, Place, counts, fill, ping, until_interrupted},
+    trial::{Crew, Fill, Load, Place, Team, counts, fill, ping, until_interrupted},
 };
 use report::Report;
 use std::time::Duration;
@@ -48,17 +48,24 @@ impl Demo {
     async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
         let client = open::create(&place.url).await?;
         client.migrate().await?;
-        let wal = WalGauge::open(&place.url).await;
+        let wal = ServerGauge::open(&place.url).await;
         let before = counts(&client, QUEUE).await?;
 
         let mut progress = Progress::new("enqueued", self.jobs, globals.json);
-        let work = Fill { queue: QUEUE.to_owned(), jobs: self.jobs, batch: BATCH, clients: CLIENTS };
-        let (enqueued_in, first) = fill(&client, &work, &mut progress).await?;
+        let work = Fill {
+            queue: QUEUE.to_owned(),
+            jobs: self.jobs,
+            batch: BATCH,
+            clients: CLIENTS,
+            load: Load::Noop,
+        };
+        let filled = fill(&client, &work, &mut progress).await?;
         drop(progress);
 
         let mut progress = Progress::new("completed", self.jobs, globals.json);
-        let expected = (self.jobs, first);
-        let (crew, mut arrived) = Crew::start(&client, QUEUE, self.concurrency, expected).await?;
+        let workers = [client.clone()];
+        let team = Team::new(QUEUE, self.concurrency);
+        let (mut crew, mut arrived) = Crew::start(&workers, &team, (self.jobs, filled.first)).await?;
         let completed_in = crew.finish(&mut progress).await?;
         drop(progress);
 
@@ -77,8 +84,8 @@ impl Demo {
             store: status.store,
             place: place.name(),
             durability: place.durability(&wal).await,
-            enqueued_seconds: enqueued_in.as_secs_f64(),
-            enqueued_per_second: per_second(self.jobs, enqueued_in),
+            enqueued_seconds: filled.took.as_secs_f64(),
+            enqueued_per_second: per_second(self.jobs, filled.took),
             completed_seconds: completed_in.as_secs_f64(),
             completed_per_second: per_second(self.jobs, completed_in),
             latency: latencies.report(),

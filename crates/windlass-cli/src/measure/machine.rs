@@ -1,3 +1,4 @@
+use crate::text::{bytes, escape};
 use serde::Serialize;
 use std::fs;
 
@@ -19,7 +20,8 @@ impl Machine {
     pub(crate) fn look() -> Self {
         let line = |file: &str, name: &str, mark: char| {
             let text = fs::read_to_string(file).ok()?;
-            let (_, value) = text.lines().filter_map(|line| line.split_once(mark)).find(|(key, _)| key.trim() == name)?;
+            let (_, value) =
+                text.lines().filter_map(|line| line.split_once(mark)).find(|(key, _)| key.trim() == name)?;
             Some(value.trim().trim_matches('"').to_owned())
         };
         let kib = line("/proc/meminfo", "MemTotal", ':');
@@ -37,5 +39,12 @@ impl Machine {
             ),
             kernel: kernel.map(|kernel| kernel.trim().to_owned()),
         }
+    }
+    /// One line for people.
+    pub(crate) fn text(&self) -> String {
+        let memory = self.memory_bytes.map_or(String::new(), |memory| format!(", {}", bytes(memory)));
+        let kernel = self.kernel.as_deref().map_or(String::new(), |kernel| format!(", kernel {kernel}"));
+        let cpu = self.cpu.as_deref().unwrap_or("processor unknown");
+        escape(&format!("{cpu}, {} cores{memory}, {}{kernel}", self.cores, self.system))
     }
 }

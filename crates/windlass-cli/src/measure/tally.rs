@@ -65,8 +65,7 @@ impl Tally {
 
     /// What is wrong when the jobs numbered below `expected` were to be handled once each.
     pub(crate) fn faults(&self, expected: u64) -> Faults {
-        let mut faults =
-            Faults { strangers: self.strangers.load(Ordering::Relaxed), ..Faults::default() };
+        let mut faults = Faults { strangers: self.strangers.load(Ordering::Relaxed), ..Faults::default() };
         let mut found = 0;
         for number in 0..expected {
             let times = u64::from(self.times(number));

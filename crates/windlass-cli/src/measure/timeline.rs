@@ -24,6 +24,14 @@ impl Timeline {
         each
     }
 
+    /// What was counted after a time, which becomes the start.
+    pub(crate) fn after(&self, time: Duration) -> Self {
+        let start = time.as_secs_f64();
+        let before = if self.0.is_empty() { 0 } else { self.at(start) };
+        let rest = self.0.iter().filter(|&&(at, _)| at > start);
+        Self(rest.map(|&(at, count)| (at - start, count.saturating_sub(before))).collect())
+    }
+
     /// The count at a time, on the line between the looks around it.
     fn at(&self, time: f64) -> u64 {
         let after = self.0.partition_point(|&(at, _)| at < time);
@@ -56,5 +64,16 @@ mod tests {
         assert_eq!(seconds(&[(500, 50), (1_500, 150), (2_000, 200)]), [100, 100]);
         assert_eq!(seconds(&[(4_000, 400), (4_250, 500)]), [100, 100, 100, 100, 100]);
         assert_eq!(seconds(&[(1_000, 10), (3_000, 10), (3_100, 30)]), [10, 0, 0, 20]);
+    }
+
+    #[test]
+    fn a_later_start_leaves_out_what_was_before() {
+        let mut timeline = Timeline::default();
+        for (second, count) in [(1, 10), (2, 30), (3, 60)] {
+            timeline.record(Duration::from_secs(second), count);
+        }
+        assert_eq!(timeline.after(Duration::from_millis(1_500)).per_second(), [25, 15]);
+        assert_eq!(timeline.after(Duration::from_secs(9)).per_second(), [0_u64; 0]);
+        assert_eq!(Timeline::default().after(Duration::ZERO).per_second(), [0_u64; 0]);
     }
 }

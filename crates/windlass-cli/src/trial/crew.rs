@@ -112,6 +112,11 @@ impl Crew {
         self.timeline.per_second()
     }
 
+    /// The same from a time after the start on.
+    pub(crate) fn per_second_after(&self, time: Duration) -> Vec<u64> {
+        self.timeline.after(time).per_second()
+    }
+
     /// How long after their time jobs started, of those that know their time.
     pub(crate) fn delays(&self) -> Latencies {
         self.notes.delays.sum()
@@ -131,7 +136,9 @@ impl Crew {
         let message = match self.notes.expected() {
             u64::MAX => format!("nothing happened for {STALL:?}: {handled} jobs were handled, {stats:?}"),
             expected => {
-                format!("nothing happened for {STALL:?}: {handled} of {expected} jobs were handled, {stats:?}")
+                format!(
+                    "nothing happened for {STALL:?}: {handled} of {expected} jobs were handled, {stats:?}"
+                )
             }
         };
         Err(Failure::failed("stalled", message))

@@ -67,7 +67,12 @@ struct Shared {
 }
 
 /// Enqueues for a while, and leaves the rest to the crew.
-pub(crate) async fn mix(client: &Client, mix: &Mix, crew: &mut Crew, progress: &mut Progress) -> Outcome<Mixed> {
+pub(crate) async fn mix(
+    client: &Client,
+    mix: &Mix,
+    crew: &mut Crew,
+    progress: &mut Progress,
+) -> Outcome<Mixed> {
     let before = crew.look(progress)?;
     let shared = Arc::new(Shared {
         mix: mix.clone(),

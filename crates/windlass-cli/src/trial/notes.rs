@@ -24,10 +24,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn new(
-        (expected, first): (u64, JobId),
-        arrivals: mpsc::UnboundedSender<Arrival>,
-    ) -> Self {
+    pub(super) fn new((expected, first): (u64, JobId), arrivals: mpsc::UnboundedSender<Arrival>) -> Self {
         Self {
             tally: Tally::new(),
             delays: SharedLatencies::new(),

@@ -63,7 +63,7 @@ pub(crate) async fn ping_on_schedule(
     progress: &mut Progress,
 ) -> Outcome<(Latencies, Latencies)> {
     let began = Instant::now() + gap;
-    let due = |id: u64| began + Duration::from_nanos(gap.as_nanos() as u64 * id);
+    let due = move |id: u64| began + Duration::from_nanos(gap.as_nanos() as u64 * id);
     let (client, queue) = (client.clone(), queue.to_owned());
     let sender = tokio::spawn(async move {
         let (mut late, mut calls) = (Latencies::new(), JoinSet::new());

@@ -2,11 +2,7 @@
 //! is told to stop, and hands in which jobs it handled. It stops as well when nobody tells it anything any
 //! more, so none outlives us.
 
-use super::{
-    Crew, Team,
-    crew::STALL,
-    place::clients,
-};
+use super::{Crew, Team, crew::STALL, place::clients};
 use crate::{
     failure::{Failure, Outcome},
     measure::{Timeline, cpu_seconds, peak_memory},
@@ -15,6 +11,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{
     io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -92,6 +89,8 @@ impl Squad {
                 .args(MEMBER)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
+                // Ctrl-C is for us; members are told what to do.
+                .process_group(0)
                 .spawn()?;
             if let Some(stdout) = child.stdout.take() {
                 let sender = sender.clone();

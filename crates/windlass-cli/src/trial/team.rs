@@ -33,5 +33,10 @@ impl Team {
 }
 
 impl Settling {
-    pub(super) fn apply(self, _config: &mut WorkerConfig) {}
+    pub(super) fn apply(self, config: &mut WorkerConfig) {
+        config.settling = match self {
+            Self::Pipelined => windlass::Settling::Pipelined,
+            Self::Strict => windlass::Settling::Strict,
+        };
+    }
 }

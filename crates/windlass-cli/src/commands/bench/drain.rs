@@ -1,72 +1,168 @@
-use super::{
-    MAX_JOBS, QUEUE, Report,
-    report::{Baseline, round},
-};
+use super::{Finding, MAX_CONCURRENCY, MAX_JOBS, MAX_PAYLOAD, Meter, QUEUE, batch_of, meter::Reading};
 use crate::{
     cli::Globals,
     failure::Outcome,
-    measure::{HeldSnapshot, per_second},
-    open,
+    measure::{HeldSnapshot, per_second, round},
     progress::Progress,
-    trial::{Crew, Fill, Place, fill},
+    trial::{Crew, Fill, Filled, Load, Place, Settling, Squad, Team, fill},
 };
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
 
-/// How many jobs are enqueued in one call.
-const BATCH: u64 = 10_000;
-
-/// Enqueues jobs without work, then works them off.
+/// Enqueues jobs without work, then works them off. Costs are of both; `drain_only` has those of the second.
 #[derive(clap::Args)]
 pub(crate) struct Drain {
     /// How many jobs
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: u64,
-    /// How many jobs run at once
-    #[arg(long, default_value_t = 100)]
-    concurrency: usize,
+    /// How many jobs each worker runs at once
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
+    concurrency: u32,
+    /// How many workers each process has, with connections of their own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    workers: u32,
+    /// Works in so many processes, started before the measurement, instead of in this one
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    processes: Option<u32>,
     /// How many connections enqueue
-    #[arg(long, default_value_t = 2)]
-    clients: usize,
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: u32,
+    /// How many bytes of text each job carries
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
+    payload: u64,
     /// Holds another session's snapshot open all the while, as a long report would (PostgreSQL)
     #[arg(long)]
     hold_snapshot: bool,
+    /// Commits do not wait for the disk: synchronous_commit=off, in SQLite synchronous=normal
+    #[arg(long)]
+    pub(super) async_commit: bool,
+    /// How workers settle what they handled
+    #[arg(long, value_enum, default_value_t)]
+    settling: Settling,
+}
+
+/// How the jobs were worked off.
+struct Drained {
+    took: Duration,
+    per_second: Vec<u64>,
+    /// When the last was.
+    end: Reading,
+    /// Of processes of their own.
+    cpu_seconds: f64,
+    peak_memory: Option<u64>,
 }
 
 impl Drain {
-    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
+    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
         let held = match self.hold_snapshot {
             true => Some(HeldSnapshot::open(&place.url).await?),
             false => None,
         };
-        let client = open::create(&place.url).await?;
-        client.migrate().await?;
-        let baseline = Baseline::take(place).await;
-        let mut progress = Progress::new("enqueued", self.jobs, globals.json);
-        let work = Fill { queue: QUEUE.into(), jobs: self.jobs, batch: BATCH, clients: self.clients };
-        let (enqueued_in, first) = fill(&client, &work, &mut progress).await?;
-        drop(progress);
+        let meter = Meter::open(place).await;
+        let begin = meter.read().await;
+        let filled = self.fill(globals, place).await?;
+        let middle = meter.read().await;
         let mut progress = Progress::new("completed", self.jobs, globals.json);
-        let (crew, _pings) = Crew::start(&client, QUEUE, self.concurrency, (self.jobs, first)).await?;
-        let completed_in = crew.finish(&mut progress).await?;
-        drop(progress);
-        let spent = baseline.spent(self.jobs).await;
-        crew.verify()?;
-        let settings = json!({
+        let drained = match self.processes {
+            None => self.in_this_process(place, &filled, &meter, &mut progress).await?,
+            Some(processes) => self.in_processes(processes, place, &filled, &meter, &mut progress).await?,
+        };
+        drop((progress, held));
+        let mut costs = self.costs(&begin, &drained);
+        costs.insert("drain_only".to_owned(), self.costs(&middle, &drained).into());
+        let commits = meter.commits_per_job(self.jobs).await;
+        let figures = json!({
+            "enqueued_seconds": round(filled.took.as_secs_f64()),
+            "enqueued_per_second": per_second(self.jobs, filled.took),
+            "completed_seconds": round(drained.took.as_secs_f64()),
+            "completed_per_second": per_second(self.jobs, drained.took),
+            "per_second": drained.per_second,
+            "enqueue_call": filled.calls.report(),
+        });
+        Ok(Finding::new("drain", self.settling, (self.settings(), figures)).costing(costs, commits))
+    }
+
+    fn settings(&self) -> Value {
+        json!({
             "jobs": self.jobs,
             "concurrency": self.concurrency,
+            "workers": self.workers,
+            "processes": self.processes.unwrap_or(1),
             "clients": self.clients,
-            "batch": BATCH,
+            "batch": batch_of(self.payload),
+            "payload": self.payload,
             "hold_snapshot": self.hold_snapshot,
-        });
-        let figures = json!({
-            "enqueued_seconds": round(enqueued_in.as_secs_f64()),
-            "enqueued_per_second": per_second(self.jobs, enqueued_in),
-            "completed_seconds": round(completed_in.as_secs_f64()),
-            "completed_per_second": per_second(self.jobs, completed_in),
-        });
+            "async_commit": self.async_commit,
+        })
+    }
+
+    /// Enqueues, on connections that are closed again: their commits are told then.
+    async fn fill(&self, globals: &Globals, place: &Place) -> Outcome<Filled> {
+        let client = place.client(self.clients as usize).await?;
+        client.migrate().await?;
+        let work = Fill {
+            queue: QUEUE.into(),
+            jobs: self.jobs,
+            batch: batch_of(self.payload),
+            clients: self.clients as usize,
+            load: Load::carrying(self.payload as usize),
+        };
+        let filled = fill(&client, &work, &mut Progress::new("enqueued", self.jobs, globals.json)).await?;
+        client.close().await;
+        Ok(filled)
+    }
+
+    fn team(&self) -> Team {
+        Team::new(QUEUE, self.concurrency as usize).settling(self.settling)
+    }
+
+    async fn in_this_process(
+        &self,
+        place: &Place,
+        filled: &Filled,
+        meter: &Meter,
+        progress: &mut Progress,
+    ) -> Outcome<Drained> {
+        let clients = place.clients(self.workers as usize).await?;
+        let (mut crew, _pings) = Crew::start(&clients, &self.team(), (self.jobs, filled.first)).await?;
+        let took = crew.finish(progress).await?;
+        let end = meter.read().await;
+        crew.verify()?;
+        let per_second = crew.per_second();
         crew.stop().await;
-        let report = spent.report("drain", (&client, place), (settings, figures)).await;
-        drop(held);
-        report
+        for client in clients {
+            client.close().await;
+        }
+        Ok(Drained { took, per_second, end, cpu_seconds: 0.0, peak_memory: None })
+    }
+
+    async fn in_processes(
+        &self,
+        processes: u32,
+        place: &Place,
+        filled: &Filled,
+        meter: &Meter,
+        progress: &mut Progress,
+    ) -> Outcome<Drained> {
+        let size = (processes as usize, self.workers as usize);
+        let expected = (self.jobs, filled.first);
+        let squad = Squad::assemble(&place.url, &self.team(), size, expected).await?;
+        let deeds = squad.work(progress).await?;
+        Ok(Drained {
+            took: deeds.took,
+            per_second: deeds.per_second,
+            end: meter.read().await,
+            cpu_seconds: deeds.cpu_seconds.unwrap_or(0.0),
+            peak_memory: deeds.peak_memory,
+        })
+    }
+
+    fn costs(&self, from: &Reading, drained: &Drained) -> Map<String, Value> {
+        let mut costs = drained.end.since(from, self.jobs, drained.cpu_seconds);
+        if let Some(bytes) = drained.peak_memory {
+            // The largest process's, where several work.
+            costs.insert("peak_memory_bytes".to_owned(), bytes.into());
+        }
+        costs
     }
 }

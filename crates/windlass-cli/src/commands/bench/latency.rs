@@ -1,52 +1,176 @@
-use super::{QUEUE, Report, report::Baseline};
+use super::{Finding, MAX_CONCURRENCY, Meter, QUEUE};
 use crate::{
     cli::Globals,
-    failure::Outcome,
-    open,
+    failure::{Failure, Outcome},
+    measure::per_second,
     progress::Progress,
     span,
-    trial::{Crew, Place, ping},
+    trial::{Crew, Mix, Pace, Place, Settling, Team, mix, next_id, ping, ping_on_schedule},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::JobId;
+use windlass::Client;
 
 /// How many jobs go before those that are measured.
 const WARM_UP: u64 = 200;
+/// How long it is tried out what the machine can carry, before a share of that is the load.
+const CALIBRATION: Duration = Duration::from_secs(3);
+/// How many jobs are unfinished meanwhile, and how many a call enqueues at most.
+const BACKLOG: u64 = 20_000;
+const BATCH: u64 = 1_000;
+/// How many batches of the load there are in a second, at most.
+const BATCHES_PER_SECOND: f64 = 500.0;
+/// The time between two samples on a schedule, unless it is given.
+const GAP: Duration = Duration::from_millis(10);
 
-/// Enqueues one job at a time for an idle worker.
+/// Enqueues single jobs and measures until their handler starts.
+///
+/// Without --load one job goes after the other, each when the one before has started and --gap has passed,
+/// and the time counts from the call of enqueue. With --load samples are sent every --gap, whatever became
+/// of those before, and the time counts from the moment at which each was to be sent, so that no pause is
+/// left out ("coordinated omission").
 #[derive(clap::Args)]
 pub(crate) struct Latency {
     /// How many jobs
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     samples: u64,
-    /// How long to wait after each job; with 30ms the worker has gone to sleep in between
-    #[arg(long, value_parser = span::parse, default_value = "0s")]
-    gap: Duration,
-    /// How many jobs may run at once
-    #[arg(long, default_value_t = 10)]
-    concurrency: usize,
+    /// How long to wait after each job; with 30ms the worker has gone to sleep in between. With --load the
+    /// time from one to the next. Default: 0s, with --load 10ms
+    #[arg(long, value_parser = span::parse)]
+    gap: Option<Duration>,
+    /// Other jobs beside, at so many percent of what the machine carried in a short trial. 0: an idle
+    /// worker, and samples on a schedule
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
+    load: Option<u32>,
+    /// How many jobs may run at once. Default: 10, with --load 100
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
+    concurrency: Option<u32>,
+    /// How the worker settles what it handled
+    #[arg(long, value_enum, default_value_t)]
+    settling: Settling,
+}
+
+/// The trial under way.
+struct Trial<'a> {
+    client: &'a Client,
+    crew: Crew,
+    progress: Progress,
+    /// The number of the next job of the load.
+    next: u64,
 }
 
 impl Latency {
-    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
-        let client = open::create(&place.url).await?;
+    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
+        let gap = self.gap();
+        if self.load.is_some() && gap.is_zero() {
+            let message = "samples on a schedule need time between them; choose a --gap such as 10ms";
+            return Err(Failure::usage("invalid_option", message));
+        }
+        let mut meter = Meter::open(place).await;
+        let client = place.client(10).await?;
         client.migrate().await?;
-        let (crew, mut arrived) = Crew::start(&client, QUEUE, self.concurrency, (0, JobId(i64::MAX))).await?;
+        let clients = place.clients(1).await?;
+        let team = Team::new(QUEUE, self.concurrency() as usize).settling(self.settling);
+        let expected = (u64::MAX, next_id(&client).await?);
+        let (crew, mut arrived) = Crew::start(&clients, &team, expected).await?;
         // The first jobs find connections to open and statements to plan; an idle worker has done that.
         let mut warming = Progress::new("warm-up", WARM_UP, globals.json);
-        ping(&client, QUEUE, (WARM_UP, self.gap), &mut arrived, &mut warming).await?;
+        ping(&client, QUEUE, (WARM_UP, Duration::ZERO), &mut arrived, &mut warming).await?;
         drop(warming);
-        let baseline = Baseline::take(place).await;
+        let progress = Progress::new("load", 0, globals.json);
+        let mut trial = Trial { client: &client, crew, progress, next: 0 };
+        let mut figures = json!({});
         let mut progress = Progress::new("latency", self.samples, globals.json);
-        let pings = (self.samples, self.gap);
-        let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
+        let pings = (self.samples, gap);
+        let before;
+        match self.load {
+            None => {
+                meter.restart().await;
+                before = trial.next;
+                let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
+                figures["latency"] = json!(latencies.report());
+            }
+            Some(percent) => {
+                let full = trial.calibrate(percent).await?;
+                let rate = full * f64::from(percent) / 100.0;
+                meter.restart().await;
+                before = trial.next;
+                let sampling = ping_on_schedule(&client, QUEUE, pings, &mut arrived, &mut progress);
+                let loading = trial.load(rate, gap * (self.samples + 1) as u32);
+                let ((latencies, late), each_second) = tokio::try_join!(sampling, loading)?;
+                figures = json!({
+                    "latency": latencies.report(),
+                    "sent_late": late.report(),
+                    "full_load_per_second": full.round() as u64,
+                    "load_per_second": rate.round() as u64,
+                    "per_second": each_second,
+                });
+            }
+        }
         drop(progress);
-        let spent = baseline.spent(self.samples).await;
+        let jobs = self.samples + trial.next - before;
+        let costs = meter.costs(&meter.read().await, jobs);
+        let Trial { mut crew, mut progress, next, .. } = trial;
+        crew.expect(next);
+        crew.finish(&mut progress).await?;
+        crew.verify()?;
         crew.stop().await;
-        let gap_ms = self.gap.as_millis() as u64;
-        let settings = json!({ "samples": self.samples, "warm_up": WARM_UP, "gap_ms": gap_ms, "concurrency": self.concurrency });
-        let figures = json!({ "latency": latencies.report() });
-        spent.report("latency", (&client, place), (settings, figures)).await
+        clients[0].close().await;
+        client.close().await;
+        let commits = meter.commits_per_job(self.samples + WARM_UP + next).await;
+        Ok(Finding::new("latency", self.settling, (self.settings(), figures)).costing(costs, commits))
+    }
+
+    fn gap(&self) -> Duration {
+        self.gap.unwrap_or(if self.load.is_some() { GAP } else { Duration::ZERO })
+    }
+
+    fn concurrency(&self) -> u32 {
+        self.concurrency.unwrap_or(if self.load.is_some() { 100 } else { 10 })
+    }
+
+    fn settings(&self) -> Value {
+        json!({
+            "samples": self.samples,
+            "warm_up": WARM_UP,
+            "gap_ms": self.gap().as_secs_f64() * 1e3,
+            "loop": if self.load.is_some() { "open" } else { "closed" },
+            "load_percent": self.load,
+            "concurrency": self.concurrency(),
+        })
+    }
+}
+
+impl Trial<'_> {
+    /// How many jobs a second the machine carries, enqueued and worked.
+    async fn calibrate(&mut self, percent: u32) -> Outcome<f64> {
+        if percent == 0 {
+            return Ok(0.0);
+        }
+        let mix = self.plan(Pace::Backlog(BACKLOG), BATCH, CALIBRATION);
+        self.mix(&mix).await
+    }
+
+    /// Enqueues at a rate. The jobs that were handled in each second.
+    async fn load(&mut self, rate: f64, lasts: Duration) -> Outcome<Vec<u64>> {
+        if rate <= 0.0 {
+            return Ok(Vec::new());
+        }
+        let batch = ((rate / BATCHES_PER_SECOND) as u64).clamp(1, BATCH);
+        let mix = self.plan(Pace::Rate(rate), batch, lasts);
+        let began = self.crew.started.elapsed();
+        self.mix(&mix).await?;
+        Ok(self.crew.per_second_after(began))
+    }
+
+    fn plan(&self, pace: Pace, batch: u64, lasts: Duration) -> Mix {
+        Mix { queue: QUEUE.to_owned(), batch, clients: 2, pace, lasts, from: self.next }
+    }
+
+    /// What was handled in a second.
+    async fn mix(&mut self, plan: &Mix) -> Outcome<f64> {
+        let mixed = mix(self.client, plan, &mut self.crew, &mut self.progress).await?;
+        self.next = mixed.end;
+        Ok(per_second(mixed.handled, mixed.took) as f64)
     }
 }

@@ -1,74 +1,129 @@
 use crate::{
+    cli::Globals,
     failure::Outcome,
-    measure::{WalGauge, cpu_seconds, peak_memory},
-    text::{escape, grouped},
+    measure::{Machine, ServerGauge},
+    open,
+    text::{bytes, escape, grouped},
     trial::Place,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-use windlass::Client;
+use windlass::redact_url;
 
-/// What a bench found, with all that is needed to repeat it.
+use super::Settling;
+
+/// The most entries of a series that a terminal is shown.
+const SHOWN: usize = 60;
+
+/// What a bench found.
+pub(super) struct Finding {
+    pub(super) bench: &'static str,
+    /// How its workers settled; nothing when none worked.
+    pub(super) settling: Option<Settling>,
+    pub(super) settings: Map<String, Value>,
+    pub(super) figures: Map<String, Value>,
+}
+
+/// A finding, with all that is needed to repeat and to judge it.
 #[derive(Serialize)]
 pub(super) struct Report {
     bench: &'static str,
+    command: String,
+    windlass: String,
+    commit: Option<&'static str>,
     store: String,
     place: String,
     durability: String,
+    settling: Option<Settling>,
+    machine: Machine,
+    server: Option<Map<String, Value>>,
     settings: Map<String, Value>,
     figures: Map<String, Value>,
 }
 
-/// Where the counters of the system stood when a measurement began.
-pub(super) struct Baseline {
-    wal: WalGauge,
-    wal_bytes: Option<u64>,
-    cpu_seconds: Option<f64>,
-}
-
-impl Baseline {
-    pub(super) async fn take(place: &Place) -> Self {
-        let wal = WalGauge::open(&place.url).await;
-        let wal_bytes = wal.bytes().await;
-        Self { wal, wal_bytes, cpu_seconds: cpu_seconds() }
-    }
-
-    /// What the system spent on `jobs` jobs until now. What it or the store does not tell is left out.
-    pub(super) async fn spent(self, jobs: u64) -> Spent {
-        let wal_bytes = self.wal.bytes().await.zip(self.wal_bytes).map(|(now, then)| now - then);
-        let per_job = wal_bytes.map(|bytes| round(bytes as f64 / jobs.max(1) as f64));
-        let cpu = cpu_seconds().zip(self.cpu_seconds).map(|(now, then)| round(now - then));
-        let figures = [
-            ("wal_bytes_per_job", per_job.map(Value::from)),
-            ("cpu_seconds", cpu.map(Value::from)),
-            ("peak_memory_bytes", peak_memory().map(Value::from)),
-        ];
-        let known = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        Spent { wal: self.wal, figures: known.collect() }
-    }
-}
-
-/// What a measurement took of the system.
-pub(super) struct Spent {
-    wal: WalGauge,
-    figures: Map<String, Value>,
-}
-
-impl Spent {
-    /// The whole report of a bench.
-    pub(super) async fn report(
-        self,
+impl Finding {
+    pub(super) fn new(
         bench: &'static str,
-        (client, place): (&Client, &Place),
+        settling: impl Into<Option<Settling>>,
         (settings, figures): (Value, Value),
-    ) -> Outcome<Report> {
-        let (store, durability) = (client.status().await?.store, place.durability(&self.wal).await);
-        client.close().await;
-        let (settings, mut figures) = (object(settings), object(figures));
-        figures.extend(self.figures);
-        Ok(Report { bench, store, place: place.name(), durability, settings, figures })
+    ) -> Self {
+        Self { bench, settling: settling.into(), settings: object(settings), figures: object(figures) }
     }
+
+    /// With what it cost.
+    pub(super) fn costing(mut self, costs: Map<String, Value>, commits_per_job: Option<f64>) -> Self {
+        self.figures.extend(costs);
+        if let Some(commits) = commits_per_job {
+            self.figures.insert("commits_per_job".to_owned(), commits.into());
+        }
+        self
+    }
+}
+
+impl Report {
+    pub(super) async fn new(finding: Finding, place: &Place, globals: &Globals) -> Outcome<Self> {
+        let Finding { bench, settling, settings, figures } = finding;
+        let client = open::create(&place.url).await?;
+        let store = client.status().await?.store;
+        client.close().await;
+        let gauge = ServerGauge::open(&place.url).await;
+        Ok(Self {
+            bench,
+            command: command(std::env::args(), globals),
+            windlass: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("WINDLASS_COMMIT"),
+            store,
+            place: place.name(),
+            durability: place.durability(&gauge).await,
+            settling,
+            machine: Machine::look(),
+            server: gauge.settings().await,
+            settings,
+            figures,
+        })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let settling =
+            self.settling.map_or("none worked".to_owned(), |settling| format!("{settling:?}").to_lowercase());
+        let commit = self.commit.map_or(String::new(), |commit| format!(" at {commit}"));
+        let head = json!({
+            "windlass": format!("{}{commit}", self.windlass),
+            "store": format!("{} in {}", self.store, self.place),
+            "durability": self.durability,
+            "settling": settling,
+            "machine": self.machine.text(),
+        });
+        let mut text = format!("bench {}: {}\n\n", self.bench, escape(&self.command));
+        lines(&mut text, "", &object(head));
+        if let Some(server) = &self.server {
+            let pairs: Vec<_> =
+                server.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
+            for (at, some) in pairs.chunks(4).enumerate() {
+                line(&mut text, if at == 0 { "server" } else { "" }, &some.join(" "));
+            }
+        }
+        for part in [&self.settings, &self.figures] {
+            text.push('\n');
+            lines(&mut text, "", part);
+        }
+        text
+    }
+}
+
+/// The command line that repeats a measurement: without passwords, and with the store that an environment
+/// variable named.
+pub(super) fn command(args: impl Iterator<Item = String>, globals: &Globals) -> String {
+    let mut words = vec!["windlass".to_owned()];
+    let shown = |word: String| if word.contains(':') { redact_url(&word) } else { word };
+    words.extend(args.skip(1).filter(|word| word != "--json").map(shown));
+    if let Some(store) = &globals.store
+        && !words.iter().any(|word| word == "--store" || word.starts_with("--store="))
+    {
+        words.extend(["--store".to_owned(), redact_url(store)]);
+    }
+    words.join(" ")
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -78,34 +133,56 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Three digits after the point.
-pub(super) fn round(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
-}
-
-impl Report {
-    pub(super) fn text(&self) -> String {
-        let head = json!({ "store": self.store, "place": self.place, "durability": self.durability });
-        let mut text = format!("bench {}\n", self.bench);
-        for part in [&object(head), &self.settings, &self.figures] {
-            text.push('\n');
-            lines(&mut text, "", part);
-        }
-        text
-    }
-}
-
 fn lines(text: &mut String, prefix: &str, part: &Map<String, Value>) {
     for (name, value) in part {
-        let shown = match value {
-            Value::Object(inner) => {
-                lines(text, &format!("{prefix}{name}."), inner);
-                continue;
+        let name = format!("{prefix}{name}");
+        match value {
+            Value::Object(times) if times.contains_key("p50_us") => line(text, &name, &distribution(times)),
+            Value::Object(inner) => lines(text, &format!("{name}."), inner),
+            Value::Array(series) => line(text, &name, &shown(series)),
+            Value::Number(number) if name.ends_with("_bytes") => {
+                line(text, &name, &bytes(number.as_u64().unwrap_or(0)));
             }
-            Value::String(string) => escape(string),
-            Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
-            other => other.to_string(),
-        };
-        let _ = writeln!(text, "  {:<28}{shown}", format!("{prefix}{name}"));
+            other => line(text, &name, &plain(other)),
+        }
     }
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "  {name:<36} {value}");
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(string) => escape(string),
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
+        other => other.to_string(),
+    }
+}
+
+/// The figures of a distribution in milliseconds.
+fn distribution(times: &Map<String, Value>) -> String {
+    let ms = |name: &str| times.get(name).and_then(Value::as_f64).unwrap_or(0.0) / 1e3;
+    let names = [("average", "average_us"), ("p50", "p50_us"), ("p90", "p90_us"), ("p95", "p95_us")];
+    let more = [("p99", "p99_us"), ("p99.9", "p999_us"), ("max", "max_us")];
+    let parts = names.iter().chain(&more).map(|(shown, name)| format!("{shown} {:.2}", ms(name)));
+    format!(
+        "{} ms ({} samples)",
+        parts.collect::<Vec<_>>().join(", "),
+        times.get("samples").map_or(String::new(), plain)
+    )
+}
+
+/// A series in thousands, when it has such.
+fn shown(series: &[Value]) -> String {
+    let large = series.iter().filter_map(Value::as_u64).any(|number| number >= 10_000);
+    let short = |number: &Value| match number.as_u64() {
+        Some(number) if large => format!("{}k", number / 1000),
+        _ => plain(number),
+    };
+    let mut words: Vec<_> = series.iter().take(SHOWN).map(short).collect();
+    if series.len() > SHOWN {
+        words.push(format!("and {} more", series.len() - SHOWN));
+    }
+    words.join(" ")
 }

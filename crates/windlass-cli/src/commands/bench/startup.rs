@@ -1,11 +1,9 @@
-use super::{
-    QUEUE, Report,
-    report::{Baseline, round},
-};
+use super::{Finding, Meter, QUEUE, Settling};
 use crate::{
     failure::{Failure, Outcome},
+    measure::round,
     open,
-    trial::{Crew, Ping, Place},
+    trial::{Crew, Ping, Place, Team},
 };
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -29,10 +27,10 @@ struct Parts {
 }
 
 impl Startup {
-    pub(super) async fn measure(&self, place: &Place) -> Outcome<Report> {
+    pub(super) async fn measure(&self, place: &Place) -> Outcome<Finding> {
+        let meter = Meter::open(place).await;
         let client = open::create(&place.url).await?;
         client.migrate().await?;
-        let baseline = Baseline::take(place).await;
         let mut sum = Parts::default();
         for run in 0..self.runs {
             client.enqueue(Ping { id: run.into() }.into_job()?.with_queue(QUEUE)).await?;
@@ -42,7 +40,9 @@ impl Startup {
             sum.shutdown += parts.shutdown;
             sum.idle += parts.idle;
         }
-        let spent = baseline.spent(self.runs.into()).await;
+        client.close().await;
+        let costs = meter.costs(&meter.read().await, self.runs.into());
+        let commits = meter.commits_per_job(self.runs.into()).await;
         let ms = |sum: Duration| round((sum / self.runs).as_secs_f64() * 1e3);
         let figures = json!({
             "connect_ms": ms(sum.connect),
@@ -52,7 +52,7 @@ impl Startup {
             "total_ms": ms(sum.connect + sum.first_job + sum.shutdown),
         });
         let settings = json!({ "runs": self.runs });
-        spent.report("startup", (&client, place), (settings, figures)).await
+        Ok(Finding::new("startup", Settling::default(), (settings, figures)).costing(costs, commits))
     }
 }
 
@@ -61,7 +61,8 @@ async fn one_run(place: &Place) -> Outcome<Parts> {
     let began = Instant::now();
     let client = open::create(&place.url).await?;
     let connect = began.elapsed();
-    let (crew, mut arrived) = Crew::start(&client, QUEUE, 1, (0, JobId(i64::MAX))).await?;
+    let (crew, mut arrived) =
+        Crew::start(&[client.clone()], &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
     let waiting = arrived.recv();
     let arrival = tokio::time::timeout(Duration::from_secs(30), waiting).await.ok().flatten();
     if arrival.is_none() {
@@ -79,7 +80,7 @@ async fn one_run(place: &Place) -> Outcome<Parts> {
 async fn idle_run(place: &Place) -> Outcome<Duration> {
     let client = open::create(&place.url).await?;
     let began = Instant::now();
-    let (crew, _pings) = Crew::start(&client, QUEUE, 1, (0, JobId(i64::MAX))).await?;
+    let (crew, _pings) = Crew::start(&[client.clone()], &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
     crew.stop().await;
     let took = began.elapsed();
     client.close().await;

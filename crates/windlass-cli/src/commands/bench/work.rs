@@ -1,62 +1,95 @@
-use super::{
-    QUEUE, Report,
-    report::{Baseline, round},
-};
+use super::{Finding, MAX_CONCURRENCY, MAX_JOBS, Meter, QUEUE, batch_of};
 use crate::{
     cli::Globals,
     failure::Outcome,
-    measure::per_second,
-    open,
+    measure::{per_second, round},
     progress::Progress,
-    trial::{Crew, Nap, Place},
+    trial::{Crew, Fill, Load, Place, Settling, Team, fill, sums},
 };
-use serde_json::json;
-use windlass::{Error, IntoJob, JobId};
+use serde_json::{Value, json};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
-/// How many jobs are enqueued in one call.
-const BATCH: u64 = 5_000;
+/// How many connections enqueue.
+const CLIENTS: usize = 2;
+/// How long a calculation is tried out alone.
+const CALIBRATION: Duration = Duration::from_millis(50);
 
-/// Works jobs that wait.
+/// Works jobs that wait or calculate.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// How long each job waits, in milliseconds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     sleep_ms: u64,
+    /// How many sines and cosines each job calculates instead
+    #[arg(long, conflicts_with = "sleep_ms", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    cpu: Option<u64>,
     /// How many jobs run at once
-    #[arg(long, default_value_t = 100)]
-    concurrency: usize,
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
+    concurrency: u32,
     /// How many jobs
-    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=super::MAX_JOBS))]
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: u64,
+    /// How the worker settles what it handled
+    #[arg(long, value_enum, default_value_t)]
+    settling: Settling,
 }
 
 impl Work {
-    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
-        let client = open::create(&place.url).await?;
+    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
+        let mut meter = Meter::open(place).await;
+        let client = place.client(CLIENTS).await?;
         client.migrate().await?;
-        let mut first = None;
-        for start in (0..self.jobs).step_by(BATCH as usize) {
-            let nap = |id| Ok(Nap { id, ms: self.sleep_ms }.into_job()?.with_queue(QUEUE));
-            let batch = (start..self.jobs.min(start + BATCH)).map(nap).collect::<Result<Vec<_>, Error>>()?;
-            first = first.or(client.enqueue_many(batch).await?.first().copied());
-        }
-        let baseline = Baseline::take(place).await;
-        let expected = (self.jobs, first.unwrap_or(JobId(0)));
-        let (crew, _pings) = Crew::start(&client, QUEUE, self.concurrency, expected).await?;
-        let completed_in = crew.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
-        let spent = baseline.spent(self.jobs).await;
+        let load = match self.cpu {
+            Some(count) => Load::Sums { count },
+            None => Load::Nap { ms: self.sleep_ms },
+        };
+        let work = Fill { queue: QUEUE.into(), jobs: self.jobs, batch: batch_of(0), clients: CLIENTS, load };
+        let filled = fill(&client, &work, &mut Progress::new("enqueued", self.jobs, globals.json)).await?;
+        client.close().await;
+        meter.restart().await;
+        let clients = place.clients(1).await?;
+        let team = Team::new(QUEUE, self.concurrency as usize).settling(self.settling);
+        let (mut crew, _pings) = Crew::start(&clients, &team, (self.jobs, filled.first)).await?;
+        let took = crew.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
+        let costs = meter.costs(&meter.read().await, self.jobs);
         crew.verify()?;
+        let per_each_second = crew.per_second();
         crew.stop().await;
-        let settings =
-            json!({ "sleep_ms": self.sleep_ms, "concurrency": self.concurrency, "jobs": self.jobs });
-        let most = self.concurrency as f64 * 1e3 / self.sleep_ms as f64;
-        let rate = per_second(self.jobs, completed_in);
+        clients[0].close().await;
+        let commits = meter.commits_per_job(self.jobs).await;
+        let rate = per_second(self.jobs, took);
+        let most = self.theoretical_per_second();
         let figures = json!({
-            "completed_seconds": round(completed_in.as_secs_f64()),
+            "completed_seconds": round(took.as_secs_f64()),
             "completed_per_second": rate,
             "theoretical_per_second": round(most),
             "of_theoretical_percent": round(rate as f64 / most * 100.0),
+            "per_second": per_each_second,
         });
-        spent.report("work", (&client, place), (settings, figures)).await
+        Ok(Finding::new("work", self.settling, (self.settings(), figures)).costing(costs, commits))
+    }
+
+    fn settings(&self) -> Value {
+        match self.cpu {
+            Some(count) => json!({ "cpu": count, "concurrency": self.concurrency, "jobs": self.jobs }),
+            None => json!({ "sleep_ms": self.sleep_ms, "concurrency": self.concurrency, "jobs": self.jobs }),
+        }
+    }
+
+    /// What a queue without any cost of its own would reach: all slots always waiting, or all cores always
+    /// calculating.
+    fn theoretical_per_second(&self) -> f64 {
+        let Some(count) = self.cpu else { return f64::from(self.concurrency) * 1e3 / self.sleep_ms as f64 };
+        let (began, mut best) = (Instant::now(), f64::MAX);
+        while best == f64::MAX || began.elapsed() < CALIBRATION {
+            let one = Instant::now();
+            black_box(sums(count));
+            best = best.min(one.elapsed().as_secs_f64().max(1e-9));
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        cores.min(self.concurrency as usize) as f64 / best
     }
 }

@@ -1,0 +1,155 @@
+use super::{Finding, MAX_CONCURRENCY, MAX_JOBS, Meter, QUEUE};
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    measure::{HeldSnapshot, per_second, round},
+    progress::Progress,
+    trial::{Crew, Mix, Pace, Place, Settling, Team, mix, next_id},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How many jobs a batch of a producer has that may send as fast as it can.
+const BATCH: u64 = 1_000;
+/// How many batches a second a schedule has at most, when nobody says how large they are.
+const BATCHES_PER_SECOND: u64 = 1_000;
+
+/// Enqueues and works at once, and measures from enqueue to the start of the handler.
+///
+/// With --backlog producers send whenever fewer jobs than that are unfinished (a closed loop): it shows what
+/// the store can carry, and latency counts from the call of enqueue. With --rate they send on a fixed
+/// schedule (an open loop), and latency counts from the time at which a job was to be sent, not from when
+/// it was: a pause of the store delays the jobs behind it, and their wait is counted, not left out
+/// ("coordinated omission").
+#[derive(clap::Args)]
+pub(crate) struct Mixed {
+    /// How long to enqueue; what is left then is worked off, and counts for the latency only
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// How many jobs may be unfinished
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
+    backlog: u64,
+    /// How many jobs a second to send, on a schedule that waits for nobody
+    #[arg(long, conflicts_with = "backlog", value_name = "JOBS_PER_SECOND",
+          value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    rate: Option<u64>,
+    /// How many jobs each call enqueues. Default: 1,000, with --rate a thousandth of that
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    batch: Option<u64>,
+    /// How many connections enqueue
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: u32,
+    /// How many jobs run at once
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
+    concurrency: u32,
+    /// Opens a snapshot in another session after so many seconds, and holds it to the end (PostgreSQL)
+    #[arg(long, value_name = "SECONDS")]
+    hold_snapshot_after: Option<u64>,
+    /// How the worker settles what it handled
+    #[arg(long, value_enum, default_value_t)]
+    settling: Settling,
+}
+
+impl Mixed {
+    pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
+        self.check(place)?;
+        let meter = Meter::open(place).await;
+        let client = place.client(self.clients as usize).await?;
+        client.migrate().await?;
+        let clients = place.clients(1).await?;
+        let team = Team::new(QUEUE, self.concurrency as usize).settling(self.settling);
+        let expected = (u64::MAX, next_id(&client).await?);
+        let (mut crew, _pings) = Crew::start(&clients, &team, expected).await?;
+        let plan = self.plan();
+        let mut progress = Progress::new("completed", plan.scheduled(), globals.json);
+        let mixing = mix(&client, &plan, &mut crew, &mut progress);
+        let (mixed, held) = tokio::try_join!(mixing, self.hold(place))?;
+        let costs = meter.costs(&meter.read().await, mixed.handled);
+        crew.expect(mixed.end);
+        crew.finish(&mut progress).await?;
+        drop((progress, held));
+        crew.verify()?;
+        let figures = json!({
+            "completed_seconds": round(mixed.took.as_secs_f64()),
+            "completed_per_second": per_second(mixed.handled, mixed.took),
+            "per_second": crew.per_second(),
+            "enqueued_each_second": mixed.enqueued_each_second,
+            "jobs": mixed.end,
+            "unsent": self.rate.map(|_| mixed.unsent),
+            "latency": crew.delays().report(),
+            "sent_late": self.rate.map(|_| mixed.late.report()),
+            "enqueue_call": mixed.calls.report(),
+        });
+        crew.stop().await;
+        clients[0].close().await;
+        client.close().await;
+        let commits = meter.commits_per_job(mixed.end).await;
+        Ok(Finding::new("mixed", self.settling, (self.settings(), figures)).costing(costs, commits))
+    }
+
+    fn check(&self, place: &Place) -> Outcome {
+        if let Some(after) = self.hold_snapshot_after {
+            HeldSnapshot::check(&place.url)?;
+            if after >= self.seconds {
+                let message = format!(
+                    "a snapshot after {after} s would come at the end of {} s; choose a smaller \
+                     --hold-snapshot-after or a larger --seconds",
+                    self.seconds
+                );
+                return Err(Failure::usage("invalid_option", message));
+            }
+        }
+        let most = self.rate.map_or(0, |rate| rate.saturating_mul(self.seconds));
+        if most > MAX_JOBS {
+            let message = format!("--rate times --seconds is {most} jobs; the most is {MAX_JOBS}");
+            return Err(Failure::usage("invalid_option", message));
+        }
+        if self.rate.is_none() && self.batch() > self.backlog {
+            let message = format!(
+                "a batch of {} does not fit into a backlog of {}; choose a smaller --batch",
+                self.batch(),
+                self.backlog
+            );
+            return Err(Failure::usage("invalid_option", message));
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Mix {
+        Mix {
+            queue: QUEUE.to_owned(),
+            batch: self.batch(),
+            clients: self.clients as usize,
+            pace: self.rate.map_or(Pace::Backlog(self.backlog), |rate| Pace::Rate(rate as f64)),
+            lasts: Duration::from_secs(self.seconds),
+            from: 0,
+        }
+    }
+
+    fn batch(&self) -> u64 {
+        match (self.batch, self.rate) {
+            (Some(batch), _) => batch,
+            (None, Some(rate)) => (rate / BATCHES_PER_SECOND).clamp(1, BATCH),
+            (None, None) => BATCH.min(self.backlog),
+        }
+    }
+
+    async fn hold(&self, place: &Place) -> Outcome<Option<HeldSnapshot>> {
+        let Some(after) = self.hold_snapshot_after else { return Ok(None) };
+        tokio::time::sleep(Duration::from_secs(after)).await;
+        Ok(Some(HeldSnapshot::open(&place.url).await?))
+    }
+
+    fn settings(&self) -> Value {
+        json!({
+            "seconds": self.seconds,
+            "loop": if self.rate.is_some() { "open" } else { "closed" },
+            "backlog": self.rate.is_none().then_some(self.backlog),
+            "rate": self.rate,
+            "batch": self.batch(),
+            "clients": self.clients,
+            "concurrency": self.concurrency,
+            "hold_snapshot_after": self.hold_snapshot_after,
+        })
+    }
+}

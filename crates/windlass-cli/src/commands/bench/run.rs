@@ -1,0 +1,174 @@
+mod child;
+mod summary;
+
+use super::{
+    report::command,
+    scenario::{Reduction, Scenario, check, label},
+};
+use crate::{
+    cli::Globals,
+    failure::{Failure, Outcome},
+    open,
+    text::json_text,
+    trial::{Signals, interrupted},
+};
+use child::Ended;
+use serde::Serialize;
+use serde_json::Value;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Runs each point of the named scenarios in a process of its own, so that peak memory and processor time
+/// are of that point alone. The command line that is shown beside a point repeats it.
+#[derive(clap::Args)]
+pub(crate) struct Run {
+    /// Scenarios from `windlass bench list`, or `all`
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// The most jobs or samples of a point, for a quick look
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=super::MAX_JOBS))]
+    jobs: Option<u64>,
+    /// The most seconds of a point that lasts a given time
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: Option<u64>,
+    /// Makes jobs, samples and seconds of all points smaller: 0.01 is a hundredth
+    #[arg(long, value_parser = scale)]
+    scale: Option<f64>,
+    /// Writes the JSON of each point to a file in this folder, which is made
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
+
+/// What became of a point.
+#[derive(Serialize)]
+struct PointRun {
+    scenario: &'static str,
+    point: String,
+    command: String,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Done,
+    Skipped,
+    Failed,
+}
+
+/// What became of all.
+#[derive(Serialize)]
+struct Summary {
+    points: Vec<PointRun>,
+    done: usize,
+    skipped: usize,
+    failed: usize,
+}
+
+impl Run {
+    pub(super) async fn run(self, globals: &Globals) -> Outcome {
+        let scenarios = Scenario::find(&self.names)?;
+        let mut signals = Signals::listen()?;
+        if globals.store.is_some() {
+            // A store that is not there is told once, not by every point.
+            open::create(globals.url()).await?.close().await;
+        }
+        if let Some(folder) = &self.out {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        }
+        let mut points = Vec::new();
+        for scenario in scenarios {
+            tell(globals, &format!("{}: {}", scenario.name, scenario.about))?;
+            for point in scenario.points {
+                let run = self.point(scenario, point, globals, &mut signals).await?;
+                tell(globals, &format!("    {}", summary::line(&run)))?;
+                points.push(run);
+            }
+        }
+        let count = |status| points.iter().filter(|point| point.status == status).count();
+        let (done, skipped, failed) = (count(Status::Done), count(Status::Skipped), count(Status::Failed));
+        let summary = Summary { points, done, skipped, failed };
+        globals.print(&summary, || format!("\n{}", summary::table_of_points(&summary.points)))?;
+        match failed {
+            0 => Ok(()),
+            _ => {
+                let all = summary.points.len();
+                Err(Failure::failed("points_failed", format!("{failed} of {all} points failed")))
+            }
+        }
+    }
+
+    async fn point(
+        &self,
+        scenario: &'static Scenario,
+        point: &str,
+        globals: &Globals,
+        signals: &mut Signals,
+    ) -> Outcome<PointRun> {
+        let reduction = Reduction { jobs: self.jobs, seconds: self.seconds, scale: self.scale };
+        let words = reduction.apply(point);
+        check(&words)?;
+        let all = ["windlass", "bench"].map(str::to_owned).into_iter().chain(words.iter().cloned());
+        let command = command(all, globals);
+        tell(globals, &format!("  {command}"))?;
+        let label = label(scenario, point);
+        let run = |status, reason, report| PointRun {
+            scenario: scenario.name,
+            point: label.clone(),
+            command: command.clone(),
+            status,
+            reason,
+            report,
+        };
+        let mut report = match child::run(&words, globals, signals).await? {
+            Ended::Report(report) => report,
+            Ended::Cannot(reason) => return Ok(run(Status::Skipped, Some(reason), None)),
+            Ended::Failed(reason) => return Ok(run(Status::Failed, Some(reason), None)),
+            Ended::Interrupted => return Err(interrupted()),
+        };
+        report["scenario"] = scenario.name.into();
+        report["point"] = label.as_str().into();
+        if let Some(folder) = &self.out {
+            let file = folder.join(file_name(scenario.name, &label));
+            fs::write(&file, json_text(&report) + "\n").map_err(|error| cannot_write(&file, &error))?;
+        }
+        Ok(run(Status::Done, None, Some(report)))
+    }
+}
+
+/// Says how far it is, unless the answer is to be JSON.
+fn tell(globals: &Globals, line: &str) -> Outcome {
+    if !globals.json {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{line}")?;
+        stdout.flush()?;
+    }
+    Ok(())
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale > 0.0 && scale <= 1.0 => Ok(scale),
+        _ => Err("not a number above 0 and up to 1, such as 0.01".to_owned()),
+    }
+}
+
+fn file_name(scenario: &str, label: &str) -> String {
+    let words: Vec<_> =
+        label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
+        true => format!("{scenario}.json"),
+        false => format!("{scenario}.{}.json", words.join("-")),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed("io", format!("cannot write {}: {error}; choose another --out", path.display()))
+}

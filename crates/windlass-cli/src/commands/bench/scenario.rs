@@ -1,0 +1,166 @@
+use super::Point;
+use crate::failure::{Failure, Outcome};
+use clap::Parser;
+use serde::Serialize;
+
+pub(super) use super::scenarios::SCENARIOS;
+
+/// Measurements that answer one question.
+#[derive(Serialize)]
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// What it measures.
+    pub(super) about: &'static str,
+    /// Which published benchmark it answers, with the figures there.
+    pub(super) seed: &'static str,
+    /// Arguments of `windlass bench`; each is measured in a process of its own.
+    pub(super) points: &'static [&'static str],
+}
+
+/// Makes points smaller, for a quick look.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reduction {
+    pub(super) jobs: Option<u64>,
+    pub(super) seconds: Option<u64>,
+    pub(super) scale: Option<f64>,
+}
+
+/// The arguments of a point alone.
+#[derive(Parser)]
+#[command(name = "windlass bench", no_binary_name = true)]
+struct Line {
+    #[command(subcommand)]
+    _point: Point,
+}
+
+impl Scenario {
+    /// The scenarios of these names, in their order; `all` stands for every one.
+    pub(super) fn find(names: &[String]) -> Outcome<Vec<&'static Self>> {
+        let mut found: Vec<&'static Self> = Vec::new();
+        for name in names {
+            let mut known =
+                SCENARIOS.iter().filter(|scenario| name == "all" || scenario.name == name).peekable();
+            if known.peek().is_none() {
+                let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+                let message = format!("unknown scenario {name:?}; use all, or some of: {}", names.join(", "));
+                return Err(Failure::usage("unknown_scenario", message));
+            }
+            for scenario in known {
+                if !found.iter().any(|other| other.name == scenario.name) {
+                    found.push(scenario);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What tells a point from the others of its scenario: the options that not all of them share.
+pub(super) fn label(scenario: &Scenario, point: &str) -> String {
+    let shared = |option: &&Vec<&str>| {
+        let mut others = scenario.points.iter().map(|other| options(other));
+        others.all(|other| other.contains(option))
+    };
+    let own = options(point);
+    let different: Vec<_> =
+        own.iter().filter(|option| !shared(option)).map(|option| option.join(" ")).collect();
+    if different.is_empty() && scenario.points.len() > 1 { "plain".to_owned() } else { different.join(" ") }
+}
+
+/// The words of a line, an option and its value together.
+fn options(line: &str) -> Vec<Vec<&str>> {
+    let mut options: Vec<Vec<&str>> = Vec::new();
+    for word in line.split_whitespace() {
+        match options.last_mut() {
+            Some(option) if !word.starts_with("--") && option[0].starts_with("--") => option.push(word),
+            _ => options.push(vec![word]),
+        }
+    }
+    options
+}
+
+impl Reduction {
+    /// The arguments of a point, with smaller numbers where such are asked for.
+    pub(super) fn apply(self, point: &str) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        for word in point.split_whitespace() {
+            let smaller = match (words.last().map(String::as_str), word.parse::<u64>()) {
+                (Some("--jobs" | "--samples"), Ok(number)) => Some(self.of(number, self.jobs)),
+                (Some("--seconds"), Ok(number)) => Some(self.of(number, self.seconds)),
+                (Some("--hold-snapshot-after"), Ok(number)) => {
+                    // It must come within the seconds, whatever is left of them.
+                    Some(self.of(number, self.seconds.map(|seconds| seconds / 2)).saturating_sub(1))
+                }
+                _ => None,
+            };
+            let smaller = smaller.filter(|_| !self.is_none());
+            words.push(smaller.map_or(word.to_owned(), |number| number.to_string()));
+        }
+        words
+    }
+
+    fn of(self, number: u64, most: Option<u64>) -> u64 {
+        let scaled = self.scale.map_or(number, |scale| (number as f64 * scale).round() as u64);
+        scaled.min(most.unwrap_or(u64::MAX)).max(1)
+    }
+
+    fn is_none(self) -> bool {
+        self.jobs.is_none() && self.seconds.is_none() && self.scale.is_none()
+    }
+}
+
+/// That a point can be run.
+pub(super) fn check(words: &[String]) -> Outcome {
+    Line::try_parse_from(words)
+        .map(drop)
+        .map_err(|error| Failure::failed("internal", format!("the point {words:?} cannot be run: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_point_can_be_run_whole_and_reduced() {
+        let quick = Reduction { jobs: Some(10), seconds: Some(2), scale: Some(0.001) };
+        for point in SCENARIOS.iter().flat_map(|scenario| scenario.points) {
+            for reduction in [Reduction::default(), quick] {
+                let words = reduction.apply(point);
+                assert!(check(&words).is_ok(), "{words:?}: {:?}", check(&words).err());
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_labels_tell_them_apart() {
+        let names: HashSet<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), SCENARIOS.len());
+        assert!(!names.contains("all"));
+        for scenario in SCENARIOS {
+            let labels: HashSet<_> = scenario.points.iter().map(|point| label(scenario, point)).collect();
+            assert_eq!(labels.len(), scenario.points.len(), "{}: {labels:?}", scenario.name);
+            assert!(!scenario.about.is_empty() && !scenario.seed.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_reduction_makes_only_amounts_smaller() {
+        let quick = Reduction { jobs: Some(100), seconds: Some(4), scale: None };
+        let words = quick.apply("mixed --seconds 60 --backlog 20000 --hold-snapshot-after 10").join(" ");
+        assert_eq!(words, "mixed --seconds 4 --backlog 20000 --hold-snapshot-after 1");
+        assert_eq!(quick.apply("drain --jobs 1000 --concurrency 230")[2], "100");
+        let tenth = Reduction { scale: Some(0.1), ..Reduction::default() };
+        assert_eq!(tenth.apply("drain --jobs 1000")[2], "100");
+        assert_eq!(Reduction::default().apply("mixed --hold-snapshot-after 10")[2], "10");
+    }
+
+    #[test]
+    fn all_and_doubles_are_no_trouble() {
+        let find =
+            |names: &[&str]| Scenario::find(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(find(&["all", "drain"]).unwrap().len(), SCENARIOS.len());
+        assert_eq!(find(&["drain", "startup"]).unwrap()[1].name, "startup");
+        assert!(find(&["drane"]).is_err());
+    }
+}
