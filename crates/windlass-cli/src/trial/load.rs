@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn parcels_have_their_size_and_differ() {
         let load = Load::carrying(100);
-        let args = |id| String::from_utf8(load.job(id).unwrap().args().as_bytes().to_vec()).unwrap();
+        let args = |id| load.job(id).unwrap().args().as_str().to_owned();
         let text = |id| serde_json::from_str::<Parcel>(&args(id)).unwrap().text;
         assert_eq!(text(0).len(), 100);
         assert_eq!(text(5000).len(), 100);

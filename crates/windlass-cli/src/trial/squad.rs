@@ -25,6 +25,8 @@ const TELL_EVERY: Duration = Duration::from_millis(5);
 /// How long a member may take to end when it is told to.
 const END: Duration = Duration::from_secs(40);
 
+const ENDED: &str = "it ended early, or said what nobody understands";
+
 /// What a member is to do: the first line that it reads.
 #[derive(Serialize, Deserialize)]
 struct Order {
@@ -144,13 +146,19 @@ impl Squad {
         }
         let mut sum = Sum::new(self.jobs);
         let mut deeds = Deeds { took, per_second, cpu_seconds: Some(0.0), peak_memory: None };
-        let mut missing = self.members.len();
-        while missing > 0 {
-            let (_, News::Done(deed)) = self.hear().await? else { continue };
-            missing -= 1;
-            sum.add(&deed);
-            deeds.cpu_seconds = deeds.cpu_seconds.zip(deed.cpu_seconds).map(|(all, its)| all + its);
-            deeds.peak_memory = deeds.peak_memory.max(deed.peak_memory);
+        let mut done = vec![false; self.members.len()];
+        while done.contains(&false) {
+            match self.next().await? {
+                (number, Some(News::Done(deed))) => {
+                    done[number] = true;
+                    sum.add(&deed);
+                    deeds.cpu_seconds = deeds.cpu_seconds.zip(deed.cpu_seconds).map(|(all, its)| all + its);
+                    deeds.peak_memory = deeds.peak_memory.max(deed.peak_memory);
+                }
+                (number, None) if !done[number] => return Err(broken(ENDED)),
+                // How far it was before it heard that it is to stop, or its end after it said all.
+                _ => {}
+            }
         }
         sum.verify(self.jobs)?;
         Ok(deeds)
@@ -163,10 +171,16 @@ impl Squad {
     }
 
     async fn hear(&mut self) -> Outcome<(usize, News)> {
+        let (number, news) = self.next().await?;
+        news.map(|news| (number, news)).ok_or_else(|| broken(ENDED))
+    }
+
+    /// What the next of them says; nothing when it ended, or said what cannot be understood.
+    async fn next(&mut self) -> Outcome<(usize, Option<News>)> {
         match tokio::time::timeout(STALL, self.news.recv()).await {
             Ok(Some((_, Some(News::Failed(why))))) => Err(broken(&why)),
-            Ok(Some((number, Some(news)))) => Ok((number, news)),
-            Ok(_) => Err(broken("it ended early, or said what nobody understands")),
+            Ok(Some(news)) => Ok(news),
+            Ok(None) => Err(broken(ENDED)),
             Err(_) => Err(Failure::failed("stalled", format!("no worker process moved for {STALL:?}"))),
         }
     }

@@ -5,6 +5,8 @@ use windlass::{Context, JobFilter, JobState, RawJob, Worker};
 
 /// How long the jobs of an ended trial may take to be gone: longer than the lease of a worker that died.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How many looks must find nothing: a call that was under way when it was dropped may still commit.
+const QUIET: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How many jobs the sweeping worker takes at once.
 const CONCURRENCY: usize = 100;
@@ -20,6 +22,7 @@ pub(crate) async fn sweep(place: &Place, queue: &str) -> Outcome<u64> {
         .await?;
     let began = Instant::now();
     let mut left;
+    let mut quiet = 0;
     loop {
         // Neither will come by itself in time.
         for state in [JobState::Scheduled, JobState::Retryable] {
@@ -34,7 +37,8 @@ pub(crate) async fn sweep(place: &Place, queue: &str) -> Outcome<u64> {
         }
         let counts = counts(&client, queue).await?;
         left = counts.available + counts.running + counts.scheduled + counts.retryable;
-        if left == 0 || began.elapsed() > PATIENCE {
+        quiet = if left == 0 { quiet + 1 } else { 0 };
+        if quiet == QUIET || began.elapsed() > PATIENCE {
             break;
         }
         tokio::time::sleep(LOOK_EVERY).await;

@@ -36,27 +36,6 @@ fn the_demo_reads_well_and_keeps_to_its_queue() {
 }
 
 #[test]
-fn each_bench_reports_its_settings_and_figures() {
-    let home = Home::bare();
-    for args in [
-        &["drain", "--jobs", "2000", "--concurrency", "10"][..],
-        &["enqueue", "--mode", "copy", "--jobs", "2000"],
-        &["enqueue", "--mode", "single", "--jobs", "200", "--clients", "4", "--with-worker"],
-        &["latency", "--samples", "20"],
-        &["work", "--jobs", "200", "--sleep-ms", "1", "--concurrency", "20"],
-        &["startup"],
-    ] {
-        let report = home.json(&[&["bench"], args].concat());
-        assert_eq!(report["bench"], args[0]);
-        assert!(report["settings"].is_object() && report["figures"].is_object(), "{report}");
-        assert!(report["store"].as_str().is_some_and(|store| store.starts_with("SQLite")), "{report}");
-        assert!(!home.run(&[&["bench"], args].concat()).done().stdout.is_empty());
-    }
-    home.run(&["bench", "drain", "--jobs", "10", "--hold-snapshot"]).refused(2, &["[unsupported]"]);
-    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
-}
-
-#[test]
 fn an_interrupted_demo_leaves_nothing_behind() {
     let home = Home::bare();
     for name in ["INT", "TERM"] {

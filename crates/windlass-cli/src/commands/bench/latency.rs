@@ -20,6 +20,8 @@ const BACKLOG: u64 = 20_000;
 const BATCH: u64 = 1_000;
 /// How many batches of the load there are in a second, at most.
 const BATCHES_PER_SECOND: f64 = 500.0;
+/// How many connections the load has; samples have others.
+const LOAD_CLIENTS: usize = 4;
 /// The time between two samples on a schedule, unless it is given.
 const GAP: Duration = Duration::from_millis(10);
 
@@ -78,7 +80,8 @@ impl Latency {
         ping(&client, QUEUE, (WARM_UP, Duration::ZERO), &mut arrived, &mut warming).await?;
         drop(warming);
         let progress = Progress::new("load", 0, globals.json);
-        let mut trial = Trial { client: &client, crew, progress, next: 0 };
+        let loader = place.client(LOAD_CLIENTS).await?;
+        let mut trial = Trial { client: &loader, crew, progress, next: 0 };
         let mut figures = json!({});
         let mut progress = Progress::new("latency", self.samples, globals.json);
         let pings = (self.samples, gap);
@@ -98,13 +101,13 @@ impl Latency {
                 let sampling = ping_on_schedule(&client, QUEUE, pings, &mut arrived, &mut progress);
                 let loading = trial.load(rate, gap * (self.samples + 1) as u32);
                 let ((latencies, late), each_second) = tokio::try_join!(sampling, loading)?;
-                figures = json!({
-                    "latency": latencies.report(),
-                    "sent_late": late.report(),
-                    "full_load_per_second": full.round() as u64,
-                    "load_per_second": rate.round() as u64,
-                    "per_second": each_second,
-                });
+                figures["latency"] = json!(latencies.report());
+                figures["sent_late"] = json!(late.report());
+                if percent > 0 {
+                    figures["full_load_per_second"] = json!(full.round() as u64);
+                    figures["load_per_second"] = json!(rate.round() as u64);
+                    figures["per_second"] = json!(each_second);
+                }
             }
         }
         drop(progress);
@@ -117,6 +120,7 @@ impl Latency {
         crew.stop().await;
         clients[0].close().await;
         client.close().await;
+        loader.close().await;
         let commits = meter.commits_per_job(self.samples + WARM_UP + next).await;
         Ok(Finding::new("latency", self.settling, (self.settings(), figures)).costing(costs, commits))
     }
@@ -164,7 +168,7 @@ impl Trial<'_> {
     }
 
     fn plan(&self, pace: Pace, batch: u64, lasts: Duration) -> Mix {
-        Mix { queue: QUEUE.to_owned(), batch, clients: 2, pace, lasts, from: self.next }
+        Mix { queue: QUEUE.to_owned(), batch, clients: LOAD_CLIENTS, pace, lasts, from: self.next }
     }
 
     /// What was handled in a second.

@@ -7,7 +7,6 @@ use std::fmt::Write;
 pub(crate) struct List {}
 
 impl List {
-    #[expect(clippy::unused_self, reason = "a command like the others")]
     pub(super) fn run(self, globals: &Globals) -> Outcome {
         globals.print(&SCENARIOS, text)
     }
@@ -19,7 +18,7 @@ fn text() -> String {
         let _ = writeln!(text, "{}: {}", scenario.name, scenario.about);
         let _ = writeln!(text, "  published: {}", scenario.seed);
         for point in scenario.points {
-            let _ = writeln!(text, "    windlass bench {point}");
+            let _ = writeln!(text, "    {:<24} windlass bench {}", point.name, point.line);
         }
         text.push('\n');
     }

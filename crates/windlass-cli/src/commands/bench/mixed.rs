@@ -36,9 +36,9 @@ pub(crate) struct Mixed {
     /// How many jobs each call enqueues. Default: 1,000, with --rate a thousandth of that
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: Option<u64>,
-    /// How many connections enqueue
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    clients: u32,
+    /// How many connections enqueue. Default: 2, with --rate 10, so that a slow call delays few others
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    clients: Option<u32>,
     /// How many jobs run at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
     concurrency: u32,
@@ -54,7 +54,7 @@ impl Mixed {
     pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
         self.check(place)?;
         let meter = Meter::open(place).await;
-        let client = place.client(self.clients as usize).await?;
+        let client = place.client(self.clients()).await?;
         client.migrate().await?;
         let clients = place.clients(1).await?;
         let team = Team::new(QUEUE, self.concurrency as usize).settling(self.settling);
@@ -119,7 +119,7 @@ impl Mixed {
         Mix {
             queue: QUEUE.to_owned(),
             batch: self.batch(),
-            clients: self.clients as usize,
+            clients: self.clients(),
             pace: self.rate.map_or(Pace::Backlog(self.backlog), |rate| Pace::Rate(rate as f64)),
             lasts: Duration::from_secs(self.seconds),
             from: 0,
@@ -132,6 +132,10 @@ impl Mixed {
             (None, Some(rate)) => (rate / BATCHES_PER_SECOND).clamp(1, BATCH),
             (None, None) => BATCH.min(self.backlog),
         }
+    }
+
+    fn clients(&self) -> usize {
+        self.clients.unwrap_or(if self.rate.is_some() { 10 } else { 2 }) as usize
     }
 
     async fn hold(&self, place: &Place) -> Outcome<Option<HeldSnapshot>> {
@@ -147,7 +151,7 @@ impl Mixed {
             "backlog": self.rate.is_none().then_some(self.backlog),
             "rate": self.rate,
             "batch": self.batch(),
-            "clients": self.clients,
+            "clients": self.clients(),
             "concurrency": self.concurrency,
             "hold_snapshot_after": self.hold_snapshot_after,
         })

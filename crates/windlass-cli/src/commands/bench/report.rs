@@ -7,7 +7,7 @@ use crate::{
     trial::Place,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::fmt::Write;
 use windlass::redact_url;
 
@@ -88,15 +88,12 @@ impl Report {
         let settling =
             self.settling.map_or("none worked".to_owned(), |settling| format!("{settling:?}").to_lowercase());
         let commit = self.commit.map_or(String::new(), |commit| format!(" at {commit}"));
-        let head = json!({
-            "windlass": format!("{}{commit}", self.windlass),
-            "store": format!("{} in {}", self.store, self.place),
-            "durability": self.durability,
-            "settling": settling,
-            "machine": self.machine.text(),
-        });
         let mut text = format!("bench {}: {}\n\n", self.bench, escape(&self.command));
-        lines(&mut text, "", &object(head));
+        line(&mut text, "windlass", &format!("{}{commit}", self.windlass));
+        line(&mut text, "store", &escape(&format!("{} in {}", self.store, self.place)));
+        line(&mut text, "durability", &escape(&self.durability));
+        line(&mut text, "settling", &settling);
+        line(&mut text, "machine", &self.machine.text());
         if let Some(server) = &self.server {
             let pairs: Vec<_> =
                 server.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
@@ -139,17 +136,19 @@ fn lines(text: &mut String, prefix: &str, part: &Map<String, Value>) {
         match value {
             Value::Object(times) if times.contains_key("p50_us") => line(text, &name, &distribution(times)),
             Value::Object(inner) => lines(text, &format!("{name}."), inner),
+            Value::Array(series) if series.is_empty() => {}
             Value::Array(series) => line(text, &name, &shown(series)),
             Value::Number(number) if name.ends_with("_bytes") => {
                 line(text, &name, &bytes(number.as_u64().unwrap_or(0)));
             }
+            Value::Null => {}
             other => line(text, &name, &plain(other)),
         }
     }
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {name:<36} {value}");
+    let _ = writeln!(text, "  {name:<46} {value}");
 }
 
 fn plain(value: &Value) -> String {

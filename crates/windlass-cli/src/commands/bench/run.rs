@@ -3,7 +3,7 @@ mod summary;
 
 use super::{
     report::command,
-    scenario::{Reduction, Scenario, check, label},
+    scenario::{Reduction, Scenario, Shot, check},
 };
 use crate::{
     cli::Globals,
@@ -46,7 +46,7 @@ pub(crate) struct Run {
 #[derive(Serialize)]
 struct PointRun {
     scenario: &'static str,
-    point: String,
+    point: &'static str,
     command: String,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,20 +108,19 @@ impl Run {
     async fn point(
         &self,
         scenario: &'static Scenario,
-        point: &str,
+        point: &'static Shot,
         globals: &Globals,
         signals: &mut Signals,
     ) -> Outcome<PointRun> {
         let reduction = Reduction { jobs: self.jobs, seconds: self.seconds, scale: self.scale };
-        let words = reduction.apply(point);
+        let words = reduction.apply(point.line);
         check(&words)?;
         let all = ["windlass", "bench"].map(str::to_owned).into_iter().chain(words.iter().cloned());
         let command = command(all, globals);
-        tell(globals, &format!("  {command}"))?;
-        let label = label(scenario, point);
+        tell(globals, &format!("  {}: {command}", point.name))?;
         let run = |status, reason, report| PointRun {
             scenario: scenario.name,
-            point: label.clone(),
+            point: point.name,
             command: command.clone(),
             status,
             reason,
@@ -134,9 +133,9 @@ impl Run {
             Ended::Interrupted => return Err(interrupted()),
         };
         report["scenario"] = scenario.name.into();
-        report["point"] = label.as_str().into();
+        report["point"] = point.name.into();
         if let Some(folder) = &self.out {
-            let file = folder.join(file_name(scenario.name, &label));
+            let file = folder.join(file_name(scenario.name, point.name));
             fs::write(&file, json_text(&report) + "\n").map_err(|error| cannot_write(&file, &error))?;
         }
         Ok(run(Status::Done, None, Some(report)))
@@ -160,13 +159,11 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
-fn file_name(scenario: &str, label: &str) -> String {
+fn file_name(scenario: &str, point: &str) -> String {
+    let point = point.replace(',', "").replace('%', "percent");
     let words: Vec<_> =
-        label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    match words.is_empty() {
-        true => format!("{scenario}.json"),
-        false => format!("{scenario}.{}.json", words.join("-")),
-    }
+        point.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    format!("{scenario}.{}.json", words.join("-"))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -13,8 +13,17 @@ pub(super) struct Scenario {
     pub(super) about: &'static str,
     /// Which published benchmark it answers, with the figures there.
     pub(super) seed: &'static str,
-    /// Arguments of `windlass bench`; each is measured in a process of its own.
-    pub(super) points: &'static [&'static str],
+    /// Each is measured in a process of its own.
+    pub(super) points: &'static [Shot],
+}
+
+/// One measurement of a scenario.
+#[derive(Serialize)]
+pub(super) struct Shot {
+    /// What tells it from the others.
+    pub(super) name: &'static str,
+    /// Arguments of `windlass bench`.
+    pub(super) line: &'static str,
 }
 
 /// Makes points smaller, for a quick look.
@@ -55,30 +64,6 @@ impl Scenario {
     }
 }
 
-/// What tells a point from the others of its scenario: the options that not all of them share.
-pub(super) fn label(scenario: &Scenario, point: &str) -> String {
-    let shared = |option: &&Vec<&str>| {
-        let mut others = scenario.points.iter().map(|other| options(other));
-        others.all(|other| other.contains(option))
-    };
-    let own = options(point);
-    let different: Vec<_> =
-        own.iter().filter(|option| !shared(option)).map(|option| option.join(" ")).collect();
-    if different.is_empty() && scenario.points.len() > 1 { "plain".to_owned() } else { different.join(" ") }
-}
-
-/// The words of a line, an option and its value together.
-fn options(line: &str) -> Vec<Vec<&str>> {
-    let mut options: Vec<Vec<&str>> = Vec::new();
-    for word in line.split_whitespace() {
-        match options.last_mut() {
-            Some(option) if !word.starts_with("--") && option[0].starts_with("--") => option.push(word),
-            _ => options.push(vec![word]),
-        }
-    }
-    options
-}
-
 impl Reduction {
     /// The arguments of a point, with smaller numbers where such are asked for.
     pub(super) fn apply(self, point: &str) -> Vec<String> {
@@ -87,9 +72,9 @@ impl Reduction {
             let smaller = match (words.last().map(String::as_str), word.parse::<u64>()) {
                 (Some("--jobs" | "--samples"), Ok(number)) => Some(self.of(number, self.jobs)),
                 (Some("--seconds"), Ok(number)) => Some(self.of(number, self.seconds)),
+                // It must come within the seconds, whatever is left of them.
                 (Some("--hold-snapshot-after"), Ok(number)) => {
-                    // It must come within the seconds, whatever is left of them.
-                    Some(self.of(number, self.seconds.map(|seconds| seconds / 2)).saturating_sub(1))
+                    Some(self.scaled(number).min(self.seconds.map_or(u64::MAX, |seconds| seconds / 2)))
                 }
                 _ => None,
             };
@@ -100,8 +85,11 @@ impl Reduction {
     }
 
     fn of(self, number: u64, most: Option<u64>) -> u64 {
-        let scaled = self.scale.map_or(number, |scale| (number as f64 * scale).round() as u64);
-        scaled.min(most.unwrap_or(u64::MAX)).max(1)
+        self.scaled(number).min(most.unwrap_or(u64::MAX)).max(1)
+    }
+
+    fn scaled(self, number: u64) -> u64 {
+        self.scale.map_or(number, |scale| (number as f64 * scale) as u64)
     }
 
     fn is_none(self) -> bool {
@@ -126,7 +114,7 @@ mod tests {
         let quick = Reduction { jobs: Some(10), seconds: Some(2), scale: Some(0.001) };
         for point in SCENARIOS.iter().flat_map(|scenario| scenario.points) {
             for reduction in [Reduction::default(), quick] {
-                let words = reduction.apply(point);
+                let words = reduction.apply(point.line);
                 assert!(check(&words).is_ok(), "{words:?}: {:?}", check(&words).err());
             }
         }
@@ -138,7 +126,7 @@ mod tests {
         assert_eq!(names.len(), SCENARIOS.len());
         assert!(!names.contains("all"));
         for scenario in SCENARIOS {
-            let labels: HashSet<_> = scenario.points.iter().map(|point| label(scenario, point)).collect();
+            let labels: HashSet<_> = scenario.points.iter().map(|point| point.name).collect();
             assert_eq!(labels.len(), scenario.points.len(), "{}: {labels:?}", scenario.name);
             assert!(!scenario.about.is_empty() && !scenario.seed.is_empty());
         }
@@ -148,7 +136,7 @@ mod tests {
     fn a_reduction_makes_only_amounts_smaller() {
         let quick = Reduction { jobs: Some(100), seconds: Some(4), scale: None };
         let words = quick.apply("mixed --seconds 60 --backlog 20000 --hold-snapshot-after 10").join(" ");
-        assert_eq!(words, "mixed --seconds 4 --backlog 20000 --hold-snapshot-after 1");
+        assert_eq!(words, "mixed --seconds 4 --backlog 20000 --hold-snapshot-after 2");
         assert_eq!(quick.apply("drain --jobs 1000 --concurrency 230")[2], "100");
         let tenth = Reduction { scale: Some(0.1), ..Reduction::default() };
         assert_eq!(tenth.apply("drain --jobs 1000")[2], "100");

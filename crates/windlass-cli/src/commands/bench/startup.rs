@@ -62,7 +62,7 @@ async fn one_run(place: &Place) -> Outcome<Parts> {
     let client = open::create(&place.url).await?;
     let connect = began.elapsed();
     let (crew, mut arrived) =
-        Crew::start(&[client.clone()], &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
+        Crew::start(std::slice::from_ref(&client), &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
     let waiting = arrived.recv();
     let arrival = tokio::time::timeout(Duration::from_secs(30), waiting).await.ok().flatten();
     if arrival.is_none() {
@@ -80,7 +80,8 @@ async fn one_run(place: &Place) -> Outcome<Parts> {
 async fn idle_run(place: &Place) -> Outcome<Duration> {
     let client = open::create(&place.url).await?;
     let began = Instant::now();
-    let (crew, _pings) = Crew::start(&[client.clone()], &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
+    let (crew, _pings) =
+        Crew::start(std::slice::from_ref(&client), &Team::new(QUEUE, 1), (0, JobId(i64::MAX))).await?;
     crew.stop().await;
     let took = began.elapsed();
     client.close().await;

@@ -6,6 +6,7 @@ use crate::{
     text::{bytes, escape, grouped},
 };
 use serde_json::Value;
+use std::fmt::Write;
 
 /// What a point reached, on one line.
 pub(super) fn line(run: &PointRun) -> String {
@@ -24,7 +25,7 @@ pub(super) fn table_of_points(points: &[PointRun]) -> String {
     let row = |run: &PointRun| {
         vec![
             run.scenario.to_owned(),
-            run.point.clone(),
+            run.point.to_owned(),
             rate(run),
             latency(run, "p50_us"),
             latency(run, "p99_us"),
@@ -32,7 +33,7 @@ pub(super) fn table_of_points(points: &[PointRun]) -> String {
             figure(run, "cpu_seconds_per_million_jobs"),
             figure(run, "server_cpu_seconds_per_million_jobs"),
             run.figure("peak_memory_bytes").and_then(Value::as_u64).map_or(String::new(), bytes),
-            note(run),
+            if run.status == Status::Done { note(run) } else { format!("{:?}", run.status).to_lowercase() },
         ]
     };
     let headers = [
@@ -48,9 +49,13 @@ pub(super) fn table_of_points(points: &[PointRun]) -> String {
         "",
     ];
     let rows: Vec<_> = points.iter().map(row).collect();
-    let legend = "P50 and P99: from enqueue to start, for a burst from the due time, else of a call of enqueue.\n\
+    let legend = "P50 and P99: from enqueue to start, for a burst from the due time, for enqueue of a call.\n\
                   CPU and SERVER: processor seconds for a million jobs, ours and PostgreSQL's.\n";
-    format!("{}\n{legend}", table(&headers, &rows))
+    let mut text = format!("{}\n{legend}", table(&headers, &rows));
+    for run in points.iter().filter(|run| run.status != Status::Done) {
+        let _ = writeln!(text, "{}, {}: {}", run.scenario, run.point, note(run));
+    }
+    text
 }
 
 impl PointRun {
@@ -67,8 +72,12 @@ fn rate(run: &PointRun) -> String {
 }
 
 fn latency(run: &PointRun, quantile: &str) -> String {
-    let names = ["latency", "lateness", "enqueue_call"];
-    let us = names.iter().find_map(|name| run.figure(name)?.get(quantile)?.as_f64());
+    let names = ["latency", "lateness"];
+    let enqueue = run.report.as_ref().is_some_and(|report| report["bench"] == "enqueue");
+    let us = names
+        .iter()
+        .chain(enqueue.then_some(&"enqueue_call"))
+        .find_map(|name| run.figure(name)?.get(quantile)?.as_f64());
     us.map_or(String::new(), |us| format!("{:.2}", us / 1e3))
 }
 
