@@ -14,7 +14,7 @@ use super::{
     jobs::{Alarm, Nap, Noop, Parcel, Stamp, Sums},
     load::sums,
     notes::Notes,
-    ping::{Arrival, Ping},
+    ping::{Arrivals, Ping},
     team::Team,
     timer,
 };
@@ -42,7 +42,7 @@ impl Crew {
         clients: &[Client],
         team: &Team,
         expected: (u64, JobId),
-    ) -> Outcome<(Self, mpsc::UnboundedReceiver<Arrival>)> {
+    ) -> Outcome<(Self, Arrivals)> {
         let (arrivals, arrived) = mpsc::unbounded_channel();
         let notes = Arc::new(Notes::new(expected, arrivals));
         let started = notes.started;
@@ -55,15 +55,14 @@ impl Crew {
     }
 
     /// How many jobs were handled so far; the timeline and the progress go on with it.
-    pub(crate) fn look(&mut self, progress: &mut Progress) -> Outcome<u64> {
+    pub(crate) fn look(&mut self, progress: &mut Progress) -> u64 {
         let now = self.notes.tally.handled();
         self.timeline.record(self.started.elapsed(), now);
         progress.reach(now);
         if now > self.moved.1 {
             self.moved = (Instant::now(), now);
         }
-        self.check_stall()?;
-        Ok(now)
+        now
     }
 
     /// Handled so far, cheaply.
@@ -75,7 +74,8 @@ impl Crew {
     /// Waits until every job was handled and its settlement confirmed. The time since the start.
     pub(crate) async fn finish(&mut self, progress: &mut Progress) -> Outcome<Duration> {
         self.moved.0 = Instant::now();
-        while self.look(progress)? < self.notes.expected() {
+        while self.look(progress) < self.notes.expected() {
+            self.check_stall()?;
             tokio::select! {
                 () = self.notes.all_handled.notified() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {}

@@ -73,7 +73,7 @@ pub(crate) async fn mix(
     crew: &mut Crew,
     progress: &mut Progress,
 ) -> Outcome<Mixed> {
-    let before = crew.look(progress)?;
+    let before = crew.look(progress);
     let shared = Arc::new(Shared {
         mix: mix.clone(),
         began: Instant::now(),
@@ -99,10 +99,10 @@ pub(crate) async fn mix(
                 late.merge(&its_late);
             }
             _ = ticks.tick() => {
-                crew.look(progress)?;
+                crew.look(progress);
                 timeline.record(shared.began.elapsed(), shared.done.load(Ordering::Relaxed));
             }
-            () = &mut end, if at_end.is_none() => at_end = Some((crew.look(progress)? - before, shared.began.elapsed())),
+            () = &mut end, if at_end.is_none() => at_end = Some((crew.look(progress) - before, shared.began.elapsed())),
         }
     }
     timeline.record(shared.began.elapsed(), shared.done.load(Ordering::Relaxed));
@@ -149,12 +149,16 @@ impl Shared {
         match self.mix.pace {
             Pace::Backlog(most) => self.when_room(most).await,
             Pace::Rate(rate) => {
-                let start = self.next.fetch_add(self.mix.batch, Ordering::Relaxed);
-                let due = Duration::from_secs_f64((start - self.mix.from) as f64 / rate);
-                let overdue = self.began.elapsed() > self.mix.lasts * 2;
-                if start - self.mix.from >= self.mix.scheduled() || overdue {
+                // First this: who takes a number must send it, so that none is missing.
+                if self.began.elapsed() > self.mix.lasts * 2 {
                     return None;
                 }
+                let start = self.next.fetch_add(self.mix.batch, Ordering::Relaxed);
+                let place = start - self.mix.from;
+                if place >= self.mix.scheduled() {
+                    return None;
+                }
+                let due = Duration::from_secs_f64(place as f64 / rate);
                 timer::nap((self.began + due).saturating_duration_since(Instant::now())).await;
                 Some((start, self.began + due))
             }

@@ -28,13 +28,16 @@ pub(crate) struct Arrival {
     pub(super) at: Instant,
 }
 
+/// Where crews tell the starts.
+pub(crate) type Arrivals = mpsc::UnboundedReceiver<Arrival>;
+
 /// Enqueues one job after the other, each when the one before has started and `gap` has passed, and
 /// measures from the call of enqueue to the start of the handler.
 pub(crate) async fn ping(
     client: &Client,
     queue: &str,
     (samples, gap): (u64, Duration),
-    arrived: &mut mpsc::UnboundedReceiver<Arrival>,
+    arrived: &mut Arrivals,
     progress: &mut Progress,
 ) -> Outcome<Latencies> {
     let mut latencies = Latencies::new();
@@ -59,7 +62,7 @@ pub(crate) async fn ping_on_schedule(
     client: &Client,
     queue: &str,
     (samples, gap): (u64, Duration),
-    arrived: &mut mpsc::UnboundedReceiver<Arrival>,
+    arrived: &mut Arrivals,
     progress: &mut Progress,
 ) -> Outcome<(Latencies, Latencies)> {
     let began = Instant::now() + gap;
@@ -114,7 +117,7 @@ async fn sender_failed(sender: tokio::task::JoinHandle<Outcome<Latencies>>) -> O
 }
 
 /// The start of this sample; those of an interrupted run before are passed over.
-async fn arrival(arrived: &mut mpsc::UnboundedReceiver<Arrival>, id: u64) -> Instant {
+async fn arrival(arrived: &mut Arrivals, id: u64) -> Instant {
     loop {
         match arrived.recv().await {
             Some(arrival) if arrival.id == id => return arrival.at,

@@ -2,62 +2,35 @@
 //! is told to stop, and hands in which jobs it handled. It stops as well when nobody tells it anything any
 //! more, so none outlives us.
 
-use super::{Crew, Team, crew::STALL, place::clients};
+mod member;
+mod news;
+mod sum;
+
+pub(crate) use member::member;
+
+use super::{Team, crew::STALL};
 use crate::{
     failure::{Failure, Outcome},
-    measure::{Timeline, cpu_seconds, peak_memory},
+    measure::Timeline,
     progress::Progress,
 };
-use serde::{Deserialize, Serialize};
+use news::{News, Order};
 use std::{
     io::{BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
+use sum::Sum;
 use tokio::sync::mpsc;
 use windlass::JobId;
 
 /// The arguments that make a process a member.
 const MEMBER: [&str; 2] = ["bench", "member"];
-/// How often a member tells how far it is.
-const TELL_EVERY: Duration = Duration::from_millis(5);
 /// How long a member may take to end when it is told to.
 const END: Duration = Duration::from_secs(40);
 
 const ENDED: &str = "it ended early, or said what nobody understands";
-
-/// What a member is to do: the first line that it reads.
-#[derive(Serialize, Deserialize)]
-struct Order {
-    /// Told through a pipe: the URL may hold a password, which a list of processes would show.
-    url: String,
-    team: Team,
-    workers: usize,
-    jobs: u64,
-    first: i64,
-}
-
-/// What a member tells.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum News {
-    Ready,
-    At { handled: u64, settled: bool },
-    Done(Deed),
-    Failed(String),
-}
-
-/// What a member did.
-#[derive(Serialize, Deserialize)]
-struct Deed {
-    /// A bit for each job, in hexadecimal digits of four jobs each.
-    seen: String,
-    repeated: u64,
-    strangers: u64,
-    cpu_seconds: Option<f64>,
-    peak_memory: Option<u64>,
-}
 
 /// The processes.
 pub(crate) struct Squad {
@@ -207,114 +180,4 @@ impl Drop for Squad {
             }
         }
     }
-}
-
-/// Which jobs were handled by all together.
-struct Sum {
-    seen: Vec<u8>,
-    repeated: u64,
-    strangers: u64,
-}
-
-impl Sum {
-    fn new(jobs: u64) -> Self {
-        Self { seen: vec![0; jobs.div_ceil(4) as usize], repeated: 0, strangers: 0 }
-    }
-
-    fn add(&mut self, deed: &Deed) {
-        self.repeated += deed.repeated;
-        self.strangers += deed.strangers;
-        for (all, digit) in self.seen.iter_mut().zip(deed.seen.bytes()) {
-            let its = char::from(digit).to_digit(16).unwrap_or(0) as u8;
-            self.repeated += u64::from((*all & its).count_ones());
-            *all |= its;
-        }
-    }
-
-    fn verify(&self, jobs: u64) -> Outcome {
-        let seen: u64 = self.seen.iter().map(|digit| u64::from(digit.count_ones())).sum();
-        let faults = crate::measure::Faults {
-            lost: jobs.saturating_sub(seen),
-            repeated: self.repeated,
-            strangers: self.strangers,
-        };
-        faults.check(jobs).map_err(|wrong| Failure::failed("not_exactly_once", wrong))
-    }
-}
-
-/// The life of a member.
-pub(crate) async fn member() -> Outcome {
-    let outcome = obey().await;
-    if let Err(failure) = outcome {
-        let (_, why) = failure.at_line();
-        tell(&News::Failed(why))?;
-    }
-    Ok(())
-}
-
-async fn obey() -> Outcome {
-    let (sender, mut lines) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
-    let Some(order) = lines.recv().await else { return Ok(()) };
-    let order: Order = serde_json::from_str(&order).map_err(|error| broken(&error.to_string()))?;
-    let clients = clients(&order.url, order.workers).await?;
-    for client in &clients {
-        client.queues().await?;
-    }
-    tell(&News::Ready)?;
-    if lines.recv().await.is_none() {
-        return Ok(());
-    }
-    let (crew, _pings) = Crew::start(&clients, &order.team, (u64::MAX, JobId(order.first))).await?;
-    let mut told = None;
-    let mut ticks = tokio::time::interval(TELL_EVERY);
-    loop {
-        tokio::select! {
-            // Nothing more is said; this is the end of what there is to read.
-            _ = lines.recv() => break,
-            _ = ticks.tick() => {
-                // In this order: what was handled before it was settled counts as settled.
-                let handled = crew.tally().handled();
-                let now = (handled, crew.settled() >= crew.calls());
-                if told != Some(now) {
-                    tell(&News::At { handled, settled: now.1 })?;
-                    told = Some(now);
-                }
-            }
-        }
-    }
-    let deed = deed(&crew, order.jobs);
-    crew.stop().await;
-    for client in clients {
-        client.close().await;
-    }
-    tell(&News::Done(deed))
-}
-
-fn deed(crew: &Crew, jobs: u64) -> Deed {
-    let (tally, mut seen) = (crew.tally(), String::with_capacity(jobs.div_ceil(4) as usize));
-    for digit in 0..jobs.div_ceil(4) {
-        let bit = |at: u64| u32::from(tally.times(digit * 4 + at) > 0) << at;
-        let bits = (0..4).map(bit).sum();
-        seen.push(char::from_digit(bits, 16).unwrap_or('0'));
-    }
-    let faults = tally.faults(jobs);
-    Deed {
-        seen,
-        repeated: faults.repeated,
-        strangers: faults.strangers,
-        cpu_seconds: cpu_seconds(),
-        peak_memory: peak_memory(),
-    }
-}
-
-fn tell(news: &News) -> Outcome {
-    let line = serde_json::to_string(news).map_err(|error| broken(&error.to_string()))?;
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    Ok(stdout.flush()?)
 }

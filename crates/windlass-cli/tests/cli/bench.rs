@@ -40,7 +40,8 @@ fn sum(series: &Value) -> u64 {
 #[test]
 fn each_bench_reports_its_settings_and_figures() {
     let home = Home::bare();
-    let cases: [(&[&str], &[&str], Option<(&str, u64)>); 9] = [
+    type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
+    let cases: [Case; 9] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],

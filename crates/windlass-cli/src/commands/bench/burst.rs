@@ -62,7 +62,7 @@ impl Burst {
         let mut progress = Progress::new("completed", self.jobs, globals.json);
         // A look just before it: the seconds count from there.
         tokio::time::sleep((due - JUST_BEFORE).saturating_duration_since(Instant::now())).await;
-        crew.look(&mut progress)?;
+        crew.look(&mut progress);
         crew.finish(&mut progress).await?;
         drop(progress);
         let took = due.elapsed();

@@ -2,10 +2,10 @@ use super::{Finding, MAX_CONCURRENCY, Meter, QUEUE};
 use crate::{
     cli::Globals,
     failure::{Failure, Outcome},
-    measure::per_second,
+    measure::{Latencies, per_second},
     progress::Progress,
     span,
-    trial::{Crew, Mix, Pace, Place, Settling, Team, mix, next_id, ping, ping_on_schedule},
+    trial::{Arrivals, Crew, Mix, Mixed, Pace, Place, Settling, Team, mix, next_id, ping, ping_on_schedule},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -63,8 +63,7 @@ struct Trial<'a> {
 
 impl Latency {
     pub(super) async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Finding> {
-        let gap = self.gap();
-        if self.load.is_some() && gap.is_zero() {
+        if self.load.is_some() && self.gap().is_zero() {
             let message = "samples on a schedule need time between them; choose a --gap such as 10ms";
             return Err(Failure::usage("invalid_option", message));
         }
@@ -79,50 +78,53 @@ impl Latency {
         let mut warming = Progress::new("warm-up", WARM_UP, globals.json);
         ping(&client, QUEUE, (WARM_UP, Duration::ZERO), &mut arrived, &mut warming).await?;
         drop(warming);
-        let progress = Progress::new("load", 0, globals.json);
         let loader = place.client(LOAD_CLIENTS).await?;
+        let progress = Progress::new("load", 0, globals.json);
         let mut trial = Trial { client: &loader, crew, progress, next: 0 };
-        let mut figures = json!({});
-        let mut progress = Progress::new("latency", self.samples, globals.json);
-        let pings = (self.samples, gap);
-        let before;
-        match self.load {
-            None => {
-                meter.restart().await;
-                before = trial.next;
-                let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
-                figures["latency"] = json!(latencies.report());
-            }
-            Some(percent) => {
-                let full = trial.calibrate(percent).await?;
-                let rate = full * f64::from(percent) / 100.0;
-                meter.restart().await;
-                before = trial.next;
-                let sampling = ping_on_schedule(&client, QUEUE, pings, &mut arrived, &mut progress);
-                let loading = trial.load(rate, gap * (self.samples + 1) as u32);
-                let ((latencies, late), each_second) = tokio::try_join!(sampling, loading)?;
-                figures["latency"] = json!(latencies.report());
-                figures["sent_late"] = json!(late.report());
-                if percent > 0 {
-                    figures["full_load_per_second"] = json!(full.round() as u64);
-                    figures["load_per_second"] = json!(rate.round() as u64);
-                    figures["per_second"] = json!(each_second);
-                }
-            }
-        }
-        drop(progress);
-        let jobs = self.samples + trial.next - before;
-        let costs = meter.costs(&meter.read().await, jobs);
+        let full = trial.calibrate(self.load.unwrap_or(0)).await?;
+        let before = trial.next;
+        meter.restart().await;
+        let figures = self.sample(&client, &mut trial, &mut arrived, full, globals).await?;
+        let costs = meter.costs(&meter.read().await, self.samples + trial.next - before);
         let Trial { mut crew, mut progress, next, .. } = trial;
         crew.expect(next);
         crew.finish(&mut progress).await?;
         crew.verify()?;
         crew.stop().await;
-        clients[0].close().await;
-        client.close().await;
-        loader.close().await;
+        for client in [&clients[0], &client, &loader] {
+            client.close().await;
+        }
         let commits = meter.commits_per_job(self.samples + WARM_UP + next).await;
         Ok(Finding::new("latency", self.settling, (self.settings(), figures)).costing(costs, commits))
+    }
+
+    /// The figures of the samples, the machine being known to carry `full` jobs a second.
+    async fn sample(
+        &self,
+        client: &Client,
+        trial: &mut Trial<'_>,
+        arrived: &mut Arrivals,
+        full: f64,
+        globals: &Globals,
+    ) -> Outcome<Value> {
+        let mut progress = Progress::new("latency", self.samples, globals.json);
+        let pings = (self.samples, self.gap());
+        let Some(percent) = self.load else {
+            let latencies = ping(client, QUEUE, pings, arrived, &mut progress).await?;
+            return Ok(json!({ "latency": latencies.report() }));
+        };
+        let rate = full * f64::from(percent) / 100.0;
+        let sampling = ping_on_schedule(client, QUEUE, pings, arrived, &mut progress);
+        let loading = trial.load(rate, self.gap() * (self.samples + 1) as u32);
+        let ((latencies, late), loaded) = tokio::try_join!(sampling, loading)?;
+        let mut figures = json!({ "latency": latencies.report(), "sent_late": late.report() });
+        if let Some((each_second, load_late)) = loaded {
+            figures["full_load_per_second"] = json!(full.round() as u64);
+            figures["load_per_second"] = json!(rate.round() as u64);
+            figures["load_sent_late"] = json!(load_late.report());
+            figures["per_second"] = json!(each_second);
+        }
+        Ok(figures)
     }
 
     fn gap(&self) -> Duration {
@@ -152,29 +154,28 @@ impl Trial<'_> {
             return Ok(0.0);
         }
         let mix = self.plan(Pace::Backlog(BACKLOG), BATCH, CALIBRATION);
-        self.mix(&mix).await
+        let mixed = self.mix(&mix).await?;
+        Ok(per_second(mixed.handled, mixed.took) as f64)
     }
 
-    /// Enqueues at a rate. The jobs that were handled in each second.
-    async fn load(&mut self, rate: f64, lasts: Duration) -> Outcome<Vec<u64>> {
+    /// Enqueues at a rate. The jobs that were handled in each second, and how late batches were sent.
+    async fn load(&mut self, rate: f64, lasts: Duration) -> Outcome<Option<(Vec<u64>, Latencies)>> {
         if rate <= 0.0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let batch = ((rate / BATCHES_PER_SECOND) as u64).clamp(1, BATCH);
-        let mix = self.plan(Pace::Rate(rate), batch, lasts);
         let began = self.crew.started.elapsed();
-        self.mix(&mix).await?;
-        Ok(self.crew.per_second_after(began))
+        let mixed = self.mix(&self.plan(Pace::Rate(rate), batch, lasts)).await?;
+        Ok(Some((self.crew.per_second_after(began), mixed.late)))
     }
 
     fn plan(&self, pace: Pace, batch: u64, lasts: Duration) -> Mix {
         Mix { queue: QUEUE.to_owned(), batch, clients: LOAD_CLIENTS, pace, lasts, from: self.next }
     }
 
-    /// What was handled in a second.
-    async fn mix(&mut self, plan: &Mix) -> Outcome<f64> {
+    async fn mix(&mut self, plan: &Mix) -> Outcome<Mixed> {
         let mixed = mix(self.client, plan, &mut self.crew, &mut self.progress).await?;
         self.next = mixed.end;
-        Ok(per_second(mixed.handled, mixed.took) as f64)
+        Ok(mixed)
     }
 }

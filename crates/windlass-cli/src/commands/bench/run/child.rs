@@ -20,7 +20,7 @@ pub(super) enum Ended {
 /// cleans up; another ends it at once.
 pub(super) async fn run(words: &[String], globals: &Globals, signals: &mut Signals) -> Outcome<Ended> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("bench").args(words).args(["--json", "--log", &globals.log]);
+    command.arg("bench").args(words).arg("--json").env("WINDLASS_LOG", &globals.log);
     match &globals.store {
         Some(url) => command.env("WINDLASS_STORE", url),
         None => command.env_remove("WINDLASS_STORE"),
