@@ -48,6 +48,10 @@ pub(crate) enum Command {
     /// Shows the store, its workers and its queues
     Status,
     /// Measures a store
+    ///
+    /// Runs in a temporary SQLite file, or in the store named with --store: there in a queue of its own, which
+    /// it leaves empty. `windlass bench list` tells the scenarios, `windlass bench run NAME` runs one, and the
+    /// other commands measure one thing with the settings that you choose.
     #[command(subcommand)]
     Bench(commands::bench::Bench),
 }

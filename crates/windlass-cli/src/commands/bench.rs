@@ -31,8 +31,7 @@ const MAX_CONCURRENCY: i64 = windlass::WorkerConfig::MAX_CONCURRENCY as i64;
 /// The most text that a job carries: a little less than a store takes by default.
 const MAX_PAYLOAD: u64 = 1_000_000;
 
-/// What to measure. Runs in a temporary SQLite file, or in the store named with --store, there in a
-/// queue of its own, which it leaves empty.
+/// What to measure.
 #[derive(clap::Subcommand)]
 pub(crate) enum Bench {
     /// Lists the scenarios: what each measures, and the published figure that it answers

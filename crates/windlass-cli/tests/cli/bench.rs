@@ -41,7 +41,7 @@ fn sum(series: &Value) -> u64 {
 fn each_bench_reports_its_settings_and_figures() {
     let home = Home::bare();
     type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],
@@ -62,6 +62,7 @@ fn each_bench_reports_its_settings_and_figures() {
         (&["work", "--jobs", "50", "--cpu", "10"], &["of_theoretical_percent"], None),
         (&["latency", "--samples", "20"], &[], Some(("latency", 20))),
         (&["latency", "--samples", "20", "--load", "0", "--gap", "1ms"], &[], Some(("latency", 20))),
+        (&["latency", "--samples", "20", "--load", "20"], &["load_per_second"], Some(("latency", 20))),
         (&["startup", "--runs", "2"], &["total_ms"], None),
     ];
     for (args, figures, distribution) in cases {

@@ -15,11 +15,11 @@ use windlass::Client;
 const WARM_UP: u64 = 200;
 /// How long it is tried out what the machine can carry, before a share of that is the load.
 const CALIBRATION: Duration = Duration::from_secs(3);
-/// How many jobs are unfinished meanwhile, and how many a call enqueues at most.
+/// How many jobs are unfinished meanwhile.
 const BACKLOG: u64 = 20_000;
-const BATCH: u64 = 1_000;
-/// How many batches of the load there are in a second, at most.
-const BATCHES_PER_SECOND: f64 = 500.0;
+/// How many jobs each call of the load enqueues, also while it is tried out: a share of what smaller calls
+/// could not carry would be no share.
+const BATCH: u64 = 100;
 /// How many connections the load has; samples have others.
 const LOAD_CLIENTS: usize = 4;
 /// The time between two samples on a schedule, unless it is given.
@@ -142,6 +142,8 @@ impl Latency {
             "gap_ms": self.gap().as_secs_f64() * 1e3,
             "loop": if self.load.is_some() { "open" } else { "closed" },
             "load_percent": self.load,
+            "load_batch": self.load.map(|_| BATCH),
+            "load_clients": self.load.map(|_| LOAD_CLIENTS),
             "concurrency": self.concurrency(),
         })
     }
@@ -153,7 +155,7 @@ impl Trial<'_> {
         if percent == 0 {
             return Ok(0.0);
         }
-        let mix = self.plan(Pace::Backlog(BACKLOG), BATCH, CALIBRATION);
+        let mix = self.plan(Pace::Backlog(BACKLOG), CALIBRATION);
         let mixed = self.mix(&mix).await?;
         Ok(per_second(mixed.handled, mixed.took) as f64)
     }
@@ -163,14 +165,13 @@ impl Trial<'_> {
         if rate <= 0.0 {
             return Ok(None);
         }
-        let batch = ((rate / BATCHES_PER_SECOND) as u64).clamp(1, BATCH);
         let began = self.crew.started.elapsed();
-        let mixed = self.mix(&self.plan(Pace::Rate(rate), batch, lasts)).await?;
+        let mixed = self.mix(&self.plan(Pace::Rate(rate), lasts)).await?;
         Ok(Some((self.crew.per_second_after(began), mixed.late)))
     }
 
-    fn plan(&self, pace: Pace, batch: u64, lasts: Duration) -> Mix {
-        Mix { queue: QUEUE.to_owned(), batch, clients: LOAD_CLIENTS, pace, lasts, from: self.next }
+    fn plan(&self, pace: Pace, lasts: Duration) -> Mix {
+        Mix { queue: QUEUE.to_owned(), batch: BATCH, clients: LOAD_CLIENTS, pace, lasts, from: self.next }
     }
 
     async fn mix(&mut self, plan: &Mix) -> Outcome<Mixed> {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// How many jobs a batch of a producer has that may send as fast as it can.
 const BATCH: u64 = 1_000;
-/// How many batches a second a schedule has at most, when nobody says how large they are.
-const BATCHES_PER_SECOND: u64 = 1_000;
+/// How many batches a second a schedule has, about, when nobody says how large they are.
+const BATCHES_PER_SECOND: u64 = 500;
 
 /// Enqueues and works at once, and measures from enqueue to the start of the handler.
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Mixed {
     #[arg(long, conflicts_with = "backlog", value_name = "JOBS_PER_SECOND",
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rate: Option<u64>,
-    /// How many jobs each call enqueues. Default: 1,000, with --rate a thousandth of that
+    /// How many jobs each call enqueues. Default: 1,000, with --rate those of 2 ms
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: Option<u64>,
     /// How many connections enqueue. Default: 2, with --rate 10, so that a slow call delays few others

@@ -90,9 +90,7 @@ fn note(run: &PointRun) -> String {
     match (run.status, &run.reason) {
         (Status::Skipped, Some(reason)) => format!("skipped: {}", escape(reason)),
         (Status::Failed, Some(reason)) => format!("FAILED: {}", escape(reason)),
-        _ if figure("unsent").is_some_and(|unsent| unsent > 0.0) => {
-            "could not keep up with its schedule".to_owned()
-        }
+        _ if behind(run) => "fell behind its schedule".to_owned(),
         _ => {
             let percent =
                 figure("of_theoretical_percent").map(|percent| format!("{percent:.1} % of the maximum"));
@@ -100,4 +98,12 @@ fn note(run: &PointRun) -> String {
             percent.or_else(start).unwrap_or_default()
         }
     }
+}
+
+/// Whether jobs were sent so late that latency tells of a rate that this machine cannot carry.
+fn behind(run: &PointRun) -> bool {
+    const LATE_US: f64 = 100_000.0;
+    let unsent = run.figure("unsent").and_then(Value::as_u64).is_some_and(|unsent| unsent > 0);
+    let late = |name: &str| run.figure(name).and_then(|late| late["p90_us"].as_f64());
+    unsent || ["sent_late", "load_sent_late"].iter().filter_map(|name| late(name)).any(|us| us > LATE_US)
 }
