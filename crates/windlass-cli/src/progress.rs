@@ -35,7 +35,7 @@ impl Progress {
         self.bar.set_position(done);
         if self.told.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
             self.told = Some(Instant::now());
-            let total = self.bar.length().unwrap_or(done);
+            let total = self.bar.length().filter(|&total| total > 0).unwrap_or(done);
             let _ = writeln!(io::stderr(), "{}: {} of {}", self.label, grouped(done), grouped(total));
         }
     }

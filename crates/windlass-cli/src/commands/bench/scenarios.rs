@@ -1,4 +1,5 @@
-//! The scenarios. The counts take 5 to 10 s each on two cores with PostgreSQL beside.
+//! The scenarios. Most points take some seconds on two cores that PostgreSQL shares; where a seed's own count
+//! would be over sooner, they have more jobs.
 
 use super::scenario::{Scenario, Shot};
 
@@ -13,18 +14,18 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "enqueue-concurrent",
         about: "ten clients, one job in a call",
         seed: "BullMQ against Oban: 17,700 / 11,200 jobs/s",
-        points: &[Shot { name: "10 clients", line: "enqueue --mode single --clients 10 --jobs 50000" }],
+        points: &[Shot { name: "10 clients", line: "enqueue --mode single --clients 10 --jobs 100000" }],
     },
     Scenario {
         name: "enqueue-bulk",
         about: "one client, many jobs in a call",
         seed: "BullMQ against Oban, by 1,000: 51,400 / 36,800 jobs/s; Graphile Worker, one call of 200,000: 202,000 jobs/s",
         points: &[
-            Shot { name: "by 1,000", line: "enqueue --mode bulk --clients 1 --batch 1000 --jobs 1000000" },
-            Shot { name: "by 10,000", line: "enqueue --mode bulk --clients 1 --batch 10000 --jobs 1000000" },
+            Shot { name: "by 1,000", line: "enqueue --mode bulk --clients 1 --batch 1000 --jobs 2000000" },
+            Shot { name: "by 10,000", line: "enqueue --mode bulk --clients 1 --batch 10000 --jobs 2000000" },
             Shot {
                 name: "by 200,000",
-                line: "enqueue --mode bulk --clients 1 --batch 200000 --jobs 1000000",
+                line: "enqueue --mode bulk --clients 1 --batch 200000 --jobs 2000000",
             },
         ],
     },
@@ -34,7 +35,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         seed: "BullMQ against Oban: 63,400 / 89,600 jobs/s",
         points: &[Shot {
             name: "10 clients",
-            line: "enqueue --mode bulk --clients 10 --batch 1000 --jobs 1000000",
+            line: "enqueue --mode bulk --clients 10 --batch 1000 --jobs 2000000",
         }],
     },
     Scenario {
@@ -42,12 +43,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         about: "ten clients, calls of different sizes",
         seed: "BullMQ against Oban: 46,300 / 57,400 by 100, 54,400 / 63,700 by 250, 58,600 / 57,800 by 500, 57,000 / 51,000 by 1,000, 57,300 / 40,400 jobs/s by 2,000; Oban inserts by 5,000",
         points: &[
-            Shot { name: "by 100", line: "enqueue --mode bulk --clients 10 --batch 100 --jobs 500000" },
-            Shot { name: "by 250", line: "enqueue --mode bulk --clients 10 --batch 250 --jobs 500000" },
-            Shot { name: "by 500", line: "enqueue --mode bulk --clients 10 --batch 500 --jobs 1000000" },
-            Shot { name: "by 1,000", line: "enqueue --mode bulk --clients 10 --batch 1000 --jobs 1000000" },
-            Shot { name: "by 2,000", line: "enqueue --mode bulk --clients 10 --batch 2000 --jobs 1000000" },
-            Shot { name: "by 5,000", line: "enqueue --mode bulk --clients 10 --batch 5000 --jobs 1000000" },
+            Shot { name: "by 100", line: "enqueue --mode bulk --clients 10 --batch 100 --jobs 1000000" },
+            Shot { name: "by 250", line: "enqueue --mode bulk --clients 10 --batch 250 --jobs 1000000" },
+            Shot { name: "by 500", line: "enqueue --mode bulk --clients 10 --batch 500 --jobs 2000000" },
+            Shot { name: "by 1,000", line: "enqueue --mode bulk --clients 10 --batch 1000 --jobs 2000000" },
+            Shot { name: "by 2,000", line: "enqueue --mode bulk --clients 10 --batch 2000 --jobs 2000000" },
+            Shot { name: "by 5,000", line: "enqueue --mode bulk --clients 10 --batch 5000 --jobs 2000000" },
         ],
     },
     Scenario {
@@ -55,9 +56,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         about: "1 to 16 connections, 100 jobs in a call",
         seed: "BullMQ Elixir, by 100: 24,000 / 39,000 / 54,000 / 58,000 / 56,000 jobs/s with 1 / 2 / 4 / 8 / 16",
         points: &[
-            Shot { name: "1", line: "enqueue --mode bulk --batch 100 --clients 1 --jobs 200000" },
-            Shot { name: "2", line: "enqueue --mode bulk --batch 100 --clients 2 --jobs 300000" },
-            Shot { name: "4", line: "enqueue --mode bulk --batch 100 --clients 4 --jobs 400000" },
+            Shot { name: "1", line: "enqueue --mode bulk --batch 100 --clients 1 --jobs 500000" },
+            Shot { name: "2", line: "enqueue --mode bulk --batch 100 --clients 2 --jobs 500000" },
+            Shot { name: "4", line: "enqueue --mode bulk --batch 100 --clients 4 --jobs 500000" },
             Shot { name: "8", line: "enqueue --mode bulk --batch 100 --clients 8 --jobs 500000" },
             Shot { name: "16", line: "enqueue --mode bulk --batch 100 --clients 16 --jobs 500000" },
         ],
@@ -70,16 +71,16 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "drain-concurrency",
-        about: "the same with 10 to 3,000 jobs at once",
+        about: "three million jobs without work, 10 to 3,000 at once",
         seed: "Oban: 57 s at 230 (17,700 jobs/s), 30 s at 2,000, slower above; BullMQ against Oban at 10: 14,600 / 1,200 jobs/s",
         points: &[
-            Shot { name: "10", line: "drain --jobs 1000000 --concurrency 10" },
-            Shot { name: "100", line: "drain --jobs 1000000 --concurrency 100" },
-            Shot { name: "230", line: "drain --jobs 1000000 --concurrency 230" },
-            Shot { name: "500", line: "drain --jobs 1000000 --concurrency 500" },
-            Shot { name: "1,000", line: "drain --jobs 1000000 --concurrency 1000" },
-            Shot { name: "2,000", line: "drain --jobs 1000000 --concurrency 2000" },
-            Shot { name: "3,000", line: "drain --jobs 1000000 --concurrency 3000" },
+            Shot { name: "10", line: "drain --jobs 3000000 --concurrency 10" },
+            Shot { name: "100", line: "drain --jobs 3000000 --concurrency 100" },
+            Shot { name: "230", line: "drain --jobs 3000000 --concurrency 230" },
+            Shot { name: "500", line: "drain --jobs 3000000 --concurrency 500" },
+            Shot { name: "1,000", line: "drain --jobs 3000000 --concurrency 1000" },
+            Shot { name: "2,000", line: "drain --jobs 3000000 --concurrency 2000" },
+            Shot { name: "3,000", line: "drain --jobs 3000000 --concurrency 3000" },
         ],
     },
     Scenario {
@@ -87,9 +88,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         about: "1, 5 and 10 workers in a process, 500 jobs at once in each",
         seed: "BullMQ Elixir: 4,111 / 12,363 / 16,501 jobs/s",
         points: &[
-            Shot { name: "1", line: "drain --jobs 1000000 --workers 1 --concurrency 500" },
-            Shot { name: "5", line: "drain --jobs 1000000 --workers 5 --concurrency 500" },
-            Shot { name: "10", line: "drain --jobs 1000000 --workers 10 --concurrency 500" },
+            Shot { name: "1", line: "drain --jobs 3000000 --workers 1 --concurrency 500" },
+            Shot { name: "5", line: "drain --jobs 3000000 --workers 5 --concurrency 500" },
+            Shot { name: "10", line: "drain --jobs 3000000 --workers 10 --concurrency 500" },
         ],
     },
     Scenario {
@@ -97,9 +98,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         about: "1, 2 and 4 worker processes",
         seed: "Que, 3 processes on 2 cores: 1,564 jobs/s (11 on 16 cores: 7,270); Graphile Worker, 4 processes: 184,000 jobs/s",
         points: &[
-            Shot { name: "1", line: "drain --jobs 1000000 --processes 1 --concurrency 100" },
-            Shot { name: "2", line: "drain --jobs 1000000 --processes 2 --concurrency 100" },
-            Shot { name: "4", line: "drain --jobs 1000000 --processes 4 --concurrency 100" },
+            Shot { name: "1", line: "drain --jobs 3000000 --processes 1 --concurrency 100" },
+            Shot { name: "2", line: "drain --jobs 3000000 --processes 2 --concurrency 100" },
+            Shot { name: "4", line: "drain --jobs 3000000 --processes 4 --concurrency 100" },
         ],
     },
     Scenario {
@@ -169,8 +170,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         about: "speed while another session holds a snapshot, as a long report does",
         seed: "none published; rows that are updated or deleted pile up behind a snapshot",
         points: &[
-            Shot { name: "drain, none", line: "drain --jobs 1000000" },
-            Shot { name: "drain, held", line: "drain --jobs 1000000 --hold-snapshot" },
+            Shot { name: "drain, none", line: "drain --jobs 3000000" },
+            Shot { name: "drain, held", line: "drain --jobs 3000000 --hold-snapshot" },
             Shot {
                 name: "mixed, held after 10 s",
                 line: "mixed --seconds 60 --backlog 20000 --hold-snapshot-after 10",
