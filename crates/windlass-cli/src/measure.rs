@@ -9,7 +9,7 @@ mod snapshot;
 mod tally;
 mod timeline;
 
-pub(crate) use gauge::{Counters, ServerGauge};
+pub(crate) use gauge::{Counters, ServerGauge, connect};
 pub(crate) use latency::{Latencies, LatencyReport, SharedLatencies};
 pub(crate) use machine::Machine;
 pub(crate) use resources::{cpu_seconds, forget_peak_memory, peak_memory};

@@ -21,7 +21,7 @@ pub(crate) async fn create(url: &str) -> Outcome<Client> {
 }
 
 /// The file that a SQLite URL names, unless the store has to explain what is wrong with it.
-fn sqlite_path(url: &str) -> Option<&str> {
+pub(crate) fn sqlite_path(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite:")?.split('?').next()?;
     let path = path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path);
     (!path.is_empty() && !path.contains(":memory:")).then_some(path)

@@ -4,6 +4,7 @@ mod burst;
 mod drain;
 mod enqueue;
 mod latency;
+mod limit;
 mod list;
 mod meter;
 mod mixed;
@@ -62,6 +63,8 @@ pub(crate) enum Point {
     Startup(startup::Startup),
     /// Many jobs scheduled for one moment: how late they start
     Burst(burst::Burst),
+    /// What the database does with the same rows when nothing makes a queue of them
+    Limit(limit::Limit),
 }
 
 impl Bench {
@@ -104,6 +107,7 @@ impl Point {
             Self::Latency(latency) => latency.measure(globals, place).await,
             Self::Startup(startup) => startup.measure(place).await,
             Self::Burst(burst) => burst.measure(globals, place).await,
+            Self::Limit(limit) => limit.measure(place).await,
         }
     }
 

@@ -105,7 +105,8 @@ impl Session {
     }
 }
 
-pub(super) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
+/// A session of the driver, beside the store's own.
+pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
     let mut config: tokio_postgres::Config = for_driver(url).parse()?;
     config.application_name("windlass-gauge");
     let (client, connection) = config.connect(NoTls).await?;

@@ -189,6 +189,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "limit",
+        about: "the ceiling: the same rows written and read, and commits of one row, without a queue",
+        seed: "none published; every throughput here is to be read as a share of it",
+        points: &[Shot { name: "1,000,000 rows", line: "limit --jobs 1000000" }],
+    },
+    Scenario {
         name: "burst",
         about: "many jobs scheduled for one moment: how late they start",
         seed: "none published",
