@@ -8,6 +8,7 @@ use super::{
 use crate::{
     cli::Globals,
     failure::{Failure, Outcome},
+    measure::connect,
     open,
     text::json_text,
     trial::{Signals, interrupted},
@@ -37,6 +38,10 @@ pub(crate) struct Run {
     /// Makes jobs, samples and seconds of all points smaller: 0.01 is a hundredth
     #[arg(long, value_parser = scale)]
     scale: Option<f64>,
+    /// How often all of it is run; each round goes through all points, so that a machine that slows down
+    /// slows all of them
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
     /// Writes the JSON of each point to a file in this folder, which is made
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -47,6 +52,7 @@ pub(crate) struct Run {
 struct PointRun {
     scenario: &'static str,
     point: &'static str,
+    round: u32,
     command: String,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,10 +90,12 @@ impl Run {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }
         let mut points = Vec::new();
-        for scenario in scenarios {
+        for (round, scenario) in
+            (1..=self.rounds).flat_map(|round| scenarios.iter().map(move |one| (round, *one)))
+        {
             tell(globals, &format!("{}: {}", scenario.name, scenario.about))?;
             for point in scenario.points {
-                let run = self.point(scenario, point, globals, &mut signals).await?;
+                let run = self.point((scenario, point, round), globals, &mut signals).await?;
                 tell(globals, &format!("    {}", summary::line(&run)))?;
                 points.push(run);
             }
@@ -107,8 +115,7 @@ impl Run {
 
     async fn point(
         &self,
-        scenario: &'static Scenario,
-        point: &'static Shot,
+        (scenario, point, round): (&'static Scenario, &'static Shot, u32),
         globals: &Globals,
         signals: &mut Signals,
     ) -> Outcome<PointRun> {
@@ -121,11 +128,13 @@ impl Run {
         let run = |status, reason, report| PointRun {
             scenario: scenario.name,
             point: point.name,
+            round,
             command: command.clone(),
             status,
             reason,
             report,
         };
+        checkpoint(globals).await;
         let mut report = match child::run(&words, globals, signals).await? {
             Ended::Report(report) => report,
             Ended::Cannot(reason) => return Ok(run(Status::Skipped, Some(reason), None)),
@@ -134,8 +143,9 @@ impl Run {
         };
         report["scenario"] = scenario.name.into();
         report["point"] = point.name.into();
+        report["round"] = round.into();
         if let Some(folder) = &self.out {
-            let file = folder.join(file_name(scenario.name, point.name));
+            let file = folder.join(file_name(scenario.name, point.name, round));
             fs::write(&file, json_text(&report) + "\n").map_err(|error| cannot_write(&file, &error))?;
         }
         Ok(run(Status::Done, None, Some(report)))
@@ -159,11 +169,21 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
-fn file_name(scenario: &str, point: &str) -> String {
+/// Each point starts from a checkpoint, so that none pays for the pages of the one before. A role that may not
+/// ask for one measures without.
+async fn checkpoint(globals: &Globals) {
+    if let Some(url) = globals.store.as_deref().filter(|url| url.starts_with("postgres"))
+        && let Ok(session) = connect(url).await
+    {
+        let _ = session.batch_execute("CHECKPOINT").await;
+    }
+}
+
+fn file_name(scenario: &str, point: &str, round: u32) -> String {
     let point = point.replace(',', "").replace('%', "percent");
     let words: Vec<_> =
         point.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    format!("{scenario}.{}.json", words.join("-"))
+    format!("{scenario}.{}.{round}.json", words.join("-"))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
