@@ -65,13 +65,13 @@ type tuning struct {
 }
 
 // tuningFor follows the `river bench` command that River ships: 2,000 workers, 2 ms between fetches, 20 ms between
-// polls. Without tuning only the number of workers is given, as it has no default.
+// polls. With sleeping handlers and for latency shorter intervals won a sweep. Without tuning only the number of workers is given, as it has no default.
 func (s settings) tuningFor() tuning {
 	switch {
 	case s.Command == "work":
-		return tuning{MaxWorkers: s.Concurrency, Cooldown: time.Millisecond, Poll: 20 * time.Millisecond}
+		return tuning{MaxWorkers: s.Concurrency, Cooldown: time.Millisecond, Poll: time.Millisecond}
 	case s.Command == "latency":
-		return tuning{MaxWorkers: 100, Cooldown: time.Millisecond}
+		return tuning{MaxWorkers: 100, Cooldown: time.Millisecond, Poll: 2 * time.Millisecond}
 	case s.Command == "drain" && !s.Tuned:
 		return tuning{MaxWorkers: 10}
 	default:
