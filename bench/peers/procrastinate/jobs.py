@@ -6,7 +6,10 @@ import os
 import procrastinate
 from marks import Marks
 
-app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], max_size=20))
+POOL_SIZE = 20
+app = procrastinate.App(
+    connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], min_size=POOL_SIZE, max_size=POOL_SIZE)
+)
 marks: Marks | None = None
 sleep_seconds = 0.0
 

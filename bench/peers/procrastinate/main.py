@@ -12,6 +12,7 @@ import figures
 import worker
 from clients import enqueue_concurrently
 from fleet import Fleet
+from jobs import POOL_SIZE
 from marks import AllMarks
 from settings import read_settings, tell
 from store import Store
@@ -21,11 +22,11 @@ MOST_MIXED_JOBS = 4_000_000
 
 def enqueue(settings) -> tuple[dict, dict]:
     store = Store(settings.url)
-    took = enqueue_concurrently(settings.jobs, settings.clients, settings.batch)
+    took = enqueue_concurrently(store, settings.jobs, settings.clients, settings.batch)
     store.expect(settings.jobs, "todo")
     store.close()
-    call = "defer_async" if settings.batch == 1 else "batch_defer_async"
-    used = {"clients": settings.clients, "pool_max_size": 20, "batch": settings.batch, "call": call}
+    call = "defer" if settings.batch == 1 else "batch_defer"
+    used = {"clients": settings.clients, "pool_size": POOL_SIZE, "batch": settings.batch, "call": call}
     return used, {"enqueued_per_second": settings.jobs / took, "enqueued_seconds": took}
 
 
@@ -57,7 +58,7 @@ def work(settings) -> tuple[dict, dict]:
         store.expect(size, "succeeded")
     store.close()
     defaults = {"concurrency": 1, "fetch_job_polling_interval": 5.0, "listen_notify": True, "delete_jobs": "never"}
-    return {**defaults, "processes": settings.processes, "pool_max_size": 20, **worker.options(settings)}, found
+    return {**defaults, "processes": settings.processes, "pool_size": POOL_SIZE, **worker.options(settings)}, found
 
 
 if __name__ == "__main__":
