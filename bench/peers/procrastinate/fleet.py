@@ -13,6 +13,7 @@ class Fleet:
         self.processes = [start() for _ in range(settings.processes)]
         for process in self.processes:
             if process.stdout.readline() != "ready\n":
+                self.kill()
                 raise SystemExit("a worker process did not get ready, see above")
 
     def go(self) -> None:

@@ -8,7 +8,7 @@ from marks import Marks
 
 POOL_SIZE = 20
 app = procrastinate.App(
-    connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], min_size=POOL_SIZE, max_size=POOL_SIZE)
+    connector=procrastinate.PsycopgConnector(conninfo=os.environ["BENCH_URL"], min_size=1, max_size=POOL_SIZE)
 )
 marks: Marks | None = None
 sleep_seconds = 0.0

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "measuring"))
 
 import figures
 import worker
-from clients import enqueue_concurrently
+from clients import in_parts, timed_clients
 from fleet import Fleet
 from jobs import POOL_SIZE
 from marks import AllMarks
@@ -22,12 +22,31 @@ MOST_MIXED_JOBS = 4_000_000
 
 def enqueue(settings) -> tuple[dict, dict]:
     store = Store(settings.url)
-    took = enqueue_concurrently(store, settings.jobs, settings.clients, settings.batch)
+    store.create()
+    store.close()
+    took = timed_clients(settings.jobs, settings.clients, lambda: connect(settings))
+    store = Store(settings.url)
     store.expect(settings.jobs, "todo")
     store.close()
     call = "defer" if settings.batch == 1 else "batch_defer"
-    used = {"clients": settings.clients, "pool_size": POOL_SIZE, "batch": settings.batch, "call": call}
+    used = {"client_processes": settings.clients, "batch": settings.batch, "call": call}
     return used, {"enqueued_per_second": settings.jobs / took, "enqueued_seconds": took}
+
+
+def connect(settings):
+    """A client, with a connection of its own, ready to enqueue ids."""
+    store = Store(settings.url)
+
+    def enqueue_ids(ids: range) -> None:
+        if settings.batch == 1:
+            for job_id in ids:
+                store.enqueue_one(job_id)
+        else:
+            for part in in_parts(ids, settings.batch):
+                store.enqueue(part)
+        store.close()
+
+    return enqueue_ids
 
 
 def work(settings) -> tuple[dict, dict]:
@@ -35,6 +54,7 @@ def work(settings) -> tuple[dict, dict]:
     jobs = {"mixed": MOST_MIXED_JOBS, "latency": figures.WARM_UP + getattr(settings, "samples", 0)}
     size = jobs.get(settings.command) or settings.jobs
     store = Store(settings.url)
+    store.create()
     if settings.command in ("drain", "work"):
         began = time.monotonic()
         store.seed(size)

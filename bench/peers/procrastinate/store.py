@@ -2,6 +2,7 @@
 
 import jobs
 import psycopg
+from clients import in_parts
 
 SEED_BATCH = 5000
 
@@ -10,6 +11,8 @@ class Store:
     def __init__(self, url: str):
         self.connection = psycopg.connect(url, autocommit=True)
         jobs.app.open()
+
+    def create(self) -> None:
         jobs.app.schema_manager.apply_schema()
 
     def enqueue(self, ids: range) -> None:
@@ -20,8 +23,8 @@ class Store:
         jobs.bench.defer(id=job_id)
 
     def seed(self, count: int) -> None:
-        for start in range(0, count, SEED_BATCH):
-            self.enqueue(range(start, min(count, start + SEED_BATCH)))
+        for part in in_parts(range(count), SEED_BATCH):
+            self.enqueue(part)
         self.connection.execute("ANALYZE")
 
     def unfinished(self) -> int:
