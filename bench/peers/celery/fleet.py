@@ -13,12 +13,14 @@ LIGHT = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 
 def options(settings) -> list[str]:
-    """What a worker process gets on its command line; none without tuning."""
+    """What a worker process gets on its command line; none without tuning. The pools are winners of a sweep."""
     if settings.command == "work":
         return ["--pool", "gevent", "--concurrency", str(settings.concurrency), *LIGHT]
-    if settings.tuned:
-        return ["--pool", os.environ.get("X_POOL", "prefork"), "--concurrency", os.environ.get("X_C", "2"), *LIGHT]
-    return []
+    if not settings.tuned:
+        return []
+    if settings.processes > 1:
+        return ["--pool", "solo", *LIGHT]
+    return ["--pool", "prefork", "--concurrency", "2", *LIGHT]
 
 
 class Fleet:

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"windlass/bench/peers/measuring"
 )
 
 // drain works off jobs that are already there; the scenario "work" is the same with handlers that sleep.
-func drain(ctx context.Context, s settings) (map[string]any, map[string]any, error) {
+func drain(ctx context.Context, s measuring.Settings) (map[string]any, map[string]any, error) {
 	store, err := openStore(ctx, s.URL, 0)
 	if err != nil {
 		return nil, nil, err
@@ -23,35 +25,35 @@ func drain(ctx context.Context, s settings) (map[string]any, map[string]any, err
 		return nil, nil, err
 	}
 	defer fleet.kill()
-	line := series{start: time.Now()}
+	line := measuring.Series{Start: time.Now()}
 	if err := fleet.start(); err != nil {
 		return nil, nil, err
 	}
 	moved := time.Now()
-	for line.total < s.Jobs {
+	for line.Total < s.Jobs {
 		total, err := fleet.completed(moved.Add(patience))
 		if err != nil {
 			return nil, nil, err
 		}
-		if total == line.total && time.Since(moved) > patience {
+		if total == line.Total && time.Since(moved) > patience {
 			return nil, nil, fmt.Errorf("no job completed for %v: %d of %d are", patience, total, s.Jobs)
 		}
 		moved = time.Now()
-		line.reach(total, moved)
+		line.Reach(total, moved)
 	}
-	took := moved.Sub(line.start).Seconds()
+	took := moved.Sub(line.Start).Seconds()
 	if err := finish(ctx, store, fleet, s.Jobs); err != nil {
 		return nil, nil, err
 	}
-	used := s.tuningFor().described()
+	used := tuningFor(s).described()
 	used["processes"] = s.Processes
 	figures := map[string]any{"completed_per_second": float64(s.Jobs) / took, "completed_seconds": took,
-		"per_second": line.seconds, "enqueued_per_second": float64(s.Jobs) / seeded.Seconds()}
+		"per_second": line.Seconds, "enqueued_per_second": float64(s.Jobs) / seeded.Seconds()}
 	return used, figures, nil
 }
 
 // seed creates the tables and the jobs, untimed for the scenario.
-func seed(ctx context.Context, store *store, s settings) (time.Duration, error) {
+func seed(ctx context.Context, store *store, s measuring.Settings) (time.Duration, error) {
 	if err := store.migrate(ctx); err != nil {
 		return 0, err
 	}
@@ -72,7 +74,7 @@ func finish(ctx context.Context, store *store, fleet *fleet, jobs int) error {
 	if err := fleet.stop(); err != nil {
 		return err
 	}
-	if err := fleet.marks.check(jobs); err != nil {
+	if err := fleet.marks.Check(jobs); err != nil {
 		return err
 	}
 	return store.expect(ctx, jobs, "completed")

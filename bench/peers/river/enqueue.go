@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"windlass/bench/peers/measuring"
 )
 
 // seedBatch is the number of jobs per COPY where jobs are put in place untimed.
 const seedBatch = 10_000
 
-func enqueue(ctx context.Context, s settings) (map[string]any, map[string]any, error) {
+func enqueue(ctx context.Context, s measuring.Settings) (map[string]any, map[string]any, error) {
 	store, err := openStore(ctx, s.URL, s.Clients)
 	if err != nil {
 		return nil, nil, err
@@ -37,7 +39,7 @@ func enqueue(ctx context.Context, s settings) (map[string]any, map[string]any, e
 }
 
 // insertConcurrently gives each client an equal, connected part of the ids.
-func insertConcurrently(ctx context.Context, client *client, s settings) error {
+func insertConcurrently(ctx context.Context, client *client, s measuring.Settings) error {
 	var group sync.WaitGroup
 	failures := make(chan error, s.Clients)
 	for i := range s.Clients {

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strconv"
 	"time"
+
+	"windlass/bench/peers/measuring"
 )
 
 // patience is how long a fleet may stand still before it counts as stuck.
@@ -20,7 +22,7 @@ type fleet struct {
 	workers  []*workerProcess
 	progress chan progress
 	done     []int // completed jobs by worker
-	marks    marks
+	marks    measuring.Marks
 }
 
 type workerProcess struct {
@@ -36,7 +38,7 @@ type progress struct {
 }
 
 // newFleet starts the processes and waits until each is connected and ready.
-func newFleet(s settings) (*fleet, error) {
+func newFleet(s measuring.Settings) (*fleet, error) {
 	f := &fleet{progress: make(chan progress, 1024), done: make([]int, s.Processes)}
 	for range s.Processes {
 		command := exec.Command(os.Args[0], "worker", s.Command)
@@ -83,7 +85,7 @@ func (f *fleet) listen(index int, worker *workerProcess) {
 		if line[0] == '"' || line[0] == 'n' { // the counts: a base64 string, or null if it handled nothing
 			var counts []byte
 			err := json.Unmarshal(line, &counts)
-			f.marks.merge(counts)
+			f.marks.Merge(counts)
 			if err == nil {
 				err = io.EOF
 			}

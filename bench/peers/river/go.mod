@@ -21,4 +21,7 @@ require (
 	github.com/tidwall/sjson v1.2.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	windlass/bench/peers/measuring v0.0.0
 )
+
+replace windlass/bench/peers/measuring => ../measuring

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
+
+	"windlass/bench/peers/measuring"
 )
 
 const warmUp = 200
 
 // latency measures, one job at a time, from the call of Insert to the start of the handler, both in this process.
-func latency(ctx context.Context, s settings) (map[string]any, map[string]any, error) {
+func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[string]any, error) {
 	store, err := openStore(ctx, s.URL, 0)
 	if err != nil {
 		return nil, nil, err
@@ -19,8 +20,8 @@ func latency(ctx context.Context, s settings) (map[string]any, map[string]any, e
 		return nil, nil, err
 	}
 	starts := make(chan time.Time, 1)
-	job := &handler{marks: &marks{}, started: func(int) { starts <- time.Now() }}
-	config := s.tuningFor().config()
+	job := &handler{marks: &measuring.Marks{}, started: func(int) { starts <- time.Now() }}
+	config := tuningFor(s).config()
 	config.Workers = job.workers()
 	client, err := store.client(config)
 	if err != nil {
@@ -50,28 +51,10 @@ func latency(ctx context.Context, s settings) (map[string]any, map[string]any, e
 	if err := client.Stop(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := job.marks.check(warmUp + s.Samples); err != nil {
+	if err := job.marks.Check(warmUp + s.Samples); err != nil {
 		return nil, nil, err
 	}
-	used := s.tuningFor().described()
+	used := tuningFor(s).described()
 	used["gap_ms"] = s.GapMS
-	return used, distribution(samples), store.expect(ctx, warmUp+s.Samples, "completed")
-}
-
-func distribution(samples []time.Duration) map[string]any {
-	if len(samples) == 0 {
-		return map[string]any{"samples": 0}
-	}
-	slices.Sort(samples)
-	sum := time.Duration(0)
-	for _, sample := range samples {
-		sum += sample
-	}
-	micros := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-	at := func(share float64) float64 {
-		return micros(samples[min(len(samples)-1, int(share*float64(len(samples))))])
-	}
-	return map[string]any{"samples": len(samples), "average_us": micros(sum) / float64(len(samples)),
-		"p50_us": at(0.50), "p90_us": at(0.90), "p95_us": at(0.95), "p99_us": at(0.99), "p999_us": at(0.999),
-		"max_us": micros(samples[len(samples)-1])}
+	return used, measuring.Distribution(samples), store.expect(ctx, warmUp+s.Samples, "completed")
 }

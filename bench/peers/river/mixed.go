@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"windlass/bench/peers/measuring"
 )
 
 // mixed lets one producer feed one worker process for a time, keeping at most a backlog unfinished. What is left at
 // the end is worked off too, for the check, but does not count.
-func mixed(ctx context.Context, s settings) (map[string]any, map[string]any, error) {
+func mixed(ctx context.Context, s measuring.Settings) (map[string]any, map[string]any, error) {
 	if s.Batch < 1 || s.Batch > s.Backlog {
 		return nil, nil, fmt.Errorf("BENCH_BATCH is %d: give 1 to BENCH_BACKLOG (%d)", s.Batch, s.Backlog)
 	}
@@ -30,7 +32,7 @@ func mixed(ctx context.Context, s settings) (map[string]any, map[string]any, err
 		return nil, nil, err
 	}
 	defer fleet.kill()
-	line := series{start: time.Now()}
+	line := measuring.Series{Start: time.Now()}
 	if err := fleet.start(); err != nil {
 		return nil, nil, err
 	}
@@ -41,40 +43,40 @@ func mixed(ctx context.Context, s settings) (map[string]any, map[string]any, err
 	if err := finish(ctx, store, fleet, inserted); err != nil {
 		return nil, nil, err
 	}
-	used := s.tuningFor().described()
+	used := tuningFor(s).described()
 	used["producer_batch"] = s.Batch
-	figures := map[string]any{"completed_per_second": float64(line.within(s.Seconds)) / float64(s.Seconds),
-		"per_second": line.seconds[:min(s.Seconds, len(line.seconds))]}
+	figures := map[string]any{"completed_per_second": float64(line.Within(s.Seconds)) / float64(s.Seconds),
+		"per_second": line.Seconds[:min(s.Seconds, len(line.Seconds))]}
 	return used, figures, nil
 }
 
 // feed returns how many jobs it inserted, all of them completed.
-func feed(ctx context.Context, producer *client, fleet *fleet, line *series, s settings) (int, error) {
+func feed(ctx context.Context, producer *client, fleet *fleet, line *measuring.Series, s measuring.Settings) (int, error) {
 	type insertion struct {
 		jobs int
 		err  error
 	}
 	insertions := make(chan insertion, 1)
 	inserted, busy, moved := 0, false, time.Now()
-	end := line.start.Add(time.Duration(s.Seconds) * time.Second)
+	end := line.Start.Add(time.Duration(s.Seconds) * time.Second)
 	for {
 		feeding := time.Now().Before(end)
-		if !busy && feeding && inserted-line.total+s.Batch <= s.Backlog {
+		if !busy && feeding && inserted-line.Total+s.Batch <= s.Backlog {
 			busy = true
 			go func(from int) {
 				insertions <- insertion{s.Batch, insertAll(ctx, producer, from, s.Batch, s.Batch)}
 			}(inserted)
 		}
-		if !busy && !feeding && line.total == inserted {
+		if !busy && !feeding && line.Total == inserted {
 			return inserted, nil
 		}
 		total, err := fleet.completed(time.Now().Add(time.Millisecond))
 		if err != nil {
 			return 0, err
 		}
-		if total != line.total {
+		if total != line.Total {
 			moved = time.Now()
-			line.reach(total, moved)
+			line.Reach(total, moved)
 		} else if time.Since(moved) > patience {
 			return 0, fmt.Errorf("no job completed for %v: %d of %d are", patience, total, inserted)
 		}

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"windlass/bench/peers/measuring"
 )
 
 // serve is a worker process. It says "ready" on stdout, starts at "go" on stdin, then tells its number of completed jobs
 // whenever it changed, and at "stop" (or the end of stdin) ends with the counts of its handler as JSON.
-func serve(ctx context.Context, s settings) error {
+func serve(ctx context.Context, s measuring.Settings) error {
 	store, err := openStore(ctx, s.URL, 0)
 	if err != nil {
 		return err
 	}
-	job := &handler{marks: &marks{}, sleep: time.Duration(s.SleepMS) * time.Millisecond}
-	config := s.tuningFor().config()
+	job := &handler{marks: &measuring.Marks{}, sleep: time.Duration(s.SleepMS) * time.Millisecond}
+	config := tuningFor(s).config()
 	config.Workers = job.workers()
 	client, err := store.client(config)
 	if err != nil {
@@ -46,11 +48,11 @@ func serve(ctx context.Context, s settings) error {
 	if err := client.Stop(ctx); err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(job.marks.counts)
+	return json.NewEncoder(os.Stdout).Encode(job.marks.Counts)
 }
 
 // countCompleted counts by River's own events: they are sent after the completion is committed.
-func countCompleted(client *client, s settings, completed *atomic.Int64) {
+func countCompleted(client *client, s measuring.Settings, completed *atomic.Int64) {
 	events, _ := client.SubscribeConfig(&river.SubscribeConfig{
 		ChanSize: max(s.Jobs, 100_000), // a full channel drops events
 		Kinds:    []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled},
