@@ -63,9 +63,11 @@ func (s *store) create(ctx context.Context) error {
 	return nil
 }
 
-// configure sets when the ticker makes a tick: after so many events or so long, whichever comes first.
+// configure sets when the ticker makes a tick: after so many events or so long, whichever comes first; and no less often
+// in idle times, as an event that commits after the tick that counted it would wait for the next one.
 func (s *store) configure(ctx context.Context, count, lag string) error {
-	const statement = "SELECT pgq.set_queue_config($1, 'ticker_max_count', $2), pgq.set_queue_config($1, 'ticker_max_lag', $3)"
+	const statement = `SELECT pgq.set_queue_config($1, 'ticker_max_count', $2),
+		pgq.set_queue_config($1, 'ticker_max_lag', $3), pgq.set_queue_config($1, 'ticker_idle_period', $3)`
 	_, err := s.pool.Exec(ctx, statement, queue, count, lag)
 	return err
 }

@@ -63,7 +63,7 @@ func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[str
 	if err := <-consumed; err != nil {
 		return nil, nil, err
 	}
-	used := map[string]any{"ticker_period_ms": 1, "ticker_max_count": 1, "ticker_max_lag_ms": 1, "consumer_pause_ms": 1, "gap_ms": s.GapMS}
+	used := map[string]any{"ticker_period_ms": 1, "ticker_max_count": 1, "ticker_max_lag_ms": 1, "ticker_idle_period_ms": 1, "consumer_pause_ms": 1, "gap_ms": s.GapMS}
 	return used, measuring.Distribution(samples), r.check(ctx, total)
 }
 
@@ -87,7 +87,7 @@ func mixed(ctx context.Context, s measuring.Settings) (map[string]any, map[strin
 	if err != nil {
 		return nil, nil, err
 	}
-	used := map[string]any{"ticker_period_ms": 5, "ticker_max_count": 500, "ticker_max_lag_ms": 10, "consumer_pause_ms": 1, "producer_batch": s.Batch}
+	used := map[string]any{"ticker_period_ms": 5, "ticker_max_count": 500, "ticker_max_lag_ms": 10, "ticker_idle_period_ms": 10, "consumer_pause_ms": 1, "producer_batch": s.Batch}
 	figures := map[string]any{"completed_per_second": float64(r.line.Within(s.Seconds)) / float64(s.Seconds),
 		"per_second": r.line.Seconds[:min(s.Seconds, len(r.line.Seconds))]}
 	return used, figures, r.check(ctx, inserted)
