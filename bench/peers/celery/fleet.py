@@ -15,7 +15,7 @@ LIGHT = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
 def options(settings) -> list[str]:
     """What a worker process gets on its command line; none without tuning. The pools are winners of a sweep."""
     if settings.command == "work":
-        return ["--pool", "gevent", "--concurrency", str(settings.concurrency), *LIGHT]
+        return ["--pool", "threads", "--concurrency", str(settings.concurrency), *LIGHT]
     if not settings.tuned:
         return []
     if settings.processes > 1:

@@ -25,5 +25,5 @@ def marks() -> Marks:
 def bench(id: int) -> None:
     marks().started(id)
     if sleep_seconds:
-        time.sleep(sleep_seconds)  # the gevent pool has made it a cooperative one
+        time.sleep(sleep_seconds)
     marks().handled(id)

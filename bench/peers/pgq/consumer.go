@@ -20,11 +20,17 @@ type reader struct {
 	store   *store
 	marks   measuring.Marks
 	line    measuring.Series
+	ticks   bool            // plays the ticker daemon too: a faster one makes more, empty batches than a consumer can finish
 	started func(time.Time) // called at the start of each handler, where that is wanted
 }
 
 // batch works one batch off, if there is one: it reads the events, handles each and commits the end of the batch.
 func (r *reader) batch(ctx context.Context) (bool, error) {
+	if r.ticks {
+		if err := r.store.tick(ctx); err != nil {
+			return false, err
+		}
+	}
 	var batch *int64
 	if err := r.store.pool.QueryRow(ctx, "SELECT pgq.next_batch($1, $2)", queue, consumer).Scan(&batch); err != nil {
 		return false, err

@@ -2,28 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"windlass/bench/peers/measuring"
 )
-
-// keepTicking plays the ticker daemon until the context ends; a failure arrives on the channel, which it closes.
-func (s *store) keepTicking(ctx context.Context, period time.Duration) <-chan error {
-	failed := make(chan error, 1)
-	go func() {
-		defer close(failed)
-		for ctx.Err() == nil {
-			if err := s.tick(ctx); err != nil && !errors.Is(err, context.Canceled) {
-				failed <- fmt.Errorf("the ticker failed: %w", err)
-				return
-			}
-			time.Sleep(period)
-		}
-	}()
-	return failed
-}
 
 // latency measures, one event at a time, from the call of insert_event to the start of the handler.
 func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[string]any, error) {
@@ -34,11 +17,8 @@ func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[str
 	if err := store.configure(ctx, "1", "1 millisecond"); err != nil {
 		return nil, nil, err
 	}
-	ticking, stop := context.WithCancel(ctx)
-	failed := store.keepTicking(ticking, time.Millisecond)
-	defer stop()
 	starts := make(chan time.Time, 1)
-	r := &reader{store: store, line: measuring.Series{Start: time.Now()}, started: func(at time.Time) { starts <- at }}
+	r := &reader{store: store, ticks: true, line: measuring.Series{Start: time.Now()}, started: func(at time.Time) { starts <- at }}
 	total := warmUp + s.Samples
 	consumed := make(chan error, 1)
 	go func() { consumed <- r.until(ctx, total, time.Millisecond) }()
@@ -54,8 +34,8 @@ func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[str
 				samples = append(samples, at.Sub(began))
 				time.Sleep(time.Until(began.Add(time.Duration(s.GapMS) * time.Millisecond)))
 			}
-		case err := <-failed:
-			return nil, nil, err
+		case err := <-consumed:
+			return nil, nil, fmt.Errorf("the consumer ended before event %d: %w", id, err)
 		case <-time.After(patience):
 			return nil, nil, fmt.Errorf("event %d was not handled within %v", id, patience)
 		}
@@ -63,7 +43,7 @@ func latency(ctx context.Context, s measuring.Settings) (map[string]any, map[str
 	if err := <-consumed; err != nil {
 		return nil, nil, err
 	}
-	used := map[string]any{"ticker_period_ms": 1, "ticker_max_count": 1, "ticker_max_lag_ms": 1, "ticker_idle_period_ms": 1, "consumer_pause_ms": 1, "gap_ms": s.GapMS}
+	used := map[string]any{"ticker": "called before each look", "ticker_max_count": 1, "ticker_max_lag_ms": 1, "ticker_idle_period_ms": 1, "consumer_pause_ms": 1, "gap_ms": s.GapMS}
 	return used, measuring.Distribution(samples), r.check(ctx, total)
 }
 
@@ -79,22 +59,19 @@ func mixed(ctx context.Context, s measuring.Settings) (map[string]any, map[strin
 	if err := store.configure(ctx, "500", "10 milliseconds"); err != nil {
 		return nil, nil, err
 	}
-	ticking, stop := context.WithCancel(ctx)
-	failed := store.keepTicking(ticking, 5*time.Millisecond)
-	defer stop()
-	r := &reader{store: store, line: measuring.Series{Start: time.Now()}}
-	inserted, err := r.feed(ctx, failed, s)
+	r := &reader{store: store, ticks: true, line: measuring.Series{Start: time.Now()}}
+	inserted, err := r.feed(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	used := map[string]any{"ticker_period_ms": 5, "ticker_max_count": 500, "ticker_max_lag_ms": 10, "ticker_idle_period_ms": 10, "consumer_pause_ms": 1, "producer_batch": s.Batch}
+	used := map[string]any{"ticker": "called before each look", "ticker_max_count": 500, "ticker_max_lag_ms": 10, "ticker_idle_period_ms": 10, "consumer_pause_ms": 1, "producer_batch": s.Batch}
 	figures := map[string]any{"completed_per_second": float64(r.line.Within(s.Seconds)) / float64(s.Seconds),
 		"per_second": r.line.Seconds[:min(s.Seconds, len(r.line.Seconds))]}
 	return used, figures, r.check(ctx, inserted)
 }
 
 // feed inserts beside the consumer and returns how many events it inserted, all of them handled.
-func (r *reader) feed(ctx context.Context, failed <-chan error, s measuring.Settings) (int, error) {
+func (r *reader) feed(ctx context.Context, s measuring.Settings) (int, error) {
 	inserted, busy, moved := 0, false, time.Now()
 	insertions := make(chan error, 1)
 	end := r.line.Start.Add(time.Duration(s.Seconds) * time.Second)
@@ -126,8 +103,6 @@ func (r *reader) feed(ctx context.Context, failed <-chan error, s measuring.Sett
 				return 0, err
 			}
 			busy, inserted = false, inserted+s.Batch
-		case err := <-failed:
-			return 0, err
 		case <-time.After(pause):
 		}
 	}
