@@ -1,0 +1,3 @@
+module windlass/bench/peers/measuring
+
+go 1.26.0
