@@ -20,8 +20,7 @@ pub(crate) async fn measure<S: System>(system: &S, settings: &Settings) -> anyho
     let mut children = Children::start(settings, settings.processes).await?;
     let began = Instant::now();
     children.go().await?;
-    finish(system, &children, settings.jobs).await?;
-    let took = began.elapsed();
+    let took = finish(system, &children, settings.jobs).await?.duration_since(began);
     let reports = children.stop().await?;
     check(system, settings.jobs, &reports).await?;
     let outcome = Outcome::default().rate("enqueued", settings.jobs, enqueued_in);
@@ -37,15 +36,16 @@ async fn analyze(settings: &Settings) -> anyhow::Result<()> {
     Ok(connection.await??)
 }
 
-/// Waits until each job is handled, and the store holds no job that is not completed.
-pub(crate) async fn finish<S: System>(system: &S, children: &Children, jobs: u64) -> anyhow::Result<()> {
+/// Waits until each job is handled, and the store holds no job that is not completed. Returns when that was so: the
+/// answer is of the time of the question, and some systems take long to answer.
+pub(crate) async fn finish<S: System>(system: &S, children: &Children, jobs: u64) -> anyhow::Result<Instant> {
     let (mut progress, mut seen) = ((0, u64::MAX), Instant::now());
     loop {
-        let handled = children.handled()?;
+        let (handled, asked) = (children.handled()?, Instant::now());
         // The count is not free: it is asked for only when it can be none.
         let unfinished = if handled < jobs { u64::MAX } else { system.unfinished().await? };
         if unfinished == 0 {
-            return Ok(());
+            return Ok(asked);
         }
         if progress != (handled, unfinished) {
             (progress, seen) = ((handled, unfinished), Instant::now());

@@ -68,7 +68,11 @@ impl System for Awa {
     }
 
     async fn worker(&self, settings: &Settings, tally: Arc<Tally>) -> anyhow::Result<Running> {
-        let config = QueueConfig { max_workers: workers(settings), ..QueueConfig::default() };
+        let config = QueueConfig {
+            max_workers: workers(settings),
+            deadline_duration: deadline(settings),
+            ..QueueConfig::default()
+        };
         let client = Client::builder(self.pool.clone()).partitioned_queue(&self.queue, config);
         let client = client.register::<Count, _, _>(move |job, _context| {
             let tally = Arc::clone(&tally);
@@ -98,7 +102,8 @@ impl System for Awa {
             }),
             _ => json!({
                 "storage": "queue_storage, defaults", "partitions": partitions(settings),
-                "max_workers_per_partition": workers(settings), "claimers": 1, "claim_batch_size": 512,
+                "max_workers_per_partition": workers(settings),
+                "deadline_seconds": deadline(settings).as_secs(), "claimers": 1, "claim_batch_size": 512,
                 "poll_interval_ms": 200, "notifications": true, "completion_batch": 512, "completion_flush_ms": 1,
                 "connections": CONNECTIONS, "processes": settings.processes, "batch": settings.batch,
             }),
@@ -113,6 +118,14 @@ fn is_hot(settings: &Settings) -> bool {
         // Single jobs keep the one ordered queue that is the default.
         Command::Enqueue => settings.batch > 1,
         Command::Work | Command::Latency => false,
+    }
+}
+
+/// Attempts without a deadline take the shorter path through the store; heartbeats still rescue those of a dead worker.
+fn deadline(settings: &Settings) -> Duration {
+    match settings.command {
+        Command::Drain if !settings.tuned => QueueConfig::default().deadline_duration,
+        _ => Duration::ZERO,
     }
 }
 
