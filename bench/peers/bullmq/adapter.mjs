@@ -1,0 +1,19 @@
+// BullMQ on Redis, through its default client ioredis.
+import { bullmqAdapter } from '../node/bullmq_adapter.mjs';
+
+export const packageName = 'bullmq';
+export const bulkBatch = 1_000;
+
+const bullmq = bullmqAdapter({
+  connection: url => ({ url, maxRetriesPerRequest: null }),
+  backend: [],
+  tunedConcurrency: 100,
+  poolOf: () => ({}),
+});
+
+export const setUp = async () => {};
+export const { openProducer, openWorker } = bullmq;
+
+export async function openStore(url) {
+  return { analyze: async () => {}, ...(await bullmq.openQueueCounts(url)) };
+}
