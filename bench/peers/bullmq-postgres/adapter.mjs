@@ -2,7 +2,6 @@
 import { createPostgresBackend, runMigrations } from 'bullmq';
 import pg from 'pg';
 import { bullmqAdapter } from '../node/bullmq_adapter.mjs';
-import { openPostgresStore } from '../node/postgres_store.mjs';
 
 export const packageName = 'bullmq';
 export const bulkBatch = 10_000;
@@ -11,7 +10,7 @@ const bullmq = bullmqAdapter({
   connection: (connectionString, max) => ({ connectionString, max }),
   backend: [createPostgresBackend],
   tunedConcurrency: 20,
-  poolOf: (name, size) => ({ [name]: size ?? 10 }),
+  poolOf: (name, size) => ({ [name]: size }),
 });
 
 export async function setUp(url) {
@@ -25,10 +24,7 @@ export async function setUp(url) {
 export const { openProducer, openWorker } = bullmq;
 
 export async function openStore(url) {
-  const [counts, outside] = [await bullmq.openQueueCounts(url), await openPostgresStore(url, 'SELECT 0 AS n')];
-  return {
-    analyze: outside.analyze,
-    unfinished: counts.unfinished,
-    close: async () => { await counts.close(); await outside.close(); },
-  };
+  const client = new pg.Client(url);
+  await client.connect();
+  return bullmq.openStore(url, { analyze: () => client.query('ANALYZE'), close: () => client.end() });
 }

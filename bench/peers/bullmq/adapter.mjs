@@ -14,6 +14,4 @@ const bullmq = bullmqAdapter({
 export const setUp = async () => {};
 export const { openProducer, openWorker } = bullmq;
 
-export async function openStore(url) {
-  return { analyze: async () => {}, ...(await bullmq.openQueueCounts(url)) };
-}
+export const openStore = url => bullmq.openStore(url, { analyze: async () => {}, close: async () => {} });

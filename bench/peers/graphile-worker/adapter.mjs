@@ -20,25 +20,25 @@ export async function setUp(url) {
 export async function openProducer(url, { clients }) {
   const utils = await makeWorkerUtils({ connectionString: url, maxPoolSize: clients, logger });
   return {
-    settings: { producer_pool: clients, bulk: 'addJobs' },
+    settings: { producer_pool: clients, single: 'addJob', bulk: 'addJobs' },
     one: args => utils.addJob(TASK, args),
     many: list => utils.addJobs(list.map(payload => ({ identifier: TASK, payload }))),
     close: () => utils.release(),
   };
 }
 
+const BATCHED = { completeJobBatchDelay: 0, failJobBatchDelay: 0 };
+
+/** A pool of two more than the concurrency is what its documentation advises. */
 function presetFor({ profile, processes, concurrency }) {
-  const T = JSON.parse(process.env.TRY ?? '{}');
   switch (profile) {
     case 'default': return {};
-    case 'latency': return { ...{concurrentJobs: 1}, ...T };
+    case 'latency': return { concurrentJobs: 10, maxPoolSize: 12, ...BATCHED };
     case 'work': return {
-      concurrentJobs: concurrency, maxPoolSize: 10,
-      localQueue: { size: 2*concurrency }, completeJobBatchDelay: 0, failJobBatchDelay: 0,...T,
+      concurrentJobs: concurrency, maxPoolSize: Math.max(10, concurrency + 2), localQueue: { size: 5 * concurrency }, ...BATCHED,
     };
     default: return {
-      concurrentJobs: 24, maxPoolSize: 10,
-      localQueue: { size: processes > 1 ? 20_000 : 5_000 }, completeJobBatchDelay: 0, failJobBatchDelay: 0,...T,
+      concurrentJobs: 24, maxPoolSize: 26, localQueue: { size: processes > 1 ? 20_000 : 5_000 }, ...BATCHED,
     };
   }
 }

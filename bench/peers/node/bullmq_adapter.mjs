@@ -2,15 +2,16 @@
 import { Queue, Worker } from 'bullmq';
 
 const QUEUE = 'noop';
+const MOST_CONNECTIONS = 20; // where the backend has a pool: more only wait for each other on few cores
 
+// Its guide for production advises to remove completed jobs; by default it keeps them.
 function workerOptions({ profile, concurrency, tunedConcurrency }) {
-  const T = JSON.parse(process.env.TRY ?? '{}');
   const removed = { removeOnComplete: { count: 0 } };
   switch (profile) {
     case 'default': return {};
-    case 'latency': return { ...removed, ...T };
-    case 'work': return { ...removed, concurrency, ...T };
-    default: return { ...removed, concurrency: tunedConcurrency, ...T };
+    case 'latency': return removed;
+    case 'work': return { ...removed, concurrency };
+    default: return { ...removed, concurrency: tunedConcurrency };
   }
 }
 
@@ -27,7 +28,7 @@ export function bullmqAdapter({ connection, backend, tunedConcurrency, poolOf })
     async openProducer(url, { clients }) {
       const queue = await openQueue(url, clients);
       return {
-        settings: { ...poolOf('producer_pool', clients), bulk: 'addBulk' },
+        settings: { ...poolOf('producer_pool', clients), single: 'add', bulk: 'addBulk' },
         one: args => queue.add(QUEUE, args),
         many: list => queue.addBulk(list.map(data => ({ name: QUEUE, data }))),
         close: () => queue.close(),
@@ -36,7 +37,7 @@ export function bullmqAdapter({ connection, backend, tunedConcurrency, poolOf })
 
     async openWorker(options, handle) {
       const settings = workerOptions({ ...options, tunedConcurrency });
-      const pool = options.profile === 'default' ? undefined : Math.min(settings.concurrency ?? 1, 20);
+      const pool = Math.max(10, Math.min(settings.concurrency ?? 1, MOST_CONNECTIONS));
       const worker = new Worker(QUEUE, job => handle(job.data), {
         autorun: false, connection: connection(options.url, pool), ...settings,
       }, ...backend);
@@ -50,13 +51,14 @@ export function bullmqAdapter({ connection, backend, tunedConcurrency, poolOf })
       };
     },
 
-    /** What the queue itself says of jobs that are not completed. */
-    async openQueueCounts(url) {
+    /** What the queue itself says of jobs that are not completed; `analyze` is the backend's. */
+    async openStore(url, { analyze, close }) {
       const queue = await openQueue(url, 1);
+      const states = ['wait', 'active', 'delayed', 'paused', 'prioritized', 'waiting-children', 'failed'];
       return {
-        unfinished: async () => Object.values(await queue.getJobCounts(
-          'wait', 'active', 'delayed', 'paused', 'prioritized', 'waiting-children', 'failed')).reduce((a, b) => a + b, 0),
-        close: () => queue.close(),
+        analyze,
+        unfinished: async () => Object.values(await queue.getJobCounts(...states)).reduce((a, b) => a + b, 0),
+        close: async () => { await queue.close(); await close(); },
       };
     },
   };

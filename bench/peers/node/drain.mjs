@@ -39,7 +39,7 @@ async function workThrough(adapter, spec) {
   await store.close();
 
   return {
-    settings: { processes: spec.processes, sleep_ms: spec.sleepMs ?? 0, ...workers.settings },
+    settings: { profile: spec.options.profile, processes: spec.processes, sleep_ms: spec.sleepMs ?? 0, ...workers.settings },
     figures: {
       completed_per_second: perSecond(jobs, ms),
       completed_seconds: seconds(ms),

@@ -1,6 +1,6 @@
 // The systems that run on Node.js. Each folder holds an adapter with
 //   packageName, bulkBatch, setUp(url, profile),
-//   openProducer(url, { clients, profile }) -> { settings, one(args), many(argsList), close() },
+//   openProducer(url, { clients }) -> { settings, one(args), many(argsList), close() },
 //   openWorker({ url, profile, processes, concurrency }, handle) -> { settings, start(), stop() },
 //   openStore(url) -> { analyze(), unfinished(), close() }.
 // Profiles: "enqueue" (no worker runs), "default", "tuned" (no-op jobs), "mixed" (the same, fed meanwhile),

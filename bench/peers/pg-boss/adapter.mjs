@@ -1,60 +1,71 @@
-// pg-boss by its library API: send and insert to add jobs, work() to work them.
+// pg-boss by its library API: send and insert to add jobs; work() to work them, or fetch and complete in
+// loops of our own where that is faster.
 import { PgBoss } from 'pg-boss';
 import { openPostgresStore } from '../node/postgres_store.mjs';
+import { FetchLoops } from './fetch_loops.mjs';
+import { limited } from './limited.mjs';
 
 export const packageName = 'pg-boss';
-export const bulkBatch = 10_000;
+export const bulkBatch = 5_000;
 const QUEUE = 'noop';
+const POOL = 10; // its default, written down
 
-/** Wakes workers by NOTIFY where they may run out of jobs. */
-const notifies = profile => profile === 'latency' || profile === 'mixed';
-
-async function open(url, options) {
-  const boss = new PgBoss({ connectionString: url, ...options });
+function open(url, options) {
+  const boss = new PgBoss({ connectionString: url, max: POOL, ...options });
   boss.on('error', error => console.error(error));
   return boss;
 }
 
 export async function setUp(url, profile) {
-  const boss = await open(url, { supervise: false, schedule: false });
+  const boss = open(url, { supervise: false, schedule: false });
   await boss.start();
-  await boss.createQueue(QUEUE, { notify: notifies(profile) });
+  await boss.createQueue(QUEUE, { notify: profile === 'latency' });
   await boss.stop();
 }
 
 export async function openProducer(url, { clients }) {
-  const boss = await open(url, { max: clients, supervise: false, schedule: false });
+  const boss = open(url, { max: clients, supervise: false, schedule: false });
   await boss.start();
   return {
-    settings: { producer_pool: clients, bulk: 'insert' },
+    settings: { producer_pool: clients, single: 'send', bulk: 'insert' },
     one: args => boss.send(QUEUE, args),
     many: list => boss.insert(QUEUE, list.map(data => ({ data }))),
     close: () => boss.stop(),
   };
 }
 
-function workOptions({ profile, concurrency }) {
-  const T = JSON.parse(process.env.TRY ?? '{}');
-  const burst = { burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
+export async function openWorker(options, handle) {
+  const { profile, concurrency } = options;
+  const boss = open(options.url, { useListenNotify: profile === 'latency' });
+  await boss.start();
   switch (profile) {
-    case 'default': return {};
-    case 'latency': return { pollingIntervalSeconds: 0.5, ...T };
-    case 'work': return { ...burst, batchSize: 10, localConcurrency: concurrency / 10, ...T };
-    default: return { ...burst, batchSize: 5_000, localConcurrency: 2, ...T };
+    case 'default': return worker(boss, handle, {});
+    case 'latency': return worker(boss, handle, { pollingIntervalSeconds: 0.5 }, { useListenNotify: true });
+    // A batch is completed as a whole. With more batches in hand than may run, slots never wait for a fetch.
+    case 'work': return worker(boss, limited(handle, concurrency),
+      { batchSize: concurrency, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 },
+      { handlers_at_once: concurrency });
+    default: return fetchLoops(boss, handle);
   }
 }
 
-export async function openWorker(options, handle) {
-  const settings = workOptions(options);
-  const useListenNotify = notifies(options.profile);
-  const boss = await open(options.url, { useListenNotify });
-  await boss.start();
+function worker(boss, handle, workOptions, also = {}) {
   return {
-    settings: { pool: 10, useListenNotify, ...settings },
-    start: () => boss.work(QUEUE, settings, jobs => Promise.all(jobs.map(job => handle(job.data)))),
+    settings: { api: 'work', pool: POOL, ...also, ...workOptions },
+    start: () => boss.work(QUEUE, workOptions, jobs => Promise.all(jobs.map(job => handle(job.data)))),
     stop: () => boss.stop(),
   };
 }
 
+function fetchLoops(boss, handle) {
+  const loops = new FetchLoops(boss, QUEUE, handle);
+  return {
+    settings: { api: 'fetch and complete', pool: POOL, ...loops.settings },
+    start: async () => loops.start(),
+    stop: async () => { await loops.stop(); await boss.stop(); },
+  };
+}
+
 // Completed jobs stay; a failed or cancelled one is not completed.
-export const openStore = url => openPostgresStore(url, "SELECT count(*) AS n FROM pgboss.job WHERE name = 'noop' AND state <> 'completed'");
+export const openStore = url =>
+  openPostgresStore(url, `SELECT count(*) AS n FROM pgboss.job WHERE name = '${QUEUE}' AND state <> 'completed'`);
