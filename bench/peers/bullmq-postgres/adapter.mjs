@@ -4,7 +4,6 @@ import pg from 'pg';
 import { bullmqAdapter } from '../node/bullmq_adapter.mjs';
 
 export const packageName = 'bullmq';
-export const bulkBatch = 10_000;
 
 const bullmq = bullmqAdapter({
   connection: (connectionString, max) => ({ connectionString, max }),

@@ -2,7 +2,6 @@
 import { bullmqAdapter } from '../node/bullmq_adapter.mjs';
 
 export const packageName = 'bullmq';
-export const bulkBatch = 1_000;
 
 const bullmq = bullmqAdapter({
   connection: url => ({ url, maxRetriesPerRequest: null }),

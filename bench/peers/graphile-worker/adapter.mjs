@@ -3,7 +3,6 @@ import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import { openPostgresStore } from '../node/postgres_store.mjs';
 
 export const packageName = 'graphile-worker';
-export const bulkBatch = 20_000;
 const TASK = 'noop';
 
 // Its log tells of each job; only what went wrong is of interest here.

@@ -6,7 +6,6 @@ import { FetchLoops } from './fetch_loops.mjs';
 import { limited } from './limited.mjs';
 
 export const packageName = 'pg-boss';
-export const bulkBatch = 5_000;
 const QUEUE = 'noop';
 const POOL = 10; // its default, written down
 
