@@ -14,6 +14,7 @@ class Scenario:
     more_is_better: bool = True
     rounds: int = 2
     own_batch: bool = False  # BENCH_BATCH is the system's own bulk_batch
+    also: tuple = ()  # what else peer.json may call it
     held: bool = False  # another session holds a snapshot from second HELD_FROM on
 
 
@@ -29,26 +30,34 @@ SCENARIOS = [
     Scenario("enqueue-bulk-ten", "enqueue", "bulk enqueue by 1,000, 10 clients", {"jobs": 200_000}, {"BENCH_CLIENTS": 10, "BENCH_BATCH": 1_000}, ENQUEUED),
     Scenario("drain-default", "drain", "drain no-op jobs, default settings", {"jobs": 20_000}, {"BENCH_PROCESSES": 1, "BENCH_TUNED": 0}, rounds=3),
     Scenario("drain", "drain", "drain no-op jobs, tuned, 1 process", {"jobs": 200_000}, {"BENCH_PROCESSES": 1, "BENCH_TUNED": 1}, rounds=3),
-    Scenario("drain-two", "drain", "drain no-op jobs, tuned, 2 processes", {"jobs": 200_000}, {"BENCH_PROCESSES": 2, "BENCH_TUNED": 1}, rounds=3),
+    Scenario("drain-two", "drain", "drain no-op jobs, tuned, 2 processes", {"jobs": 200_000}, {"BENCH_PROCESSES": 2, "BENCH_TUNED": 1}, rounds=3, also=("drain-2p", "drain-2")),
     Scenario("work-10", "work", "10 ms jobs, 10 at once", {"jobs": 5_000}, {"BENCH_SLEEP_MS": 10, "BENCH_CONCURRENCY": 10}),
     Scenario("work-100", "work", "10 ms jobs, 100 at once", {"jobs": 20_000}, {"BENCH_SLEEP_MS": 10, "BENCH_CONCURRENCY": 100}),
     Scenario("latency", "latency", "enqueue to start of handler, one job each 10 ms", {"samples": 1_000}, {"BENCH_GAP_MS": 10}, "average_us", more_is_better=False),
     Scenario("mixed", "mixed", "enqueue and work together", {"seconds": 20}, {"BENCH_BACKLOG": 20_000}),
-    Scenario("held", "mixed", "the same, another session holding a snapshot", {"seconds": 60}, {"BENCH_BACKLOG": 20_000}, held=True),
+    Scenario("held", "mixed", "enqueue and work together, another session holding a snapshot", {"seconds": 60}, {"BENCH_BACKLOG": 20_000}, held=True),
 ]
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 LEAST = {"jobs": 200, "samples": 50, "seconds": 3}
 
 
+def own(scenario, peer):
+    """What peer.json says of the scenario, under its name or another; else of its verb; "held" is a mixed run."""
+    for name in (scenario.name, *scenario.also, scenario.verb):
+        if name in peer["scenarios"]:
+            return peer["scenarios"][name]
+    return None
+
+
 def counts(scenario, peer, scale=1.0):
-    """How many jobs, samples or seconds: the system's own number for this scenario, else for all of its verb, else ours.
+    """How many jobs, samples or seconds: the system's own number where it gives one, scaled.
 
     Seconds are the same for all: a curve over time is compared as a whole.
     """
-    own = peer["scenarios"]
-    chosen = own.get(scenario.name, own.get(scenario.verb, {}))
-    return {name: max(LEAST[name], round((default if name == "seconds" else chosen.get(name, default)) * scale)) for name, default in scenario.counts.items()}
+    chosen = own(scenario, peer) or {}
+    numbers = {name: default if name == "seconds" else chosen.get(name, default) for name, default in scenario.counts.items()}
+    return {name: max(LEAST[name], round(number * scale)) for name, number in numbers.items()}
 
 
 def environment(scenario, peer, scale=1.0):
@@ -56,6 +65,9 @@ def environment(scenario, peer, scale=1.0):
     values = dict(scenario.environment)
     if scenario.own_batch:
         values["BENCH_BATCH"] = peer["bulk_batch"]
+    if scenario.verb == "mixed":  # what suits it: a slow system would never get through a deep backlog
+        chosen = own(scenario, peer) or {}
+        values |= {"BENCH_" + name.upper(): chosen[name] for name in ("backlog", "batch") if name in chosen}
     for name, count in counts(scenario, peer, scale).items():
         values["BENCH_" + name.upper()] = count
     return {name: str(value) for name, value in values.items()}
@@ -64,10 +76,7 @@ def environment(scenario, peer, scale=1.0):
 def left_out(scenario, peer):
     """Why the system does not run this scenario; None when it does."""
     reasons = peer.get("left_out", {})
-    for name in (scenario.name, scenario.verb):
+    for name in (scenario.name, *scenario.also, scenario.verb):
         if name in reasons:
             return reasons[name]
-    # "held" is a mixed run: a system that lists "mixed" takes part in both.
-    if scenario.name in peer["scenarios"] or scenario.verb in peer["scenarios"] or any(name.startswith(scenario.verb + "-") for name in peer["scenarios"]):
-        return None
-    return "not among the scenarios of its peer.json"
+    return None if own(scenario, peer) is not None else "not among the scenarios of its peer.json"
