@@ -10,7 +10,7 @@ OURS = "Windlass"
 PERCENTILES = {"p50_us": "p50", "p90_us": "p90", "p95_us": "p95", "p99_us": "p99", "p999_us": "p99.9"}
 # The left edge of the plot is the same in all bar charts, so that labels of different lengths do not move it.
 LABELS, VALUES = 250, 80
-LINES, LINE_LABELS, HEIGHT = 560, 210, 330
+LINES, HEIGHT = 545, 330
 
 
 def charts(results):
@@ -25,12 +25,11 @@ def specifications(results):
 
 
 def whole(theme, title, subtitle, **parts):
-    padding = {"left": 2, "right": 2, "top": 4, "bottom": 4}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": {"text": title, "subtitle": subtitle},
         "config": config(theme),
-        "padding": padding,
+        "padding": {"left": 4, "top": 4, "bottom": 4, "right": 20},  # a reader's font may be wider than the one measured
         **parts,
     }
 
@@ -57,7 +56,7 @@ def drain(results):
     for row in rows:
         row["text"] = arithmetic.number(row["rate"])
     scale = {"domain": [0, max(row["rate"] for row in rows)], "nice": False}
-    subtitle = "each tuned by its own documentation, the better of 1 and 2 worker processes; same server, same machine, commits durable"
+    subtitle = "each tuned by its own documentation, the better of 1 and 2 worker processes; same machine, same server"
 
     def chart(theme):
         colour = {"condition": {"test": "datum.ours", "value": theme["ours"]}, "value": theme["other"]}
@@ -99,10 +98,6 @@ def logarithmic(rows):
     return [min(values) / 1.6, max(values) * 1.4]
 
 
-def right():
-    return {"left": 2, "right": LINE_LABELS, "top": 4, "bottom": 4}
-
-
 def ticks(domain):
     """1, 10, 100: and 2, 5 between where the scale is short."""
     low, high = (math.log10(edge) for edge in domain)
@@ -125,16 +120,17 @@ def held(results):
         return None
     domain, second = logarithmic(rows), arithmetic.median(since)
     most = max(row["x"] for row in rows)
-    subtitle = "enqueued and worked at once; average of 5 s; logarithmic. A line that sinks is a queue that cannot clean up behind itself"
+    subtitle = "enqueued and worked at once, average of 5 s, logarithmic; what sinks cannot clean up behind itself"
 
     def chart(theme):
         y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": domain}, "axis": {"title": "jobs per second", "values": ticks(domain), "format": "~s"}}
         x = {"field": "x", "type": "quantitative", "scale": {"domain": [0, most], "nice": False}, "axis": {"title": "seconds", "grid": False}}
-        rule = {"mark": {"type": "rule", "strokeDash": [4, 3], "color": theme["faint"]}, "encoding": {"x": {"datum": second}}}
+        since_then, one = {"datum": second, "type": "quantitative"}, {"values": [{}]}
+        rule = {"mark": {"type": "rule", "strokeDash": [4, 3], "color": theme["faint"]}, "data": one, "encoding": {"x": since_then}}
         words = {"mark": {"type": "text", "align": "left", "dx": 5, "dy": 2, "baseline": "top", "color": theme["faint"], "text": "another session holds a snapshot from here on"}}
-        words["encoding"] = {"x": {"datum": second}, "y": {"value": 0}}
+        words["data"], words["encoding"] = one, {"x": since_then, "y": {"value": 0}}
         layers = lines(theme, rows, ends(rows, HEIGHT, domain), x, y, (rule, words))
-        return whole(theme, "Throughput while another session holds a snapshot", subtitle, layer=layers, width=LINES, height=HEIGHT) | {"padding": right()}
+        return whole(theme, "Throughput while another session holds a snapshot", subtitle, layer=layers, width=LINES, height=HEIGHT)
 
     return chart
 
@@ -156,7 +152,7 @@ def latency(results):
         y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": domain}, "axis": {"title": "milliseconds", "values": ticks(domain), "format": "~g"}}
         x = {"field": "x", "type": "ordinal", "sort": list(PERCENTILES.values()), "scale": {"type": "point", "padding": 0.15}, "axis": {"title": None, "labelAngle": 0, "grid": False}}
         layers = lines(theme, rows, ends(rows, HEIGHT, domain), x, y)
-        return whole(theme, "Latency, percentiles", subtitle, layer=layers, width=LINES, height=HEIGHT) | {"padding": right()}
+        return whole(theme, "Latency, percentiles", subtitle, layer=layers, width=LINES, height=HEIGHT)
 
     return chart
 
@@ -194,8 +190,8 @@ def panel(theme, rows, what, most, place):
     curve = {"mark": {"type": "line", "point": {"size": 45}, "strokeWidth": 2.5}, "data": {"values": rows}, "encoding": {"x": x, "y": y, "color": colour}}
     layers = [curve]
     if place == 0:
-        first = {row["store"]: row for row in reversed(sorted(rows, key=lambda row: row["at"])[:2])}
-        names = {"mark": {"type": "text", "align": "left", "dx": -4, "dy": -16, "fontWeight": 600}, "data": {"values": list(first.values())}}
+        last = {row["store"]: row for row in sorted(rows, key=lambda row: row["at"])}
+        names = {"mark": {"type": "text", "align": "right", "dx": 4, "dy": -14, "fontWeight": 600}, "data": {"values": list(last.values())}}
         names["encoding"] = {"x": x, "y": y, "text": {"field": "store"}, "color": colour}
         layers.append(names)
-    return {"layer": layers, "width": 330 if place == 0 else 170, "height": 240}
+    return {"layer": layers, "width": 360 if place == 0 else 185, "height": 240}

@@ -14,7 +14,7 @@ def picture(name, folder="docs/bench"):
     """A chart that follows the reader's theme; the README has the same lines."""
     return (
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">\n'
-        f'  <img alt="{CAPTIONS[name]}" src="{folder}/{name}-light.svg" width="830">\n</picture>'
+        f'  <img alt="{CAPTIONS[name]}" src="{folder}/{name}-light.svg">\n</picture>'
     )
 
 

@@ -4,11 +4,11 @@ WIDTH = 830  # how wide a README shows a picture
 THEMES = {
     "light": {
         "ink": "#1f2328", "faint": "#59636e", "grid": "#d1d9e0", "ours": "#0f766e", "other": "#a8b3bd",
-        "lines": ["#c2410c", "#1d4ed8", "#7e22ce", "#a16207", "#be185d", "#0369a1", "#4d7c0f", "#475569", "#b91c1c", "#6d28d9", "#0e7490", "#713f12"],
+        "lines": ["#c2410c", "#1d4ed8", "#7e22ce", "#a16207", "#be185d", "#0369a1", "#4d7c0f", "#475569", "#b91c1c", "#111827", "#db2777", "#713f12"],
     },
     "dark": {
         "ink": "#f0f6fc", "faint": "#9198a1", "grid": "#3d444d", "ours": "#2dd4bf", "other": "#59636e",
-        "lines": ["#fb923c", "#60a5fa", "#c084fc", "#facc15", "#f472b6", "#38bdf8", "#a3e635", "#94a3b8", "#f87171", "#a78bfa", "#22d3ee", "#d6a56b"],
+        "lines": ["#fb923c", "#60a5fa", "#c084fc", "#facc15", "#f472b6", "#38bdf8", "#a3e635", "#94a3b8", "#f87171", "#f9fafb", "#fda4af", "#d6a56b"],
     },
 }  # fmt: skip
 # Fonts that a browser has; the drawing measures text itself and needs none of them.
@@ -23,7 +23,7 @@ def config(theme):
         "background": None,
         "font": FONT,
         "axis": axis,
-        "title": title | {"font": FONT, "subtitleFont": FONT, "frame": "group", "subtitlePadding": 6},
+        "title": title | {"font": FONT, "subtitleFont": FONT, "frame": "bounds", "subtitlePadding": 6},
         "view": {"stroke": None},
         "text": {"font": FONT, "fontSize": 12.5, "color": theme["ink"]},
     }
