@@ -44,7 +44,7 @@ def run(command, folder, environment, log, timeout, watch=lambda seconds: None):
             if seconds - sampled >= SAMPLE:
                 sampled, peak = seconds, max(peak, usage.session_memory_bytes(child.pid))
             if seconds > timeout:
-                end(child.pid)
+                end(child)
                 return Outcome("failed", f"took longer than {timeout:.0f} s: {last_line(err)}", wall_seconds=seconds, peak_memory_bytes=peak)
             watch(seconds)
             time.sleep(POLL)
@@ -84,12 +84,11 @@ def kill(session, sign):
         pass
 
 
-def end(pid):
+def end(child):
     """Asks, waits five seconds, then kills."""
-    kill(pid, signal.SIGTERM)
-    for _ in range(50):
-        time.sleep(0.1)
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            return
-    kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    kill(child.pid, signal.SIGTERM)
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        kill(child.pid, signal.SIGKILL)
+        child.wait()
