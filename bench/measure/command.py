@@ -105,7 +105,7 @@ def install(found, home, out):
 
 def start_redis(started, found, skipped):
     """Adds server name -> Redis; where it cannot start, its systems join the skipped."""
-    for server in sorted({system.server for system in found if system.name not in skipped} - {"postgres"}):
+    for server in sorted({system.server for system in found if system.name not in skipped} - {"postgres", "sqlite"}):
         try:
             started[server] = Redis(server)
         except (OSError, RuntimeError) as error:

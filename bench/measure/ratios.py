@@ -3,7 +3,8 @@
 from bench import arithmetic
 from bench.measure.scenarios import BY_NAME, SCENARIOS
 
-OURS = "windlass"
+OURS = "windlass"  # on PostgreSQL: what every ratio is of
+OURS_TOO = (OURS, "windlass-sqlite")  # no peers of ours
 
 
 def by_system(records, scenario):
@@ -29,14 +30,14 @@ def compare(records, name):
     for system, runs in systems.items():
         spread = arithmetic.spread(run["figures"].get(scenario.figure) for run in runs)
         if spread:
-            ratio = None if system == OURS else arithmetic.advantage(ours, spread[1], scenario.more_is_better)
+            ratio = None if system in OURS_TOO else arithmetic.advantage(ours, spread[1], scenario.more_is_better)
             rows.append((system, runs[0], *spread, ratio))
     return sorted(rows, key=lambda row: row[3], reverse=scenario.more_is_better)
 
 
 def best(rows, kinds=("queue",), servers=("postgres",)):
     """The best row that is not ours, among these kinds and servers."""
-    peers = [row for row in rows if row[0] != OURS and row[1]["kind"] in kinds and row[1]["server"] in servers]
+    peers = [row for row in rows if row[0] not in OURS_TOO and row[1]["kind"] in kinds and row[1]["server"] in servers]
     return peers[0] if peers else None
 
 

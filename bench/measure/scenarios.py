@@ -57,7 +57,7 @@ def counts(scenario, peer, scale=1.0):
     """
     chosen = own(scenario, peer) or {}
     numbers = {name: default if name == "seconds" else chosen.get(name, default) for name, default in scenario.counts.items()}
-    return {name: max(LEAST[name], round(number * scale)) for name, number in numbers.items()}
+    return {name: max(min(LEAST[name], number), round(number * scale)) for name, number in numbers.items()}
 
 
 def environment(scenario, peer, scale=1.0):

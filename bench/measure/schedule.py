@@ -31,7 +31,7 @@ def plan(systems, chosen, rounds=None):
 
 def left_out(scenario, system):
     if scenario.held and system.server != "postgres":
-        return "Redis has no snapshots to hold"
+        return "only in PostgreSQL can another session hold back what is cleaned up"
     return scenarios.left_out(scenario, system.peer)
 
 
@@ -63,7 +63,7 @@ class Bench:
         log = self.out / "logs" / f"{scenario.name}-{system.name}-{turn}"
         log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            measured = self.on_postgres if system.server == "postgres" else self.on_redis
+            measured = {"postgres": self.on_postgres, "sqlite": self.on_file}.get(system.server, self.on_redis)
             record = measured(scenario, system, log)
         except (RuntimeError, OSError) as error:  # a server that refused: this run's failure, not the end of all
             record = {"status": "failed", "reason": str(error)}
@@ -80,7 +80,8 @@ class Bench:
 
     def adapter(self, scenario, system, url, log, watch=lambda seconds: None):
         values = scenarios.environment(scenario, system.peer, self.scale)
-        environment = dict(os.environ, **values, BENCH_URL=url, PEERS_HOME=str(self.home))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
+        environment |= values | {"PEERS_HOME": str(self.home)} | ({"BENCH_URL": url} if url else {})
         timeout = self.timeout + float(values.get("BENCH_SECONDS", 0))
         return adapter.run([str(system.folder / "run"), scenario.verb], system.folder, environment, log, timeout, watch)
 
@@ -106,6 +107,9 @@ class Bench:
         url, before = redis.fresh(), redis.counters()
         outcome = self.adapter(scenario, system, url, log)
         return result(outcome, before, redis.counters())
+
+    def on_file(self, scenario, system, log):
+        return result(self.adapter(scenario, system, None, log), {}, {})
 
 
 class Hold:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 CANNOT = 77  # an adapter's exit code for "cannot be done here", with the reason on stderr
 REQUIRED = {"title", "language", "server", "version", "kind", "tuning", "bulk_batch", "scenarios"}
-SERVERS = {"postgres": ["postgres"], "redis": ["redis-everysec", "redis-always"]}
+# SQLite has no server: its adapter makes a file of its own under PEERS_HOME.
+SERVERS = {"postgres": ["postgres"], "sqlite": ["sqlite"], "redis": ["redis-everysec", "redis-always"]}
 DURABILITY = {
     "postgres": "fsync and synchronous_commit on",
+    "sqlite": "synchronous = full",
     "redis-everysec": "AOF, fsync every second",
     "redis-always": "AOF, fsync always",
 }
@@ -33,7 +35,7 @@ class System:
     def title(self):
         suffix = {"redis-everysec": " (fsync every second)", "redis-always": " (fsync always)"}
         several = self.peer["server"] == "postgres+redis"
-        where = {"postgres": ", PostgreSQL"}.get(self.server, ", Redis") if several else ""
+        where = {"postgres": ", PostgreSQL", "sqlite": ", SQLite"}.get(self.server, ", Redis") if several else ""
         return self.peer["title"] + where + suffix.get(self.server, "")
 
 
@@ -48,7 +50,7 @@ def read_peer(folder):
         raise BadPeer(f"{path}: lacks {', '.join(missing)}; bench/peers/README.md says what belongs there")
     unknown = set(peer["server"].split("+")) - SERVERS.keys()
     if unknown:
-        raise BadPeer(f"{path}: unknown server {', '.join(sorted(unknown))}; known are postgres, redis, postgres+redis")
+        raise BadPeer(f"{path}: unknown server {', '.join(sorted(unknown))}; known are postgres, redis, sqlite, postgres+redis")
     return peer
 
 

@@ -41,7 +41,7 @@ def best_drains(results):
         for system, record, _, middle, _, _ in results.compare(name):
             if middle > best.get(system, (0,))[0]:
                 best[system] = (middle, record)
-    rows = [{"system": label(record), "rate": rate, "ours": system == ratios.OURS} for system, (rate, record) in best.items()]
+    rows = [{"system": label(record), "rate": rate, "ours": system in ratios.OURS_TOO} for system, (rate, record) in best.items()]
     return sorted(rows, key=lambda row: -row["rate"])
 
 

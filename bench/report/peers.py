@@ -22,7 +22,7 @@ def scenario_table(results, scenario):
     rows = []
     for system, record, least, middle, most, ratio in results.compare(scenario.name):
         runs = ratios.by_system(results.records, scenario.name)[system]
-        name = f"**{record['title']}**" if system == ratios.OURS else f"{record['title']}{kind(record)}"
+        name = f"**{record['title']}**" if system in ratios.OURS_TOO else f"{record['title']}{kind(record)}"
         row = [name, figure(middle, scenario), f"{figure(least, scenario)} to {figure(most, scenario)}", arithmetic.times(ratio), *costs(runs)]
         if second:
             row.insert(2, figure(arithmetic.median(run["figures"].get(second[0]) for run in runs), scenario))
@@ -60,7 +60,7 @@ def tuning(results):
     versions = {run["system"]: run.get("version") for run in results.records if run["status"] == "ok"}
     rows = [
         [about["title"], versions.get(name, "-"), about["language"], about["durability"], about["tuning"]]
-        for name, about in sorted(results.systems.items(), key=lambda item: (item[0] != ratios.OURS, item[0]))
+        for name, about in sorted(results.systems.items(), key=lambda item: (item[0] not in ratios.OURS_TOO, item[0]))
     ]
     return "### How each was set\n\n" + arithmetic.table(["system", "version", "language", "durability", "tuning, by its own documentation"], rows)
 

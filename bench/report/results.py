@@ -41,9 +41,9 @@ class Results:
         return arithmetic.median(run["figures"].get(figure or BY_NAME[scenario].figure) for run in runs)
 
     def named(self, title, scenario, server="postgres"):
-        """The row of the peer on this server whose title begins so."""
+        """The row of the peer of this title on this server; a title may go on with where it runs."""
         for row in self.compare(scenario):
-            if row[0] != ratios.OURS and row[1]["server"] == server and row[1]["title"].startswith(title):
+            if row[1]["server"] == server and (row[1]["title"] + ",").startswith((f"{title},", f"{title} (")):
                 return row
         return None
 

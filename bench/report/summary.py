@@ -1,7 +1,6 @@
 """The first screen: the bars we set ourselves, and where we are first, level, or behind. The ratio decides, not a sentence."""
 
 from bench import arithmetic
-from bench.measure import ratios
 from bench.measure.scenarios import BY_NAME, SCENARIOS
 from bench.report import own
 
@@ -60,7 +59,7 @@ def standing(results):
     """Sentences: in which scenarios nobody is ahead of us, and who is ahead of us where."""
     first, behind, level = [], [], []
     for scenario in SCENARIOS:
-        rows = [row for row in results.compare(scenario.name) if row[0] != ratios.OURS and row[5]]
+        rows = [row for row in results.compare(scenario.name) if row[5]]
         if not rows:
             continue
         ahead = [row for row in rows if row[5] < 1 - LEVEL]
