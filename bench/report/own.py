@@ -60,28 +60,40 @@ def row(results, scenario, point):
     ]
 
 
-def limit(results):
-    """What the server does with the same rows and no queue; ours in percent of it."""
-    copy, select = (results.own_figure(name, bench="limit") for name in ("copy_per_second", "select_per_second"))
-    if not copy or not select:
-        return None
-    enqueued = results.own_figure("enqueued_per_second", scenario="drain")
-    completed = results.own_figure("completed_per_second", scenario="drain")
-    both = lambda first, second: 1 / (1 / first + 1 / second) if first and second else None  # noqa: E731
-    rows = [("rows in (COPY) / jobs enqueued", copy, enqueued), ("rows out (SELECT) / jobs completed", select, completed)]
-    rows.append(("in and out, one after the other", both(copy, select), both(enqueued, completed)))
-    rows += other(results)
-    return [(what, most, ours, ours / most if ours and most else None) for what, most, ours in rows]
+# What the database does alone, and the scenario and figure of ours that is held against it.
+IN_AND_OUT = "rows written and read / jobs enqueued and completed"
+LIMITS = [
+    ("rows written / jobs enqueued", "written_per_second", "drain", "enqueued_per_second"),
+    ("rows read / jobs completed", "read_per_second", "drain", "completed_per_second"),
+    (IN_AND_OUT, "written_and_read_per_second", None, None),
+    ("commits of one row, 1 connection / single enqueues, 1 client", "commits_per_second_1", "enqueue-one", "enqueued_per_second"),
+    ("commits of one row, 10 connections / single enqueues, 10 clients", "commits_per_second_10", "enqueue-concurrent", "enqueued_per_second"),
+]
 
 
-def other(results):
-    commits = results.own_figure("commits_per_second", bench="limit")
-    return [("commits (one client) / single enqueues", commits, results.own_figure("enqueued_per_second", scenario="enqueue-one"))] if commits else []
+def limit(results, store="PostgreSQL"):
+    """Rows (what, the database alone, ours, our part of it), as far as measured."""
+    rows = []
+    for what, name, scenario, figure in LIMITS:
+        most = results.own_figure(name, store, bench="limit")
+        ours = results.own_figure(figure, store, scenario=scenario) if scenario else in_and_out(results, store)
+        if most:
+            rows.append((what, most, ours, ours / most if ours else None))
+    return rows
+
+
+def in_and_out(results, store):
+    """Jobs a second when the seconds to enqueue them and those to drain them are added."""
+    enqueued, completed = (results.own_figure(name, store, scenario="drain") for name in ("enqueued_per_second", "completed_per_second"))
+    return 1 / (1 / enqueued + 1 / completed) if enqueued and completed else None
 
 
 def limit_table(results):
-    rows = limit(results)
+    rows = [(store, *row) for store in STORES for row in limit(results, store)]
     if not rows:
         return "Not measured in this run."
-    shown = [[what, f"{arithmetic.number(most)}/s", "-" if ours is None else f"{arithmetic.number(ours)}/s", "-" if part is None else f"{part:.0%}"] for what, most, ours, part in rows]
-    return arithmetic.table(["what", "the server alone", "Windlass", "of it"], shown)
+    shown = [
+        [store, what, f"{arithmetic.number(most)}/s", "-" if ours is None else f"{arithmetic.number(ours)}/s", "-" if part is None else f"{part:.0%}"]
+        for store, what, most, ours, part in rows
+    ]
+    return arithmetic.table(["store", "what", "the database alone", "Windlass", "of it"], shown)
