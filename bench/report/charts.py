@@ -186,12 +186,7 @@ def panel(theme, rows, what, most, place):
     y_axis = {"title": "jobs per second" if place == 0 else None, "format": "~s", "labels": place == 0, "tickCount": 5, "ticks": False}
     y = {"field": "y", "type": "quantitative", "scale": {"domain": [0, most]}, "axis": y_axis}
     x = {"field": "x", "type": "ordinal", "sort": order, "axis": {"title": what, "labelAngle": 0, "grid": False}, "scale": {"type": "point", "padding": 0.4}}
-    colour = {"field": "store", "type": "nominal", "legend": None, "scale": {"domain": ["PostgreSQL", "SQLite"], "range": [theme["ours"], theme["lines"][0]]}}
+    legend = {"title": None, "orient": "top", "labelColor": theme["ink"], "labelFontSize": 13, "symbolType": "stroke", "symbolStrokeWidth": 3, "offset": 4}
+    colour = {"field": "store", "type": "nominal", "legend": legend, "scale": {"domain": ["PostgreSQL", "SQLite"], "range": [theme["ours"], theme["lines"][0]]}}
     curve = {"mark": {"type": "line", "point": {"size": 45}, "strokeWidth": 2.5}, "data": {"values": rows}, "encoding": {"x": x, "y": y, "color": colour}}
-    layers = [curve]
-    if place == 0:
-        last = {row["store"]: row for row in sorted(rows, key=lambda row: row["at"])}
-        names = {"mark": {"type": "text", "align": "right", "dx": 4, "dy": -14, "fontWeight": 600}, "data": {"values": list(last.values())}}
-        names["encoding"] = {"x": x, "y": y, "text": {"field": "store"}, "color": colour}
-        layers.append(names)
-    return {"layer": layers, "width": 360 if place == 0 else 185, "height": 240}
+    return curve | {"width": 360 if place == 0 else 185, "height": 240}

@@ -24,9 +24,9 @@ def read(path):
 
 
 def windlass_runs(folder):
-    """All runs of `windlass bench run`, each file one run or a list of them."""
+    """All runs of `windlass bench run`, in the order in which they were made: that of its scenarios and points."""
     runs = []
-    for path in sorted(Path(folder).rglob("*.json")):
+    for path in sorted(Path(folder).rglob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         document = read(path)
         for run in document if isinstance(document, list) else [document]:
             if "bench" in run and "figures" in run:

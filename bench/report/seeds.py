@@ -25,7 +25,7 @@ def row(results, seed, each):
     theirs = ", ".join(f"{system} {arithmetic.number(value)} {unit}" for system, value in each["theirs"].items())
     best = (max if more else min)(each["theirs"].values(), default=None)
     published = arithmetic.advantage(ours and ours / divide, best, more)
-    sqlite = results.own_figure(each["figure"], "SQLite", **each["own"]) if "own" in each else None
+    sqlite = own(results, each, "SQLite", "windlass-sqlite")
     return [each["what"], theirs or "-", shown(here), shown(ours), arithmetic.times(published), arithmetic.times(arithmetic.advantage(ours, here, more)), shown(sqlite)]
 
 
@@ -36,8 +36,8 @@ def same_system(results, seed, each):
     return found and found[3]
 
 
-def own(results, each):
+def own(results, each, store="PostgreSQL", system="windlass"):
     """From our own sweep where the row names a point of it, else from the run beside the peers."""
     if "own" in each:
-        return results.own_figure(each["figure"], **each["own"])
-    return results.ours(each["scenario"], each["figure"])
+        return results.own_figure(each["figure"], store, **each["own"])
+    return results.beside(system, each["scenario"], each["figure"])
