@@ -46,7 +46,8 @@ def best_drains(results):
 
 
 def label(record):
-    return record["title"] + {"events": ", events", "baseline": ", baseline"}.get(record["kind"], "")
+    """The title; what is no job queue says so, unless its title does."""
+    return record["title"] + (", events" if record["kind"] == "events" else "")
 
 
 def drain(results):

@@ -43,7 +43,7 @@ def figure(value, scenario):
 
 def costs(runs):
     """Medians over the rounds. A run is measured as a whole, with what it sets up and verifies."""
-    jobs = [float(deep(run, "environment.BENCH_JOBS") or deep(run, "figures.jobs") or 0) for run in runs]
+    jobs = [float(deep(run, "environment.BENCH_JOBS") or sum(deep(run, "figures.per_second") or [])) for run in runs]
     each = lambda name, factor: arithmetic.median(  # noqa: E731
         run["measured"][name] * factor / count for run, count in zip(runs, jobs) if count and run["measured"].get(name) is not None
     )

@@ -30,9 +30,9 @@ def config(theme):
 
 
 def colours(names, theme, ours):
-    """A colour for each line, ours its own, always the same for the same names."""
-    others = sorted(name for name in names if name != ours)
-    return {name: theme["ours"] if name == ours else theme["lines"][others.index(name) % len(theme["lines"])] for name in names}
+    """A colour for each line, ours (on any store) its own, always the same for the same names."""
+    others = sorted(name for name in names if not name.startswith(ours))
+    return {name: theme["lines"][others.index(name) % len(theme["lines"])] if name in others else theme["ours"] for name in names}
 
 
 def apart(values, gap):
