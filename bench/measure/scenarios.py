@@ -15,11 +15,11 @@ class Scenario:
     rounds: int = 2
     own_batch: bool = False  # BENCH_BATCH is the system's own bulk_batch
     also: tuple = ()  # what else peer.json may call it
-    held: bool = False  # another session holds a snapshot from second HELD_FROM on
+    held: bool = False  # another session holds a snapshot from HELD_FROM on
 
 
-# The held snapshot starts after this many seconds (scaled with the run), so that the same curve shows before and after.
-HELD_FROM = 10
+# The snapshot is held from this part of a run's seconds on, so that the same curve shows before and after.
+HELD_FROM = 1 / 6
 
 ENQUEUED = "enqueued_per_second"
 

@@ -88,7 +88,8 @@ class Bench:
     def on_postgres(self, scenario, system, log):
         name = "bench_" + system.name.replace("-", "_")
         url = self.postgres.fresh(name)
-        hold = Hold(self.postgres, name, scenarios.HELD_FROM * min(1.0, self.scale)) if scenario.held else None
+        seconds = scenarios.counts(scenario, system.peer, self.scale).get("seconds", 0)
+        hold = Hold(self.postgres, name, scenarios.HELD_FROM * seconds) if scenario.held else None
         before = self.postgres.counters(name)
         try:
             outcome = self.adapter(scenario, system, url, log, hold.watch if hold else lambda seconds: None)

@@ -33,7 +33,7 @@ class System:
 
     @property
     def title(self):
-        suffix = {"redis-everysec": " (fsync every second)", "redis-always": " (fsync always)"}
+        suffix = {"redis-everysec": ", fsync every second", "redis-always": ", fsync always"}
         several = self.peer["server"] == "postgres+redis"
         where = {"postgres": ", PostgreSQL", "sqlite": ", SQLite"}.get(self.server, ", Redis") if several else ""
         return self.peer["title"] + where + suffix.get(self.server, "")

@@ -57,7 +57,8 @@ def drain(results):
     for row in rows:
         row["text"] = arithmetic.number(row["rate"])
     scale = {"domain": [0, max(row["rate"] for row in rows)], "nice": False}
-    subtitle = "each tuned by its own documentation, the better of 1 and 2 worker processes; same machine, same server"
+    machine = f"one machine, {results.machine['cores']} cores" if results.machine.get("cores") else "one machine"
+    subtitle = f"each tuned by its own documentation, the better of 1 and 2 worker processes; {machine}"
 
     def chart(theme):
         colour = {"condition": {"test": "datum.ours", "value": theme["ours"]}, "value": theme["other"]}

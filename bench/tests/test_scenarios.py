@@ -65,7 +65,7 @@ class Systems(unittest.TestCase):
 
     def test_both_servers_make_three_rows(self):
         titles = [systems.System("x", PEERS, {"title": "Q", "server": "postgres+redis"}, server).title for server in ("postgres", "redis-everysec", "redis-always")]
-        self.assertEqual(titles, ["Q, PostgreSQL", "Q, Redis (fsync every second)", "Q, Redis (fsync always)"])
+        self.assertEqual(titles, ["Q, PostgreSQL", "Q, Redis, fsync every second", "Q, Redis, fsync always"])
 
 
 if __name__ == "__main__":
