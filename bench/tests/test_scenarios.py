@@ -1,3 +1,4 @@
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -66,6 +67,15 @@ class Systems(unittest.TestCase):
     def test_both_servers_make_three_rows(self):
         titles = [systems.System("x", PEERS, {"title": "Q", "server": "postgres+redis"}, server).title for server in ("postgres", "redis-everysec", "redis-always")]
         self.assertEqual(titles, ["Q, PostgreSQL", "Q, Redis, fsync every second", "Q, Redis, fsync always"])
+
+    def test_an_install_that_cannot_is_skipped_with_its_reason_and_one_that_fails_with_its_code(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for script, reason in (("exit 0", None), ("echo no go here >&2; exit 77", "no go here"), ("echo boom >&2; exit 3", "exit code 3: boom")):
+                (folder / "install").write_text(f"#!/bin/sh\n[ -n \"$PEERS_HOME\" ] || exit 9\n{script}\n")
+                (folder / "install").chmod(0o755)
+                found = systems.install(folder, folder, folder / "log")
+                self.assertTrue(found is None if reason is None else reason in found, found)
 
 
 if __name__ == "__main__":
