@@ -4,16 +4,19 @@ SHELL := /bin/bash
 CARGO ?= cargo
 STORE ?=
 JOBS ?= 1000000
+BASE ?=
+ARGS ?=
 
-.PHONY: help demo test lint bench deps chaos chaos-short
+.PHONY: help demo test lint bench bench-peers bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... for PostgreSQL)
 	$(CARGO) run --release --quiet --package windlass-cli -- $(if $(STORE),--store '$(STORE)') demo --jobs $(JOBS)
 
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
+	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
 	$(CARGO) build --workspace --all-targets
 	scripts/with-postgres $(CARGO) test --workspace --no-fail-fast
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
@@ -35,9 +38,18 @@ chaos: deps ## the same in full, all interleavings, the simulator's long run: ho
 	WINDLASS_SIM_SEEDS=100000 $(CARGO) test --package windlass-runtime --test simulation seeds -- --exact
 	scripts/simulate-bugs
 
-bench: deps ## the figures of BENCHMARKS.md, on this machine
+bench: deps ## every scenario on PostgreSQL and SQLite, on this machine; then bench-report
 	$(CARGO) build --release --package windlass-cli
-	scripts/bench
+	scripts/bench $(ARGS)
+
+bench-peers: deps ## the other systems beside us, interleaved, and the ratios (ARGS='--scale 0.1 --only river')
+	bench/peers/run $(ARGS)
+
+bench-check: deps ## is this work tree slower than BASE (a revision; default: the newest release)?
+	scripts/bench-check $(BASE)
+
+bench-report: ## BENCHMARKS.md and its charts anew from what was measured
+	python3 -m bench.report
 
 deps: ## what the tests need besides Rust: PostgreSQL, PgBouncer, libfaketime, a C compiler
 	@scripts/deps

@@ -1,0 +1,75 @@
+"""From the many files of target/bench to the three that are committed: bench/results/windlass.json, peers.json, machine.json."""
+
+import json
+import re
+from pathlib import Path
+
+# What a windlass run says besides its machine, which is the same for all of them.
+OURS = ("bench", "scenario", "point", "command", "store", "durability", "settling", "settings", "figures")
+# Where the store was says nothing, and differs each time.
+STORE = re.compile(r" --store[ =]\S+")
+ABOUT_SYSTEM = ("title", "kind", "language", "tuning", "server", "durability")
+OF_RUN = ("system", "scenario", "round", "status", "reason", "scale", "version", "environment", "settings", "figures", "measured", "held_from_seconds")
+
+
+class Unreadable(Exception):
+    """A file that is not what the benchmarks write."""
+
+
+def read(path):
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise Unreadable(f"{path}: not JSON: {error}; remove it or run its benchmark again") from error
+
+
+def windlass_runs(folder):
+    """All runs of `windlass bench run`, in the order in which they were made: that of its scenarios and points."""
+    runs = []
+    for path in sorted(Path(folder).rglob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
+        document = read(path)
+        for run in document if isinstance(document, list) else [document]:
+            if "bench" in run and "figures" in run:
+                kept = {name: run[name] for name in OURS if run.get(name) is not None}
+                kept["command"] = STORE.sub("", kept.get("command", ""))
+                runs.append(kept | {"machine": run.get("machine")})
+    return runs
+
+
+def peer_runs(folder):
+    """systems: name -> what it is; runs: what was measured."""
+    systems, runs = {}, []
+    for path in sorted(Path(folder).glob("runs/*/*.json")):
+        record = read(path)
+        systems[record["system"]] = {name: record[name] for name in ABOUT_SYSTEM}
+        runs.append({name: record[name] for name in OF_RUN if record.get(name) is not None})
+    return {"systems": systems, "runs": runs}
+
+
+def collect(source, results):
+    """Writes each of the three files for which there is something new; tells which."""
+    source, results = Path(source), Path(results)
+    written = []
+    ours, peers, about = windlass_runs(source / "windlass"), peer_runs(source / "peers"), source / "peers/about.json"
+    machines = [run.pop("machine") for run in ours]
+    results.mkdir(parents=True, exist_ok=True)
+    if ours:
+        written.append(write(results / "windlass.json", {"machine": machines[0], "runs": ours}))
+    if peers["runs"]:
+        written.append(write(results / "peers.json", peers))
+    if about.exists():
+        written.append(write(results / "machine.json", read(about)))
+    return written
+
+
+def write(path, document):
+    """One run a line: short, and a diff shows which runs changed."""
+    parts = []
+    for name, value in document.items():
+        if isinstance(value, list):
+            lines = ",\n".join("  " + json.dumps(each, separators=(",", ":")) for each in value)
+            parts.append(f" {json.dumps(name)}: [\n{lines}\n ]")
+        else:
+            parts.append(f" {json.dumps(name)}: {json.dumps(value)}")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    return path

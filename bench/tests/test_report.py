@@ -1,0 +1,121 @@
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from bench.report import collect, own, page, seeds, summary, theme
+from bench.report.__main__ import main
+from bench.report.charts import charts, specifications
+from bench.report.results import Results
+
+HERE = Path(__file__).parent
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.results = Results.load(HERE / "results")
+
+    def test_the_ratio_decides_who_is_first(self):
+        text = summary.standing(self.results)
+        self.assertIn("Nobody here is ahead of Windlass in**: drain", text)
+        self.assertIn("* **single enqueue, 10 clients**: BullMQ (fsync every second) is 1.88x as fast as Windlass.", text)
+        for record in self.results.records:  # the same page, were Windlass slower
+            if record["system"] == "windlass" and record["scenario"] == "drain":
+                record["figures"] = {"completed_per_second": 4_000}
+        self.assertIn("Graphile Worker is 11x as fast", summary.standing(self.results))
+
+    def test_goals_are_held_against_the_bar(self):
+        goals = {what: (reached, holds) for what, _, reached, holds in summary.goals(self.results)}
+        self.assertEqual(goals["drain no-op jobs, tuned, 1 process: against the best tuned PostgreSQL job queue"], ("18x (Graphile Worker)", True))
+        redis = next(each for what, each in goals.items() if "Redis" in what)
+        self.assertEqual(redis, ("0.66x (BullMQ (fsync every second))", True))
+
+    def test_events_are_no_job_queue(self):
+        self.assertEqual(self.results.best("drain")[0], "graphile-worker")
+        self.assertEqual(self.results.compare("drain")[1][0], "pgq")
+
+    def test_seconds_in_and_out_are_added_before_they_are_held_against_the_limit(self):
+        rows = {what: (most, ours, part) for what, most, ours, part in own.limit(self.results)}
+        most, ours, part = rows[own.IN_AND_OUT]
+        self.assertAlmostEqual(ours, 1 / (1 / 6e5 + 1 / 8e5))
+        self.assertAlmostEqual(part, ours / most)
+        self.assertEqual(rows["rows written / jobs enqueued"], (900_000, 600_000, 600_000 / 900_000))
+        self.assertEqual(own.limit(self.results, "SQLite"), [])
+
+    def test_the_page_names_what_was_not_measured(self):
+        text = page.page(self.results, charts(self.results))
+        for line in ("Celery: not installed: no package index", "held: Redis has no snapshots", "PgQ, latency, round 1: exit code 1: one job is missing: 17"):
+            self.assertIn(line, text)
+        self.assertNotIn("None", text)
+
+    def test_a_quick_look_says_so(self):
+        self.assertFalse(page.quick(self.results))
+        self.results.records[0]["scale"] = 0.1
+        self.assertTrue(page.quick(self.results))
+
+    def test_without_any_peer_and_without_ours_the_page_is_still_one(self):
+        for part in (Results({}, {}, {}), Results({"runs": self.results.own}, {}, {})):
+            self.assertIn("not measured", page.page(part, charts(part)))
+
+    def test_both_themes_of_every_chart_have_the_same_data(self):
+        drawn = specifications(self.results)
+        self.assertEqual(sorted(drawn), sorted(f"{name}-{each}" for name in ("drain", "held", "latency", "scaling") for each in ("dark", "light")))
+        self.assertEqual(drawn["drain-light"]["data"], drawn["drain-dark"]["data"])
+        self.assertEqual([row["system"] for row in drawn["drain-light"]["data"]["values"]], ["Windlass", "PgQ, events", "Graphile Worker", "BullMQ (fsync every second)"])
+        json.dumps(drawn, allow_nan=False)
+
+    def test_labels_keep_apart_and_near_their_values(self):
+        placed = theme.apart([1.0, 1.1, 1.05, 9.0], 1.0)
+        self.assertEqual(placed[3], 9.0)
+        low, middle, high = sorted(placed[:3])
+        self.assertAlmostEqual(middle - low, 1.0)
+        self.assertAlmostEqual(high - middle, 1.0)
+        self.assertLess(placed[0], placed[2], "in the order of their values")
+
+
+class Seeds(unittest.TestCase):
+    def test_every_row_can_be_looked_up(self):
+        for seed in seeds.SEEDS:
+            for row in seed["rows"]:
+                self.assertTrue("own" in row or "scenario" in row, row["what"])
+                self.assertFalse(row["here"] and "scenario" not in row, row["what"])
+                self.assertIn("per_second" in row["figure"], (row.get("more_is_better", True),), row["what"])
+
+    def test_a_row_has_all_three_figures_and_the_right_way_round(self):
+        seed = next(each for each in seeds.SEEDS if each["title"].startswith("Graphile"))
+        results = Results.load(HERE / "results")
+        rows = {each["what"]: seeds.row(results, seed, each) for each in seed["rows"]}
+        self.assertEqual(rows["latency, average"][1:6], ["Graphile Worker 4.28 ms", "1.85 ms", "0.61 ms", "7.0x", "3.0x"])
+        self.assertEqual(rows["drain 200,000 trivial jobs, with batching"][2:6], ["45.0k jobs/s", "800k jobs/s", "4.4x", "18x"])
+
+
+class Collect(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def test_a_store_that_was_temporary_leaves_no_trace(self):
+        run = {"bench": "drain", "command": "windlass bench drain --store postgres://a@127.0.0.1:5/b --jobs 3", "place": "/tmp/x", "store": "PostgreSQL 15", "settings": {}, "figures": {}}
+        (self.root / "windlass").mkdir()
+        (self.root / "windlass/one.json").write_text(json.dumps(run))
+        collect.collect(self.root, self.root / "results")
+        text = (self.root / "results/windlass.json").read_text()
+        self.assertEqual(json.loads(text)["runs"][0]["command"], "windlass bench drain --jobs 3")
+        self.assertNotIn("/tmp/x", text)
+
+    def test_a_broken_file_is_named(self):
+        (self.root / "windlass").mkdir()
+        (self.root / "windlass/one.json").write_text("{")
+        with self.assertRaisesRegex(collect.Unreadable, "one.json"):
+            collect.collect(self.root, self.root / "results")
+
+    def test_the_command_writes_the_page_or_says_what_is_missing(self):
+        common = ["--source", str(self.root / "none"), "--page", str(self.root / "page.md"), "--no-charts"]
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(main([*common, "--results", str(self.root / "empty")]), 2)
+            self.assertEqual(main([*common, "--results", str(HERE / "results")]), 0)
+        self.assertIn("run make bench", said.getvalue())
+        self.assertTrue((self.root / "page.md").read_text().startswith("# Benchmarks"))
