@@ -69,6 +69,8 @@ def interrupted(*_):
 def measure(chosen):
     wanted = [scenario for scenario in scenarios.SCENARIOS if not chosen.scenarios or scenario.name in chosen.scenarios]
     found = systems.chosen(systems.discover(chosen.peers.resolve()), chosen.only)
+    if not found:
+        raise systems.BadPeer(f"no folder of {chosen.peers} has a peer.json")
     out = chosen.out.resolve()
     home = Path(os.environ.get("PEERS_HOME") or ROOT / "target/bench/peers-home").resolve()
     for folder in (out / "logs", home):

@@ -1,4 +1,4 @@
-"""Colours and sizes of the charts, for a light and a dark page; the background is the page's own."""
+"""What all charts share: colours and sizes for a light and a dark page, whose background is the page's own; names; where labels go."""
 
 WIDTH = 830  # how wide a README shows a picture
 THEMES = {
@@ -54,3 +54,18 @@ def apart(values, gap):
 
 def overlap(lower, upper, gap):
     return upper[0] - lower[0] < gap * (len(lower[1]) + len(upper[1])) / 2
+
+
+def whole(theme, title, subtitle, **parts):
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": {"text": title, "subtitle": subtitle},
+        "config": config(theme),
+        "padding": {"left": 4, "top": 4, "bottom": 4, "right": 20},  # a reader's font may be wider than the one measured
+        **parts,
+    }
+
+
+def label(record):
+    """The title; what is no job queue says so, unless its title does."""
+    return record["title"] + (", events" if record["kind"] == "events" else "")
