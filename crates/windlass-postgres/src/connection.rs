@@ -119,6 +119,11 @@ impl Connections {
         )
     }
 
+    /// How many connections calls of clients may have.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.status().max_size
+    }
+
     pub(crate) fn doubts(&self) -> u64 {
         self.doubts.load(Ordering::Acquire)
     }

@@ -23,6 +23,7 @@ mod control;
 mod deadline;
 mod enqueue;
 mod error;
+mod group_commit;
 mod holdings;
 mod inspect;
 mod lane;

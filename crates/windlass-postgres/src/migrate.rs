@@ -28,7 +28,7 @@ pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
         let row = connection.query_one(&store.sql("SELECT {schema}.rehome()"), &[], Effect::Write).await?;
         if let Some(kept) = row.get::<_, Option<i64>>(0) {
             tracing::warn!(
-                schema = store.schema,
+                schema = &*store.schema,
                 kept,
                 "database was restored from another cluster: unfinished jobs are available again"
             );
@@ -111,14 +111,14 @@ pub(crate) async fn migrate(store: &PostgresStore, target: u32) -> Result<Migrat
     connection.begin_long(Patience::Endless).await?;
     let fail = |cause| store_error(cause, Effect::Repeatable);
     let transaction = connection.object.transaction().await.map_err(fail)?;
-    let schema = &store.schema;
+    let schema: &str = &store.schema;
     transaction
         .batch_execute(&render("SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)", schema))
         .await
         .map_err(fail)?;
     // Without the right to create schemas one may still migrate into an existing one.
     let there = transaction
-        .query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", &[schema])
+        .query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", &[&schema])
         .await
         .map_err(fail)?;
     if !there.get::<_, bool>(0) {

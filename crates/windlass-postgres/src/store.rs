@@ -1,5 +1,6 @@
 use crate::{
     connection::Connections,
+    group_commit::GroupCommit,
     holdings::Holdings,
     migrate,
     options::PostgresOptions,
@@ -19,13 +20,16 @@ use windlass_core::{
     WorkerId, WorkerSpec,
 };
 
-/// Jobs in a PostgreSQL database. Cheap to share behind an `Arc`; connections open when they are needed.
+/// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
+/// needed.
+#[derive(Clone)]
 pub struct PostgresStore {
     pub(crate) connections: Arc<Connections>,
     pub(crate) limits: Limits,
-    pub(crate) schema: String,
-    pub(crate) texts: Texts,
-    pub(crate) caches: Caches,
+    pub(crate) schema: Arc<str>,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) group_commit: Arc<GroupCommit>,
 }
 
 /// The statements, rendered for this store's schema.
@@ -35,6 +39,8 @@ pub(crate) struct Texts {
     pub(crate) insert: [String; SEGMENTS],
     /// Finds the lane itself.
     pub(crate) insert_named: [String; SEGMENTS],
+    /// Several in one statement; the ids come in the order of the jobs.
+    pub(crate) insert_together: [String; SEGMENTS],
     pub(crate) copy: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
     pub(crate) copy_held: String,
@@ -72,10 +78,11 @@ impl PostgresStore {
         let connections = Connections::new(config, &options)?;
         let store = Self {
             connections: Arc::new(connections),
-            texts: Texts::new(&options.schema),
-            schema: options.schema,
+            texts: Arc::new(Texts::new(&options.schema)),
+            schema: options.schema.into(),
             limits: options.limits,
-            caches: Caches::default(),
+            caches: Arc::default(),
+            group_commit: Arc::default(),
         };
         migrate::check(&store).await?;
         Ok(store)
@@ -110,6 +117,11 @@ impl Texts {
             insert_named: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
                  VALUES ({schema}.lane_of($1, $2), $3, $4, $5) RETURNING id",
+            ),
+            insert_together: per_segment(
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
+                 SELECT l, m, k, a FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n) ORDER BY n
+                 RETURNING id",
             ),
             copy: per_segment(
                 "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",

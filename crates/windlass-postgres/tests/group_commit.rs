@@ -1,0 +1,145 @@
+//! Single enqueues that come while others are being committed go together; each call still stands for its own job.
+mod cluster;
+
+use cluster::Fixture;
+use std::{collections::HashSet, sync::Arc};
+use tokio::task::JoinSet;
+use windlass_conformance::steps::{KIND, QUEUE, eventually, jobs};
+use windlass_core::{Args, ErrorKind, JobId, JobStore, NewJob, Result};
+use windlass_postgres::PostgresStore;
+
+const CALLS: usize = 60;
+
+/// A store that knows its lane and segment, with the log locked by another session.
+struct Held {
+    fixture: Fixture,
+    store: Arc<PostgresStore>,
+    locker: tokio_postgres::Client,
+    watcher: tokio_postgres::Client,
+}
+
+impl Held {
+    async fn new() -> Self {
+        let fixture = Fixture::fresh().await;
+        let store = Arc::new(fixture.store().await);
+        store.enqueue(&jobs(1)).await.unwrap();
+        let (locker, watcher) = (fixture.sql().await, fixture.sql().await);
+        let held = Self { fixture, store, locker, watcher };
+        held.lock().await;
+        held
+    }
+
+    async fn lock(&self) {
+        let lock = self.fixture.text("BEGIN; LOCK TABLE windlass.job IN ACCESS EXCLUSIVE MODE");
+        self.locker.batch_execute(&lock).await.unwrap();
+    }
+
+    /// Calls of one job each, all under way.
+    async fn calls(&self, kind: impl Fn(usize) -> String) -> JoinSet<(usize, Result<JobId>)> {
+        let mut calls = JoinSet::new();
+        for n in 0..CALLS {
+            let job =
+                NewJob::new(kind(n), Args::parse(&format!("{{\"n\": {n}}}")).unwrap()).with_queue(QUEUE);
+            let store = Arc::clone(&self.store);
+            calls.spawn(async move { (n, store.enqueue(&[job]).await.map(|ids| ids[0])) });
+        }
+        eventually("a statement waits for the lock", || async {
+            (!self.blocked().await.is_empty()).then_some(())
+        })
+        .await;
+        calls
+    }
+
+    /// The server processes that wait for the lock.
+    async fn blocked(&self) -> Vec<i32> {
+        let text = format!(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".job_%'",
+            self.fixture.schema
+        );
+        self.watcher.query(&text, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+    }
+
+    async fn release(&self) {
+        self.locker.batch_execute("ROLLBACK").await.unwrap();
+    }
+
+    async fn number(&self, sql: &str) -> i64 {
+        self.watcher.query_one(&self.fixture.text(sql), &[]).await.unwrap().get(0)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_go_together_and_each_gets_its_own_id() {
+    let held = Held::new().await;
+    let calls = held.calls(|n| format!("kind.{n}")).await;
+    held.release().await;
+    let stored = calls.join_all().await;
+    let ids: HashSet<_> = stored.iter().map(|(_, id)| id.as_ref().unwrap().0).collect();
+    assert_eq!(ids.len(), CALLS);
+    for (n, id) in stored {
+        let record = held.store.job(id.unwrap()).await.unwrap().unwrap();
+        assert_eq!(
+            (record.kind, record.args.as_str()),
+            (format!("kind.{n}"), format!("{{\"n\": {n}}}").as_str())
+        );
+    }
+    let transactions = held.number("SELECT count(DISTINCT xid) FROM windlass.job").await;
+    // The first went alone, the others with it or with those that patience let start.
+    assert!(transactions < 20, "{CALLS} jobs took {transactions} transactions");
+}
+
+#[tokio::test]
+async fn one_bad_job_does_not_fail_the_others() {
+    let held = Held::new().await;
+    held.release().await;
+    let refuse = "CREATE FUNCTION windlass.refuse() RETURNS trigger LANGUAGE plpgsql AS
+                  $$ BEGIN IF NEW.kind = 'bad' THEN RAISE 'not this one'; END IF; RETURN NEW; END $$;
+                  CREATE TRIGGER refuse BEFORE INSERT ON windlass.job FOR EACH ROW EXECUTE FUNCTION windlass.refuse()";
+    held.locker.batch_execute(&held.fixture.text(refuse)).await.unwrap();
+    held.lock().await;
+    let calls = held.calls(|n| if n == CALLS / 2 { "bad".to_owned() } else { KIND.to_owned() }).await;
+    held.release().await;
+    for (n, stored) in calls.join_all().await {
+        match stored {
+            Ok(_) => assert_ne!(n, CALLS / 2),
+            Err(error) => {
+                assert!(n == CALLS / 2 && error.to_string().contains("not this one"), "{n}: {error}");
+            }
+        }
+    }
+    assert_eq!(held.number("SELECT count(*) FROM windlass.job").await, CALLS as i64);
+}
+
+#[tokio::test]
+async fn callers_that_go_take_nobody_with_them() {
+    let held = Held::new().await;
+    let mut calls = held.calls(|_| KIND.to_owned()).await;
+    let keep = Arc::clone(&held.store);
+    let stays = tokio::spawn(async move { keep.enqueue(&jobs(1)).await });
+    calls.abort_all();
+    while calls.join_next().await.is_some() {}
+    held.release().await;
+    let id = stays.await.unwrap().unwrap()[0];
+    assert!(held.store.job(id).await.unwrap().is_some());
+    // The store is none the worse for it.
+    held.store.enqueue(&jobs(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_fails_every_call_that_it_carried() {
+    let held = Held::new().await;
+    let mut calls = held.calls(|_| KIND.to_owned()).await;
+    while !calls.is_empty() {
+        for pid in held.blocked().await {
+            held.watcher.execute("SELECT pg_terminate_backend($1)", &[&pid]).await.unwrap();
+        }
+        while let Some(ended) = calls.try_join_next() {
+            // Unavailable when it broke before the statement was sent.
+            let kind = ended.unwrap().1.unwrap_err().kind();
+            assert!(matches!(kind, ErrorKind::Ambiguous | ErrorKind::Unavailable), "{kind:?}");
+        }
+        tokio::task::yield_now().await;
+    }
+    held.release().await;
+    assert_eq!(held.number("SELECT count(*) FROM windlass.job").await, 1);
+}
