@@ -61,10 +61,12 @@ def row(results, scenario, point):
 
 
 # What the database does alone, and the scenario and figure of ours that is held against it.
+DRAINED = "rows written and read / jobs completed"
 IN_AND_OUT = "rows written and read / jobs enqueued and completed"
 LIMITS = [
     ("rows written / jobs enqueued", "written_per_second", "drain", "enqueued_per_second"),
     ("rows read / jobs completed", "read_per_second", "drain", "completed_per_second"),
+    (DRAINED, "written_and_read_per_second", "drain", "completed_per_second"),
     (IN_AND_OUT, "written_and_read_per_second", None, None),
     ("commits of one row, 1 connection / single enqueues, 1 client", "commits_per_second_1", "enqueue-one", "enqueued_per_second"),
     ("commits of one row, 10 connections / single enqueues, 10 clients", "commits_per_second_10", "enqueue-concurrent", "enqueued_per_second"),

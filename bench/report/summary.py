@@ -15,7 +15,7 @@ def goals(results):
         against(results, "enqueue-ten", "the best PostgreSQL job queue", 4),
         against(results, "latency", "the best PostgreSQL job queue", 1),
         against(results, "latency", "the best Redis queue", 0.5, servers=("redis-everysec", "redis-always")),
-        limit_goal(results),
+        *limit_goals(results),
         percent_goal(results),
         backlog_goal(results),
     ]
@@ -30,10 +30,12 @@ def against(results, name, whom, bar, **among):
     return [f"{BY_NAME[name].title}: against {whom}", f"{bar:g}x", f"{arithmetic.times(ratio)} ({best[1]['title']})", ratio >= bar]
 
 
-def limit_goal(results):
+def limit_goals(results):
+    """The bar of 40 % was set for the drain; enqueueing and draining together is the harder reading of it."""
     parts = {what: part for what, _, _, part in own.limit(results)}
-    part = parts.get(own.IN_AND_OUT)
-    return part and ["enqueue in bulk and drain: of the same rows written (COPY) and read (SELECT) without a queue", "40 %", f"{part:.0%}", part >= 0.4]
+    rows = [(own.DRAINED, "drain"), (own.IN_AND_OUT, "enqueue in bulk and drain together")]
+    of = "of the rate at which the same rows are written (COPY) and read without a queue"
+    return [[f"{title}: {of}", "40 %", f"{parts[what]:.1%}", parts[what] >= 0.4] for what, title in rows if parts.get(what)]
 
 
 def percent_goal(results):
