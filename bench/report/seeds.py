@@ -37,7 +37,12 @@ def same_system(results, seed, each):
 
 
 def own(results, each, store="PostgreSQL", system="windlass"):
-    """From our own sweep where the row names a point of it, else from the run beside the peers."""
+    """From our own sweep where the row names a point of it, else from the run beside the peers.
+
+    Seconds for a number of jobs follow from the rate: our runs may have had more.
+    """
     if "own" in each:
-        return results.own_figure(each["figure"], store, **each["own"])
-    return results.beside(system, each["scenario"], each["figure"])
+        found = results.own_figure(each["figure"], store, **each["own"])
+    else:
+        found = results.beside(system, each["scenario"], each["figure"])
+    return each["seconds_for"] / found if found and "seconds_for" in each else found

@@ -90,6 +90,12 @@ class Seeds(unittest.TestCase):
         self.assertEqual(rows["latency, average"][1:6], ["Graphile Worker 4.28 ms", "1.85 ms", "0.61 ms", "7.0x", "3.0x"])
         self.assertEqual(rows["drain 200,000 trivial jobs, with batching"][2:6], ["45.0k jobs/s", "800k jobs/s", "4.4x", "18x"])
 
+    def test_seconds_for_a_million_follow_from_the_rate_of_three(self):
+        run = {"bench": "drain", "store": "PostgreSQL 15", "scenario": "s", "settings": {"jobs": 3_000_000}, "figures": {"completed_per_second": 500_000, "completed_seconds": 6}}
+        each = {"figure": "completed_per_second", "seconds_for": 1_000_000, "own": {"scenario": "s"}}
+        self.assertEqual(seeds.own(Results({"runs": [run]}, {}, {}), each), 2)
+        self.assertIsNone(seeds.own(Results({}, {}, {}), each))
+
 
 class Collect(unittest.TestCase):
     def setUp(self):
