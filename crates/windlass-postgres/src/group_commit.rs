@@ -42,22 +42,29 @@ struct Waiting {
 }
 
 /// A statement under way. When it ends, also by being dropped, the calls that wait take off.
-struct Flight(PostgresStore);
+struct Flight {
+    store: PostgresStore,
+    /// It began. One that is dropped before was refused by a runtime that is going down.
+    began: bool,
+}
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        let mut state = lock(&self.0.group_commit.0);
+        let mut state = lock(&self.store.group_commit.0);
         state.flights -= 1;
-        if state.waiting.is_empty() {
-            return;
-        }
-        match Handle::try_current() {
-            Ok(runtime) => {
-                state.flights += 1;
-                runtime.spawn(Flight(self.0.clone()).take_off());
-            }
+        let runtime = Handle::try_current().ok().filter(|_| self.began);
+        let Some(runtime) = runtime else {
             // The runtime is going down. Dropped, they are told.
-            Err(_) => state.waiting.clear(),
+            let untold = std::mem::take(&mut state.waiting);
+            drop(state);
+            drop(untold);
+            return;
+        };
+        if !state.waiting.is_empty() {
+            state.flights += 1;
+            // Not under the lock: a runtime that is going down drops the flight at once.
+            drop(state);
+            runtime.spawn(Flight { store: self.store.clone(), began: false }.take_off());
         }
     }
 }
@@ -90,7 +97,7 @@ impl PostgresStore {
             return None;
         }
         state.flights += 1;
-        Some(Flight(self.clone()))
+        Some(Flight { store: self.clone(), began: true })
     }
 
     /// One more flight for those that wait, unless there are so many.
@@ -98,7 +105,8 @@ impl PostgresStore {
         let mut state = lock(&self.group_commit.0);
         if !state.waiting.is_empty() && state.flights < most {
             state.flights += 1;
-            tokio::spawn(Flight(self.clone()).take_off());
+            drop(state);
+            tokio::spawn(Flight { store: self.clone(), began: false }.take_off());
         }
     }
 
@@ -126,11 +134,12 @@ impl PostgresStore {
 
 impl Flight {
     /// Stores those that wait, as many as may go together, and tells each what became of its own.
-    async fn take_off(self) {
+    async fn take_off(mut self) {
+        self.began = true;
         // Those who were just told that their job is stored run first, and may have the next one.
         tokio::task::yield_now().await;
         let (jobs, replies) = self.board();
-        match self.0.enqueue_together(&jobs).await {
+        match self.store.enqueue_together(&jobs).await {
             Ok(ids) => {
                 for (reply, id) in replies.into_iter().zip(ids) {
                     // Its caller may have gone meanwhile; the job is stored all the same.
@@ -142,7 +151,7 @@ impl Flight {
                 if jobs.len() > 1 && (error.is_invalid_input() || error.kind() == ErrorKind::Internal) =>
             {
                 for (reply, job) in replies.into_iter().zip(&jobs) {
-                    let _ = reply.send(self.0.enqueue_alone(job).await);
+                    let _ = reply.send(self.store.enqueue_alone(job).await);
                 }
             }
             Err(error) => {
@@ -155,7 +164,7 @@ impl Flight {
 
     /// Who gave up waiting stays behind: its job was not sent.
     fn board(&self) -> (Vec<NewJob>, Vec<oneshot::Sender<Result<JobId>>>) {
-        let mut state = lock(&self.0.group_commit.0);
+        let mut state = lock(&self.store.group_commit.0);
         state.crowded = state.waiting.len() > 1;
         let count = state.waiting.len().min(MOST);
         let all = state.waiting.drain(..count).filter(|waiting| !waiting.reply.is_closed());

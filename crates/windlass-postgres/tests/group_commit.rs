@@ -143,3 +143,20 @@ async fn a_connection_that_breaks_fails_every_call_that_it_carried() {
     held.release().await;
     assert_eq!(held.number("SELECT count(*) FROM windlass.job").await, 1);
 }
+
+#[test]
+fn a_runtime_that_ends_with_calls_under_way_ends() {
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let held = runtime.block_on(async {
+            let held = Held::new().await;
+            held.calls(|_| KIND.to_owned()).await.detach_all();
+            held
+        });
+        drop(runtime);
+        drop(held);
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(std::time::Duration::from_secs(30)).expect("the runtime ends");
+}
