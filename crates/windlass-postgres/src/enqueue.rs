@@ -8,7 +8,7 @@ use futures_util::pin_mut;
 use jiff::Timestamp;
 use std::pin::pin;
 use tokio_postgres::{
-    Transaction,
+    Statement, Transaction,
     binary_copy::BinaryCopyInWriter,
     types::{ToSql, Type},
 };
@@ -31,6 +31,14 @@ pub(crate) struct Batch<'a> {
     pub(crate) segment: usize,
     pub(crate) lanes: Vec<i32>,
     pub(crate) jobs: &'a [NewJob],
+    /// The statements that COPY needs, where this connection knows them.
+    pub(crate) prepared: Option<Prepared>,
+}
+
+/// Prepared once for each connection: preparing them anew costs a batch of 1,000 a tenth of its time.
+pub(crate) struct Prepared {
+    take: Statement,
+    copy: Statement,
 }
 
 // The columns' types by what they hold.
@@ -50,6 +58,7 @@ impl PostgresStore {
         let segment = self.segment(&connection).await?;
         let lanes = self.lanes_on(&connection, jobs).await?;
         let guard = connection.guard.clone();
+        let prepared = guard.run(Effect::Repeatable, pin!(self.prepare(&connection, segment, jobs))).await?;
         let watch = connection.watch_commit();
         let transaction = guard.run(Effect::Repeatable, pin!(begin(&mut connection))).await?;
         let stored = async {
@@ -57,12 +66,27 @@ impl PostgresStore {
                 Some(lanes) => lanes,
                 None => self.lanes_in(&transaction, jobs).await?,
             };
-            self.enqueue_all(&transaction, &Batch { segment, lanes, jobs }).await
+            self.enqueue_all(&transaction, &Batch { segment, lanes, jobs, prepared }).await
         };
         let ids = guard.run(Effect::Repeatable, pin!(stored)).await?;
         guard.run(Effect::Write, pin!(commit(transaction))).await?;
         watch.end()?;
         Ok(ids)
+    }
+
+    async fn prepare(
+        &self,
+        connection: &Connection,
+        segment: usize,
+        jobs: &[NewJob],
+    ) -> Result<Option<Prepared>> {
+        if jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction() {
+            return Ok(None);
+        }
+        let fail = |cause| store_error(cause, Effect::Repeatable);
+        let take = connection.object.prepare_typed_cached(&self.texts.take, &[Type::INT8]).await;
+        let copy = connection.object.prepare_cached(&self.texts.copy[segment]).await;
+        Ok(Some(Prepared { take: take.map_err(fail)?, copy: copy.map_err(fail)? }))
     }
 
     /// One job, one round trip.
@@ -96,7 +120,7 @@ impl PostgresStore {
         client: &Transaction<'_>,
         batch: &Batch<'_>,
     ) -> Result<Vec<JobId>> {
-        let Batch { segment, lanes, jobs } = batch;
+        let Batch { segment, lanes, jobs, prepared } = batch;
         let fail = |cause| store_error(cause, Effect::Repeatable);
         if jobs.len() < COPY_FROM && jobs.iter().all(|job| job.when() == When::Now) {
             let mut ids = Vec::with_capacity(jobs.len());
@@ -114,14 +138,15 @@ impl PostgresStore {
             return Ok(ids);
         }
         let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-        let take = self.sql(
-            "SELECT array_agg(nextval('{schema}.job_id_seq')), clock_timestamp() FROM generate_series(1, $1)",
-        );
-        let taken = client.query_typed_one(&take, &[(&count, Type::INT8)]).await.map_err(fail)?;
-        let ids: Vec<JobId> = taken.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
+        let taken = match prepared {
+            Some(prepared) => client.query_one(&prepared.take, &[&count]).await,
+            None => client.query_typed_one(&self.texts.take, &[(&count, Type::INT8)]).await,
+        };
+        let taken = taken.map_err(fail)?;
+        let ids = ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len());
         // COPY needs a named statement, which a transaction-mode pooler may mix up.
         let by = if self.connections.is_pooled_by_transaction() { By::Insert } else { By::Copy };
-        self.store_under(client, batch, &ids, taken.get(1), by).await?;
+        self.store_under(client, batch, &ids, taken.get(2), by).await?;
         Ok(ids)
     }
 
@@ -160,7 +185,7 @@ impl PostgresStore {
         later: bool,
         by: By,
     ) -> Result<()> {
-        let Batch { segment, lanes, jobs } = batch;
+        let Batch { segment, lanes, jobs, prepared } = batch;
         let (copy, insert, columns): (&str, &str, &[Type]) = if later {
             (
                 &self.texts.copy_held,
@@ -195,7 +220,11 @@ impl PostgresStore {
             client.query_typed(insert, &params).await.map_err(fail)?;
             return Ok(());
         }
-        let sink = client.copy_in(copy).await.map_err(fail)?;
+        let sink = match prepared {
+            Some(prepared) if !later => client.copy_in(&prepared.copy).await,
+            _ => client.copy_in(copy).await,
+        };
+        let sink = sink.map_err(fail)?;
         let writer = BinaryCopyInWriter::new(sink, columns);
         pin_mut!(writer);
         for (index, at) in which {
@@ -224,6 +253,11 @@ pub(crate) async fn begin(connection: &mut Connection) -> Result<deadpool_postgr
 /// Commits it. What breaks from here on is ambiguous.
 pub(crate) async fn commit(transaction: deadpool_postgres::Transaction<'_>) -> Result<()> {
     transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))
+}
+
+/// The ids in blocks that begin with these and have `size` each: as many as are needed.
+fn ids_of_blocks(blocks: &[i64], size: i64, count: usize) -> Vec<JobId> {
+    blocks.iter().flat_map(|first| *first..first + size).map(JobId).take(count).collect()
 }
 
 pub(crate) fn attempts(job: &NewJob) -> i16 {

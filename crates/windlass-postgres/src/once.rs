@@ -58,7 +58,7 @@ impl PostgresStore {
                 Some(lanes) => lanes,
                 None => self.lanes_in(transaction, jobs).await?,
             };
-            let batch = Batch { segment, lanes, jobs };
+            let batch = Batch { segment, lanes, jobs, prepared: None };
             let few = jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction();
             let by = if few { By::Insert } else { By::Copy };
             self.store_under(transaction, &batch, &ids, row.get(2), by).await?;

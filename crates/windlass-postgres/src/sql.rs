@@ -28,6 +28,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         files: &[include_str!("../sql/v2/01_enqueue_key.sql"), include_str!("../sql/v2/02_complete_in.sql")],
         compatible_with: 1,
     },
+    Migration { files: &[include_str!("../sql/v3/01_id_blocks.sql")], compatible_with: 1 },
 ];
 
 /// The newest schema version that this binary knows.

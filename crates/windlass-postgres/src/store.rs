@@ -41,6 +41,8 @@ pub(crate) struct Texts {
     pub(crate) insert_named: [String; SEGMENTS],
     /// Several in one statement; the ids come in the order of the jobs.
     pub(crate) insert_together: [String; SEGMENTS],
+    /// Takes so many ids.
+    pub(crate) take: String,
     pub(crate) copy: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
     pub(crate) copy_held: String,
@@ -122,6 +124,12 @@ impl Texts {
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
                  SELECT l, m, k, a FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n) ORDER BY n
                  RETURNING id",
+            ),
+            take: render(
+                "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp()
+                 FROM pg_sequence s, generate_series(1, ($1 + s.seqincrement - 1) / s.seqincrement)
+                 WHERE s.seqrelid = '{schema}.job_id_seq'::regclass",
+                schema,
             ),
             copy: per_segment(
                 "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",

@@ -35,7 +35,7 @@ impl PostgresStore {
         };
         // Asked each time: nobody knows which server this connection was on the last time.
         let lanes = self.lanes_in(tx, jobs).await?;
-        self.enqueue_all(tx, &Batch { segment, lanes, jobs }).await
+        self.enqueue_all(tx, &Batch { segment, lanes, jobs, prepared: None }).await
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so

@@ -164,18 +164,9 @@ async fn old_keys_are_forgotten_in_bounded_chunks() {
     assert_eq!(one(&client, &keys).await, 1);
 }
 
-/// A schema that was last migrated by a binary of version 1.
-async fn of_version_1() -> Fixture {
-    let fixture =
-        Fixture { schema: cluster::fresh_schema(), url: String::new(), options: Default::default() };
-    let fixture = Fixture { url: format!("{}?schema={}", cluster::url(), fixture.schema), ..fixture };
-    fixture.store().await.migrate_to(1).await.expect("migrates");
-    fixture
-}
-
 #[tokio::test]
 async fn a_schema_of_version_1_lacks_keys_and_nothing_else() {
-    let fixture = of_version_1().await;
+    let fixture = Fixture::of_version(1).await;
     let store = fixture.store().await;
     let ids = store.enqueue(&jobs(20)).await.unwrap();
     assert_eq!(store.status().await.unwrap().schema_version, 1);
@@ -187,7 +178,7 @@ async fn a_schema_of_version_1_lacks_keys_and_nothing_else() {
     assert_eq!(windlass_conformance::steps::worker_on(&seam).await.drain(7).await, ids);
 
     let report = store.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (1, 2));
+    assert_eq!((report.from, report.to), (1, 3));
     assert!(!store.enqueue_once("key", &[job()]).await.unwrap().repeated);
     let noted =
         fixture.text("SELECT count(*) FROM windlass.migration WHERE (version, compatible_with) = (2, 1)");
@@ -198,19 +189,19 @@ async fn a_schema_of_version_1_lacks_keys_and_nothing_else() {
 async fn a_newer_schema_says_which_binaries_fit() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
-    let newer = fixture.text("INSERT INTO windlass.migration (version, compatible_with) VALUES (3, 2)");
+    let newer = fixture.text("INSERT INTO windlass.migration (version, compatible_with) VALUES (4, 3)");
     client.batch_execute(&newer).await.unwrap();
     let store = fixture.store().await;
     store.enqueue_once("key", &jobs(2)).await.unwrap();
     let report = store.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (3, 3), "nothing to do");
-    for needs in ["3", "NULL"] {
-        let text = format!("UPDATE windlass.migration SET compatible_with = {needs} WHERE version = 3");
+    assert_eq!((report.from, report.to), (4, 4), "nothing to do");
+    for needs in ["4", "NULL"] {
+        let text = format!("UPDATE windlass.migration SET compatible_with = {needs} WHERE version = 4");
         client.batch_execute(&fixture.text(&text)).await.unwrap();
         let connected = windlass_postgres::PostgresStore::connect(&fixture.url, Default::default()).await;
         let error = connected.err().expect("is refused");
         assert_eq!(error.kind(), ErrorKind::SchemaTooNew, "{error}");
-        assert!(error.to_string().contains("knows version 3; this one knows up to 2"), "{error}");
+        assert!(error.to_string().contains("knows version 4; this one knows up to 3"), "{error}");
         assert_eq!(store.migrate().await.unwrap_err().kind(), ErrorKind::SchemaTooNew);
     }
 }

@@ -44,6 +44,15 @@ impl Fixture {
         fixture
     }
 
+    /// A schema as binaries of an older version left it.
+    pub async fn of_version(version: u32) -> Self {
+        let schema = fresh_schema();
+        let url = format!("{}?schema={schema}", url());
+        let fixture = Self { schema, url, options: PostgresOptions::default() };
+        fixture.store().await.migrate_to(version).await.expect("migrates");
+        fixture
+    }
+
     /// Another handle on the same schema.
     pub async fn store(&self) -> PostgresStore {
         PostgresStore::connect(&self.url, self.options.clone()).await.expect("connects")

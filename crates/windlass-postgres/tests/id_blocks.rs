@@ -1,0 +1,127 @@
+//! Job ids are taken in blocks since version 3: unique and ascending, whoever takes them and when he upgraded.
+mod cluster;
+
+use cluster::Fixture;
+use std::{collections::HashSet, sync::Arc};
+use windlass_conformance::steps::{eventually, jobs, worker_on};
+use windlass_core::{JobFilter, JobId, JobState, JobStore, Store};
+use windlass_postgres::PostgresStore;
+
+/// Blocks of 16, and a remainder.
+const BATCH: usize = 50;
+
+async fn by_sql(fixture: &Fixture, client: &tokio_postgres::Client) -> JobId {
+    let sql = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    JobId(client.query_one(&sql, &[]).await.expect("enqueues").get(0))
+}
+
+async fn enqueue_jobs(store: &PostgresStore, count: usize) -> Vec<JobId> {
+    store.enqueue(&jobs(count)).await.expect("enqueues")
+}
+
+fn assert_ascending(ids: &[JobId]) {
+    assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
+}
+
+#[tokio::test]
+async fn ids_ascend_over_batches_and_single_jobs() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    let mut ids = Vec::new();
+    for size in [1, 7, 8, 15, 16, 17, BATCH] {
+        ids.extend(enqueue_jobs(&store, size).await);
+        ids.push(by_sql(&fixture, &client).await);
+        ids.extend(store.enqueue_once(&format!("{size}"), &jobs(size)).await.unwrap().ids);
+    }
+    assert_ascending(&ids);
+    let blocks = fixture.text("SELECT last_value <= 40 * 16 FROM windlass.job_id_seq");
+    assert!(client.query_one(&blocks, &[]).await.unwrap().get::<_, bool>(0), "a block serves 16 jobs");
+}
+
+#[tokio::test]
+async fn writers_at_once_never_share_an_id() {
+    let fixture = Fixture::fresh().await;
+    let mut writers = Vec::new();
+    for _ in 0..8 {
+        let (store, client, sql) =
+            (fixture.store().await, fixture.sql().await, fixture.text("SELECT windlass.enqueue('k')"));
+        writers.push(tokio::spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..20 {
+                ids.extend(enqueue_jobs(&store, BATCH).await);
+                ids.push(JobId(client.query_one(&sql, &[]).await.unwrap().get(0)));
+            }
+            assert_ascending(&ids);
+            ids
+        }));
+    }
+    let mut all = HashSet::new();
+    for writer in writers {
+        all.extend(writer.await.unwrap());
+    }
+    assert_eq!(all.len(), 8 * 20 * (BATCH + 1));
+}
+
+/// Programs of this version work on the older schema, and go on while it is migrated under them.
+#[tokio::test]
+async fn ids_stay_unique_while_the_schema_is_migrated() {
+    let fixture = Fixture::of_version(2).await;
+    let (store, other) = (fixture.store().await, fixture.store().await);
+    let before = enqueue_jobs(&store, BATCH).await;
+    let (report, during) = tokio::join!(other.migrate(), async {
+        let mut ids = Vec::new();
+        for _ in 0..20 {
+            ids.extend(enqueue_jobs(&store, BATCH).await);
+        }
+        ids
+    });
+    assert_eq!(report.unwrap().to, 3);
+    let after = enqueue_jobs(&store, BATCH).await;
+    assert_ascending(&[before, during, after].concat());
+}
+
+/// Nobody waits behind a migration that waits.
+#[tokio::test]
+async fn a_migration_waits_for_open_transactions_and_blocks_nobody() {
+    let fixture = Fixture::of_version(2).await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    let open = client.transaction().await.unwrap();
+    let first = store.enqueue_in(&open, &jobs(BATCH)).await.unwrap();
+    let migrator = fixture.store().await;
+    let migration = tokio::spawn(async move { migrator.migrate().await });
+    let watch = fixture.sql().await;
+    let waits = fixture.text(
+        "SELECT count(*) FROM pg_locks WHERE relation = 'windlass.job_id_seq'::regclass AND NOT granted",
+    );
+    eventually("the migration waits", || async {
+        let waiting: i64 = watch.query_one(&waits, &[]).await.unwrap().get(0);
+        (waiting > 0).then_some(())
+    })
+    .await;
+    let between = enqueue_jobs(&store, BATCH).await;
+    assert!(!migration.is_finished());
+    open.commit().await.unwrap();
+    assert_eq!(migration.await.unwrap().unwrap().to, 3);
+    let after = enqueue_jobs(&store, BATCH).await;
+    assert_ascending(&[first, between, after].concat());
+}
+
+/// A page of completed jobs reaches over gaps of ids, however wide.
+#[tokio::test]
+async fn listing_reaches_over_gaps() {
+    let fixture = Fixture::fresh().await;
+    let store = fixture.store().await;
+    let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&seam).await;
+    let mut ids = enqueue_jobs(&store, 3).await;
+    let gap = fixture.text("SELECT setval('windlass.job_id_seq', 100000000)");
+    fixture.sql().await.query_one(&gap, &[]).await.unwrap();
+    ids.extend(enqueue_jobs(&store, 3).await);
+    assert_eq!(worker.drain(10).await, ids);
+    ids.reverse();
+    for state in [Some(JobState::Completed), None] {
+        let filter = JobFilter { state, ..JobFilter::default() };
+        let listed: Vec<_> = store.jobs(&filter).await.unwrap().iter().map(|job| job.id).collect();
+        assert_eq!(listed, ids, "{state:?}");
+    }
+}
