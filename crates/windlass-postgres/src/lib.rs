@@ -17,9 +17,11 @@
 //! # Ok(()) }
 //! ```
 
+mod batch;
 mod claim;
 mod connection;
 mod control;
+mod copy;
 mod deadline;
 mod enqueue;
 mod error;

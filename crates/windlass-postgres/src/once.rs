@@ -2,9 +2,10 @@
 //! or neither.
 
 use crate::{
+    batch::{Batch, By, COPY_FROM},
     connection::Connection,
     deadline::Patience,
-    enqueue::{Batch, By, COPY_FROM, begin, commit},
+    enqueue::{begin, commit},
     error::{Effect, store_error},
     migrate,
     sql::ENQUEUE_KEYS,

@@ -1,5 +1,5 @@
 use crate::{
-    enqueue::Batch,
+    batch::Batch,
     error::{Effect, store_error},
     store::PostgresStore,
 };
