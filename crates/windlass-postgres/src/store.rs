@@ -41,7 +41,8 @@ pub(crate) struct Texts {
     pub(crate) insert_named: [String; SEGMENTS],
     /// Several in one statement; the ids come in the order of the jobs.
     pub(crate) insert_together: [String; SEGMENTS],
-    /// Takes so many ids.
+    /// Takes so many ids, in blocks as large as the sequence steps: by 1 before schema version 3. Read in the
+    /// same statement: while a migration changes it, one may see the smaller one and waste ids, never share any.
     pub(crate) take: String,
     pub(crate) copy: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
@@ -127,7 +128,7 @@ impl Texts {
             ),
             take: render(
                 "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp()
-                 FROM pg_sequence s, generate_series(1, ($1 + s.seqincrement - 1) / s.seqincrement)
+                 FROM pg_catalog.pg_sequence s, generate_series(1, ($1 + s.seqincrement - 1) / s.seqincrement)
                  WHERE s.seqrelid = '{schema}.job_id_seq'::regclass",
                 schema,
             ),

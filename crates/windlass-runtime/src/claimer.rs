@@ -1,7 +1,7 @@
 use crate::{
     core::Core,
     epoch::Epoch,
-    estimate::{Prefetch, Rate, RoundTrip},
+    estimate::{JobSize, Prefetch, Rate, RoundTrip},
     idle::Idle,
     outage::Outage,
     pool::{HandBack, Pool},
@@ -36,6 +36,7 @@ pub(crate) struct Claimer {
 #[derive(Clone, Copy, Default)]
 struct Gauge {
     rate: Rate,
+    size: JobSize,
     finished: u64,
     /// The last claim brought less than was asked for.
     quiet: bool,
@@ -134,7 +135,7 @@ impl Claimer {
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
-            let want = pool.want(Prefetch::of(gauge.rate, self.trip), gauge.rate);
+            let want = pool.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
             gauge.want = if full { 0 } else { want };
             // Jobs may have come while none was asked for.
             gauge.quiet &= want > 0;
@@ -195,6 +196,8 @@ impl Claimer {
                 continue;
             };
             brought[at] += claim.jobs.len();
+            let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
+            self.gauges[at].size.observe(claim.jobs.len(), bytes);
             let pool = &core.pools[at];
             core.recruit(pool, pool.deliver(epoch, claim, HandBack::Return));
         }

@@ -4,6 +4,8 @@ use std::time::Duration;
 pub(crate) const MAX_CLAIM: usize = 5_000;
 /// The most jobs of one queue that wait in memory for a free slot.
 const MAX_PREFETCH: f64 = 3.0 * MAX_CLAIM as f64;
+/// The most bytes of args of one queue that wait in memory for a free slot.
+const MAX_PREFETCH_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
 /// How many claim round trips the buffer bridges when full, and when it is refilled. The gap between
 /// the two is the batch; a wide gap makes batches grow until the store or `MAX_CLAIM` limits them.
 const FULL: f64 = 4.0;
@@ -63,6 +65,23 @@ impl Default for RoundTrip {
     }
 }
 
+/// How large a queue's jobs are: bytes of args. Follows a rise at once, so that a few large jobs are not
+/// followed by thousands, and a fall over several claims.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JobSize {
+    bytes: f64,
+}
+
+impl JobSize {
+    const FALL: f64 = 0.25;
+
+    /// Takes in a claim of `jobs` jobs with so many bytes in all.
+    pub(crate) fn observe(&mut self, jobs: usize, bytes: usize) {
+        let sample = bytes as f64 / jobs.max(1) as f64;
+        self.bytes = sample.max(self.bytes + Self::FALL * (sample - self.bytes));
+    }
+}
+
 /// How many jobs to hold claimed but unstarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prefetch {
@@ -73,9 +92,11 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Just enough to bridge one claim: nothing for jobs of a minute, thousands for no-op jobs.
-    pub(crate) fn of(rate: Rate, claim: RoundTrip) -> Self {
-        let per_claim = rate.per_second * claim.seconds;
+    /// Just enough to bridge one claim: nothing for jobs of a minute, thousands for no-op jobs, fewer where
+    /// they are large.
+    pub(crate) fn of(rate: Rate, claim: RoundTrip, size: JobSize) -> Self {
+        let fit = MAX_PREFETCH_BYTES / size.bytes.max(1.0);
+        let per_claim = (rate.per_second * claim.seconds).min(fit / FULL);
         let bounded = |trips: f64| (per_claim * trips).min(MAX_PREFETCH) as usize;
         Self { full: bounded(FULL), low: bounded(LOW) }
     }
@@ -111,7 +132,7 @@ mod tests {
 
     #[test]
     fn minute_jobs_are_fetched_one_per_free_slot() {
-        let prefetch = Prefetch::of(steady(2), trip(2 * MS));
+        let prefetch = Prefetch::of(steady(2), trip(2 * MS), JobSize::default());
         assert_eq!(prefetch, Prefetch { full: 0, low: 0 });
         assert_eq!(prefetch.want(100, 99, 0), 1);
         assert_eq!(prefetch.want(100, 100, 0), 0);
@@ -120,13 +141,35 @@ mod tests {
 
     #[test]
     fn no_op_jobs_are_fetched_by_the_thousand_and_bounded() {
-        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS));
+        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), JobSize::default());
         assert!((7_900..=8_100).contains(&prefetch.full), "{prefetch:?}");
         assert_eq!(prefetch.want(100, 2, 0), MAX_CLAIM);
         assert_eq!(prefetch.want(100, 2, prefetch.low + 1), 0, "enough is there");
         assert_eq!(Prefetch::default().want(10, 0, 1), 9, "one job does not end the demand of ten slots");
-        let extreme = Prefetch::of(steady(u64::MAX / 2), trip(Duration::from_secs(9)));
+        let extreme = Prefetch::of(steady(u64::MAX / 2), trip(Duration::from_secs(9)), JobSize::default());
         assert_eq!(extreme.full, 3 * MAX_CLAIM);
+    }
+
+    #[test]
+    fn large_jobs_are_fetched_by_their_bytes() {
+        let mut size = JobSize::default();
+        let full = |size| Prefetch::of(steady(400_000), trip(5 * MS), size).full;
+        size.observe(1_000, 20_000);
+        assert_eq!(full(size), full(JobSize::default()), "small ones by their number");
+        size.observe(100, 100 * 1024 * 1024);
+        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), size);
+        assert_eq!(prefetch, Prefetch { full: 32, low: 12 });
+        assert_eq!(prefetch.want(10, 10, 12), 20);
+        assert_eq!(prefetch.want(10, 10, 13), 0, "not one by one");
+        (0..50).for_each(|_| size.observe(1_000, 20_000));
+        assert_eq!(full(size), full(JobSize::default()), "they are small again");
+        let mut huge = JobSize::default();
+        huge.observe(1, 64 * 1024 * 1024);
+        assert_eq!(
+            Prefetch::of(steady(400_000), trip(5 * MS), huge).want(10, 4, 0),
+            6,
+            "one for each free slot"
+        );
     }
 
     #[test]
@@ -136,7 +179,7 @@ mod tests {
         let mut batch = 100;
         while batch < MAX_CLAIM {
             rate.observe(batch as u64, MS);
-            batch = Prefetch::of(rate, claim).want(100, 0, 0);
+            batch = Prefetch::of(rate, claim, JobSize::default()).want(100, 0, 0);
             rounds += 1;
             assert!(rounds < 20, "stuck at {batch}");
         }

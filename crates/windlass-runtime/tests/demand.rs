@@ -54,6 +54,29 @@ async fn no_op_jobs_are_claimed_by_the_thousand() {
     assert!(demands.iter().all(|demand| *demand <= 5_000), "{demands:?}");
 }
 
+/// What waits in memory is bounded by its size: 5,000 jobs of 1 MiB would be 5 GiB.
+#[tokio::test]
+async fn large_jobs_are_claimed_by_their_bytes() {
+    let store = FakeStore::new();
+    store.model().args = vec![b' '; 1024 * 1024].into();
+    store.add("q", "noop", 5_000);
+    store.plan(|call| match call {
+        Call::Claim => Fault::Slow(Duration::from_millis(2)),
+        _ => Fault::None,
+    });
+    let engine = WorkerEngine::start(
+        store.shared(),
+        config(10),
+        Arc::new(Handlers::default().on("noop", |_| async {})),
+    );
+    let engine = engine.await.unwrap();
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    let demands = store.model().demands.clone();
+    assert!(demands.iter().all(|demand| *demand <= 10 + 32), "{demands:?}");
+    assert!(demands.iter().any(|demand| *demand > 10), "{demands:?}");
+}
+
 #[tokio::test]
 async fn an_idle_worker_is_woken_by_a_hint() {
     let store = FakeStore::new();

@@ -2,6 +2,7 @@ use super::{
     history::{History, Lease, What, Why},
     leases::Worker,
 };
+use bytes::Bytes;
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -62,6 +63,8 @@ impl Job {
 /// Everything in the store, and everything that it was asked.
 pub struct Model {
     pub jobs: Vec<Job>,
+    /// The args of every job.
+    pub args: Bytes,
     pub(super) available: HashMap<Arc<str>, BTreeSet<i64>>,
     pub(super) due: BTreeSet<(Instant, i64)>,
     pub(super) parked: BTreeSet<i64>,
@@ -90,6 +93,7 @@ impl Model {
     pub fn new() -> Self {
         Self {
             jobs: Vec::new(),
+            args: Bytes::from_static(b"{}"),
             available: HashMap::new(),
             due: BTreeSet::new(),
             parked: BTreeSet::new(),
@@ -217,7 +221,7 @@ impl Model {
             id: JobId(id),
             position: id * 10,
             kind: Arc::clone(&job.kind),
-            args: bytes::Bytes::from_static(b"{}"),
+            args: self.args.clone(),
             attempt,
             max_attempts: job.max_attempts,
             crash_count,
