@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 # What a windlass run says besides its machine, which is the same for all of them.
@@ -32,7 +33,9 @@ def windlass_runs(folder):
             if "bench" in run and "figures" in run:
                 kept = {name: run[name] for name in OURS if run.get(name) is not None}
                 kept["command"] = STORE.sub("", kept.get("command", ""))
-                runs.append(kept | {"machine": run.get("machine")})
+                when = time.strftime("%Y-%m-%d", time.gmtime(path.stat().st_mtime))
+                about = {"date": when, "revision": run.get("commit")}
+                runs.append(kept | {"machine": (run.get("machine") or {}) | {name: value for name, value in about.items() if value}})
     return runs
 
 

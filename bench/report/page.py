@@ -49,6 +49,7 @@ def setting(results):
     parts = [f"**Machine**: {machine.get('cpu', 'unknown')}, {machine.get('cores', '?')} cores shared by servers and workers{memory}; {machine.get('system', '')}. Everything local."]
     if machine.get("date"):
         parts[0] += f" Measured {machine['date']}" + (f" at {machine['revision']}." if machine.get("revision") else ".")
+    parts[0] += alone(machine, results.own_machine)
     versions = results.about.get("servers") or sorted({run["store"] for run in results.own})
     parts.append(f"**Servers**: {', '.join(versions)}" + (f" ({', '.join(f'{name} = {value}' for name, value in server.items())})." if server else "."))
     durability = sorted({f"{run['store'].split()[0]} {run['durability']}" for run in results.own if run.get("durability")})
@@ -61,6 +62,14 @@ def setting(results):
     if quick(results):
         parts.append("**A quick look only**: counts were scaled down; do not quote these figures.")
     return "\n\n".join(parts)
+
+
+def alone(machine, own):
+    """When and at what revision Windlass was measured alone, where that is not when it was beside the others."""
+    when = [own.get(name) for name in ("date", "revision")]
+    if not when[0] or when == [machine.get(name) for name in ("date", "revision")]:
+        return ""
+    return f" The limit and our own sweeps: {when[0]}" + (f" at {when[1]}." if when[1] else ".")
 
 
 def quick(results):

@@ -11,9 +11,10 @@ from bench.measure.scenarios import BY_NAME
 class Results:
     def __init__(self, windlass, peers, machine):
         self.own = windlass.get("runs", [])
+        self.own_machine = windlass.get("machine") or {}
         self.systems = peers.get("systems", {})
         self.records = [run | self.systems[run["system"]] for run in peers.get("runs", [])]
-        self.machine = machine.get("machine") or windlass.get("machine") or {}
+        self.machine = machine.get("machine") or self.own_machine
         self.about = machine
 
     @classmethod
