@@ -64,7 +64,8 @@ BEGIN
 END $$;
 
 -- take_key(key, count): takes the ids of `count` jobs under a key, for a writer that stores the rows itself,
--- in the same transaction. repeated: the rows are stored already, under these ids.
+-- in the same transaction. repeated: the rows are stored already, under these ids. Ids come in blocks as large
+-- as the sequence steps: by 1 in this version, by more in later ones.
 CREATE FUNCTION {schema}.take_key(
     p_key text, p_count integer, OUT ids bigint[], OUT repeated boolean, OUT taken_at timestamptz)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -72,7 +73,11 @@ AS $$
 DECLARE
     v_known bigint[];
 BEGIN
-    ids := ARRAY(SELECT nextval('{schema}.job_id_seq') FROM generate_series(1, p_count));
+    ids := ARRAY(SELECT g.id FROM pg_sequence s,
+                 LATERAL (SELECT nextval('{schema}.job_id_seq') AS first
+                          FROM generate_series(1, (p_count + s.seqincrement - 1) / s.seqincrement)) AS b,
+                 LATERAL generate_series(b.first, b.first + s.seqincrement - 1) AS g(id)
+                 WHERE s.seqrelid = '{schema}.job_id_seq'::regclass ORDER BY g.id LIMIT p_count);
     v_known := {schema}.hold_key(p_key, ids, p_count);
     repeated := v_known IS NOT NULL;
     ids := coalesce(v_known, ids);

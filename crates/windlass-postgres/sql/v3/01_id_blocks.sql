@@ -1,24 +1,7 @@
 -- Job ids in blocks: each nextval takes 16 ids, of which a batch uses all and a single job the first. Taking an
 -- id for each row was 15 % of a bulk enqueue. Ids ascend as before, with more gaps.
 -- A program that does not know of it takes a block for each job, which is as correct as before; one that does
--- reads the size of a block where it takes one (Texts::take in src/store.rs), so the order of upgrades is free.
-
--- take_key(key, count): takes the ids of `count` jobs under a key, for a writer that stores the rows itself,
--- in the same transaction. repeated: the rows are stored already, under these ids.
-CREATE OR REPLACE FUNCTION {schema}.take_key(
-    p_key text, p_count integer, OUT ids bigint[], OUT repeated boolean, OUT taken_at timestamptz)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    v_known bigint[];
-BEGIN
-    ids := ARRAY(SELECT g.id FROM (SELECT nextval('{schema}.job_id_seq') AS first FROM generate_series(1, (p_count + 15) / 16)) AS b,
-                 LATERAL generate_series(b.first, b.first + 15) AS g(id) ORDER BY g.id LIMIT p_count);
-    v_known := {schema}.hold_key(p_key, ids, p_count);
-    repeated := v_known IS NOT NULL;
-    ids := coalesce(v_known, ids);
-    taken_at := clock_timestamp();
-END $$;
+-- reads the size of a block where it takes one (take_key, and Texts::take in src/store.rs), so the order of upgrades is free.
 
 -- list_jobs(...): a page of jobs, newest id first. Each state is read where it lives; completed jobs (and
 -- all states together) by windows of ids, growing until the page is full or 200,000 jobs were looked at.
