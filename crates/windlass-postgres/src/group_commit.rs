@@ -51,20 +51,16 @@ struct Flight {
 impl Drop for Flight {
     fn drop(&mut self) {
         let mut state = lock(&self.store.group_commit.0);
+        let most = state.flights;
         state.flights -= 1;
-        let runtime = Handle::try_current().ok().filter(|_| self.began);
-        let Some(runtime) = runtime else {
+        if self.began && Handle::try_current().is_ok() {
+            drop(state);
+            self.store.add_flight(most);
+        } else {
             // The runtime is going down. Dropped, they are told.
             let untold = std::mem::take(&mut state.waiting);
             drop(state);
             drop(untold);
-            return;
-        };
-        if !state.waiting.is_empty() {
-            state.flights += 1;
-            // Not under the lock: a runtime that is going down drops the flight at once.
-            drop(state);
-            runtime.spawn(Flight { store: self.store.clone(), began: false }.take_off());
         }
     }
 }
@@ -105,6 +101,7 @@ impl PostgresStore {
         let mut state = lock(&self.group_commit.0);
         if !state.waiting.is_empty() && state.flights < most {
             state.flights += 1;
+            // Not under the lock: a runtime that is going down drops the flight at once.
             drop(state);
             tokio::spawn(Flight { store: self.clone(), began: false }.take_off());
         }
