@@ -41,9 +41,11 @@ pub(crate) struct Prepared {
     copy: Statement,
 }
 
-/// One row to write: the job of this index in its batch.
-pub(crate) struct Place {
-    pub(crate) index: usize,
+/// One row to write.
+pub(crate) struct NewRow<'a> {
+    pub(crate) id: JobId,
+    pub(crate) lane: i32,
+    pub(crate) job: &'a NewJob,
     /// When it becomes available, where it has to wait.
     pub(crate) due: Option<Timestamp>,
 }
@@ -76,54 +78,39 @@ impl PostgresStore {
     ) -> Result<()> {
         let mut ready = Vec::with_capacity(batch.jobs.len());
         let mut later = Vec::new();
-        for (index, job) in batch.jobs.iter().enumerate() {
+        for ((job, &lane), &id) in batch.jobs.iter().zip(&batch.lanes).zip(ids) {
             let due = due(job, now)?;
-            if due.is_some() { &mut later } else { &mut ready }.push(Place { index, due });
+            if due.is_some() { &mut later } else { &mut ready }.push(NewRow { id, lane, job, due });
         }
-        for (places, later) in [(ready, false), (later, true)] {
+        for rows in [ready, later] {
             match by {
-                _ if places.is_empty() => {}
-                By::Copy => self.copy(client, batch, ids, &places, later).await?,
-                By::Insert => self.insert(client, batch, ids, &places, later).await?,
+                _ if rows.is_empty() => {}
+                By::Copy => self.copy(client, batch, &rows).await?,
+                By::Insert => self.insert(client, batch, &rows).await?,
             }
         }
         Ok(())
     }
 
-    /// Writes immediate jobs (`later` false: into the segment) or waiting ones (into `held`).
-    async fn copy(
-        &self,
-        client: &Transaction<'_>,
-        batch: &Batch<'_>,
-        ids: &[JobId],
-        places: &[Place],
-        later: bool,
-    ) -> Result<()> {
+    /// Writes rows that are available at once into the segment, or rows that have to wait into `held`.
+    async fn copy(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
         let fail = |cause| store_error(cause, Effect::Repeatable);
         let sink = match &batch.prepared {
-            _ if later => client.copy_in(&self.texts.copy_held).await,
+            _ if wait(rows) => client.copy_in(&self.texts.copy_held).await,
             Some(prepared) => client.copy_in(&prepared.copy).await,
             None => client.copy_in(&self.texts.copy[batch.segment]).await,
         };
-        copy_rows(sink.map_err(fail)?, batch, ids, places).await.map_err(fail)
+        copy_rows(sink.map_err(fail)?, rows).await.map_err(fail)
     }
 
     /// As [`Self::copy`], in one statement with arrays.
-    async fn insert(
-        &self,
-        client: &Transaction<'_>,
-        batch: &Batch<'_>,
-        ids: &[JobId],
-        places: &[Place],
-        later: bool,
-    ) -> Result<()> {
-        let jobs = || places.iter().map(|place| &batch.jobs[place.index]);
-        let ids: Vec<i64> = places.iter().map(|place| ids[place.index].0).collect();
-        let lanes: Vec<i32> = places.iter().map(|place| batch.lanes[place.index]).collect();
-        let most: Vec<i16> = jobs().map(attempts).collect();
-        let kinds: Vec<&str> = jobs().map(NewJob::kind).collect();
-        let args: Vec<&str> = jobs().map(|job| job.args().as_str()).collect();
-        let due: Vec<Timestamp> = places.iter().filter_map(|place| place.due).collect();
+    async fn insert(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id.0).collect();
+        let lanes: Vec<i32> = rows.iter().map(|row| row.lane).collect();
+        let most: Vec<i16> = rows.iter().map(|row| attempts(row.job)).collect();
+        let kinds: Vec<&str> = rows.iter().map(|row| row.job.kind()).collect();
+        let args: Vec<&str> = rows.iter().map(|row| row.job.args().as_str()).collect();
+        let due: Vec<Timestamp> = rows.iter().filter_map(|row| row.due).collect();
         let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![
             (&ids, Type::INT8_ARRAY),
             (&lanes, Type::INT4_ARRAY),
@@ -131,16 +118,19 @@ impl PostgresStore {
             (&kinds, Type::TEXT_ARRAY),
             (&args, Type::TEXT_ARRAY),
         ];
-        let text = match later {
-            false => &self.texts.unnest[batch.segment],
-            true => {
-                params.push((&due, Type::TIMESTAMPTZ_ARRAY));
-                &self.texts.unnest_held
-            }
-        };
+        let mut text = &self.texts.unnest[batch.segment];
+        if wait(rows) {
+            params.push((&due, Type::TIMESTAMPTZ_ARRAY));
+            text = &self.texts.unnest_held;
+        }
         client.query_typed(text, &params).await.map_err(|cause| store_error(cause, Effect::Repeatable))?;
         Ok(())
     }
+}
+
+/// Whether these rows have to wait: all of them, or none.
+fn wait(rows: &[NewRow<'_>]) -> bool {
+    rows.first().is_some_and(|row| row.due.is_some())
 }
 
 /// When a job becomes available, if not at once. Delays count from the database's `now`.
