@@ -92,11 +92,11 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Writes rows that are available at once into the segment, or rows that have to wait into `held`.
+    /// Writes rows that are available at once into the segment, or rows that have to wait into `waiting`.
     async fn copy(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
         let fail = |cause| store_error(cause, Effect::Repeatable);
         let sink = match &batch.prepared {
-            _ if wait(rows) => client.copy_in(&self.texts.copy_held).await,
+            _ if wait(rows) => client.copy_in(&self.texts.copy_waiting).await,
             Some(prepared) => client.copy_in(&prepared.copy).await,
             None => client.copy_in(&self.texts.copy[batch.segment]).await,
         };
@@ -121,7 +121,7 @@ impl PostgresStore {
         let mut text = &self.texts.unnest[batch.segment];
         if wait(rows) {
             params.push((&due, Type::TIMESTAMPTZ_ARRAY));
-            text = &self.texts.unnest_held;
+            text = &self.texts.unnest_waiting;
         }
         client.query_typed(text, &params).await.map_err(|cause| store_error(cause, Effect::Repeatable))?;
         Ok(())

@@ -2,7 +2,7 @@ use crate::{
     connection::Connection,
     deadline::Patience,
     error::{Effect, store_error},
-    sql::{MIGRATIONS, VERSION, render},
+    sql::{FUNCTIONS, TABLES, VERSION, render},
     store::PostgresStore,
 };
 use tokio_postgres::Row;
@@ -46,9 +46,7 @@ struct Installed {
     compatible_with: u32,
 }
 
-/// By way of JSON, because version 1 has no such column.
-const NEWEST: &str = "SELECT m.version, coalesce((to_jsonb(m)->>'compatible_with')::integer, m.version)
-    FROM {schema}.migration m ORDER BY m.version DESC LIMIT 1";
+const NEWEST: &str = "SELECT version, compatible_with FROM {schema}.migration ORDER BY version DESC LIMIT 1";
 
 impl Installed {
     fn of(newest: Option<&Row>) -> Self {
@@ -96,17 +94,9 @@ async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Opt
     }
 }
 
-/// What to answer when a function of a later version is missing from a schema that is there.
-pub(crate) fn too_old(schema: &str, what: &str, needs: u32) -> Error {
-    Error::new(
-        ErrorKind::SchemaTooOld,
-        format!("schema {schema:?} is older than version {needs}, which {what} need; run `windlass migrate`"),
-    )
-}
-
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
-pub(crate) async fn migrate(store: &PostgresStore, target: u32) -> Result<MigrationReport> {
+pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
     let mut connection = store.connections.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
     let fail = |cause| store_error(cause, Effect::Repeatable);
@@ -136,21 +126,22 @@ pub(crate) async fn migrate(store: &PostgresStore, target: u32) -> Result<Migrat
     };
     installed.check(schema)?;
     let from = installed.version;
-    for (index, migration) in MIGRATIONS.iter().enumerate().take(target as usize).skip(from as usize) {
-        for file in migration.files {
-            transaction.batch_execute(&render(file, schema)).await.map_err(fail)?;
-        }
+    for (index, tables) in TABLES.iter().enumerate().skip(from as usize) {
+        transaction.batch_execute(&render(tables.file, schema)).await.map_err(fail)?;
         let version = i32::try_from(index + 1).unwrap_or(i32::MAX);
-        let note = render("INSERT INTO {schema}.migration (version) VALUES ($1)", schema);
-        transaction.execute(&note, &[&version]).await.map_err(fail)?;
-        if migration.compatible_with < version {
-            let note =
-                render("UPDATE {schema}.migration SET compatible_with = $1 WHERE version = $2", schema);
-            transaction.execute(&note, &[&migration.compatible_with, &version]).await.map_err(fail)?;
+        let note =
+            render("INSERT INTO {schema}.migration (version, compatible_with) VALUES ($1, $2)", schema);
+        transaction.execute(&note, &[&version, &tables.compatible_with]).await.map_err(fail)?;
+    }
+    if from <= VERSION {
+        // Definitions name tables and functions that come later in the list.
+        transaction.batch_execute("SET LOCAL check_function_bodies = off").await.map_err(fail)?;
+        for file in FUNCTIONS {
+            transaction.batch_execute(&render(file, schema)).await.map_err(fail)?;
         }
     }
     transaction.commit().await.map_err(fail)?;
     store.caches.clear();
     store.connections.doubt_all(); // they remember lanes
-    Ok(MigrationReport { from, to: from.max(target.min(VERSION)) })
+    Ok(MigrationReport { from, to: from.max(VERSION) })
 }

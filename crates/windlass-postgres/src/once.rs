@@ -7,8 +7,6 @@ use crate::{
     deadline::Patience,
     enqueue::{begin, commit},
     error::{Effect, store_error},
-    migrate,
-    sql::ENQUEUE_KEYS,
     store::PostgresStore,
 };
 use std::{pin::pin, time::Duration};
@@ -32,7 +30,7 @@ impl PostgresStore {
         let transaction = guard.run(Effect::Repeatable, pin!(begin(&mut connection))).await?;
         let stored = self.store_once(&transaction, key, jobs, segment, lanes);
         let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
-        // A repeated call commits as well: see hold_key in sql/v2/01_enqueue_key.sql.
+        // A repeated call commits as well: see hold_key in sql/functions/05_enqueue_key.sql.
         guard.run(Effect::Write, pin!(commit(transaction))).await?;
         watch.end()?;
         Ok(stored)
@@ -51,7 +49,7 @@ impl PostgresStore {
         let row = transaction
             .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4)])
             .await
-            .map_err(|cause| self.without_keys(store_error(cause, Effect::Repeatable)))?;
+            .map_err(|cause| store_error(cause, Effect::Repeatable))?;
         let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
         let repeated: bool = row.get(1);
         if !repeated {
@@ -67,25 +65,8 @@ impl PostgresStore {
         Ok(EnqueuedOnce { ids, repeated })
     }
 
-    /// The lanes and the segment were found, so the schema is there: what is missing came with version 2.
-    fn without_keys(&self, error: Error) -> Error {
-        match error.kind() {
-            ErrorKind::SchemaMissing => migrate::too_old(&self.schema, "idempotency keys", ENQUEUE_KEYS),
-            _ => error,
-        }
-    }
-
-    /// Part of housekeeping: removes keys past their retention. Nothing to do before version 2.
+    /// Part of housekeeping: removes keys past their retention.
     pub(crate) async fn forget_keys(&self, connection: &mut Connection, retention: Duration) -> Result<()> {
-        let function = self.sql("{schema}.forget_keys(interval, integer)");
-        let there = "SELECT to_regprocedure($1) IS NOT NULL";
-        if !connection
-            .query_one(there, &[(&function, Type::TEXT)], Effect::Repeatable)
-            .await?
-            .get::<_, bool>(0)
-        {
-            return Ok(());
-        }
         let forget = self.sql("SELECT {schema}.forget_keys(make_interval(secs => $1), $2)");
         for _ in 0..FORGET_CHUNKS {
             connection.extend(Patience::Long);

@@ -6,7 +6,7 @@ use windlass_core::{
     Settled,
 };
 
-/// An entry of `settle`'s second parameter; names as in `sql/v1/05_settle.sql`.
+/// An entry of `settle`'s second parameter; names as in `sql/functions/09_settle.sql`.
 #[derive(Serialize)]
 struct Done {
     l: i32,
@@ -47,7 +47,7 @@ impl PostgresStore {
                 &[
                     (&request.worker.0, Type::INT4),
                     (&Json(&done), Type::JSONB),
-                    (&other.as_deref().map(Json), Type::JSONB),
+                    (&other.as_deref().map(Json), Type::JSON),
                 ],
                 // Idempotent: the same call again changes nothing.
                 Effect::Repeatable,
@@ -98,7 +98,7 @@ impl From<&Exception> for Other {
             Disposition::Discard { error, failed } => {
                 ("discard", std::time::Duration::ZERO, Some(error), *failed)
             }
-            Disposition::Park => ("park", std::time::Duration::ZERO, None, false),
+            Disposition::Park => ("no_handler", std::time::Duration::ZERO, None, false),
             // Unknown dispositions of a newer engine: hand the job back, so that nothing is lost.
             _ => ("return", std::time::Duration::ZERO, None, false),
         };

@@ -1,41 +1,44 @@
 //! The SQL files, rendered for one schema.
 
-/// One step of the schema. Once released it never changes.
-pub(crate) struct Migration {
-    /// What it runs, in order.
-    pub(crate) files: &'static [&'static str],
-    /// The oldest binary that may work on the schema after it, by the newest version that the binary knows.
+/// One version of the tables. Once released it never changes.
+pub(crate) struct Tables {
+    pub(crate) file: &'static str,
+    /// The oldest program, by the newest version that it knows, that may work on the schema after it.
     pub(crate) compatible_with: i32,
 }
 
 /// The step to each version, in order.
-pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration {
-        files: &[
-            include_str!("../sql/v1/01_tables.sql"),
-            include_str!("../sql/v1/02_snapshot.sql"),
-            include_str!("../sql/v1/03_enqueue.sql"),
-            include_str!("../sql/v1/04_claim.sql"),
-            include_str!("../sql/v1/05_settle.sql"),
-            include_str!("../sql/v1/06_worker.sql"),
-            include_str!("../sql/v1/07_control.sql"),
-            include_str!("../sql/v1/08_maintain.sql"),
-            include_str!("../sql/v1/09_views.sql"),
-        ],
-        compatible_with: 1,
-    },
-    Migration {
-        files: &[include_str!("../sql/v2/01_enqueue_key.sql"), include_str!("../sql/v2/02_complete_in.sql")],
-        compatible_with: 1,
-    },
-    Migration { files: &[include_str!("../sql/v3/01_id_blocks.sql")], compatible_with: 1 },
+pub(crate) const TABLES: &[Tables] =
+    &[Tables { file: include_str!("../sql/tables/001_log.sql"), compatible_with: 1 }];
+
+/// The current definition of every function and view, in the order of their dependencies. Each migration
+/// creates them all anew. A change that programs of an older version cannot work with is a version of its own.
+pub(crate) const FUNCTIONS: &[&str] = &[
+    include_str!("../sql/functions/01_snapshot.sql"),
+    include_str!("../sql/functions/02_ranges.sql"),
+    include_str!("../sql/functions/03_lane.sql"),
+    include_str!("../sql/functions/04_enqueue.sql"),
+    include_str!("../sql/functions/05_enqueue_key.sql"),
+    include_str!("../sql/functions/06_fence.sql"),
+    include_str!("../sql/functions/07_claim.sql"),
+    include_str!("../sql/functions/08_claimed.sql"),
+    include_str!("../sql/functions/09_settle.sql"),
+    include_str!("../sql/functions/10_outcomes.sql"),
+    include_str!("../sql/functions/11_complete_in.sql"),
+    include_str!("../sql/functions/12_worker.sql"),
+    include_str!("../sql/functions/13_rescue.sql"),
+    include_str!("../sql/functions/14_promote.sql"),
+    include_str!("../sql/functions/15_find.sql"),
+    include_str!("../sql/functions/16_control.sql"),
+    include_str!("../sql/functions/17_segments.sql"),
+    include_str!("../sql/functions/18_transplant.sql"),
+    include_str!("../sql/functions/19_views.sql"),
+    include_str!("../sql/functions/20_list.sql"),
+    include_str!("../sql/functions/99_grants.sql"),
 ];
 
-/// The newest schema version that this binary knows.
-pub(crate) const VERSION: u32 = MIGRATIONS.len() as u32;
-
-/// The version that brought idempotency keys.
-pub(crate) const ENQUEUE_KEYS: u32 = 2;
+/// The newest schema version that this program knows.
+pub(crate) const VERSION: u32 = TABLES.len() as u32;
 
 /// Where the transaction ids of direct claims begin: 2^62, beyond every real one, within a signed 64 bits.
 const DIRECT: i64 = 1 << 62;

@@ -1,11 +1,6 @@
 use crate::{
-    connection::Connections,
-    group_commit::GroupCommit,
-    holdings::Holdings,
-    migrate,
-    options::PostgresOptions,
-    sql::{VERSION, render},
-    wakeup::PostgresWakeup,
+    connection::Connections, group_commit::GroupCommit, holdings::Holdings, migrate,
+    options::PostgresOptions, sql::render, wakeup::PostgresWakeup,
 };
 use async_trait::async_trait;
 use std::{
@@ -41,16 +36,15 @@ pub(crate) struct Texts {
     pub(crate) insert_named: [String; SEGMENTS],
     /// Several in one statement; the ids come in the order of the jobs.
     pub(crate) insert_together: [String; SEGMENTS],
-    /// Takes so many ids, in blocks as large as the sequence steps: by 1 before schema version 3. Read in the
-    /// same statement: while a migration changes it, one may see the smaller one and waste ids, never share any.
+    /// Takes so many ids, in blocks as large as the sequence steps.
     pub(crate) take: String,
     pub(crate) copy: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
-    pub(crate) copy_held: String,
-    pub(crate) unnest_held: String,
+    pub(crate) copy_waiting: String,
+    pub(crate) unnest_waiting: String,
 }
 
-/// The size of the ring of segments; `sql/v1/01_tables.sql` makes as many.
+/// The size of the ring of segments; `sql/tables/001_log.sql` makes as many.
 pub(crate) const SEGMENTS: usize = 4;
 
 /// What this process remembers of the database, across connections and so across failovers. All of it may be
@@ -89,15 +83,6 @@ impl PostgresStore {
         };
         migrate::check(&store).await?;
         Ok(store)
-    }
-
-    /// As [`migrate`](JobStore::migrate), but no further than to this version: to rehearse an upgrade, with
-    /// programs at work on the older schema.
-    ///
-    /// # Errors
-    /// As [`migrate`](JobStore::migrate).
-    pub async fn migrate_to(&self, version: u32) -> Result<MigrationReport> {
-        migrate::migrate(self, version).await
     }
 
     /// SQL with the schema's name filled in.
@@ -139,12 +124,12 @@ impl Texts {
                 "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
                  SELECT i, l, m, k, a::json FROM unnest($1, $2, $3, $4, $5) AS u(i, l, m, k, a)",
             ),
-            copy_held: render(
-                "COPY {schema}.held (id, lane_id, max_attempts, kind, args, available_at) FROM STDIN (FORMAT binary)",
+            copy_waiting: render(
+                "COPY {schema}.waiting (id, lane_id, max_attempts, kind, args, available_at) FROM STDIN (FORMAT binary)",
                 schema,
             ),
-            unnest_held: render(
-                "INSERT INTO {schema}.held (id, lane_id, max_attempts, kind, args, available_at)
+            unnest_waiting: render(
+                "INSERT INTO {schema}.waiting (id, lane_id, max_attempts, kind, args, available_at)
                  SELECT i, l, m, k, a::json, d FROM unnest($1, $2, $3, $4, $5, $6) AS u(i, l, m, k, a, d)",
                 schema,
             ),
@@ -182,7 +167,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn migrate(&self) -> Result<MigrationReport> {
-        migrate::migrate(self, VERSION).await
+        migrate::migrate(self).await
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {

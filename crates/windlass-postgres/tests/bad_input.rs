@@ -42,7 +42,9 @@ async fn a_newer_schema_is_refused() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
     client
-        .batch_execute(&fixture.text("INSERT INTO windlass.migration (version) VALUES (99)"))
+        .batch_execute(
+            &fixture.text("INSERT INTO windlass.migration (version, compatible_with) VALUES (99, 99)"),
+        )
         .await
         .unwrap();
     let error = refused(&fixture.url).await;
@@ -62,7 +64,7 @@ async fn migrating_at_once_and_again_is_safe() {
     let mut fresh = 0;
     for task in tasks {
         let report = task.await.unwrap();
-        assert_eq!(report.to, 3);
+        assert_eq!(report.to, 1);
         fresh += u32::from(report.from == 0);
     }
     assert_eq!(fresh, 1, "exactly one of them made the schema");
@@ -85,7 +87,7 @@ async fn a_role_without_privileges_is_told_which() {
     // A producer needs no right to any table: USAGE and EXECUTE are enough.
     let grant = fixture.text(&format!(
         "GRANT USAGE ON SCHEMA {} TO {role};
-         GRANT EXECUTE ON FUNCTION windlass.enqueue(text, jsonb, text, integer, integer, timestamptz) TO {role}",
+         GRANT EXECUTE ON FUNCTION windlass.enqueue TO {role}",
         fixture.schema
     ));
     admin.batch_execute(&grant).await.unwrap();

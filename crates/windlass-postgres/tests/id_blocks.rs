@@ -1,9 +1,9 @@
-//! Job ids are taken in blocks since version 3: unique and ascending, whoever takes them and when he upgraded.
+//! Job ids are taken in blocks: unique and ascending, whoever takes them.
 mod cluster;
 
 use cluster::Fixture;
 use std::{collections::HashSet, sync::Arc};
-use windlass_conformance::steps::{eventually, jobs, worker_on};
+use windlass_conformance::steps::{jobs, worker_on};
 use windlass_core::{JobFilter, JobId, JobState, JobStore, Store};
 use windlass_postgres::PostgresStore;
 
@@ -60,50 +60,6 @@ async fn writers_at_once_never_share_an_id() {
         all.extend(writer.await.unwrap());
     }
     assert_eq!(all.len(), 8 * 20 * (BATCH + 1));
-}
-
-/// Programs of this version work on the older schema, and go on while it is migrated under them.
-#[tokio::test]
-async fn ids_stay_unique_while_the_schema_is_migrated() {
-    let fixture = Fixture::of_version(2).await;
-    let (store, other) = (fixture.store().await, fixture.store().await);
-    let before = enqueue_jobs(&store, BATCH).await;
-    let (report, during) = tokio::join!(other.migrate(), async {
-        let mut ids = Vec::new();
-        for _ in 0..20 {
-            ids.extend(enqueue_jobs(&store, BATCH).await);
-        }
-        ids
-    });
-    assert_eq!(report.unwrap().to, 3);
-    let after = enqueue_jobs(&store, BATCH).await;
-    assert_ascending(&[before, during, after].concat());
-}
-
-/// Nobody waits behind a migration that waits.
-#[tokio::test]
-async fn a_migration_waits_for_open_transactions_and_blocks_nobody() {
-    let fixture = Fixture::of_version(2).await;
-    let (store, mut client) = (fixture.store().await, fixture.sql().await);
-    let open = client.transaction().await.unwrap();
-    let first = store.enqueue_in(&open, &jobs(BATCH)).await.unwrap();
-    let migrator = fixture.store().await;
-    let migration = tokio::spawn(async move { migrator.migrate().await });
-    let watch = fixture.sql().await;
-    let waits = fixture.text(
-        "SELECT count(*) FROM pg_locks WHERE relation = 'windlass.job_id_seq'::regclass AND NOT granted",
-    );
-    eventually("the migration waits", || async {
-        let waiting: i64 = watch.query_one(&waits, &[]).await.unwrap().get(0);
-        (waiting > 0).then_some(())
-    })
-    .await;
-    let between = enqueue_jobs(&store, BATCH).await;
-    assert!(!migration.is_finished());
-    open.commit().await.unwrap();
-    assert_eq!(migration.await.unwrap().unwrap().to, 3);
-    let after = enqueue_jobs(&store, BATCH).await;
-    assert_ascending(&[first, between, after].concat());
 }
 
 /// A page of completed jobs reaches over gaps of ids, however wide.

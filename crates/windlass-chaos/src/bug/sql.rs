@@ -18,14 +18,16 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::CrashNotCounted => {
             &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
         }
-        Bug::AttemptNotCounted => &[("settle_exceptions", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
+        Bug::AttemptNotCounted => &[("write_outcomes", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
         Bug::LateCommitsSkipped => &[("delta", "WHERE pg_visible_in_snapshot(x, p_to)", "WHERE false")],
-        Bug::LostRetry => {
-            &[("settle_exceptions", "o.d IN ('retry', 'snooze', 'park')", "o.d IN ('snooze', 'park')")]
-        }
+        Bug::LostRetry => &[(
+            "write_outcomes",
+            "o.d IN ('retry', 'snooze', 'no_handler')",
+            "o.d IN ('snooze', 'no_handler')",
+        )],
         Bug::TruncatesUnclaimed => &[(
             "empty_segment",
-            "FROM unclaimed WHERE id NOT IN (SELECT job_id FROM skipped)",
+            "FROM unclaimed WHERE id NOT IN (SELECT job_id FROM cancelled)",
             "FROM unclaimed WHERE false",
         )],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;", "")],

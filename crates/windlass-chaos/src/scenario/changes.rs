@@ -131,20 +131,24 @@ pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
     Ok(Ended::ran(run.conclude(PATIENCE)?))
 }
 
-/// The schema is migrated from the oldest version to the newest while everybody works; what started before
-/// goes on, and what starts afterwards works beside it.
+/// The schema is migrated again and again while everybody works, which creates every function anew: what started
+/// before goes on, and what starts afterwards works beside it.
 pub(super) fn versions(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let store = runtime.block_on(PostgresStore::connect(&ground.url, WindlassOptions::default()))?;
-    runtime.block_on(store.migrate_to(1))?;
+    runtime.block_on(store.migrate())?;
     let mut setup = ground.setup(trial, &ground.url);
     setup.migrates = false;
     let mut run = Run::open(setup)?;
     crew(&mut run, 3, 300.0)?;
     run.wait(Duration::from_secs(1))?;
-    let report = runtime.block_on(store.migrate())?;
-    let note = format!("migrated from version {} to {} under load", report.from, report.to);
+    let rounds = trial.scaled(100, 10);
+    for _ in 0..rounds {
+        runtime.block_on(store.migrate())?;
+        run.wait(Duration::from_millis(50))?;
+    }
+    let note = format!("migrated {rounds} times under load");
     run.producer(Load { once: true, transactions: true, rate: 100.0, batch: 5, ..Load::default() })?;
     run.worker(Work::default())?;
     run.wait(trial.scaled(Duration::from_secs(30), Duration::from_secs(2)))?;

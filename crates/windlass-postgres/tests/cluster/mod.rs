@@ -37,21 +37,10 @@ impl Fixture {
 
     /// With more parameters in the URL, as in `&pooler=transaction`.
     pub async fn with(parameters: &str) -> Self {
-        let fixture = Self::unmigrated(parameters);
-        fixture.store().await.migrate().await.expect("migrates");
-        fixture
-    }
-
-    fn unmigrated(parameters: &str) -> Self {
         let schema = fresh_schema();
         let url = format!("{}?schema={schema}{parameters}", url());
-        Self { schema, url, options: PostgresOptions::default() }
-    }
-
-    /// A schema as binaries of an older version left it.
-    pub async fn of_version(version: u32) -> Self {
-        let fixture = Self::unmigrated("");
-        fixture.store().await.migrate_to(version).await.expect("migrates");
+        let fixture = Self { schema, url, options: PostgresOptions::default() };
+        fixture.store().await.migrate().await.expect("migrates");
         fixture
     }
 

@@ -36,13 +36,13 @@ const GATES: &[(&str, &str)] = &[
     ("claim", "v_began := clock_timestamp();"),
     ("settle", "v_segment := {schema}.current_segment();"),
     ("settle", "IF cardinality(v_seqs) > 0 THEN"),
-    ("settle_exceptions", "IF cardinality(v_ok) = 0 THEN RETURN v_status"),
+    ("write_outcomes", "IF cardinality(v_ok) = 0 THEN RETURN v_status"),
     ("cancel", "SELECT j.lane_id INTO v_lane"),
     ("cancel", "SELECT * INTO f FROM"),
-    ("cancel", "INSERT INTO {schema}.skip (job_id, lane_id)"),
+    ("cancel", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id)"),
     ("retry", "SELECT * INTO d FROM"),
     ("retry", "PERFORM pg_advisory_xact_lock(hashtext("),
-    ("retry", "DELETE FROM {schema}.skip s"),
+    ("retry", "DELETE FROM {schema}.cancelled_in_log s"),
     ("retry", "SELECT * INTO f FROM"),
     ("end_worker", "UPDATE {schema}.worker SET ended_at"),
     ("end_worker", "v_segment := {schema}.current_segment();"),
@@ -56,7 +56,7 @@ const GATES: &[(&str, &str)] = &[
 const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "end_worker", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
     Patch { function: "overdue_workers", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
-    Patch { function: "settle_other", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
+    Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "empty_segment", from: "lock_timeout TO '50ms'", to: "lock_timeout TO '4ms'" },
 ];
 

@@ -35,33 +35,3 @@ BEGIN
         RAISE 'job % is settled already', p_id USING ERRCODE = 'WL001';
     END IF;
 END $$;
-
-ALTER FUNCTION {schema}.settle_other(integer, jsonb, smallint) RENAME TO settle_exceptions;
-
--- settle_other(...): settle_exceptions, after the open transactions that complete one of its jobs. Raises
--- (SQLSTATE 55P03, so that the worker asks again) when one of them stays open for 200 ms.
--- Cost: one lock; where the worker has any such transaction open, a look at pg_locks.
-CREATE FUNCTION {schema}.settle_other(p_worker integer, p_other jsonb, p_segment smallint) RETURNS smallint[]
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms'
-AS $$
-DECLARE
-    v_job bigint;
-BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.complete'), p_worker) THEN
-        FOR v_job IN
-            SELECT o.j FROM {schema}.others(p_other) o
-            JOIN pg_locks k ON k.locktype = 'advisory' AND k.objsubid = 2 AND k.granted
-                AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-                AND k.classid = hashtext({name} || '.job')::oid AND k.objid = (o.j & 2147483647)::integer::oid
-        LOOP
-            BEGIN
-                PERFORM pg_advisory_xact_lock(hashtext({name} || '.job'), (v_job & 2147483647)::integer);
-            EXCEPTION WHEN lock_not_available THEN
-                RAISE 'a transaction that completes job % by complete_in is still open; commit or roll it back', v_job
-                    USING ERRCODE = '55P03';
-            END;
-        END LOOP;
-    END IF;
-    RETURN {schema}.settle_exceptions(p_worker, p_other, p_segment);
-END $$;
-REVOKE ALL ON FUNCTION {schema}.settle_other(integer, jsonb, smallint) FROM PUBLIC;

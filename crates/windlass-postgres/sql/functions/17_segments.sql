@@ -1,7 +1,21 @@
--- Housekeeping of the log: the ring of segments, retention, and the move to another cluster.
+-- The ring of segments: what is past retention goes by TRUNCATE.
+
+-- current_segment(): the segment that is written now.
+CREATE OR REPLACE FUNCTION {schema}.current_segment() RETURNS smallint
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+    AS 'SELECT segment FROM {schema}.ring';
+
+-- Rows that name no segment go to the current one. The table is older than the function, so it says so here.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+                   WHERE d.adrelid = '{schema}.job'::regclass AND a.attname = 'segment') THEN
+        ALTER TABLE ONLY {schema}.job ALTER COLUMN segment SET DEFAULT {schema}.current_segment();
+    END IF;
+END $$;
 
 -- cursor: per lane, what has been handed out (see table claim). A lane without claims: nothing.
-CREATE VIEW {schema}.cursor AS
+CREATE OR REPLACE VIEW {schema}.cursor AS
     SELECT l.id AS lane_id, coalesce(c.from_snapshot, '4:4:') AS from_snapshot,
            coalesce(c.to_snapshot, '4:4:') AS to_snapshot, c.end_xid, c.end_id
     FROM {schema}.lane l LEFT JOIN LATERAL (
@@ -14,7 +28,7 @@ CREATE VIEW {schema}.cursor AS
 -- jobs would have to be copied. Otherwise returns how many were.
 -- Invariant: alone with the log, under the exclusive rotate lock; only the oldest segment that is not
 -- empty may be emptied, because settlements never are older than their claim.
-CREATE FUNCTION {schema}.empty_segment(p_segment smallint, p_most integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION {schema}.empty_segment(p_segment smallint, p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '50ms'
 AS $$
 DECLARE
@@ -26,8 +40,8 @@ BEGIN
     IF p_segment = v_current THEN RAISE 'segment % is the current one', p_segment USING ERRCODE = 'WL006'; END IF;
     BEGIN
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
-        EXECUTE format('LOCK TABLE {schema}.job_%s, {schema}.claim_%s, {schema}.settlement_%s IN ACCESS EXCLUSIVE MODE',
-                       p_segment, p_segment, p_segment);
+        EXECUTE format('LOCK TABLE {schema}.job_%s, {schema}.claim_%s, {schema}.settlement_%s, {schema}.result_%s IN ACCESS EXCLUSIVE MODE',
+                       p_segment, p_segment, p_segment, p_segment);
     EXCEPTION WHEN lock_not_available THEN
         RETURN NULL;
     END;
@@ -39,24 +53,24 @@ BEGIN
         LIMIT p_most + 1) AS unclaimed;
     IF v_count > p_most THEN RETURN NULL; END IF;
 
-    -- Unclaimed jobs; a cancelled one among them simply goes, with its skip.
+    -- Unclaimed jobs; a cancelled one among them simply goes, with its entry in cancelled_in_log.
     WITH unclaimed AS MATERIALIZED (
         SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.segment = p_segment AND j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-    ), skipped AS (
-        DELETE FROM {schema}.skip s WHERE s.job_id IN (SELECT id FROM unclaimed) RETURNING s.job_id
+    ), cancelled AS (
+        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id IN (SELECT id FROM unclaimed) RETURNING s.job_id
     )
-    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
-        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args
-        FROM unclaimed WHERE id NOT IN (SELECT job_id FROM skipped);
+    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
+        FROM unclaimed WHERE id NOT IN (SELECT job_id FROM cancelled);
     GET DIAGNOSTICS v_count = ROW_COUNT;
 
     -- Running jobs, their claims and what is settled of those.
     FOR c IN SELECT * FROM {schema}.open_claims(NULL) LOOP
         CONTINUE WHEN NOT EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(c.lane_id, c.seq));
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
-            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args
+        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) WHERE segment = p_segment;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         v_count := v_count + v_more;
@@ -79,22 +93,23 @@ BEGIN
             SELECT * FROM {schema}.claim x WHERE x.lane_id = n.id ORDER BY x.seq DESC, x.segment = p_segment LIMIT 1) AS k
         WHERE k.segment = p_segment;
 
-    EXECUTE format('TRUNCATE {schema}.job_%s, {schema}.claim_%s, {schema}.settlement_%s', p_segment, p_segment, p_segment);
+    EXECUTE format('TRUNCATE {schema}.job_%s, {schema}.claim_%s, {schema}.settlement_%s, {schema}.result_%s',
+                   p_segment, p_segment, p_segment, p_segment);
     RETURN v_count;
 END $$;
 
--- segment_bytes(segment): the size of its three leaves; 0 only when TRUNCATE left them empty.
-CREATE FUNCTION {schema}.segment_bytes(p_segment integer) RETURNS bigint
+-- segment_bytes(segment): the size of its leaves; 0 only when TRUNCATE left them empty.
+CREATE OR REPLACE FUNCTION {schema}.segment_bytes(p_segment integer) RETURNS bigint
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT sum(pg_relation_size(format('{schema}.%s_%s', t, p_segment)::regclass))::bigint
-    FROM unnest(ARRAY['job', 'claim', 'settlement']) AS t
+    FROM unnest(ARRAY['job', 'claim', 'settlement', 'result']) AS t
 $$;
 
 -- maintain(...): one round of housekeeping; cheap when there is nothing to do. Retention counts from when
 -- a segment was closed, so completed jobs stay readable for at least that long after they were enqueued
 -- and at most two segments longer.
-CREATE FUNCTION {schema}.maintain(
+CREATE OR REPLACE FUNCTION {schema}.maintain(
     p_retention interval, p_dead_retention interval, p_segment_bytes bigint,
     OUT rotated boolean, OUT truncated integer, OUT rehomed bigint, OUT removed_dead bigint)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -130,69 +145,21 @@ BEGIN
     WITH old AS (SELECT id FROM {schema}.dead WHERE finished_at < clock_timestamp() - p_dead_retention
                  ORDER BY finished_at LIMIT 10000),
          gone AS (DELETE FROM {schema}.dead d USING old WHERE d.id = old.id
-                  AND NOT EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.job_id = d.id) RETURNING 1)
+                  AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = d.id) RETURNING 1)
     SELECT count(*) INTO removed_dead FROM gone;
     DELETE FROM {schema}.attempt_error e WHERE e.ctid = ANY (ARRAY(
         SELECT x.ctid FROM {schema}.attempt_error x
         WHERE x.at < clock_timestamp() - greatest(p_retention, p_dead_retention)
-          AND NOT EXISTS (SELECT 1 FROM {schema}.held h WHERE h.id = x.job_id) LIMIT 10000));
+          AND NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = x.job_id) LIMIT 10000));
     DELETE FROM {schema}.worker w WHERE w.ended_at < clock_timestamp() - greatest(p_retention, '1 hour');
 END $$;
 
 -- summarize(): lets lookups by id skip what was appended since the last round. Needs ownership.
-CREATE FUNCTION {schema}.summarize() RETURNS void
+CREATE OR REPLACE FUNCTION {schema}.summarize() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM brin_summarize_new_values(i.indexrelid)
         FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
         WHERE a.amname = 'brin' AND i.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass;
-END $$;
-
--- is_transplanted(): whether rows carry transaction ids that this cluster has not reached: the database
--- came here by pg_dump or logical replication. The cursor arithmetic is void then.
-CREATE FUNCTION {schema}.is_transplanted() RETURNS boolean
-    LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off
-AS $$
-    SELECT EXISTS (
-        SELECT 1 FROM {schema}.lane l
-        LEFT JOIN LATERAL (SELECT c.to_snapshot FROM {schema}.claim c WHERE c.lane_id = l.id ORDER BY c.seq DESC LIMIT 1) c ON true
-        LEFT JOIN LATERAL (SELECT j.xid FROM {schema}.job j WHERE j.lane_id = l.id AND j.xid < '{direct}'
-                           ORDER BY j.xid DESC, j.id DESC LIMIT 1) j ON true
-        WHERE pg_snapshot_xmax(c.to_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
-           OR j.xid >= pg_snapshot_xmax(pg_current_snapshot()))
-$$;
-
--- rehome(): after a restore into another cluster: every unfinished job becomes available anew, under this
--- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
--- Returns how many jobs were kept. Does nothing (NULL) where nothing is transplanted.
--- A row whose heap xmin is its own xid was written by this cluster, so nobody can have worked on it yet.
-CREATE FUNCTION {schema}.rehome() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
-DECLARE
-    v_count bigint;
-    v_more  bigint;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
-    LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement IN ACCESS EXCLUSIVE MODE;
-    IF NOT {schema}.is_transplanted() THEN RETURN NULL; END IF;
-    INSERT INTO {schema}.held (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
-        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args
-        FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
-        WHERE j.xid < '{direct}'
-          AND (NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-               OR j.xmin::text::bigint = j.xid::text::bigint % 4294967296)
-          AND NOT EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.job_id = j.id)
-        ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    INSERT INTO {schema}.held (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
-        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args
-        FROM {schema}.open_claims(NULL) c CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
-        ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_more = ROW_COUNT;
-    UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.skip;
-    RETURN v_count + v_more;
 END $$;

@@ -1,7 +1,27 @@
--- Job ids in blocks: each nextval takes 16 ids, of which a batch uses all and a single job the first. Taking an
--- id for each row was 15 % of a bulk enqueue. Ids ascend as before, with more gaps.
--- A program that does not know of it takes a block for each job, which is as correct as before; one that does
--- reads the size of a block where it takes one (take_key, and Texts::take in src/store.rs), so the order of upgrades is free.
+-- job_record(id): one row of view jobs by its id, without reading the log.
+CREATE OR REPLACE FUNCTION {schema}.job_record(p_id bigint) RETURNS SETOF {schema}.jobs
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+DECLARE
+    f record;
+BEGIN
+    SELECT * INTO f FROM {schema}.find_job(p_id);
+    RETURN QUERY
+    SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
+           s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason,
+           nullif(s.attributes, '')::json->>'key', nullif(s.attributes, '')::json->'meta', s.result
+    FROM (
+        SELECT x.*, NULL::json AS result FROM {schema}.exceptional x WHERE f.place IN ('waiting', 'dead') AND x.id = p_id
+        UNION ALL
+        SELECT j.id, CASE WHEN f.seq IS NULL THEN 'available' WHEN f.settled_at IS NULL THEN 'running' ELSE 'completed' END,
+               j.kind, j.lane_id, (j.attempt + CASE WHEN f.seq IS NULL THEN 0 ELSE 1 END)::smallint,
+               j.max_attempts, j.crash_count, j.args, j.enqueued_at,
+               NULL, f.claimed_at, f.worker_id, f.settled_at, NULL, j.attributes,
+               (SELECT r.result FROM {schema}.result r WHERE r.lane_id = f.lane_id AND r.seq = f.seq AND r.job_id = p_id LIMIT 1)
+        FROM {schema}.job j WHERE f.place = 'log' AND j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id
+    ) AS s
+    JOIN {schema}.lane l ON l.id = s.lane_id;
+END $$;
 
 -- list_jobs(...): a page of jobs, newest id first. Each state is read where it lives; completed jobs (and
 -- all states together) by windows of ids, growing until the page is full or 200,000 jobs were looked at.
@@ -22,9 +42,9 @@ BEGIN
     SELECT least(coalesce(p_before - 1, 9223372036854775807), q.last_value + s.seqincrement - 1) INTO v_high
         FROM {schema}.job_id_seq q, pg_sequence s WHERE s.seqrelid = '{schema}.job_id_seq'::regclass;
     IF p_state IS NULL OR p_state IN ('scheduled', 'retryable', 'available') THEN
-        v_ids := ARRAY(SELECT id FROM {schema}.held WHERE id <= v_high AND lane_id = ANY (v_lanes)
+        v_ids := ARRAY(SELECT id FROM {schema}.waiting WHERE id <= v_high AND lane_id = ANY (v_lanes)
             AND (p_kind IS NULL OR kind = p_kind)
-            AND (p_state IS NULL OR state = CASE p_state WHEN 'available' THEN 'parked' ELSE p_state END)
+            AND (p_state IS NULL OR state = CASE p_state WHEN 'available' THEN 'no_handler' ELSE p_state END)
             ORDER BY id DESC LIMIT p_limit);
     END IF;
     IF p_state IS NULL OR p_state IN ('cancelled', 'discarded') THEN
@@ -60,22 +80,4 @@ BEGIN
     RETURN QUERY SELECT r.* FROM (
             SELECT DISTINCT i FROM unnest(v_ids) AS i ORDER BY i DESC LIMIT p_limit) AS page,
         LATERAL {schema}.job_record(page.i) r ORDER BY r.id DESC;
-END $$;
-
--- It waits for every transaction that took an id, and those that want one wait behind it: so it tries for a
--- short time, often, and gives up in the end.
-DO $$
-BEGIN
-    SET LOCAL lock_timeout = '100ms';
-    FOR i IN 1..100 LOOP
-        BEGIN
-            ALTER SEQUENCE {schema}.job_id_seq INCREMENT BY 16;
-            SET LOCAL lock_timeout = DEFAULT;
-            RETURN;
-        EXCEPTION WHEN lock_not_available THEN
-            PERFORM pg_sleep(0.2);
-        END;
-    END LOOP;
-    RAISE 'a transaction that enqueued jobs stays open; end it (pg_stat_activity.xact_start says which is old) and migrate again'
-        USING ERRCODE = '55P03';
 END $$;

@@ -6,7 +6,7 @@
 -- however many a bulk insert has written. Never starts from from.xmin: one old open transaction would
 -- make every claim walk what was consumed.
 -- Cost: linear in the open transactions, 5 us without any.
-CREATE FUNCTION {schema}.delta(p_from pg_snapshot, p_to pg_snapshot, OUT lo xid8[], OUT hi xid8[])
+CREATE OR REPLACE FUNCTION {schema}.delta(p_from pg_snapshot, p_to pg_snapshot, OUT lo xid8[], OUT hi xid8[])
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -39,7 +39,7 @@ END $$;
 
 -- after(lo, hi, start): the same ranges from behind position (start_xid, start_id) on, as three arrays:
 -- rows with (xid, id) > (lo, lo_id) and xid <= hi.
-CREATE FUNCTION {schema}.after(
+CREATE OR REPLACE FUNCTION {schema}.after(
     p_lo xid8[], p_hi xid8[], p_xid xid8, p_id bigint, OUT lo xid8[], OUT lo_id bigint[], OUT hi xid8[])
     LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -51,7 +51,7 @@ AS $$
 $$;
 
 -- consumed(claim, xid, id): whether the cursor that this claim left behind has handed the row out.
-CREATE FUNCTION {schema}.consumed(
+CREATE OR REPLACE FUNCTION {schema}.consumed(
     p_from pg_snapshot, p_to pg_snapshot, p_end_xid xid8, p_end_id bigint, p_xid xid8, p_id bigint)
     RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -59,55 +59,3 @@ AS $$
         OR pg_catalog.pg_visible_in_snapshot(p_xid, p_to)
            AND (p_end_xid IS NULL OR (p_xid, p_id) <= (p_end_xid, p_end_id))
 $$;
-
--- in_ranges(id, ranges): whether a settlement with these ranges names the job; NULL ranges name the rest.
-CREATE FUNCTION {schema}.in_ranges(p_id bigint, p_ranges bigint[]) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT EXISTS (SELECT 1 FROM pg_catalog.generate_series(1, pg_catalog.cardinality(p_ranges), 2) AS i
-                   WHERE p_id BETWEEN p_ranges[i] AND p_ranges[i + 1])
-$$;
-
--- covers(outer, inner): whether every range of inner lies in one of outer.
-CREATE FUNCTION {schema}.covers(p_outer bigint[], p_inner bigint[]) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT NOT EXISTS (
-        SELECT 1 FROM pg_catalog.generate_series(1, pg_catalog.cardinality(p_inner), 2) AS i
-        WHERE NOT EXISTS (
-            SELECT 1 FROM pg_catalog.generate_series(1, pg_catalog.cardinality(p_outer), 2) AS o
-            WHERE p_inner[i] >= p_outer[o] AND p_inner[i + 1] <= p_outer[o + 1]))
-$$;
-
--- overlap(a, b): whether any id lies in both.
-CREATE FUNCTION {schema}.overlap(p_a bigint[], p_b bigint[]) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT EXISTS (
-        SELECT 1 FROM pg_catalog.generate_series(1, pg_catalog.cardinality(p_a), 2) AS a,
-                      pg_catalog.generate_series(1, pg_catalog.cardinality(p_b), 2) AS b
-        WHERE p_a[a] <= p_b[b + 1] AND p_b[b] <= p_a[a + 1])
-$$;
-
--- without(ranges, taken): ranges minus taken.
-CREATE FUNCTION {schema}.without(p_ranges bigint[], p_taken bigint[]) RETURNS bigint[]
-    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    v_left bigint[] := p_ranges;
-    v_next bigint[];
-BEGIN
-    FOR t IN 1..coalesce(cardinality(p_taken), 0) BY 2 LOOP
-        v_next := '{}';
-        FOR i IN 1..cardinality(v_left) BY 2 LOOP
-            IF v_left[i + 1] < p_taken[t] OR v_left[i] > p_taken[t + 1] THEN
-                v_next := v_next || v_left[i] || v_left[i + 1];
-                CONTINUE;
-            END IF;
-            IF v_left[i] < p_taken[t] THEN v_next := v_next || v_left[i] || (p_taken[t] - 1); END IF;
-            IF v_left[i + 1] > p_taken[t + 1] THEN v_next := v_next || (p_taken[t + 1] + 1) || v_left[i + 1]; END IF;
-        END LOOP;
-        v_left := v_next;
-    END LOOP;
-    RETURN v_left;
-END $$;

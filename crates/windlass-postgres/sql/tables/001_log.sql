@@ -1,14 +1,27 @@
 -- The append-only log and the ordinary tables beside it. Design: docs/design/postgres-log.md
 --
--- Hot, append-only, removed only by TRUNCATE of a whole segment: job, claim, settlement.
--- Invariant: no UPDATE and no DELETE on these three, ever. Which segment a row sits in never matters
+-- Hot, append-only, removed only by TRUNCATE of a whole segment: job, claim, settlement, result.
+-- Invariant: no UPDATE and no DELETE on these four, ever. Which segment a row sits in never matters
 -- for correctness: readers read the parent. Autovacuum is off for them: nothing in them ever dies
 -- except rolled-back inserts, and TRUNCATE removes those (anti-wraparound vacuum still runs).
 
+-- One row per version of the tables. compatible_with: the oldest program, by the newest version that it knows,
+-- that may work on this version.
 CREATE TABLE {schema}.migration (
-    version    integer PRIMARY KEY,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    version         integer PRIMARY KEY,
+    compatible_with integer NOT NULL,
+    applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- Policy, for all workers alike: one row, changed by configure.
+CREATE TABLE {schema}.setting (
+    one            boolean PRIMARY KEY DEFAULT true CHECK (one),
+    retention      interval NOT NULL DEFAULT '1 day',    -- of completed jobs, counted from when their segment was closed
+    dead_retention interval NOT NULL DEFAULT '30 days',  -- of cancelled and discarded jobs
+    segment_bytes  bigint NOT NULL DEFAULT 1073741824,   -- the current segment is closed at this size
+    max_crashes    smallint NOT NULL DEFAULT 5           -- a job that so many dying workers held is discarded
+);
+INSERT INTO {schema}.setting DEFAULT VALUES;
 
 -- Settings of queues. A queue exists once it has a row here or a lane.
 CREATE TABLE {schema}.queue (
@@ -36,26 +49,27 @@ CREATE TABLE {schema}.ring (
 );
 INSERT INTO {schema}.ring DEFAULT VALUES;
 
-CREATE FUNCTION {schema}.current_segment() RETURNS smallint
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
-    AS 'SELECT segment FROM {schema}.ring';
-
-CREATE SEQUENCE {schema}.job_id_seq;
+-- Job ids come in blocks: each nextval takes 16, of which a batch uses all and a single job the first. Taking an
+-- id for each row was 15 % of a bulk enqueue. Programs read the size of a block where they take one, so it may change.
+CREATE SEQUENCE {schema}.job_id_seq INCREMENT BY 16;
 
 -- One row per job and per time that it came back (retry, rescue): same id, new xid.
 -- xid is the top-level transaction that made the row available: the axis that the cursor moves on.
 -- args is json, not jsonb: kept byte for byte, parsed only by handlers, 25 % less work in and out.
+-- attributes is empty or a JSON object with what only some jobs have: key, meta, tracked. Empty text takes one
+-- byte; a nullable column would make every row 8 bytes longer, for the bitmap of NULLs.
 CREATE TABLE {schema}.job (
     xid          xid8 NOT NULL DEFAULT pg_current_xact_id(),
     id           bigint NOT NULL DEFAULT nextval('{schema}.job_id_seq'),
     enqueued_at  timestamptz NOT NULL DEFAULT now(),
     lane_id      integer NOT NULL,
-    segment      smallint NOT NULL DEFAULT {schema}.current_segment(),
+    segment      smallint NOT NULL,
     attempt      smallint NOT NULL DEFAULT 0,      -- attempts used up
     max_attempts smallint NOT NULL DEFAULT 20,
     crash_count  smallint NOT NULL DEFAULT 0,
     kind         text NOT NULL,
-    args         json NOT NULL
+    args         json NOT NULL,
+    attributes   text NOT NULL DEFAULT ''
 ) PARTITION BY LIST (segment);
 CREATE INDEX job_lane ON {schema}.job (lane_id, xid, id);
 CREATE INDEX job_id ON {schema}.job USING brin (id) WITH (pages_per_range = 16);
@@ -86,7 +100,7 @@ CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
 
 -- What became of jobs of a claim. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...] among the
 -- claim's own jobs; NULL: every job of the claim that no other settlement names.
--- completed = false: the jobs went elsewhere (held, dead, or back into the log).
+-- completed = false: the jobs went elsewhere (waiting, dead, or back into the log).
 CREATE TABLE {schema}.settlement (
     seq        bigint NOT NULL,
     settled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -99,12 +113,22 @@ CREATE TABLE {schema}.settlement (
 ) PARTITION BY LIST (segment);
 CREATE INDEX settlement_claim ON {schema}.settlement (lane_id, seq);
 
+-- What completed jobs returned, those that did.
+CREATE TABLE {schema}.result (
+    seq     bigint NOT NULL,
+    job_id  bigint NOT NULL,
+    lane_id integer NOT NULL,
+    segment smallint NOT NULL,
+    result  json NOT NULL
+) PARTITION BY LIST (segment);
+CREATE INDEX result_job ON {schema}.result (lane_id, seq, job_id);
+
 -- The leaves of the ring. Each has a constant segment default, so that a writer can COPY straight in.
 DO $$
 DECLARE
     v_table text;
 BEGIN
-    FOREACH v_table IN ARRAY ARRAY['job', 'claim', 'settlement'] LOOP
+    FOREACH v_table IN ARRAY ARRAY['job', 'claim', 'settlement', 'result'] LOOP
         FOR v_segment IN 0..3 LOOP
             EXECUTE format(
                 'CREATE TABLE {schema}.%I PARTITION OF {schema}.%I (segment DEFAULT %s) FOR VALUES IN (%s) '
@@ -114,8 +138,8 @@ BEGIN
 END $$;
 
 -- Jobs that wait for something and so pay for a row of their own.
--- parked: no live worker that claimed it knew its kind.
-CREATE TABLE {schema}.held (
+-- no_handler: the worker that claimed it did not know its kind.
+CREATE TABLE {schema}.waiting (
     id           bigint PRIMARY KEY,
     available_at timestamptz NOT NULL,
     enqueued_at  timestamptz NOT NULL DEFAULT now(),
@@ -123,12 +147,13 @@ CREATE TABLE {schema}.held (
     attempt      smallint NOT NULL DEFAULT 0,
     max_attempts smallint NOT NULL,
     crash_count  smallint NOT NULL DEFAULT 0,
-    state        text NOT NULL DEFAULT 'scheduled' CHECK (state IN ('scheduled', 'retryable', 'parked')),
+    state        text NOT NULL DEFAULT 'scheduled' CHECK (state IN ('scheduled', 'retryable', 'no_handler')),
     kind         text NOT NULL,
-    args         json NOT NULL
+    args         json NOT NULL,
+    attributes   text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX held_due ON {schema}.held (available_at) WHERE state <> 'parked';
-CREATE INDEX held_parked ON {schema}.held (lane_id, kind) WHERE state = 'parked';
+CREATE INDEX waiting_due ON {schema}.waiting (available_at) WHERE state <> 'no_handler';
+CREATE INDEX waiting_no_handler ON {schema}.waiting (lane_id, kind) WHERE state = 'no_handler';
 
 -- Cancelled and discarded jobs, readable and retryable until dead_retention.
 CREATE TABLE {schema}.dead (
@@ -142,17 +167,18 @@ CREATE TABLE {schema}.dead (
     state        text NOT NULL CHECK (state IN ('cancelled', 'discarded')),
     reason       text,
     kind         text NOT NULL,
-    args         json NOT NULL
+    args         json NOT NULL,
+    attributes   text NOT NULL DEFAULT ''
 );
 CREATE INDEX dead_finished ON {schema}.dead (finished_at);
 
 -- Cancelled jobs that still stand unclaimed in the log: the next claim steps over them and removes the
 -- entry. Usually empty.
-CREATE TABLE {schema}.skip (
+CREATE TABLE {schema}.cancelled_in_log (
     job_id  bigint PRIMARY KEY,
     lane_id integer NOT NULL
 );
-CREATE INDEX skip_lane ON {schema}.skip (lane_id);
+CREATE INDEX cancelled_in_log_lane ON {schema}.cancelled_in_log (lane_id);
 
 CREATE TABLE {schema}.attempt_error (
     job_id    bigint NOT NULL,
@@ -184,3 +210,12 @@ CREATE TABLE {schema}.leader (
     worker_id  integer NOT NULL,
     expires_at timestamptz NOT NULL
 );
+
+-- One row per key, for at least the retention. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...],
+-- ascending. Removed by forget_keys.
+CREATE TABLE {schema}.enqueue_key (
+    key    text PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 200),
+    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ranges bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX enqueue_key_at ON {schema}.enqueue_key (at);

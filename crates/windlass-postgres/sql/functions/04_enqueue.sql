@@ -1,36 +1,35 @@
 -- Enqueueing by plain SQL, from any language and any driver, inside the caller's transaction.
 
--- lane_of(queue, priority): the lane's id; makes it on first use. Never waits for another transaction.
-CREATE FUNCTION {schema}.lane_of(p_queue text, p_priority integer) RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- attributes_of(key, meta, tracked): what only some jobs have, as column attributes keeps it; empty for none.
+CREATE OR REPLACE FUNCTION {schema}.attributes_of(p_key text, p_meta jsonb, p_tracked boolean) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    v_lane integer;
 BEGIN
-    SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority ORDER BY l.id LIMIT 1;
-    IF FOUND THEN RETURN v_lane; END IF;
-    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
-        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
-            USING ERRCODE = 'WL002';
+    IF p_key IS NULL AND p_meta IS NULL AND NOT coalesce(p_tracked, false) THEN RETURN ''; END IF;
+    IF octet_length(p_key) NOT BETWEEN 1 AND 200 THEN
+        RAISE 'a key must be 1 to 200 bytes, got %; hash what is longer', octet_length(p_key) USING ERRCODE = 'WL003';
     END IF;
-    IF p_priority IS NULL OR p_priority NOT BETWEEN -32768 AND 32767 THEN
-        RAISE 'priority must be -32768 to 32767, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
+    IF jsonb_typeof(p_meta) <> 'object' OR octet_length(p_meta::text) > 8192 THEN
+        RAISE 'meta must be a JSON object of at most 8192 bytes, got % of % bytes', jsonb_typeof(p_meta), octet_length(p_meta::text)
+            USING ERRCODE = 'WL004';
     END IF;
-    INSERT INTO {schema}.lane (queue, priority) VALUES (p_queue, p_priority) RETURNING id INTO v_lane;
-    RETURN v_lane;
+    RETURN jsonb_strip_nulls(jsonb_build_object('key', p_key, 'tracked', nullif(p_tracked, false)))
+        || CASE WHEN p_meta IS NULL THEN '{}' ELSE jsonb_build_object('meta', p_meta) END;
 END $$;
 
 -- enqueue(kind, args, ...): stores one job, returns its id. It becomes available when the caller's
 -- transaction commits, or at scheduled_at, and never existed when it rolls back.
-CREATE FUNCTION {schema}.enqueue(
+CREATE OR REPLACE FUNCTION {schema}.enqueue(
     kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
-    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL) RETURNS bigint
+    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
+    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
     p_kind alias for $1; p_args alias for $2; p_max alias for $5; p_at alias for $6;
     v_lane integer := {schema}.lane_of($3, $4);
+    v_attributes text := {schema}.attributes_of($7, $8, $9);
     v_id   bigint;
 BEGIN
     IF p_kind IS NULL OR p_kind !~ '^[^[:space:][:cntrl:]]{1,200}$' THEN
@@ -54,19 +53,19 @@ BEGIN
         IF NOT isfinite(p_at) THEN
             RAISE 'scheduled_at must be a finite time, got %', p_at USING ERRCODE = 'WL003';
         END IF;
-        INSERT INTO {schema}.held (id, lane_id, available_at, state, max_attempts, kind, args)
-            VALUES (nextval('{schema}.job_id_seq'), v_lane, p_at, 'scheduled', p_max, p_kind, p_args::text::json)
+        INSERT INTO {schema}.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
+            VALUES (nextval('{schema}.job_id_seq'), v_lane, p_at, 'scheduled', p_max, p_kind, p_args::text::json, v_attributes)
             RETURNING id INTO v_id;
     ELSE
-        INSERT INTO {schema}.job (lane_id, max_attempts, kind, args)
-            VALUES (v_lane, p_max, p_kind, p_args::text::json) RETURNING id INTO v_id;
+        INSERT INTO {schema}.job (lane_id, segment, max_attempts, kind, args, attributes)
+            VALUES (v_lane, {schema}.current_segment(), p_max, p_kind, p_args::text::json, v_attributes) RETURNING id INTO v_id;
     END IF;
     RETURN v_id;
 END $$;
 
 -- enqueue_many(jobs): an array of {"kind": ..., "args"?, "queue"?, "priority"?, "max_attempts"?,
--- "scheduled_at"?}; returns the ids in order. All or none.
-CREATE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigint
+-- "scheduled_at"?, "key"?, "meta"?, "tracked"?}; returns the ids in order. All or none.
+CREATE OR REPLACE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -81,39 +80,14 @@ BEGIN
             RAISE 'each job must be a JSON object, got %', jsonb_typeof(v_job) USING ERRCODE = 'WL004';
         END IF;
         SELECT k INTO v_unknown FROM jsonb_object_keys(v_job) AS k
-            WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at') LIMIT 1;
+            WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at', 'key', 'meta', 'tracked') LIMIT 1;
         IF FOUND THEN
-            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at', quote_literal(v_unknown)
+            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked', quote_literal(v_unknown)
                 USING ERRCODE = 'WL004';
         END IF;
         RETURN NEXT {schema}.enqueue(
             v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'),
             coalesce((v_job->>'priority')::integer, 0), coalesce((v_job->>'max_attempts')::integer, 20),
-            (v_job->>'scheduled_at')::timestamptz);
-    END LOOP;
-END $$;
-
--- wake(): after a statement that appended jobs. Notifies only when some worker is idle, because NOTIFY
--- takes a lock of the whole cluster at commit (20k -> 4.9k inserts/s when every insert notifies).
--- An idle worker holds the flag in shared mode on its LISTEN connection; the flag is memory only and
--- vanishes with the worker.
--- Runs once per enqueue, so it names everything in full instead of paying for SET search_path.
-CREATE FUNCTION {schema}.wake() RETURNS trigger LANGUAGE plpgsql
-AS $$
-BEGIN
-    IF pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 0) THEN
-        PERFORM pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 0);
-    ELSE
-        PERFORM pg_catalog.pg_notify({name}, '');
-    END IF;
-    RETURN NULL;
-END $$;
-
-DO $$
-DECLARE
-    v_table text;
-BEGIN
-    FOREACH v_table IN ARRAY ARRAY['job', 'job_0', 'job_1', 'job_2', 'job_3', 'held'] LOOP
-        EXECUTE format('CREATE TRIGGER wake AFTER INSERT ON {schema}.%I FOR EACH STATEMENT EXECUTE FUNCTION {schema}.wake()', v_table);
+            (v_job->>'scheduled_at')::timestamptz, v_job->>'key', v_job->'meta', (v_job->>'tracked')::boolean);
     END LOOP;
 END $$;

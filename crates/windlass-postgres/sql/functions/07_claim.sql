@@ -10,9 +10,9 @@
 -- Cost (2 cores, PostgreSQL 15, 10^6 jobs of 14-byte args): see docs/design/postgres-log.md.
 -- Traps that the settings below close: a plan cached while the table was empty made claims 1,000 times
 -- slower; a sort or a bitmap scan walks the whole lane. Keep tests/plans.rs green.
-CREATE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[])
+CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[])
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
-                   crash_count smallint, enqueued_at timestamptz, kind text, args json)
+                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
@@ -56,14 +56,14 @@ BEGIN
                 EXIT WHEN v_left <= 0;
                 -- One statement for all that the lane's state tells: statements cost more than probes.
                 SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
-                       EXISTS (SELECT 1 FROM {schema}.skip s WHERE s.lane_id = v_lane.id) AS skips,
-                       EXISTS (SELECT 1 FROM {schema}.held h WHERE h.lane_id = v_lane.id AND h.state = 'parked') AS parks
+                       EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane.id) AS cancelled,
+                       EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane.id AND h.state = 'no_handler') AS no_handler
                     INTO v_cursor
                     FROM (SELECT 1) AS one LEFT JOIN LATERAL (
                         SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                         FROM {schema}.claim k WHERE k.lane_id = v_lane.id ORDER BY k.seq DESC LIMIT 1) AS c ON true;
-                IF v_cursor.parks AND pass = 1 THEN
-                    RETURN QUERY SELECT * FROM {schema}.claim_parked(p_worker, v_lane.id, v_left, v_kinds, v_since, i, v_lane.priority);
+                IF v_cursor.no_handler AND pass = 1 THEN
+                    RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane.id, v_left, v_kinds, v_since, i, v_lane.priority);
                     GET DIAGNOSTICS v_got = ROW_COUNT;
                     IF v_got > 0 THEN
                         v_left := v_left - (v_got - 1);
@@ -87,14 +87,14 @@ BEGIN
                 END IF;
                 v_began := clock_timestamp();
 
-                IF NOT v_cursor.skips THEN
+                IF NOT v_cursor.cancelled THEN
                     -- The hot query: 1.1 us per job. A LATERAL probe per range keeps the index order,
                     -- and reading the batch twice beats array_agg + unnest by 60 %.
                     RETURN QUERY
                     WITH batch AS MATERIALIZED (
                         SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                         CROSS JOIN LATERAL (
-                            SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args
+                            SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                             FROM {schema}.job j
                             WHERE j.lane_id = v_lane.id AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                             ORDER BY j.xid, j.id LIMIT v_left) AS j
@@ -110,9 +110,9 @@ BEGIN
                         RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
                                         (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
                     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                           NULL::timestamptz, NULL::text, NULL::json FROM appended a
+                           NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                     UNION ALL
-                    SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args
+                    SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args, b.attributes
                     FROM batch b;
                 ELSE
                     -- The same, stepping over cancelled jobs: they count as the claim's and are settled with it.
@@ -120,14 +120,14 @@ BEGIN
                     WITH batch AS MATERIALIZED (
                         SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                         CROSS JOIN LATERAL (
-                            SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args
+                            SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                             FROM {schema}.job j
                             WHERE j.lane_id = v_lane.id AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                             ORDER BY j.xid, j.id LIMIT v_left) AS j
                         LIMIT v_left
                     ), last AS (SELECT b.xid, b.id FROM batch b OFFSET v_left - 1 LIMIT 1
                     ), gone AS MATERIALIZED (
-                        DELETE FROM {schema}.skip s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
+                        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                     ), appended AS (
                         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
                                                     job_count, segment, from_snapshot, to_snapshot)
@@ -142,9 +142,9 @@ BEGIN
                         SELECT v_seq, v_lane.id, p_worker, count(*) / 2, (SELECT g.segment FROM {schema}.ring g), false, array_agg(x ORDER BY x)
                         FROM gone g, unnest(ARRAY[g.job_id, g.job_id]) AS x HAVING count(*) > 0)
                     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                           NULL::timestamptz, NULL::text, NULL::json FROM appended a
+                           NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                     UNION ALL
-                    SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args
+                    SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args, b.attributes
                     FROM batch b WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id);
                 END IF;
                 GET DIAGNOSTICS v_got = ROW_COUNT;
@@ -157,19 +157,19 @@ BEGIN
                                                 from_snapshot, to_snapshot)
                     VALUES (v_seq, v_xid, v_id, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
                 END IF;
-                EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.skips);
+                EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.cancelled);
             END LOOP;
         END LOOP;
     END LOOP;
 END $$;
 
--- claim_parked(...): hands parked jobs straight to a worker that knows their kind, by a direct claim. The
+-- claim_no_handler(...): hands jobs that wait for a handler straight to a worker that knows their kind, by a direct claim. The
 -- log rows get a transaction id of the claim's own, far beyond every snapshot; the cursor stays.
 -- Runs under the lane's lock, inside claim. Result as claim.
-CREATE FUNCTION {schema}.claim_parked(
+CREATE OR REPLACE FUNCTION {schema}.claim_no_handler(
     p_worker integer, p_lane integer, p_limit integer, p_kinds text[], p_since timestamptz, p_queue integer, p_priority smallint)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
-                   crash_count smallint, enqueued_at timestamptz, kind text, args json)
+                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -180,18 +180,18 @@ DECLARE
     v_segment smallint := {schema}.current_segment();
 BEGIN
     SELECT array_agg(p.id ORDER BY p.id) INTO v_ids FROM (
-        SELECT h.id FROM {schema}.held h
-        WHERE h.lane_id = p_lane AND h.state = 'parked' AND (p_kinds = '{}' OR h.kind = ANY (p_kinds))
+        SELECT h.id FROM {schema}.waiting h
+        WHERE h.lane_id = p_lane AND h.state = 'no_handler' AND (p_kinds = '{}' OR h.kind = ANY (p_kinds))
         ORDER BY h.id LIMIT p_limit FOR UPDATE SKIP LOCKED) AS p;
     IF v_ids IS NULL THEN RETURN; END IF;
     SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO c
         FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
     v_xid := ({direct} + coalesce(c.seq, 0) + 1)::text::xid8;
     RETURN QUERY
-    WITH taken AS (DELETE FROM {schema}.held h WHERE h.id = ANY (v_ids) RETURNING h.*
+    WITH taken AS (DELETE FROM {schema}.waiting h WHERE h.id = ANY (v_ids) RETURNING h.*
     ), logged AS (
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args)
-        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args
+        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args, t.attributes
         FROM taken t ORDER BY t.id
     ), appended AS (
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id, job_count,
@@ -202,54 +202,8 @@ BEGIN
         RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority,
                         (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-           NULL::timestamptz, NULL::text, NULL::json FROM appended a
+           NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
-    SELECT NULL::bigint[], v_xid, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args
+    SELECT NULL::bigint[], v_xid, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args, t.attributes
     FROM taken t;
-END $$;
-
--- claim_jobs(lane, seq): the log rows of one claim, settled or not.
--- Cost: one index probe per range and per row. Used by rescue, rotation and inspection, never by claims.
-CREATE FUNCTION {schema}.claim_jobs(p_lane integer, p_seq bigint)
-    RETURNS SETOF {schema}.job LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
-    SET enable_mergejoin = off SET enable_material = off
-AS $$
-DECLARE
-    c record;
-    v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
-BEGIN
-    SELECT * INTO c FROM {schema}.claim WHERE lane_id = p_lane AND seq = p_seq;
-    IF NOT FOUND OR c.job_count = 0 THEN RETURN; END IF;
-    IF c.direct THEN
-        RETURN QUERY SELECT * FROM {schema}.job j
-            WHERE j.lane_id = p_lane AND j.xid = ({direct} + p_seq)::text::xid8 ORDER BY j.xid, j.id;
-        RETURN;
-    END IF;
-    SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.from_snapshot, c.to_snapshot) d;
-    SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, c.start_xid, c.start_id) a;
-    RETURN QUERY
-        SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
-        CROSS JOIN LATERAL (
-            SELECT * FROM {schema}.job j
-            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-              AND (j.xid, j.id) <= (coalesce(c.end_xid, '18446744073709551615'), coalesce(c.end_id, 9223372036854775807))
-            ORDER BY j.xid, j.id) AS j;
-END $$;
-
--- fence(worker): holds off a rescue of this worker until the transaction ends, and refuses when it has
--- already happened. Also holds off the truncation of segments, which is not safe beside statements
--- whose snapshot is older. Every write by a worker starts with it.
--- Returns the kinds that the worker knows, and the time that its claims must not be older than.
-CREATE FUNCTION {schema}.fence(p_worker integer, OUT kinds text[], OUT open_since timestamptz)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
-    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.worker'), p_worker);
-    SELECT w.kinds, w.open_since INTO kinds, open_since FROM {schema}.worker w WHERE w.id = p_worker AND w.ended_at IS NULL;
-    IF NOT FOUND THEN
-        RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
-    END IF;
 END $$;

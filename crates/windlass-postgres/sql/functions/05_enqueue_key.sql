@@ -1,37 +1,4 @@
 -- Idempotency keys: an enqueue that is repeated stores nothing and learns the ids of the first.
--- Additive: binaries that know only version 1 may go on working.
-
--- The oldest binary, by the newest version that it knows, that may work on this schema. NULL: none older
--- than the version itself.
-ALTER TABLE {schema}.migration ADD COLUMN compatible_with integer;
-
--- One row per key, for at least the retention. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...],
--- ascending. Removed by forget_keys.
-CREATE TABLE {schema}.enqueue_key (
-    key    text PRIMARY KEY CHECK (octet_length(key) BETWEEN 1 AND 200),
-    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
-    ranges bigint[] NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX enqueue_key_at ON {schema}.enqueue_key (at);
-
--- ranges_of(ids): ascending ids as inclusive pairs.
-CREATE FUNCTION {schema}.ranges_of(p_ids bigint[]) RETURNS bigint[]
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT coalesce(array_agg(v.bound ORDER BY r.lo, v.nth), '{}')
-    FROM (SELECT min(s.id) AS lo, max(s.id) AS hi
-          FROM (SELECT i AS id, i - row_number() OVER (ORDER BY i) AS island FROM unnest(p_ids) AS i) AS s
-          GROUP BY s.island) AS r,
-         LATERAL (VALUES (1, r.lo), (2, r.hi)) AS v(nth, bound)
-$$;
-
--- ids_of(ranges): the other way round. Planned for a million ids, which the compiler would want to be quick at.
-CREATE FUNCTION {schema}.ids_of(p_ranges bigint[]) RETURNS bigint[]
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET jit = off
-AS $$
-    SELECT ARRAY(SELECT g.id FROM generate_series(1, cardinality(p_ranges), 2) AS n,
-                 LATERAL generate_series(p_ranges[n], p_ranges[n + 1]) AS g(id) ORDER BY g.id)
-$$;
 
 -- hold_key(key, ids, count): takes a key for the caller's transaction and notes the ids of its `count` jobs.
 -- Returns NULL when the key is new, else the ids of the call that took it first. Waits for an unfinished
@@ -39,7 +6,7 @@ $$;
 -- The row is read FOR UPDATE, which writes WAL: so the caller's commit waits for a synchronous standby, and
 -- what it acknowledges is replicated even where the first call's wait was cancelled.
 -- Cost: 0.18 ms a new key (20,000 in one transaction, two busy cores), beside the jobs themselves.
-CREATE FUNCTION {schema}.hold_key(p_key text, p_ids bigint[], p_count integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION {schema}.hold_key(p_key text, p_ids bigint[], p_count integer) RETURNS bigint[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -66,7 +33,7 @@ END $$;
 -- take_key(key, count): takes the ids of `count` jobs under a key, for a writer that stores the rows itself,
 -- in the same transaction. repeated: the rows are stored already, under these ids. Ids come in blocks as large
 -- as the sequence steps: by 1 in this version, by more in later ones.
-CREATE FUNCTION {schema}.take_key(
+CREATE OR REPLACE FUNCTION {schema}.take_key(
     p_key text, p_count integer, OUT ids bigint[], OUT repeated boolean, OUT taken_at timestamptz)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -87,9 +54,10 @@ END $$;
 -- enqueue_once(key, kind, args, ...): enqueue(kind, args, ...) under an idempotency key: stores one job at
 -- most once and returns its id, also when it is repeated. For programs that cannot know whether an earlier
 -- try was committed. Not for REPEATABLE READ, where it fails with a serialization error on a newer key.
-CREATE FUNCTION {schema}.enqueue_once(
+CREATE OR REPLACE FUNCTION {schema}.enqueue_once(
     key text, kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
-    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL) RETURNS bigint
+    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
+    job_key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -99,13 +67,13 @@ DECLARE
     v_id  bigint;
 BEGIN
     IF v_ids IS NOT NULL THEN RETURN v_ids[1]; END IF;
-    v_id := {schema}.enqueue($2, $3, $4, $5, $6, $7);
+    v_id := {schema}.enqueue($2, $3, $4, $5, $6, $7, $8, $9, $10);
     UPDATE {schema}.enqueue_key k SET ranges = ARRAY[v_id, v_id] WHERE k.key = p_key;
     RETURN v_id;
 END $$;
 
 -- enqueue_many_once(key, jobs): enqueue_many(jobs) under an idempotency key: all, or none, and at most once.
-CREATE FUNCTION {schema}.enqueue_many_once(key text, jobs jsonb) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION {schema}.enqueue_many_once(key text, jobs jsonb) RETURNS SETOF bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -125,7 +93,7 @@ BEGIN
 END $$;
 
 -- forget_keys(retention, most): removes keys that are older, at most so many. Returns how many.
-CREATE FUNCTION {schema}.forget_keys(p_retention interval, p_most integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION {schema}.forget_keys(p_retention interval, p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -137,10 +105,3 @@ BEGIN
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
 END $$;
-
--- As after version 1: nobody may call what he was not granted.
-REVOKE ALL ON FUNCTION
-    {schema}.ranges_of(bigint[]), {schema}.ids_of(bigint[]), {schema}.hold_key(text, bigint[], integer),
-    {schema}.take_key(text, integer), {schema}.forget_keys(interval, integer),
-    {schema}.enqueue_once(text, text, jsonb, text, integer, integer, timestamptz),
-    {schema}.enqueue_many_once(text, jsonb) FROM PUBLIC;

@@ -1,0 +1,60 @@
+-- The jobs of claims, and which of them are not settled.
+
+-- claim_jobs(lane, seq): the log rows of one claim, settled or not.
+-- Cost: one index probe per range and per row. Used by rescue, rotation and inspection, never by claims.
+CREATE OR REPLACE FUNCTION {schema}.claim_jobs(p_lane integer, p_seq bigint)
+    RETURNS SETOF {schema}.job LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off
+AS $$
+DECLARE
+    c record;
+    v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
+BEGIN
+    SELECT * INTO c FROM {schema}.claim WHERE lane_id = p_lane AND seq = p_seq;
+    IF NOT FOUND OR c.job_count = 0 THEN RETURN; END IF;
+    IF c.direct THEN
+        RETURN QUERY SELECT * FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND j.xid = ({direct} + p_seq)::text::xid8 ORDER BY j.xid, j.id;
+        RETURN;
+    END IF;
+    SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.from_snapshot, c.to_snapshot) d;
+    SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, c.start_xid, c.start_id) a;
+    RETURN QUERY
+        SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
+        CROSS JOIN LATERAL (
+            SELECT * FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+              AND (j.xid, j.id) <= (coalesce(c.end_xid, '18446744073709551615'), coalesce(c.end_id, 9223372036854775807))
+            ORDER BY j.xid, j.id) AS j;
+END $$;
+
+-- unsettled_jobs(lane, seq): the log rows of one claim that no settlement names.
+CREATE OR REPLACE FUNCTION {schema}.unsettled_jobs(p_lane integer, p_seq bigint) RETURNS SETOF {schema}.job
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT j.* FROM {schema}.claim_jobs(p_lane, p_seq) j
+    WHERE NOT EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = p_seq
+                      AND (s.ranges IS NULL OR {schema}.in_ranges(j.id, s.ranges)))
+$$;
+
+-- open_claims(worker): the claims of one worker that may have unsettled jobs; NULL: of every worker that is
+-- not ended (an ended one has none). Counts can be too high by settlements that name a job twice, so a claim
+-- of several jobs only counts as closed when its rest was settled; unsettled_jobs is exact.
+-- Cost: one settlement probe per claim since the worker's open_since, so of the last heartbeat or two.
+CREATE OR REPLACE FUNCTION {schema}.open_claims(p_worker integer)
+    RETURNS TABLE (lane_id integer, seq bigint, worker_id integer, claimed_at timestamptz, open_count bigint)
+    LANGUAGE sql STABLE ROWS 10
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+    SELECT c.lane_id, c.seq, c.worker_id, c.claimed_at, greatest(c.job_count - s.n, 0)
+    FROM {schema}.worker w
+    JOIN {schema}.claim c ON c.worker_id = w.id AND c.claimed_at >= w.open_since AND c.job_count > 0
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(t.job_count), 0) AS n, coalesce(bool_or(t.ranges IS NULL), false) AS whole
+        FROM {schema}.settlement t WHERE t.lane_id = c.lane_id AND t.seq = c.seq) AS s
+    WHERE CASE WHEN p_worker IS NULL THEN w.ended_at IS NULL ELSE w.id = p_worker END
+      AND NOT s.whole AND NOT (c.job_count = 1 AND s.n > 0)
+    ORDER BY c.lane_id, c.seq
+$$;

@@ -1,0 +1,50 @@
+-- Workers: registration, heartbeat, leadership. All decisions by the database clock.
+
+-- register(name, queues, kinds, lease seconds): a new worker; its queues are made when they do not exist.
+CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision)
+    RETURNS integer LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_worker integer;
+BEGIN
+    INSERT INTO {schema}.queue (name) SELECT DISTINCT q FROM unnest(p_queues) AS q
+        WHERE q NOT IN (SELECT name FROM {schema}.queue) ON CONFLICT DO NOTHING;
+    INSERT INTO {schema}.worker (name, queues, kinds, lease)
+        VALUES (p_name, p_queues, p_kinds, make_interval(secs => p_lease)) RETURNING id INTO v_worker;
+    RETURN v_worker;
+END $$;
+
+-- suspect(worker, job): the worker runs this job alone from now on (NULL: it is over).
+CREATE OR REPLACE FUNCTION {schema}.suspect(p_worker integer, p_job bigint) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM {schema}.fence(p_worker);
+    UPDATE {schema}.worker SET suspect_id = p_job WHERE id = p_worker;
+END $$;
+
+-- heartbeat(worker, open_since): renews the lease; refused once it was taken away. open_since: the worker
+-- knows that all its claims before this time are settled (NULL: as before); rescue need not look at them.
+CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_since timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(), open_since = greatest(open_since, p_open_since)
+        WHERE id = p_worker AND ended_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
+    END IF;
+END $$;
+
+-- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now.
+CREATE OR REPLACE FUNCTION {schema}.lead(p_worker integer, p_term interval) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    INSERT INTO {schema}.leader AS l (worker_id, expires_at) VALUES (p_worker, v_now + p_term)
+        ON CONFLICT (one) DO UPDATE SET worker_id = p_worker, expires_at = v_now + p_term
+        WHERE l.worker_id = p_worker OR l.expires_at < v_now;
+    RETURN FOUND;
+END $$;

@@ -1,0 +1,74 @@
+-- The end of workers: what they held is available again.
+
+-- overdue_workers(): whose lease is over. After a restart of the server everybody gets a full lease to
+-- come back: nobody could have sent a heartbeat while it was down.
+CREATE OR REPLACE FUNCTION {schema}.overdue_workers() RETURNS SETOF integer
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT id FROM {schema}.worker
+    WHERE ended_at IS NULL AND greatest(heartbeat_at, pg_postmaster_start_time()) + lease < clock_timestamp()
+    ORDER BY id
+$$;
+
+-- end_worker(worker, crashed, max_crashes): takes back every job that the worker holds.
+-- crashed = false, a clean end: the jobs are available again, nothing is counted.
+-- crashed = true, its lease is over: the crash count goes up, of the suspect alone when one was
+-- announced, else of every held job but never above 2, so that no job dies because of its neighbours;
+-- a suspect that reaches max_crashes is discarded as crash_loop.
+-- Invariant: under the worker's exclusive lock, so no write of the worker is under way or comes later.
+-- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now.
+CREATE OR REPLACE FUNCTION {schema}.end_worker(
+    p_worker integer, p_crashed boolean, p_max_crashes integer, OUT rescued bigint, OUT discarded bigint)
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+AS $$
+DECLARE
+    c         record;
+    v_suspect bigint;
+    v_segment smallint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    IF p_crashed AND NOT pg_try_advisory_xact_lock(hashtext({name} || '.worker'), p_worker) THEN RETURN; END IF;
+    IF NOT p_crashed THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.worker'), p_worker); END IF;
+    -- A statement of its own, so that it sees what was committed before the lock came.
+    UPDATE {schema}.worker SET ended_at = clock_timestamp()
+        WHERE id = p_worker AND ended_at IS NULL
+          AND (NOT p_crashed OR greatest(heartbeat_at, pg_postmaster_start_time()) + lease < clock_timestamp())
+        RETURNING suspect_id INTO v_suspect;
+    IF NOT FOUND THEN RETURN; END IF;
+    rescued := 0;
+    discarded := 0;
+    v_segment := {schema}.current_segment();
+    -- An idle worker's end should not pay for planning the rest.
+    IF NOT EXISTS (SELECT 1 FROM {schema}.claim k JOIN {schema}.worker w ON w.id = k.worker_id
+                   WHERE k.worker_id = p_worker AND k.claimed_at >= w.open_since AND k.job_count > 0) THEN RETURN; END IF;
+    FOR c IN SELECT * FROM {schema}.open_claims(p_worker) LOOP
+        WITH left_over AS MATERIALIZED (
+            SELECT j.*, least(j.crash_count + 1, greatest(j.crash_count, 2)) AS together
+            FROM {schema}.unsettled_jobs(c.lane_id, c.seq) j
+        ), counted AS MATERIALIZED (
+            SELECT l.*, CASE WHEN NOT p_crashed THEN l.crash_count
+                             WHEN v_suspect IS NULL THEN l.together
+                             WHEN v_suspect = l.id THEN l.crash_count + 1
+                             ELSE l.crash_count END AS crashes
+            FROM left_over l
+        ), back AS (
+            INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+            SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crashes, kind, args, attributes FROM counted
+            WHERE crashes < greatest(p_max_crashes, 1) OR crashes = crash_count
+            ORDER BY xid, id
+            RETURNING 1
+        ), looped AS (
+            INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+            SELECT id, enqueued_at, lane_id, attempt + 1, max_attempts, crashes, 'discarded',
+                   'crash_loop: ' || crashes || ' workers died while they held this job', kind, args, attributes
+            FROM counted WHERE NOT (crashes < greatest(p_max_crashes, 1) OR crashes = crash_count)
+            RETURNING 1
+        ), closed AS (
+            INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)
+            SELECT c.seq, c.lane_id, p_worker, count(*), v_segment, false FROM counted HAVING count(*) > 0
+        )
+        SELECT rescued + (SELECT count(*) FROM back), discarded + (SELECT count(*) FROM looped)
+            INTO rescued, discarded;
+    END LOOP;
+END $$;

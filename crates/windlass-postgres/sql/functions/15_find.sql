@@ -1,0 +1,77 @@
+-- Where one job is.
+
+-- find_job(id): where a job stands now. place: waiting, dead, log (its newest row), or no row at all.
+-- For log rows also the claim that handed it out (seq NULL: not yet) and whether it was settled.
+-- A log row whose settlement says "went elsewhere" is history: another row or table has the job.
+-- Cost: one BRIN lookup and, per log row found, a binary search over the lane's claims.
+CREATE OR REPLACE FUNCTION {schema}.find_job(
+    p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
+    OUT claimed_at timestamptz, OUT settled_at timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    r record;
+    c record;
+    s record;
+BEGIN
+    IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id) THEN place := 'waiting'; RETURN; END IF;
+    IF EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = p_id) THEN place := 'dead'; RETURN; END IF;
+    FOR r IN SELECT j.xid, j.lane_id FROM {schema}.job j WHERE j.id = p_id LOOP
+        SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
+        IF c.seq IS NULL THEN
+            place := 'log'; lane_id := r.lane_id; xid := r.xid;
+            seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
+            RETURN;
+        END IF;
+        CONTINUE WHEN c.seq = 0; -- history, like the rows that went with their segment
+        SELECT st.completed, st.settled_at INTO s FROM {schema}.settlement st
+            WHERE st.lane_id = r.lane_id AND st.seq = c.seq AND (st.ranges IS NULL OR {schema}.in_ranges(p_id, st.ranges))
+            ORDER BY st.ranges IS NULL LIMIT 1;
+        CONTINUE WHEN s.completed = false;
+        place := 'log'; lane_id := r.lane_id; xid := r.xid; seq := c.seq; worker_id := c.worker_id;
+        claimed_at := c.claimed_at; settled_at := s.settled_at;
+    END LOOP;
+END $$;
+
+-- claim_of(lane, xid, id): the claim that handed this log row out, NULLs when none has, seq 0 when that
+-- claim was removed since (the job is settled then).
+CREATE OR REPLACE FUNCTION {schema}.claim_of(
+    p_lane integer, p_xid xid8, p_id bigint, OUT seq bigint, OUT worker_id integer, OUT claimed_at timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c      record;
+    v_low  bigint;
+    v_high bigint;
+    v_mid  bigint;
+BEGIN
+    IF p_xid >= '{direct}' THEN
+        seq := p_xid::text::bigint - {direct};
+        SELECT k.worker_id, k.claimed_at INTO worker_id, claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = claim_of.seq;
+        IF NOT FOUND THEN seq := 0; END IF;
+        RETURN;
+    END IF;
+    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
+    IF NOT FOUND OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id) THEN RETURN; END IF;
+    v_high := c.seq;
+    SELECT k.seq INTO v_low FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq LIMIT 1;
+    -- The lowest claim whose cursor has the row behind it: consumed() is monotonic in seq.
+    WHILE v_low < v_high LOOP
+        v_mid := (v_low + v_high) / 2;
+        SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq <= v_mid ORDER BY k.seq DESC LIMIT 1;
+        IF {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, p_xid, p_id)
+            THEN v_high := c.seq; ELSE v_low := v_mid + 1; END IF;
+    END LOOP;
+    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = v_high;
+    -- Handed out before that claim began: by one that was removed since, so the job was settled.
+    IF pg_visible_in_snapshot(p_xid, c.from_snapshot) OR c.job_count = 0
+       OR (c.start_xid IS NOT NULL AND pg_visible_in_snapshot(p_xid, c.to_snapshot) AND (p_xid, p_id) <= (c.start_xid, c.start_id)) THEN
+        seq := 0;
+        RETURN;
+    END IF;
+    seq := c.seq;
+    worker_id := c.worker_id;
+    claimed_at := c.claimed_at;
+END $$;

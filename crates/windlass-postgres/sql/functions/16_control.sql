@@ -1,0 +1,93 @@
+-- What a person or a program asks of single jobs and queues.
+
+-- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it: left alone),
+-- 'finished' or 'not_found'. Holds the lane's lock until the transaction ends, so keep that short.
+CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    p_id alias for $1;
+    f    record;
+    v_lane integer;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE 'cancel needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
+    END IF;
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    -- The job can move between waiting and the log while we look; each place is checked under its lock.
+    FOR attempt IN 1..5 LOOP
+        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
+        INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+            SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
+            FROM gone g;
+        IF FOUND THEN RETURN 'cancelled'; END IF;
+        SELECT j.lane_id INTO v_lane FROM {schema}.job j WHERE j.id = p_id LIMIT 1;
+        IF FOUND THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+        SELECT * INTO f FROM {schema}.find_job(p_id);
+        IF f.place IS NULL THEN RETURN 'not_found'; END IF;
+        IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
+        IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
+        CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+        INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+            SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', 'cancelled by request', j.kind, j.args, j.attributes
+            FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
+        RETURN 'cancelled';
+    END LOOP;
+    RETURN 'running'; -- it kept moving: somebody is working on it
+END $$;
+
+-- retry(id): makes a dead, cancelled or retryable job available now. 'retried', 'pending' (it waits for
+-- its time, is available or running: left alone), 'completed' or 'not_found'. A dead job gets its attempts anew.
+CREATE OR REPLACE FUNCTION {schema}.retry(id bigint) RETURNS text
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    p_id alias for $1;
+    f    record;
+    d    record;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*)
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, g.kind, g.args, g.attributes FROM gone g;
+    IF FOUND THEN RETURN 'retried'; END IF;
+    SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
+    IF FOUND THEN
+        -- A cancelled job may still stand in the log, to be stepped over: settle that with its lane locked.
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
+        DELETE FROM {schema}.dead x WHERE x.id = p_id;
+        IF NOT FOUND THEN RETURN 'pending'; END IF;
+        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id;
+        IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
+            PERFORM pg_notify({name}, '');
+            RETURN 'retried';
+        END IF;
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, kind, args, attributes)
+            VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, d.kind, d.args, d.attributes);
+        RETURN 'retried';
+    END IF;
+    SELECT * INTO f FROM {schema}.find_job(p_id);
+    RETURN CASE WHEN f.place IS NULL THEN 'not_found' WHEN f.settled_at IS NOT NULL THEN 'completed' ELSE 'pending' END;
+END $$;
+
+-- pause(queue), resume(queue): whether the queue exists.
+CREATE OR REPLACE FUNCTION {schema}.pause(queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    INSERT INTO {schema}.queue (name) SELECT l.queue FROM {schema}.lane l WHERE l.queue = $1 LIMIT 1 ON CONFLICT DO NOTHING;
+    UPDATE {schema}.queue q SET paused_at = coalesce(q.paused_at, clock_timestamp()) WHERE q.name = $1;
+    RETURN FOUND;
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.resume(queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE {schema}.queue q SET paused_at = NULL WHERE q.name = $1;
+    IF FOUND THEN PERFORM pg_notify({name}, ''); RETURN true; END IF;
+    RETURN EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = $1);
+END $$;

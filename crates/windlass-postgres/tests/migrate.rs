@@ -1,0 +1,92 @@
+//! A migration runs beside whoever works, is repeatable, and says which programs may go on.
+mod cluster;
+
+use cluster::Fixture;
+use windlass_conformance::steps::jobs;
+use windlass_core::{ErrorKind, JobStore};
+use windlass_postgres::PostgresStore;
+
+/// Every function is created anew each time, so whoever is in the middle of one must not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_is_repeated_under_load() {
+    let fixture = Fixture::fresh().await;
+    let (store, other) = (fixture.store().await, fixture.store().await);
+    let (migrated, ids) = tokio::join!(
+        async {
+            for _ in 0..10 {
+                let report = other.migrate().await.expect("migrates");
+                assert_eq!((report.from, report.to), (1, 1));
+            }
+        },
+        async {
+            let mut ids = Vec::new();
+            for _ in 0..20 {
+                ids.extend(store.enqueue(&jobs(50)).await.expect("enqueues"));
+            }
+            ids
+        }
+    );
+    let () = migrated;
+    assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
+}
+
+/// An open transaction that enqueued neither holds up a migration nor is held up by it.
+#[tokio::test]
+async fn a_migration_waits_for_no_open_transaction() {
+    let fixture = Fixture::fresh().await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    let open = client.transaction().await.unwrap();
+    store.enqueue_in(&open, &jobs(50)).await.unwrap();
+    fixture.store().await.migrate().await.expect("migrates beside an open transaction");
+    store.enqueue_in(&open, &jobs(1)).await.unwrap();
+    open.commit().await.unwrap();
+}
+
+/// What a definition of an older program left is replaced, grants stay.
+#[tokio::test]
+async fn a_migration_restores_definitions_and_keeps_grants() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let role = format!("{}_producer", fixture.schema);
+    let damage = fixture.text(&format!(
+        "CREATE ROLE {role}; GRANT EXECUTE ON FUNCTION windlass.current_segment() TO {role};
+         CREATE OR REPLACE FUNCTION windlass.current_segment() RETURNS smallint LANGUAGE sql AS 'SELECT 99::smallint'"
+    ));
+    client.batch_execute(&damage).await.unwrap();
+    fixture.store().await.migrate().await.unwrap();
+    let look = fixture.text(&format!(
+        "SELECT windlass.current_segment(), has_function_privilege('{role}', 'windlass.current_segment()', 'execute')"
+    ));
+    let row = client.query_one(&look, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i16>(0), row.get::<_, bool>(1)), (0, true));
+    client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+/// The rule for older programs: a newer schema names the oldest that may work on it, and its definitions are
+/// not replaced by theirs.
+#[tokio::test]
+async fn a_newer_schema_says_which_programs_may_work() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let newer = fixture.text(
+        "INSERT INTO windlass.migration (version, compatible_with) VALUES (7, 1);
+         CREATE OR REPLACE FUNCTION windlass.in_ranges(p_id bigint, p_ranges bigint[]) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+    );
+    client.batch_execute(&newer).await.unwrap();
+    let store = fixture.store().await;
+    store.enqueue(&jobs(1)).await.expect("an older program goes on");
+    let report = store.migrate().await.expect("has nothing to do");
+    assert_eq!((report.from, report.to), (7, 7));
+    let look = fixture.text("SELECT windlass.in_ranges(1, '{}')");
+    assert!(client.query_one(&look, &[]).await.unwrap().get::<_, bool>(0), "the newer definition stays");
+
+    let breaking = fixture.text("UPDATE windlass.migration SET compatible_with = 7 WHERE version = 7");
+    client.batch_execute(&breaking).await.unwrap();
+    for refused in [
+        PostgresStore::connect(&fixture.url, fixture.options.clone()).await.map(|_| ()).unwrap_err(),
+        store.migrate().await.map(|_| ()).unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::SchemaTooNew);
+        assert!(refused.to_string().contains("version 7"), "{refused}");
+    }
+}
