@@ -11,7 +11,7 @@ pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
     let worker = worker_on(&store).await;
     let jobs = worker.take(2).await;
     let retry = Disposition::Retry { delay: LATER, error: "no".into() };
-    worker.settle(vec![], vec![jobs[0].exception(retry), jobs[1].exception(Disposition::Park)]).await;
+    worker.settle(vec![], vec![jobs[0].exception(retry), jobs[1].exception(Disposition::NoHandler)]).await;
     let available = enqueue(&store, job()).await;
     let scheduled = enqueue(&store, job().with_delay(LATER)).await;
 

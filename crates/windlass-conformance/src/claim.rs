@@ -1,7 +1,6 @@
 //! Claiming: exactly once, in order, within limits.
 
 use crate::{Fixture, steps::*};
-use std::sync::Arc;
 use windlass_core::{ClaimRequest, ErrorKind, JobState, QueueDemand, WorkerId};
 
 /// Every job is handed out exactly once, first in first out within a lane.
@@ -81,9 +80,9 @@ pub async fn one_request_covers_several_queues(fixture: &dyn Fixture) {
         store.enqueue(&batch).await.expect("enqueue");
     }
     let worker = worker(&store, &["a", "b", "c"], &[], LEASE).await;
-    let demand = |queue: &str, limit| QueueDemand { queue: queue.into(), limit };
+    let demand = |queue: &str, limit| QueueDemand::new(queue, limit);
     let queues = vec![demand("a", 2), demand("c", 3), demand("b", 0)];
-    let claims = store.claim(&ClaimRequest { worker: worker.id, queues }).await.expect("claim");
+    let claims = store.claim(&ClaimRequest { worker: worker.id, queues }).await.expect("claim").claims;
     let of = |name: &str| claims.iter().filter(|c| &*c.queue == name).map(|c| c.jobs.len()).sum::<usize>();
     assert_eq!((of("a"), of("b"), of("c")), (2, 0, 3));
     assert_eq!(worker.drain(100).await.len(), 10);
@@ -94,11 +93,11 @@ pub async fn an_empty_queue_gives_an_empty_answer(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let worker = worker_on(&store).await;
     assert!(worker.claim(10).await.is_empty());
-    let queues = vec![QueueDemand { queue: Arc::from("never-used"), limit: 10 }];
-    let claims = store.claim(&ClaimRequest { worker: worker.id, queues }).await.expect("claim");
+    let queues = vec![QueueDemand::new("never-used", 10)];
+    let claims = store.claim(&ClaimRequest { worker: worker.id, queues }).await.expect("claim").claims;
     assert!(claims.is_empty());
     let nothing = ClaimRequest { worker: worker.id, queues: vec![] };
-    assert!(store.claim(&nothing).await.expect("claim from no queue").is_empty());
+    assert!(store.claim(&nothing).await.expect("claim from no queue").claims.is_empty());
 }
 
 /// A claimed job is running, held by its claimer, and its attempt has begun.
@@ -146,7 +145,7 @@ pub async fn pausing_knows_its_queues(fixture: &dyn Fixture) {
 pub async fn a_stranger_may_not_claim(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     enqueue(&store, job()).await;
-    let queues = vec![QueueDemand { queue: QUEUE.into(), limit: 1 }];
+    let queues = vec![QueueDemand::new(QUEUE, 1)];
     let error = store.claim(&ClaimRequest { worker: WorkerId(i32::MAX), queues }).await;
     assert!(error.expect_err("a stranger").is_lease_lost());
     worker_on(&store).await.take_one().await;

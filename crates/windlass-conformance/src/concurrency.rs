@@ -157,7 +157,7 @@ pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
 async fn work_mortally(mortal: &TestWorker, ledger: &Ledger) -> Result<(), Error> {
     let claims = mortal.try_claim(fastrand::u32(1..=100)).await?;
     if fastrand::u8(..) < 50 {
-        mortal.store.rescue(MAX_CRASHES).await?;
+        mortal.store.rescue().await?;
     }
     for claim in &claims {
         settle_mortally(mortal, claim, ledger).await?;

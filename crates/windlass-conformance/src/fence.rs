@@ -10,9 +10,9 @@ pub async fn an_unknown_claim_is_refused(fixture: &dyn Fixture) {
     let worker = worker_on(&store).await;
     let mine = worker.take_one().await;
     let forgeries = [
-        ClaimRef { token: mine.claim.token.wrapping_add(1), ..mine.claim },
-        ClaimRef { seq: mine.claim.seq + 1_000, ..mine.claim },
-        ClaimRef { lane: i32::MAX, ..mine.claim },
+        ClaimRef(mine.claim.0 ^ 1, mine.claim.1),
+        ClaimRef(mine.claim.0, mine.claim.1 + 1_000),
+        ClaimRef(!mine.claim.0, mine.claim.1),
     ];
     for claim in forgeries {
         let forged = Held { claim, ..mine.clone() };
@@ -44,8 +44,8 @@ pub async fn a_refused_entry_spoils_no_other(fixture: &dyn Fixture) {
     enqueue_jobs(&store, 4).await;
     let worker = worker_on(&store).await;
     let mut jobs = worker.take(4).await;
-    jobs[1].claim.token ^= 1;
-    jobs[2].claim.token ^= 1;
+    jobs[1].claim.0 ^= 1;
+    jobs[2].claim.0 ^= 1;
     let completions = jobs[..2].iter().map(Held::completion).collect();
     let exceptions = jobs[2..].iter().map(|held| held.exception(Disposition::Return)).collect();
     let reply = worker.settle(completions, exceptions).await;

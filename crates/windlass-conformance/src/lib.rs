@@ -16,6 +16,7 @@
 //! * Nothing sleeps to wait for something: rules poll a condition with a generous deadline.
 //! * [`Fixture::open`] stands for another process: rules about races use a handle for each actor.
 
+pub mod attributes;
 pub mod bulk;
 pub mod cancel;
 pub mod claim;
@@ -28,8 +29,10 @@ pub mod leader;
 pub mod model;
 pub mod once;
 pub mod park;
+pub mod policy;
 pub mod promote;
 pub mod rescue;
+pub mod results;
 pub mod retain;
 pub mod retry;
 pub mod settle;

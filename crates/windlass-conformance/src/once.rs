@@ -3,9 +3,7 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use windlass_core::{
-    EnqueuedOnce, ErrorKind, JobFilter, JobId, JobState, Limits, MaintainRequest, NewJob, Store,
-};
+use windlass_core::{EnqueuedOnce, ErrorKind, JobFilter, JobId, JobState, Limits, NewJob, Settings, Store};
 
 /// Batches of other sizes may take other ways into a store.
 const SIZES: [usize; 4] = [1, 2, 7, 300];
@@ -171,12 +169,12 @@ pub async fn a_key_survives_reopening(fixture: &dyn Fixture) {
 pub async fn a_key_is_forgotten_after_its_retention(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let stored = once(&store, "old", &[job()]).await;
-    let keep = MaintainRequest { retention: LATER, dead_retention: LATER, segment_bytes: u64::MAX };
-    store.maintain(&keep).await.expect("maintain");
+    let keep = Settings::DEFAULT.with_retention(LATER).with_segment_bytes(u64::MAX);
+    maintain_with(&store, keep).await;
     assert!(once(&store, "old", &[job()]).await.repeated);
-    let forget = MaintainRequest { retention: Duration::ZERO, ..keep };
+    let forget = keep.with_retention(Duration::ZERO);
     let ids = eventually("the key is forgotten", || async {
-        store.maintain(&forget).await.expect("maintain");
+        maintain_with(&store, forget).await;
         let again = once(&store, "old", &[job()]).await;
         (!again.repeated).then(|| vec![stored.ids[0], again.ids[0]])
     })

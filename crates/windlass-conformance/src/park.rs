@@ -13,7 +13,7 @@ pub async fn a_parked_job_waits(fixture: &dyn Fixture) {
     let id = enqueue(&store, of_kind("b")).await;
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
     let held = knows_a.take_one().await;
-    assert_eq!(knows_a.except(&held, Disposition::Park).await, Settled::Accepted);
+    assert_eq!(knows_a.except(&held, Disposition::NoHandler).await, Settled::Accepted);
     let seen = record(&store, id).await;
     assert_eq!((seen.state, seen.attempt, seen.crash_count), (JobState::Available, 0, 0));
     assert_eq!(queue(&store, QUEUE).await.available, 1);
@@ -28,7 +28,7 @@ pub async fn it_goes_to_one_who_knows_it(fixture: &dyn Fixture) {
     let ids = store.enqueue(&[of_kind("b"), of_kind("c")]).await.expect("enqueue");
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
     for held in knows_a.take(2).await {
-        knows_a.except(&held, Disposition::Park).await;
+        knows_a.except(&held, Disposition::NoHandler).await;
     }
     let knows_b = worker(&fixture.open().await, &[QUEUE], &["a", "b"], LEASE).await;
     let held = knows_b.take_one().await;
@@ -45,7 +45,7 @@ pub async fn it_goes_to_one_who_takes_any(fixture: &dyn Fixture) {
     let id = enqueue(&store, of_kind("b")).await;
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
     let held = knows_a.take_one().await;
-    knows_a.except(&held, Disposition::Park).await;
+    knows_a.except(&held, Disposition::NoHandler).await;
     assert_eq!(worker_on(&store).await.drain(10).await, [id]);
 }
 
@@ -62,7 +62,7 @@ pub async fn others_pass_a_parked_job(fixture: &dyn Fixture) {
                 knows_a.complete(&held).await;
                 done.push(held.job.id);
             }
-            _ => assert_eq!(knows_a.except(&held, Disposition::Park).await, Settled::Accepted),
+            _ => assert_eq!(knows_a.except(&held, Disposition::NoHandler).await, Settled::Accepted),
         }
     }
     assert_eq!(done, ids.iter().copied().skip(1).step_by(2).collect::<Vec<_>>());
@@ -76,16 +76,16 @@ pub async fn a_job_parked_twice_is_one(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let id = enqueue(&store, of_kind("b")).await;
     let (knows_a, any) = (worker(&store, &[QUEUE], &["a"], LEASE).await, worker_on(&store).await);
-    knows_a.except(&knows_a.take_one().await, Disposition::Park).await;
+    knows_a.except(&knows_a.take_one().await, Disposition::NoHandler).await;
     let retry = Disposition::Retry { delay: std::time::Duration::ZERO, error: "no".into() };
     any.except(&any.take_one().await, retry).await;
-    knows_a.except(&knows_a.take_when_due(1).await.remove(0), Disposition::Park).await;
+    knows_a.except(&knows_a.take_when_due(1).await.remove(0), Disposition::NoHandler).await;
     let held = any.take_one().await;
     assert_eq!((held.job.id, held.job.attempt), (id, 2));
     let seen = record(&store, id).await;
     assert_eq!((seen.state, seen.attempt), (JobState::Running, 2));
     assert_eq!(store.jobs(&JobFilter::default()).await.expect("list").len(), 1);
-    assert_eq!(any.except(&held, Disposition::Park).await, Settled::Accepted);
+    assert_eq!(any.except(&held, Disposition::NoHandler).await, Settled::Accepted);
     let held = any.take_one().await;
     assert_eq!((held.job.id, held.job.attempt), (id, 2));
     store.deregister(any.id).await.expect("deregister");
@@ -100,7 +100,7 @@ pub async fn a_paused_queue_keeps_its_parked_jobs(fixture: &dyn Fixture) {
     let id = enqueue(&store, of_kind("b")).await;
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
     let held = knows_a.take_one().await;
-    knows_a.except(&held, Disposition::Park).await;
+    knows_a.except(&held, Disposition::NoHandler).await;
     store.pause(QUEUE, true).await.expect("pause");
     let any = worker_on(&store).await;
     any.finds_nothing().await;

@@ -2,18 +2,20 @@
 
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Disposition, JobId, JobState, MaintainRequest, Settled, Store};
+use windlass_core::{Disposition, JobId, JobState, Settings, Settled, Store};
 
 /// Keeps nothing that is settled, and moves on at every chance.
-const KEEP_NOTHING: MaintainRequest =
-    MaintainRequest { retention: Duration::ZERO, dead_retention: Duration::ZERO, segment_bytes: 1 };
+const KEEP_NOTHING: Settings = Settings::DEFAULT
+    .with_retention(Duration::ZERO)
+    .with_dead_retention(Duration::ZERO)
+    .with_segment_bytes(1);
 
 /// More rounds of housekeeping than any store has segments.
 const MANY_ROTATIONS: usize = 12;
 
 async fn maintain_until_gone(store: &Arc<dyn Store>, ids: &[JobId]) {
     eventually("the settled jobs are removed", || async {
-        store.maintain(&KEEP_NOTHING).await.expect("maintain");
+        maintain_with(&store, KEEP_NOTHING).await;
         for &id in ids {
             if store.job(id).await.expect("look up").is_some() {
                 return None;
@@ -51,16 +53,16 @@ pub async fn what_is_young_stays(fixture: &dyn Fixture) {
     let jobs = worker.take(2).await;
     worker.complete(&jobs[0]).await;
     worker.except(&jobs[1], Disposition::Discard { error: "bad".into(), failed: true }).await;
-    let keep_all = MaintainRequest { retention: LATER, dead_retention: LATER, segment_bytes: 1 };
+    let keep_all = Settings::DEFAULT.with_retention(LATER).with_dead_retention(LATER).with_segment_bytes(1);
     for _ in 0..MANY_ROTATIONS {
-        store.maintain(&keep_all).await.expect("maintain");
+        maintain_with(&store, keep_all).await;
     }
     assert_eq!(state(&store, ids[0]).await, JobState::Completed);
     assert_eq!(state(&store, ids[1]).await, JobState::Discarded);
 
-    let keep_dead = MaintainRequest { retention: Duration::ZERO, ..keep_all };
+    let keep_dead = keep_all.with_retention(Duration::ZERO);
     eventually("the completed job is removed", || async {
-        store.maintain(&keep_dead).await.expect("maintain");
+        maintain_with(&store, keep_dead).await;
         store.job(ids[0]).await.expect("look up").is_none().then_some(())
     })
     .await;
@@ -77,7 +79,7 @@ pub async fn what_is_unfinished_survives(fixture: &dyn Fixture) {
     let parked = enqueue(&store, job()).await;
     let jobs = worker.take(3).await;
     let retry = Disposition::Retry { delay: LATER, error: "no".into() };
-    worker.settle(vec![], vec![jobs[0].exception(retry), jobs[2].exception(Disposition::Park)]).await;
+    worker.settle(vec![], vec![jobs[0].exception(retry), jobs[2].exception(Disposition::NoHandler)]).await;
     let scheduled = enqueue(&store, job().with_delay(LATER)).await;
     let available = enqueue(&store, job().with_priority(9)).await;
     let expected = [
@@ -92,7 +94,7 @@ pub async fn what_is_unfinished_survives(fixture: &dyn Fixture) {
         let passing: Vec<_> = jobs_of("busy", 5);
         store.enqueue(&passing).await.expect("enqueue");
         assert_eq!(busy.drain(10).await.len(), 5);
-        store.maintain(&KEEP_NOTHING).await.expect("maintain");
+        maintain_with(&store, KEEP_NOTHING).await;
         for (id, expected) in expected {
             assert_eq!(state(&store, id).await, expected, "job {id} after round {round}");
         }
@@ -121,7 +123,7 @@ pub async fn running_jobs_settle_after_many_rotations(fixture: &dyn Fixture) {
         let jobs = worker.take(4).await;
         worker.complete(&jobs[0]).await;
         slow.extend(jobs.into_iter().skip(1));
-        store.maintain(&KEEP_NOTHING).await.expect("maintain");
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     for (n, held) in slow.iter().enumerate() {
         let settled = match n % 3 {
@@ -149,7 +151,7 @@ pub async fn a_rescue_finds_jobs_of_old_segments(fixture: &dyn Fixture) {
     for _ in 0..MANY_ROTATIONS {
         store.enqueue(&jobs_of("busy", 5)).await.expect("enqueue");
         busy.drain(10).await;
-        store.maintain(&KEEP_NOTHING).await.expect("maintain");
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     assert_eq!(rescue_of(&store, &dying, MAX_CRASHES).await.rescued, 6);
     let mut done = worker_on(&store).await.drain(4).await;
@@ -168,7 +170,7 @@ pub async fn a_backlog_survives_in_order(fixture: &dyn Fixture) {
         assert!(!claims.is_empty(), "stuck after {}", done.len());
         worker.complete_claims(&claims).await;
         done.extend(super::steps::ids(&claims));
-        store.maintain(&KEEP_NOTHING).await.expect("maintain");
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     let mut sorted = done.clone();
     sorted.sort_unstable();

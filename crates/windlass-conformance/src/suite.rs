@@ -43,6 +43,10 @@ macro_rules! suite {
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
             park: a_parked_job_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
                 others_pass_a_parked_job, a_job_parked_twice_is_one, a_paused_queue_keeps_its_parked_jobs;
+            attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
+            results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
+                a_result_survives_its_worker, a_result_goes_with_its_job;
+            policy: everybody_sees_a_change, nonsense_is_refused;
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;

@@ -1,5 +1,5 @@
 use crate::{Error, ErrorKind, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The deepest nesting of arrays and objects that args may have.
@@ -19,7 +19,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 /// assert!(Args::parse(r#"{"name": "a\u0000b"}"#).is_err());
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Args(Box<RawValue>);
 
@@ -69,6 +69,15 @@ impl Args {
         false
     }
 }
+
+/// Equal when the texts are.
+impl PartialEq for Args {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Args {}
 
 fn not_json(cause: serde_json::Error) -> Error {
     Error::new(ErrorKind::InvalidArgs, format!("args are not valid JSON: {cause}")).with_source(cause)

@@ -1,4 +1,4 @@
-use crate::{JobId, WorkerId};
+use crate::{Attributes, JobId, WorkerId};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -19,19 +19,35 @@ pub struct QueueDemand {
     pub queue: Arc<str>,
     /// The most jobs to hand out.
     pub limit: u32,
+    /// The most bytes of args to hand out; the first job comes whatever its size.
+    pub max_bytes: u64,
 }
 
-/// Names one claim. Opaque to the engine, which hands it back when it settles; the token makes a claim
-/// that a database crash forgot different from the one that took its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClaimRef {
-    /// The lane: one queue at one priority.
-    pub lane: i32,
-    /// The claim's number in its lane.
-    pub seq: i64,
-    /// A random number chosen by the store.
-    pub token: i32,
+impl QueueDemand {
+    /// The usual [`max_bytes`](Self::max_bytes): 32 MiB.
+    pub const DEFAULT_MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+    /// At most `limit` jobs of a queue, with the usual bound on their size.
+    pub fn new(queue: impl Into<Arc<str>>, limit: u32) -> Self {
+        Self { queue: queue.into(), limit, max_bytes: Self::DEFAULT_MAX_BYTES }
+    }
 }
+
+/// What a claim call found.
+#[derive(Clone, Debug, Default)]
+pub struct Claimed {
+    /// The jobs, by lane.
+    pub claims: Vec<Claim>,
+    /// Somebody else was claiming from one of the queues just now, so there may be more than was handed out:
+    /// ask again soon. An empty answer that is not contended means that nothing is available.
+    pub contended: bool,
+}
+
+/// Names one claim, in two numbers that only its store can read. The engine hands it back when it settles.
+///
+/// It must differ from the name of a claim that a crash of the store forgot: the stores put a random number in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClaimRef(pub u64, pub u64);
 
 /// A batch of jobs of one lane, leased to one worker until its lease ends.
 #[derive(Clone, Debug)]
@@ -56,6 +72,8 @@ pub struct JobLease {
     pub claim: ClaimRef,
     /// Which job.
     pub job: JobId,
+    /// The job's [`ClaimedJob::position`].
+    pub position: i64,
 }
 
 /// One job as a handler gets it.
@@ -77,4 +95,6 @@ pub struct ClaimedJob {
     pub crash_count: u16,
     /// When the job was enqueued, by the store's clock.
     pub enqueued_at: Timestamp,
+    /// What only some jobs have.
+    pub attributes: Option<Box<Attributes>>,
 }

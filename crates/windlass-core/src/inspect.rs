@@ -1,8 +1,32 @@
 use crate::{Args, Error, ErrorKind, JobId, JobState, Result, WorkerId};
 use jiff::Timestamp;
 use serde::Serialize;
+use std::ops::Deref;
 
-/// Which jobs to list: newest first.
+/// Where a page of jobs ended. Only its store can read it, and only for the filter that it was given with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct PageToken(pub String);
+
+/// A page of jobs. One page costs a bounded amount of work, so it may hold fewer jobs than asked for, even none,
+/// though there are more: look at [`Self::next`].
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<JobRecord>,
+    /// Where to go on; `None` when nothing follows.
+    pub next: Option<PageToken>,
+}
+
+impl Deref for JobPage {
+    type Target = [JobRecord];
+
+    fn deref(&self) -> &[JobRecord] {
+        &self.jobs
+    }
+}
+
+/// Which jobs to list.
 #[derive(Clone, Debug)]
 pub struct JobFilter {
     /// Only jobs in this state.
@@ -11,8 +35,8 @@ pub struct JobFilter {
     pub queue: Option<String>,
     /// Only jobs of this kind.
     pub kind: Option<String>,
-    /// Only jobs with a smaller id: the last id of the page before.
-    pub before: Option<JobId>,
+    /// Goes on where the page before ended: its [`JobPage::next`].
+    pub after: Option<PageToken>,
     /// The most jobs to list, 1 to [`Self::MAX_LIMIT`].
     pub limit: u32,
 }
@@ -38,7 +62,7 @@ impl JobFilter {
 
 impl Default for JobFilter {
     fn default() -> Self {
-        Self { state: None, queue: None, kind: None, before: None, limit: 100 }
+        Self { state: None, queue: None, kind: None, after: None, limit: 100 }
     }
 }
 
@@ -75,6 +99,12 @@ pub struct JobRecord {
     pub finished_at: Option<Timestamp>,
     /// Why it was cancelled or discarded.
     pub reason: Option<String>,
+    /// Whom or what it is about.
+    pub key: Option<String>,
+    /// What was said beside its args.
+    pub meta: Option<Args>,
+    /// What its handler returned.
+    pub result: Option<Args>,
     /// Its failed attempts, oldest first. Filled by `show`, empty in lists.
     pub errors: Vec<AttemptError>,
 }

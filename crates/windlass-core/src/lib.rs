@@ -16,6 +16,7 @@
 //!   except durations and a user's wished `scheduled_at`.
 
 mod args;
+mod attributes;
 mod claim;
 mod error;
 mod id;
@@ -24,6 +25,7 @@ mod limits;
 mod new_job;
 mod outcome;
 mod retry_policy;
+mod settings;
 mod settle;
 mod state;
 mod store;
@@ -31,20 +33,23 @@ mod store_url;
 mod worker;
 
 pub use args::Args;
-pub use claim::{Claim, ClaimRef, ClaimRequest, ClaimedJob, JobLease, QueueDemand};
+pub use attributes::Attributes;
+pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
-    AttemptError, CancelReply, JobFilter, JobRecord, QueueStats, RetryReply, StoreStatus, WorkerRecord,
+    AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,
+    WorkerRecord,
 };
 pub use limits::Limits;
 pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
 pub use retry_policy::RetryPolicy;
+pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;
 pub use store::{
-    Capabilities, EnqueuedOnce, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, Promoted,
+    Capabilities, EnqueuedOnce, Heartbeat, JobStore, Leader, MaintainReport, MigrationReport, Promoted,
     RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};

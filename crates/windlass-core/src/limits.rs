@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, NewJob, Result};
+use crate::{Attributes, Error, ErrorKind, NewJob, Result};
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
 #[derive(Clone, Debug)]
@@ -14,6 +14,10 @@ impl Limits {
     pub const MAX_KIND_BYTES: usize = 200;
     /// The longest idempotency key, in bytes.
     pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 200;
+    /// The largest size of a job's [`meta`](crate::Attributes::meta), in bytes of JSON text.
+    pub const MAX_META_BYTES: usize = 8 * 1024;
+    /// The largest size of what a handler returns, in bytes of JSON text.
+    pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
     /// The most attempts that a job may have.
     pub const MAX_ATTEMPTS: u16 = 1_000;
     /// The furthest that a job may be scheduled or put off, in seconds: 100 years.
@@ -55,7 +59,7 @@ impl Limits {
                 format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
             ));
         }
-        Ok(())
+        job.attributes().map_or(Ok(()), Attributes::check)
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
@@ -71,16 +75,18 @@ impl Limits {
     /// # Errors
     /// [`ErrorKind::InvalidOption`], which names the key's length.
     pub fn check_idempotency_key(key: &str) -> Result<()> {
+        Self::check_key("an idempotency key", key)
+    }
+
+    /// Checks a key; `what` names it in messages.
+    pub(crate) fn check_key(what: &str, key: &str) -> Result<()> {
         let most = Self::MAX_IDEMPOTENCY_KEY_BYTES;
         if !(1..=most).contains(&key.len()) {
-            let message = format!(
-                "an idempotency key must be 1 to {most} bytes, got {}; hash what is longer",
-                key.len()
-            );
+            let message = format!("{what} must be 1 to {most} bytes, got {}; hash what is longer", key.len());
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
         if let Some(position) = key.bytes().position(|byte| byte == 0) {
-            let message = format!("an idempotency key must not contain NUL, got one at byte {position}");
+            let message = format!("{what} must not contain NUL, got one at byte {position}");
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
         Ok(())

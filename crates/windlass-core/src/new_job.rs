@@ -1,4 +1,4 @@
-use crate::Args;
+use crate::{Args, Attributes};
 use jiff::Timestamp;
 use std::{borrow::Cow, time::Duration};
 
@@ -36,6 +36,7 @@ pub struct NewJob {
     priority: i16,
     max_attempts: u16,
     when: When,
+    attributes: Option<Box<Attributes>>,
 }
 
 impl NewJob {
@@ -53,6 +54,7 @@ impl NewJob {
             priority: 0,
             max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
             when: When::Now,
+            attributes: None,
         }
     }
 
@@ -89,6 +91,32 @@ impl NewJob {
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.when = When::After(delay);
         self
+    }
+
+    /// Says whom or what the job is about: a tenant, a customer, an account. 1 to 200 bytes.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        self.attributes.get_or_insert_default().key = Some(key.into());
+        self
+    }
+
+    /// Adds a small JSON object for the handler and for people; Windlass does not read it.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Args) -> Self {
+        self.attributes.get_or_insert_default().meta = Some(meta);
+        self
+    }
+
+    /// Has the job settled by itself, not as a part of its claim. Costs a row of its own.
+    #[must_use]
+    pub fn with_tracking(mut self) -> Self {
+        self.attributes.get_or_insert_default().tracked = true;
+        self
+    }
+
+    /// What only some jobs have.
+    pub fn attributes(&self) -> Option<&Attributes> {
+        self.attributes.as_deref()
     }
 
     /// What to do.

@@ -1,3 +1,5 @@
+use crate::Args;
+use serde::Serialize;
 use std::{fmt::Display, time::Duration};
 
 /// What a handler says about its job. A value, not an exception.
@@ -7,8 +9,8 @@ use std::{fmt::Display, time::Duration};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Done.
-    Complete,
+    /// Done, with a result for whoever asks for it, or without.
+    Complete(Option<Args>),
     /// Failed; try again after this delay, or after the retry policy's backoff when `None`.
     Retry {
         /// How long to wait; `None` asks the retry policy.
@@ -24,11 +26,28 @@ pub enum Outcome {
     Discard(String),
 }
 
+impl Outcome {
+    /// Done, with a result: any value that serialises to JSON. A result that does not, or is larger than
+    /// [`Limits::MAX_RESULT_BYTES`](crate::Limits::MAX_RESULT_BYTES), discards the job: trying again would not help.
+    ///
+    /// ```
+    /// use windlass_core::{Args, Outcome};
+    /// let outcome = Outcome::complete_with(&vec![1, 2]);
+    /// assert_eq!(outcome, Outcome::Complete(Some(Args::parse("[1,2]").unwrap())));
+    /// ```
+    pub fn complete_with<T: Serialize + ?Sized>(result: &T) -> Self {
+        match Args::of(result) {
+            Ok(result) => Self::Complete(Some(result)),
+            Err(error) => Self::Discard(format!("the result cannot be stored: {error}")),
+        }
+    }
+}
+
 /// What a handler may return: nothing, an [`Outcome`], or a `Result` of either.
 ///
 /// ```
 /// use windlass_core::{IntoOutcome, Outcome};
-/// assert_eq!(().into_outcome(), Outcome::Complete);
+/// assert_eq!(().into_outcome(), Outcome::Complete(None));
 /// let failed: Result<(), &str> = Err("no route");
 /// assert_eq!(failed.into_outcome(), Outcome::Retry { after: None, error: "no route".into() });
 /// ```
@@ -45,7 +64,7 @@ impl IntoOutcome for Outcome {
 
 impl IntoOutcome for () {
     fn into_outcome(self) -> Outcome {
-        Outcome::Complete
+        Outcome::Complete(None)
     }
 }
 

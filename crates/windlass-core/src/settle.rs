@@ -1,4 +1,4 @@
-use crate::{ClaimRef, JobId, WorkerId};
+use crate::{Args, ClaimRef, JobId, WorkerId};
 use std::time::Duration;
 
 /// What became of jobs that a worker holds: one call settles a whole batch, in one transaction.
@@ -8,7 +8,7 @@ pub struct SettleRequest {
     pub worker: WorkerId,
     /// Jobs that completed, by claim: the hot path, one tiny row each.
     pub completions: Vec<Completion>,
-    /// Jobs with any other fate.
+    /// Jobs that are settled one by one.
     pub exceptions: Vec<Exception>,
 }
 
@@ -32,7 +32,8 @@ pub enum JobSet {
     Ranges(Vec<(i64, i64)>),
 }
 
-/// A job that did not simply complete.
+/// A job that is settled by itself: it did not simply complete, returned a result, or is
+/// [tracked](crate::Attributes::tracked).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exception {
     /// The claim.
@@ -45,10 +46,15 @@ pub struct Exception {
     pub disposition: Disposition,
 }
 
-/// What happens to a job that did not simply complete.
+/// What happens to a job at the end of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Disposition {
+    /// Done.
+    Complete {
+        /// What the handler returned, if anything; kept as long as the job.
+        result: Option<Args>,
+    },
     /// Failed; the attempt is used up, the next one starts after `delay`. The engine sends
     /// [`Disposition::Discard`] instead when no attempt is left.
     Retry {
@@ -75,7 +81,7 @@ pub enum Disposition {
         failed: bool,
     },
     /// This worker has no handler for the kind: the job waits for a worker that knows it.
-    Park,
+    NoHandler,
     /// Handed back unstarted or interrupted by shutdown: available again at once, no attempt used.
     Return,
 }

@@ -1,6 +1,7 @@
 use crate::{
-    CancelReply, Claim, ClaimRequest, JobFilter, JobId, JobRecord, NewJob, QueueStats, Registration, Result,
-    RetryReply, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    CancelReply, ClaimRequest, Claimed, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats,
+    Registration, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId,
+    WorkerSpec,
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// key stores nothing and returns the ids of the first. What to call when a reply was
     /// [ambiguous](crate::Error::is_ambiguous), and from programs that may be restarted in between.
     ///
-    /// Keys are remembered for at least [`MaintainRequest::retention`]. A call that finds the key in use
+    /// Keys are remembered for at least [`Settings::retention`]. A call that finds the key in use
     /// by an unfinished transaction waits for it. An empty batch uses its key like any other.
     ///
     /// Jobs are told apart by their number only: a repeated call with other args stores nothing either.
@@ -49,15 +50,15 @@ pub trait JobStore: Send + Sync + 'static {
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;
 
     /// Renews the lease of everything that the worker holds. Fails with a lost lease when it was taken.
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()>;
+    /// Answers with what the worker has to know.
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat>;
 
     /// Ends a worker: hands back everything it still holds, at once and without using up attempts.
     /// Repeating it, or doing it after the lease was lost, is not an error.
     async fn deregister(&self, worker: WorkerId) -> Result<()>;
 
     /// Hands out jobs, best priority first. Jobs that wait for a worker that knows their kind come too.
-    /// An empty answer means that nothing is available now, or that others are claiming it.
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>>;
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
     /// Settles jobs. Idempotent: repeating a call whose reply was lost changes nothing.
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply>;
@@ -67,15 +68,23 @@ pub trait JobStore: Send + Sync + 'static {
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()>;
 
     /// Takes the jobs of workers whose lease has ended and makes them available again. A job that was
-    /// held by `max_crashes` dying workers is discarded as `crash_loop`; fewer than 3 count as 3, because
-    /// only a job that ran alone is to blame.
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport>;
+    /// held by [`Settings::max_crashes`] dying workers is discarded as `crash_loop`.
+    async fn rescue(&self) -> Result<RescueReport>;
 
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
-    /// Housekeeping of the leader: moves segments on, removes what is past retention.
-    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport>;
+    /// Housekeeping of the leader: moves segments on, removes what is past [retention](Settings::retention).
+    async fn maintain(&self) -> Result<MaintainReport>;
+
+    /// The store's policy.
+    async fn settings(&self) -> Result<Settings>;
+
+    /// Changes the store's policy, for every worker on it.
+    ///
+    /// # Errors
+    /// `invalid_option` for [what cannot work](Settings::check).
+    async fn configure(&self, settings: &Settings) -> Result<()>;
 
     /// Cancels jobs that no worker holds. One reply per id, in order.
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>>;
@@ -89,8 +98,9 @@ pub trait JobStore: Send + Sync + 'static {
     /// One job with its errors.
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
 
-    /// Jobs by filter, newest (largest id) first.
-    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>>;
+    /// A page of jobs by filter. Each state is listed in the order of the place where it lives, which the store
+    /// documents; every job comes once over all pages while nothing changes.
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage>;
 
     /// Every queue, by name.
     async fn queues(&self) -> Result<Vec<QueueStats>>;
@@ -183,34 +193,20 @@ pub struct Promoted {
     pub next_due: Option<Duration>,
 }
 
-/// What the leader keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MaintainRequest {
-    /// How long completed jobs stay readable, at least.
-    pub retention: Duration,
-    /// How long cancelled and discarded jobs stay readable.
-    pub dead_retention: Duration,
-    /// Moves to the next segment when the current one holds this many bytes.
-    pub segment_bytes: u64,
+/// What a worker has to know, as the store answers to its heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Heartbeat {
+    /// Jobs that this worker runs and that somebody wants cancelled.
+    pub cancel: Vec<JobId>,
 }
 
-impl Default for MaintainRequest {
-    /// A day of completed jobs, 30 days of dead ones, segments of 1 GiB.
-    fn default() -> Self {
-        Self {
-            retention: Duration::from_secs(86_400),
-            dead_retention: Duration::from_secs(30 * 86_400),
-            segment_bytes: 1 << 30,
-        }
-    }
-}
-
-/// What housekeeping did.
+/// What housekeeping did, as far as the store knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaintainReport {
-    /// Whether the current segment moved on.
+    /// Whether the log moved on to its next segment.
     pub rotated: bool,
-    /// How many segments were emptied.
+    /// How many segments of the log were emptied.
     pub truncated: u32,
     /// How many unfinished jobs were moved out of an old segment.
     pub rehomed: u64,

@@ -12,7 +12,7 @@ use tokio_postgres::{
     Statement, Transaction,
     types::{ToSql, Type},
 };
-use windlass_core::{Error, ErrorKind, JobId, NewJob, Result, When};
+use windlass_core::{Attributes, Error, ErrorKind, JobId, NewJob, Result, When};
 
 /// From how many jobs on COPY beats single inserts: it needs one round trip for the ids and two of its own.
 pub(crate) const COPY_FROM: usize = 8;
@@ -46,6 +46,8 @@ pub(crate) struct NewRow<'a> {
     pub(crate) id: JobId,
     pub(crate) lane: i32,
     pub(crate) job: &'a NewJob,
+    /// As the store keeps them; empty for most.
+    pub(crate) attributes: String,
     /// When it becomes available, where it has to wait.
     pub(crate) due: Option<Timestamp>,
 }
@@ -80,7 +82,14 @@ impl PostgresStore {
         let mut later = Vec::new();
         for ((job, &lane), &id) in batch.jobs.iter().zip(&batch.lanes).zip(ids) {
             let due = due(job, now)?;
-            if due.is_some() { &mut later } else { &mut ready }.push(NewRow { id, lane, job, due });
+            let attributes = job.attributes().map_or_else(String::new, Attributes::to_json);
+            if due.is_some() { &mut later } else { &mut ready }.push(NewRow {
+                id,
+                lane,
+                job,
+                attributes,
+                due,
+            });
         }
         for rows in [ready, later] {
             match by {
@@ -95,12 +104,14 @@ impl PostgresStore {
     /// Writes rows that are available at once into the segment, or rows that have to wait into `waiting`.
     async fn copy(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
         let fail = |cause| store_error(cause, Effect::Repeatable);
+        let attributed = wait(rows) || rows.iter().any(|row| !row.attributes.is_empty());
         let sink = match &batch.prepared {
             _ if wait(rows) => client.copy_in(&self.texts.copy_waiting).await,
+            _ if attributed => client.copy_in(&self.texts.copy_attributed[batch.segment]).await,
             Some(prepared) => client.copy_in(&prepared.copy).await,
             None => client.copy_in(&self.texts.copy[batch.segment]).await,
         };
-        copy_rows(sink.map_err(fail)?, rows).await.map_err(fail)
+        copy_rows(sink.map_err(fail)?, rows, attributed).await.map_err(fail)
     }
 
     /// As [`Self::copy`], in one statement with arrays.
@@ -110,6 +121,7 @@ impl PostgresStore {
         let most: Vec<i16> = rows.iter().map(|row| attempts(row.job)).collect();
         let kinds: Vec<&str> = rows.iter().map(|row| row.job.kind()).collect();
         let args: Vec<&str> = rows.iter().map(|row| row.job.args().as_str()).collect();
+        let attributes: Vec<&str> = rows.iter().map(|row| &*row.attributes).collect();
         let due: Vec<Timestamp> = rows.iter().filter_map(|row| row.due).collect();
         let mut params: Vec<(&(dyn ToSql + Sync), Type)> = vec![
             (&ids, Type::INT8_ARRAY),
@@ -117,6 +129,7 @@ impl PostgresStore {
             (&most, Type::INT2_ARRAY),
             (&kinds, Type::TEXT_ARRAY),
             (&args, Type::TEXT_ARRAY),
+            (&attributes, Type::TEXT_ARRAY),
         ];
         let mut text = &self.texts.unnest[batch.segment];
         if wait(rows) {

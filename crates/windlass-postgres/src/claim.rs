@@ -7,13 +7,40 @@ use crate::{
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, Error, ErrorKind, JobId, Result};
+use windlass_core::{
+    Attributes, Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, Error, ErrorKind, JobId, Result,
+};
+
+/// What a [`ClaimRef`] of this store says: the lane and the token in its first number, `seq` in its second.
+#[derive(Clone, Copy)]
+pub(crate) struct Reference {
+    pub(crate) lane: i32,
+    pub(crate) seq: i64,
+    /// Random: tells a claim from one that a crash of the server forgot.
+    pub(crate) token: i32,
+}
+
+impl From<Reference> for ClaimRef {
+    fn from(Reference { lane, seq, token }: Reference) -> Self {
+        Self(u64::from(lane.cast_unsigned()) << 32 | u64::from(token.cast_unsigned()), seq.cast_unsigned())
+    }
+}
+
+impl From<ClaimRef> for Reference {
+    fn from(ClaimRef(high, low): ClaimRef) -> Self {
+        Self {
+            lane: ((high >> 32) as u32).cast_signed(),
+            seq: low.cast_signed(),
+            token: (high as u32).cast_signed(),
+        }
+    }
+}
 
 /// A claim with the server's time of it, in microseconds.
 type TimedClaim = (Claim, i64);
 
 impl PostgresStore {
-    pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+    pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
         let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
             queues.push(&*demand.queue);
@@ -21,7 +48,7 @@ impl PostgresStore {
             wanted.push(&demand.queue);
         }
         if queues.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Claimed::default());
         }
         let connection = self.connections.claims().await?;
         self.caches.holdings(request.worker, Holdings::claiming);
@@ -44,7 +71,8 @@ impl PostgresStore {
             }
         };
         self.caches.holdings(request.worker, |held| held.claimed(&claims));
-        Ok(claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty()).collect())
+        let claims = claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty());
+        Ok(Claimed { claims: claims.collect(), contended: false })
     }
 }
 
@@ -80,6 +108,7 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
             enqueued_at: row.try_get(6).map_err(bad)?,
             kind: Arc::clone(&kind),
             args: Bytes::new(),
+            attributes: Attributes::from_store(row.try_get(9).map_err(bad)?)?,
         };
         claims
             .last_mut()
@@ -108,7 +137,7 @@ fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim>
         )
     })?;
     let claim = Claim {
-        reference: ClaimRef { lane: narrow(lane), seq, token: narrow(token) },
+        reference: Reference { lane: narrow(lane), seq, token: narrow(token) }.into(),
         queue: Arc::clone(queue),
         priority: i16::try_from(priority).unwrap_or(0),
         jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),

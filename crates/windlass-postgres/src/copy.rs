@@ -18,21 +18,26 @@ const TRAILER: i16 = -1;
 /// Midnight of 2000-01-01 UTC, from which PostgreSQL counts, in microseconds of Unix time.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// Writes rows: id, lane, attempts, kind, args, and when it is due if it is. All of them have to wait, or none.
+/// Writes rows: id, lane, attempts, kind, args, attributes where they are `attributed`, and when it is due if it is.
+/// All of them have to wait, or none.
 pub(crate) async fn copy_rows(
     sink: CopyInSink<Bytes>,
     rows: &[NewRow<'_>],
+    attributed: bool,
 ) -> Result<(), tokio_postgres::Error> {
     let mut sink = pin!(sink);
     let mut piece = BytesMut::with_capacity(PIECE);
     piece.put_slice(HEADER);
     for row in rows {
-        piece.put_i16(5 + i16::from(row.due.is_some()));
+        piece.put_i16(5 + i16::from(attributed) + i16::from(row.due.is_some()));
         put(&mut piece, &row.id.0.to_be_bytes());
         put(&mut piece, &row.lane.to_be_bytes());
         put(&mut piece, &attempts(row.job).to_be_bytes());
         put(&mut piece, row.job.kind().as_bytes());
         put(&mut piece, row.job.args().as_str().as_bytes());
+        if attributed {
+            put(&mut piece, row.attributes.as_bytes());
+        }
         if let Some(due) = row.due {
             put(&mut piece, &(due.as_microsecond() - EPOCH).to_be_bytes());
         }

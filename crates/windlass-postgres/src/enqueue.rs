@@ -18,7 +18,7 @@ impl PostgresStore {
     pub(crate) async fn enqueue_jobs(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
         let Some(first) = jobs.first() else { return Ok(Vec::new()) };
         self.limits.check(jobs)?;
-        if jobs.len() == 1 && first.when() == When::Now {
+        if jobs.len() == 1 && is_plain(first) {
             return Ok(vec![self.enqueue_single(first).await?]);
         }
         let mut connection = self.connections.client_for("enqueue", jobs.len()).await?;
@@ -75,7 +75,7 @@ impl PostgresStore {
     ) -> Result<Vec<JobId>> {
         let Batch { jobs, prepared, .. } = batch;
         let fail = |cause| store_error(cause, Effect::Repeatable);
-        if jobs.len() < COPY_FROM && jobs.iter().all(|job| job.when() == When::Now) {
+        if jobs.len() < COPY_FROM && jobs.iter().all(is_plain) {
             return self.insert_few(client, batch).await;
         }
         let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
@@ -120,6 +120,11 @@ pub(crate) async fn begin(connection: &mut Connection) -> Result<deadpool_postgr
 /// Commits it. What breaks from here on is ambiguous.
 pub(crate) async fn commit(transaction: deadpool_postgres::Transaction<'_>) -> Result<()> {
     transaction.commit().await.map_err(|cause| store_error(cause, Effect::Write))
+}
+
+/// Whether a job is available at once and has no attributes: what the statements for single jobs can write.
+fn is_plain(job: &NewJob) -> bool {
+    job.when() == When::Now && job.attributes().is_none()
 }
 
 pub(crate) fn attempts(job: &NewJob) -> i16 {

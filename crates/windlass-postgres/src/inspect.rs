@@ -2,8 +2,8 @@ use crate::{deadline::Patience, error::Effect, row::JsonText, sql::VERSION, stor
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
-    Args, AttemptError, Error, ErrorKind, JobFilter, JobId, JobRecord, QueueStats, Result, StoreStatus,
-    WorkerId, WorkerRecord,
+    Args, AttemptError, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, PageToken, QueueStats,
+    Result, StoreStatus, WorkerId, WorkerRecord,
 };
 
 /// How many workers a status lists at most.
@@ -29,10 +29,10 @@ impl PostgresStore {
         Ok(Some(record))
     }
 
-    pub(crate) async fn list_jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    pub(crate) async fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         filter.check()?;
         let state = filter.state.map(|state| state.as_str());
-        let before = filter.before.map(|id| id.0);
+        let before = filter.after.as_ref().map(id_of).transpose()?;
         let limit = i32::try_from(filter.limit).unwrap_or(i32::MAX);
         let mut connection = self.connections.client("list jobs").await?;
         connection.begin_long(Patience::Long).await?;
@@ -49,7 +49,10 @@ impl PostgresStore {
                 Effect::Repeatable,
             )
             .await?;
-        rows.iter().map(job_record).collect()
+        let jobs = rows.iter().map(job_record).collect::<Result<Vec<_>>>()?;
+        let full = jobs.len() == filter.limit as usize;
+        let next = jobs.last().filter(|_| full).map(|job| PageToken(job.id.to_string()));
+        Ok(JobPage { jobs, next })
     }
 
     pub(crate) async fn list_queues(&self) -> Result<Vec<QueueStats>> {
@@ -132,11 +135,20 @@ fn worker_record(row: &Row) -> Result<WorkerRecord> {
     })
 }
 
+/// A page ends with the job of this id.
+fn id_of(token: &PageToken) -> Result<i64> {
+    let bad = |_| Error::new(ErrorKind::InvalidOption, format!("unknown page token {:?}", token.0));
+    token.0.parse().map_err(bad)
+}
+
+fn json(row: &Row, index: usize) -> Result<Option<Args>> {
+    let text: Option<JsonText<'_>> = get(row, index)?;
+    text.map(|text| text.args()).transpose()
+}
+
 /// Reads a row of view `jobs`.
 fn job_record(row: &Row) -> Result<JobRecord> {
     let args: JsonText<'_> = get(row, 8)?;
-    let args = std::str::from_utf8(args.0)
-        .map_err(|cause| Error::new(ErrorKind::Internal, format!("stored args are not UTF-8: {cause}")))?;
     Ok(JobRecord {
         id: JobId(get(row, 0)?),
         state: get::<&str>(row, 1)?.parse()?,
@@ -146,13 +158,16 @@ fn job_record(row: &Row) -> Result<JobRecord> {
         attempt: count16(row, 5)?,
         max_attempts: count16(row, 6)?,
         crash_count: count16(row, 7)?,
-        args: Args::from_store(args)?,
+        args: args.args()?,
         enqueued_at: get::<Timestamp>(row, 9)?,
         scheduled_at: get(row, 10)?,
         claimed_at: get(row, 11)?,
         claimed_by: get::<Option<i32>>(row, 12)?.map(WorkerId),
         finished_at: get(row, 13)?,
         reason: get(row, 14)?,
+        key: get(row, 15)?,
+        meta: json(row, 16)?,
+        result: json(row, 17)?,
         errors: Vec::new(),
     })
 }

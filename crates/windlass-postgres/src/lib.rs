@@ -35,6 +35,7 @@ mod options;
 mod row;
 mod server;
 mod session;
+mod settings;
 mod settle;
 mod sql;
 mod store;

@@ -9,7 +9,7 @@ use crate::{
     error::{Effect, store_error},
     store::PostgresStore,
 };
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
 
@@ -66,11 +66,11 @@ impl PostgresStore {
     }
 
     /// Part of housekeeping: removes keys past their retention.
-    pub(crate) async fn forget_keys(&self, connection: &mut Connection, retention: Duration) -> Result<()> {
-        let forget = self.sql("SELECT {schema}.forget_keys(make_interval(secs => $1), $2)");
+    pub(crate) async fn forget_keys(&self, connection: &mut Connection) -> Result<()> {
+        let forget = self.sql("SELECT {schema}.forget_keys((SELECT retention FROM {schema}.setting), $1)");
         for _ in 0..FORGET_CHUNKS {
             connection.extend(Patience::Long);
-            let params = [(&retention.as_secs_f64() as _, Type::FLOAT8), (&FORGET_CHUNK as _, Type::INT4)];
+            let params = [(&FORGET_CHUNK as _, Type::INT4)];
             let forgotten: i64 = connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
             if forgotten < i64::from(FORGET_CHUNK) {
                 break;

@@ -3,6 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use std::error::Error as StdError;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use windlass_core::{Args, Error, ErrorKind};
 
 /// A transaction id of 64 bits (`xid8`).
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,14 @@ impl<'a> FromSql<'a> for Xid {
 
 /// JSON text as the server sends it, borrowed from the row.
 pub(crate) struct JsonText<'a>(pub(crate) &'a [u8]);
+
+impl JsonText<'_> {
+    pub(crate) fn args(&self) -> Result<Args, Error> {
+        let text = std::str::from_utf8(self.0)
+            .map_err(|cause| Error::new(ErrorKind::Internal, format!("stored JSON is not UTF-8: {cause}")))?;
+        Args::from_store(text)
+    }
+}
 
 impl<'a> FromSql<'a> for JsonText<'a> {
     fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {

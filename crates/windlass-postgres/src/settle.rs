@@ -1,9 +1,9 @@
-use crate::{error::Effect, row::Json, store::PostgresStore};
+use crate::{claim::Reference, error::Effect, row::Json, store::PostgresStore};
 use serde::Serialize;
 use tokio_postgres::types::Type;
 use windlass_core::{
-    Completion, Disposition, Error, ErrorKind, Exception, JobSet, Limits, Result, SettleReply, SettleRequest,
-    Settled,
+    Args, Completion, Disposition, Error, ErrorKind, Exception, JobSet, Limits, Result, SettleReply,
+    SettleRequest, Settled,
 };
 
 /// An entry of `settle`'s second parameter; names as in `sql/functions/09_settle.sql`.
@@ -29,6 +29,8 @@ struct Other {
     ms: u64,
     e: Option<String>,
     f: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<Args>,
 }
 
 impl PostgresStore {
@@ -85,7 +87,8 @@ impl From<&Completion> for Done {
             JobSet::Rest => None,
             JobSet::Ranges(ranges) => Some(ranges.iter().flat_map(|(low, high)| [*low, *high]).collect()),
         };
-        Self { l: claim.lane, s: claim.seq, t: claim.token, n: *count, r: ranges }
+        let Reference { lane, seq, token } = (*claim).into();
+        Self { l: lane, s: seq, t: token, n: *count, r: ranges }
     }
 }
 
@@ -98,21 +101,28 @@ impl From<&Exception> for Other {
             Disposition::Discard { error, failed } => {
                 ("discard", std::time::Duration::ZERO, Some(error), *failed)
             }
-            Disposition::Park => ("no_handler", std::time::Duration::ZERO, None, false),
+            Disposition::Complete { .. } => ("complete", std::time::Duration::ZERO, None, false),
+            Disposition::NoHandler => ("no_handler", std::time::Duration::ZERO, None, false),
             // Unknown dispositions of a newer engine: hand the job back, so that nothing is lost.
             _ => ("return", std::time::Duration::ZERO, None, false),
         };
         let longest = Limits::MAX_DELAY_SECONDS * 1000;
+        let Reference { lane, seq, token } = exception.claim.into();
+        let result = match &exception.disposition {
+            Disposition::Complete { result } => result.clone(),
+            _ => None,
+        };
         Self {
-            l: exception.claim.lane,
-            s: exception.claim.seq,
-            t: exception.claim.token,
+            l: lane,
+            s: seq,
+            t: token,
             j: exception.job.0,
             x: exception.position.to_string(),
             d: disposition,
             ms: u64::try_from(delay.as_millis()).unwrap_or(longest).min(longest),
             e: text.map(|text| Limits::storable_error(text)),
             f: failed,
+            r: result,
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/18_transplant.sql"),
     include_str!("../sql/functions/19_views.sql"),
     include_str!("../sql/functions/20_list.sql"),
+    include_str!("../sql/functions/21_settings.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 

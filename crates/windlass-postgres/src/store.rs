@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, JobFilter, JobId, JobRecord, JobStore,
-    Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus, Wakeup,
-    WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
+    Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -39,6 +39,8 @@ pub(crate) struct Texts {
     /// Takes so many ids, in blocks as large as the sequence steps.
     pub(crate) take: String,
     pub(crate) copy: [String; SEGMENTS],
+    /// With the column that most jobs leave empty.
+    pub(crate) copy_attributed: [String; SEGMENTS],
     pub(crate) unnest: [String; SEGMENTS],
     pub(crate) copy_waiting: String,
     pub(crate) unnest_waiting: String,
@@ -120,17 +122,20 @@ impl Texts {
             copy: per_segment(
                 "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",
             ),
+            copy_attributed: per_segment(
+                "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args, attributes) FROM STDIN (FORMAT binary)",
+            ),
             unnest: per_segment(
-                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
-                 SELECT i, l, m, k, a::json FROM unnest($1, $2, $3, $4, $5) AS u(i, l, m, k, a)",
+                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args, attributes)
+                 SELECT i, l, m, k, a::json, b FROM unnest($1, $2, $3, $4, $5, $6) AS u(i, l, m, k, a, b)",
             ),
             copy_waiting: render(
-                "COPY {schema}.waiting (id, lane_id, max_attempts, kind, args, available_at) FROM STDIN (FORMAT binary)",
+                "COPY {schema}.waiting (id, lane_id, max_attempts, kind, args, attributes, available_at) FROM STDIN (FORMAT binary)",
                 schema,
             ),
             unnest_waiting: render(
-                "INSERT INTO {schema}.waiting (id, lane_id, max_attempts, kind, args, available_at)
-                 SELECT i, l, m, k, a::json, d FROM unnest($1, $2, $3, $4, $5, $6) AS u(i, l, m, k, a, d)",
+                "INSERT INTO {schema}.waiting (id, lane_id, max_attempts, kind, args, attributes, available_at)
+                 SELECT i, l, m, k, a::json, b, d FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u(i, l, m, k, a, b, d)",
                 schema,
             ),
         }
@@ -182,7 +187,7 @@ impl JobStore for PostgresStore {
         self.register_worker(worker).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
         self.renew(worker).await
     }
 
@@ -190,7 +195,7 @@ impl JobStore for PostgresStore {
         self.end(worker).await
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         self.claim_jobs(request).await
     }
 
@@ -202,16 +207,24 @@ impl JobStore for PostgresStore {
         self.note_suspect(worker, job).await
     }
 
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
-        self.rescue_overdue(max_crashes).await
+    async fn rescue(&self) -> Result<RescueReport> {
+        self.rescue_overdue().await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         self.promote_due(limit).await
     }
 
-    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
-        self.maintain_log(request).await
+    async fn maintain(&self) -> Result<MaintainReport> {
+        self.maintain_log().await
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        self.read_settings().await
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.write_settings(settings).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -230,7 +243,7 @@ impl JobStore for PostgresStore {
         self.find_job(id).await
     }
 
-    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         self.list_jobs(filter).await
     }
 

@@ -1,5 +1,6 @@
 use crate::{
     batch::Batch,
+    claim::Reference,
     error::{Effect, store_error},
     store::PostgresStore,
 };
@@ -45,13 +46,14 @@ impl PostgresStore {
     /// # Errors
     /// `lease_lost` when the job is no longer this worker's; roll back then.
     pub async fn complete_in(&self, tx: &Transaction<'_>, lease: JobLease) -> Result<()> {
+        let Reference { lane, seq, token } = lease.claim.into();
         tx.query_typed(
             &self.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5)"),
             &[
                 (&lease.worker.0, Type::INT4),
-                (&lease.claim.lane, Type::INT4),
-                (&lease.claim.seq, Type::INT8),
-                (&lease.claim.token, Type::INT4),
+                (&lane, Type::INT4),
+                (&seq, Type::INT8),
+                (&token, Type::INT4),
                 (&lease.job.0, Type::INT8),
             ],
         )

@@ -3,12 +3,9 @@ use jiff::Timestamp;
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{
-    JobId, Limits, MaintainReport, MaintainRequest, Promoted, Registration, RescueReport, Result, WorkerId,
+    Heartbeat, JobId, Limits, MaintainReport, Promoted, Registration, RescueReport, Result, WorkerId,
     WorkerSpec,
 };
-
-/// A job runs alone, and is counted alone, after two crashes: only the third says that it is to blame.
-const LEAST_CRASHES: i32 = 3;
 
 impl PostgresStore {
     pub(crate) async fn register_worker(&self, spec: &WorkerSpec) -> Result<Registration> {
@@ -35,7 +32,7 @@ impl PostgresStore {
         Ok(Registration { worker: WorkerId(row.get(0)) })
     }
 
-    pub(crate) async fn renew(&self, worker: WorkerId) -> Result<()> {
+    pub(crate) async fn renew(&self, worker: WorkerId) -> Result<Heartbeat> {
         let since = self.caches.holdings(worker, |held| held.open_since());
         let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
         self.connections
@@ -47,7 +44,7 @@ impl PostgresStore {
                 Effect::Repeatable,
             )
             .await?;
-        Ok(())
+        Ok(Heartbeat::default())
     }
 
     pub(crate) async fn end(&self, worker: WorkerId) -> Result<()> {
@@ -55,7 +52,7 @@ impl PostgresStore {
             .upkeep("deregister")
             .await?
             .query(
-                &self.sql("SELECT rescued FROM {schema}.end_worker($1, false, 0)"),
+                &self.sql("SELECT rescued FROM {schema}.end_worker($1, false)"),
                 &[(&worker.0, Type::INT4)],
                 Effect::Repeatable,
             )
@@ -78,19 +75,15 @@ impl PostgresStore {
         Ok(())
     }
 
-    pub(crate) async fn rescue_overdue(&self, max_crashes: u16) -> Result<RescueReport> {
+    pub(crate) async fn rescue_overdue(&self) -> Result<RescueReport> {
         let mut connection = self.connections.upkeep("rescue").await?;
         let overdue = self.sql("SELECT * FROM {schema}.overdue_workers()");
-        let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true, $2)");
-        // Before its third crash nobody knows whether a job kills its workers or keeps bad company.
-        let most = i32::from(max_crashes).max(LEAST_CRASHES);
+        let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true)");
         let mut report = RescueReport::default();
         for row in connection.query(&overdue, &[], Effect::Repeatable).await? {
             let worker: i32 = row.get(0);
             connection.extend(Patience::Long);
-            let ended = connection
-                .query_one(&end, &[(&worker, Type::INT4), (&most, Type::INT4)], Effect::Repeatable)
-                .await?;
+            let ended = connection.query_one(&end, &[(&worker, Type::INT4)], Effect::Repeatable).await?;
             // NULL: another rescuer was faster, the worker came back, or a write of it is under way.
             if let (Some(rescued), Some(discarded)) =
                 (ended.get::<_, Option<i64>>(0), ended.get::<_, Option<i64>>(1))
@@ -123,18 +116,13 @@ impl PostgresStore {
         })
     }
 
-    pub(crate) async fn maintain_log(&self, request: &MaintainRequest) -> Result<MaintainReport> {
-        let (keep, keep_dead) = (request.retention.as_secs_f64(), request.dead_retention.as_secs_f64());
-        let bytes = i64::try_from(request.segment_bytes).unwrap_or(i64::MAX);
+    pub(crate) async fn maintain_log(&self) -> Result<MaintainReport> {
         let mut connection = self.connections.upkeep("maintain").await?;
         connection.begin_long(Patience::Long).await?;
         let row = connection
             .query_one(
-                &self.sql(
-                    "SELECT rotated, truncated, rehomed, removed_dead FROM {schema}.maintain(
-                     make_interval(secs => $1), make_interval(secs => $2), $3)",
-                ),
-                &[(&keep, Type::FLOAT8), (&keep_dead, Type::FLOAT8), (&bytes, Type::INT8)],
+                &self.sql("SELECT rotated, truncated, rehomed, removed_dead FROM {schema}.maintain()"),
+                &[],
                 Effect::Repeatable,
             )
             .await?;
@@ -145,7 +133,7 @@ impl PostgresStore {
         {
             tracing::debug!(%error, "cannot summarize the log's id index");
         }
-        self.forget_keys(&mut connection, request.retention).await?;
+        self.forget_keys(&mut connection).await?;
         Ok(MaintainReport {
             rotated: row.get(0),
             truncated: row.get::<_, i32>(1).unsigned_abs(),

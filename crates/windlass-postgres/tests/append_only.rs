@@ -4,7 +4,7 @@ mod cluster;
 use cluster::Fixture;
 use std::sync::Arc;
 use windlass_conformance::steps::{QUEUE, worker_on};
-use windlass_core::{Args, Disposition, JobStore, MaintainRequest, NewJob, Store};
+use windlass_core::{Args, Disposition, JobStore, NewJob, Settings, Store};
 
 fn jobs(count: usize) -> Vec<NewJob> {
     let args = Args::parse(r#"{"id": 1}"#).unwrap();
@@ -67,15 +67,15 @@ async fn a_reader_delays_truncation_but_stalls_nobody() {
     store.enqueue(&jobs(50)).await.unwrap();
     let worker = worker_on(&seam).await;
     worker.drain(50).await;
-    let request =
-        MaintainRequest { retention: std::time::Duration::ZERO, segment_bytes: 1, ..Default::default() };
-    assert!(store.maintain(&request).await.unwrap().rotated);
+    let request = Settings::DEFAULT.with_retention(std::time::Duration::ZERO).with_segment_bytes(1);
+    store.configure(&request).await.unwrap();
+    assert!(store.maintain().await.unwrap().rotated);
 
     let reader = fixture.sql().await;
     reader.batch_execute(&fixture.text("BEGIN; SELECT count(*) FROM windlass.job")).await.unwrap();
-    assert_eq!(store.maintain(&request).await.unwrap().truncated, 0);
+    assert_eq!(store.maintain().await.unwrap().truncated, 0);
     store.enqueue(&jobs(1)).await.unwrap();
     assert_eq!(worker.drain(10).await.len(), 1);
     reader.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(store.maintain(&request).await.unwrap().truncated, 1);
+    assert_eq!(store.maintain().await.unwrap().truncated, 1);
 }

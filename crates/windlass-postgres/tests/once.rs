@@ -157,9 +157,9 @@ async fn old_keys_are_forgotten_in_bounded_chunks() {
     let holding = holder.transaction().await.unwrap();
     let hold = fixture.text("SELECT key FROM windlass.enqueue_key WHERE key = 'old25000' FOR UPDATE");
     holding.query_one(&hold, &[]).await.unwrap();
-    store.maintain(&Default::default()).await.unwrap();
+    store.maintain().await.unwrap();
     assert_eq!(one(&client, &keys).await, 2, "what somebody uses is left for later");
     holding.rollback().await.unwrap();
-    store.maintain(&Default::default()).await.unwrap();
+    store.maintain().await.unwrap();
     assert_eq!(one(&client, &keys).await, 1);
 }

@@ -39,8 +39,12 @@ async fn completion_shares_the_fate_of_the_transaction() {
     store.enqueue(&jobs(4)).await.unwrap();
     let worker = worker_on(&seam).await;
     let held = worker.take(4).await;
-    let lease =
-        |index: usize| JobLease { worker: worker.id, claim: held[index].claim, job: held[index].job.id };
+    let lease = |index: usize| JobLease {
+        worker: worker.id,
+        claim: held[index].claim,
+        job: held[index].job.id,
+        position: held[index].job.position,
+    };
     let mut client = fixture.sql().await;
 
     let tx = client.transaction().await.unwrap();
@@ -79,7 +83,15 @@ async fn an_open_completion_stalls_no_other_settlement() {
     let mut client = fixture.sql().await;
     let tx = client.transaction().await.unwrap();
     store
-        .complete_in(&tx, JobLease { worker: worker.id, claim: held[0].claim, job: held[0].job.id })
+        .complete_in(
+            &tx,
+            JobLease {
+                worker: worker.id,
+                claim: held[0].claim,
+                job: held[0].job.id,
+                position: held[0].job.position,
+            },
+        )
         .await
         .unwrap();
     assert_eq!(worker.complete(&held[1]).await, Settled::Accepted);
@@ -102,9 +114,10 @@ async fn an_open_completion_holds_off_the_rescue() {
     let held = worker.take_one().await;
     let mut client = fixture.sql().await;
     let tx = client.transaction().await.unwrap();
-    let lease = JobLease { worker: worker.id, claim: held.claim, job: held.job.id };
+    let lease =
+        JobLease { worker: worker.id, claim: held.claim, job: held.job.id, position: held.job.position };
     store.complete_in(&tx, lease).await.unwrap();
-    assert_eq!(store.rescue(5).await.unwrap().workers, []);
+    assert_eq!(store.rescue().await.unwrap().workers, []);
     tx.commit().await.unwrap();
     let report = windlass_conformance::steps::rescue_of(&seam, &worker, 5).await;
     assert_eq!((report.rescued, report.discarded), (0, 0));
@@ -124,7 +137,8 @@ async fn a_settlement_waits_for_an_open_transaction_that_completes_the_job() {
     for commits in [true, false] {
         store.enqueue(&jobs(1)).await.unwrap();
         let held = worker.take_one().await;
-        let lease = JobLease { worker: worker.id, claim: held.claim, job: held.job.id };
+        let lease =
+            JobLease { worker: worker.id, claim: held.claim, job: held.job.id, position: held.job.position };
         let tx = client.transaction().await.unwrap();
         store.complete_in(&tx, lease).await.unwrap();
         let error = worker.try_settle(vec![], vec![held.exception(retry())]).await.unwrap_err();
@@ -154,7 +168,8 @@ async fn a_completion_needs_read_committed() {
     let mut client = fixture.sql().await;
     let level = tokio_postgres::IsolationLevel::RepeatableRead;
     let tx = client.build_transaction().isolation_level(level).start().await.unwrap();
-    let lease = JobLease { worker: worker.id, claim: held.claim, job: held.job.id };
+    let lease =
+        JobLease { worker: worker.id, claim: held.claim, job: held.job.id, position: held.job.position };
     let error = store.complete_in(&tx, lease).await.unwrap_err();
     assert!(error.is_invalid_input() && error.to_string().contains("READ COMMITTED"), "{error}");
 }

@@ -10,7 +10,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::{error, info};
-use windlass_core::{Claim, ClaimRequest, Error, ErrorKind, QueueDemand};
+use windlass_core::{Claim, ClaimRequest, Claimed, Error, ErrorKind, QueueDemand};
 
 /// Rates over shorter times are noise.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
@@ -155,6 +155,7 @@ impl Claimer {
         let demand = |(gauge, pool): (&Gauge, &Arc<Pool>)| QueueDemand {
             queue: Arc::clone(pool.queue()),
             limit: gauge.want as u32,
+            max_bytes: QueueDemand::DEFAULT_MAX_BYTES,
         };
         let queues: Vec<_> = wanted.map(demand).collect();
         if queues.is_empty() {
@@ -168,7 +169,7 @@ impl Claimer {
             () = core.switches.force.cancelled() => return,
         };
         match reply {
-            Ok(claims) => {
+            Ok(Claimed { claims, .. }) => {
                 self.outage.over();
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());

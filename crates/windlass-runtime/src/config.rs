@@ -1,5 +1,5 @@
 use std::{collections::HashSet, time::Duration};
-use windlass_core::{Error, ErrorKind, Limits, MaintainRequest, Result, RetryPolicy};
+use windlass_core::{Error, ErrorKind, Limits, Result, RetryPolicy};
 
 /// Everything that a worker can be told. Defaults are right for most; only queues have to be named.
 ///
@@ -23,11 +23,6 @@ pub struct WorkerConfig {
     pub poll_interval: Duration,
     /// When failed jobs are tried again, unless their handler has a policy of its own.
     pub retry_policy: RetryPolicy,
-    /// How many dying workers a job may have been held by before it is discarded as a crash loop. Below 3
-    /// counts as 3: only a job that ran alone, after two crashes, is to blame.
-    pub max_crashes: u16,
-    /// What the leader keeps.
-    pub maintain: MaintainRequest,
     /// How many finished jobs may wait for an unreachable store before claiming stops.
     pub max_buffered: usize,
     /// Whether a slot waits until its job's settlement is committed.
@@ -71,8 +66,6 @@ impl WorkerConfig {
     pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(30);
     /// Default of [`Self::poll_interval`].
     pub const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
-    /// Default of [`Self::max_crashes`].
-    pub const DEFAULT_MAX_CRASHES: u16 = 5;
     /// Default of [`Self::max_buffered`]: seconds of full speed, a few megabytes.
     pub const DEFAULT_MAX_BUFFERED: usize = 100_000;
     /// The most jobs of one queue that one worker runs at the same time.
@@ -119,9 +112,6 @@ impl WorkerConfig {
         };
         at_least("lease", self.lease, Duration::from_millis(100))?;
         at_least("poll_interval", self.poll_interval, Duration::from_millis(5))?;
-        if self.max_crashes == 0 {
-            return refuse("max_crashes must be at least 1, got 0".to_owned());
-        }
         if self.max_buffered == 0 {
             return refuse("max_buffered must be at least 1, got 0".to_owned());
         }
@@ -138,8 +128,6 @@ impl Default for WorkerConfig {
             grace_period: Self::DEFAULT_GRACE_PERIOD,
             poll_interval: Self::DEFAULT_POLL_INTERVAL,
             retry_policy: RetryPolicy::default(),
-            max_crashes: Self::DEFAULT_MAX_CRASHES,
-            maintain: MaintainRequest::default(),
             max_buffered: Self::DEFAULT_MAX_BUFFERED,
             settling: Settling::default(),
             random: fastrand::f64,
@@ -174,7 +162,6 @@ mod tests {
             (fine().with_queue("b", 0), "concurrency of queue \"b\""),
             (fine().with_queue("a b", 1), "invalid queue name"),
             (WorkerConfig { lease: Duration::ZERO, ..fine() }, "lease must be"),
-            (WorkerConfig { max_crashes: 0, ..fine() }, "max_crashes"),
         ] {
             let error = config.check().unwrap_err();
             assert!(error.is_invalid_input() && error.to_string().contains(words), "{error}");

@@ -2,7 +2,7 @@ use crate::epoch::ClaimScope;
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{fmt, sync::Arc};
-use windlass_core::{ClaimedJob, JobId, JobLease};
+use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 
 /// What a handler knows about its job besides the args, and how it learns that it should stop.
 ///
@@ -16,12 +16,28 @@ pub struct Context {
     max_attempts: u16,
     crash_count: u16,
     enqueued_at: Timestamp,
+    position: i64,
+    attributes: Option<Arc<Attributes>>,
 }
 
 impl Context {
     pub(crate) fn split(job: ClaimedJob, scope: Arc<ClaimScope>) -> (Bytes, Self) {
-        let ClaimedJob { id, kind, args, attempt, max_attempts, crash_count, enqueued_at, .. } = job;
-        (args, Self { scope, id, kind, attempt, max_attempts, crash_count, enqueued_at })
+        let ClaimedJob {
+            id,
+            kind,
+            args,
+            attempt,
+            max_attempts,
+            crash_count,
+            enqueued_at,
+            position,
+            attributes,
+        } = job;
+        let attributes = attributes.map(Arc::from);
+        (
+            args,
+            Self { scope, id, kind, attempt, max_attempts, crash_count, enqueued_at, position, attributes },
+        )
     }
 
     /// The job's identity.
@@ -69,6 +85,16 @@ impl Context {
         self.enqueued_at
     }
 
+    /// Whom or what the job is about, if it says so.
+    pub fn key(&self) -> Option<&str> {
+        self.attributes.as_ref()?.key.as_deref()
+    }
+
+    /// What was said beside the job's args: a JSON object.
+    pub fn meta(&self) -> Option<&Args> {
+        self.attributes.as_ref()?.meta.as_ref()
+    }
+
     /// Whether the handler should stop: the worker shuts down and its grace period is over, or the
     /// store took the job away. Its future is dropped soon after.
     pub fn is_cancelled(&self) -> bool {
@@ -82,7 +108,12 @@ impl Context {
 
     /// Proof that this worker holds the job, to complete it inside a transaction of your own.
     pub fn lease(&self) -> JobLease {
-        JobLease { worker: self.scope.epoch.worker(), claim: self.scope.reference, job: self.id }
+        JobLease {
+            worker: self.scope.epoch.worker(),
+            claim: self.scope.reference,
+            job: self.id,
+            position: self.position,
+        }
     }
 }
 

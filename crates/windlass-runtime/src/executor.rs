@@ -88,9 +88,10 @@ async fn run(
 ) -> Done {
     let Popped { slot, index, job } = popped;
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
+    let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
     let mut done = Done { slot, index, position: job.position, verdict: Verdict::Complete, waited: false };
     let Some(handler) = handlers.find(&*core.dispatch, &job.kind) else {
-        done.verdict = Verdict::Except(Disposition::Park);
+        done.verdict = Verdict::Except(Disposition::NoHandler);
         return done;
     };
     let ended = if job.crash_count < suspect::CRASHES {
@@ -108,7 +109,7 @@ async fn run(
         }
     };
     let (outcome, interrupted) = match ended {
-        Ended::Outcome(Outcome::Complete) => return done,
+        Ended::Outcome(Outcome::Complete(None)) if !tracked => return done,
         Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
         Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
@@ -119,7 +120,8 @@ async fn run(
     };
     let policy = handler.retry_policy().unwrap_or(&core.config.retry_policy);
     let random = (core.config.random)();
-    done.verdict = decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted });
+    done.verdict =
+        Verdict::Except(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
     done
 }
 

@@ -57,5 +57,6 @@ async fn renew(core: &Core, epoch: &Epoch, patience: Duration) -> Result<()> {
         let message = format!("no answer to a heartbeat within {patience:?}");
         Err(Error::new(ErrorKind::Unavailable, message))
     };
-    timeout(patience, core.store.heartbeat(epoch.worker())).await.unwrap_or_else(no_answer)
+    // Nobody can ask for the cancellation of a running job yet.
+    timeout(patience, core.store.heartbeat(epoch.worker())).await.unwrap_or_else(no_answer).map(|_| ())
 }

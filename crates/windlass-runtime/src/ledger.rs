@@ -142,7 +142,7 @@ mod tests {
     /// A ledger with one claim of jobs with these ids, in this start order.
     fn ledger(ids: &[i64]) -> (Ledger, Arc<Epoch>) {
         let epoch = Epoch::new(WorkerId(1));
-        let reference = ClaimRef { lane: 1, seq: 1, token: 1 };
+        let reference = ClaimRef(1, 1);
         let scope = ClaimScope { epoch: Arc::clone(&epoch), reference, queue: "q".into(), priority: 0 };
         let job = |id: &i64| ClaimedJob {
             id: JobId(*id),
@@ -153,6 +153,7 @@ mod tests {
             max_attempts: 1,
             crash_count: 0,
             enqueued_at: Timestamp::UNIX_EPOCH,
+            attributes: None,
         };
         let mut ledger = Ledger::default();
         ledger.open(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());
@@ -252,7 +253,7 @@ mod tests {
         let (mut ledger, epoch) = ledger(&[1, 2]);
         finish(&mut ledger, [0]);
         ledger.started(0);
-        ledger.except(0, 1, 0, Disposition::Park);
+        ledger.except(0, 1, 0, Disposition::NoHandler);
         epoch.advance(crate::epoch::Phase::Lost);
         let batch = collect(&mut ledger, &round(1, Eagerness::Patient)).expect("it closes the claim");
         assert_eq!((batch.jobs, batch.closed_claims, ledger.unsettled()), (0, 1, 0));

@@ -50,7 +50,7 @@ pub(crate) async fn rescue(core: Arc<Core>) {
     let mut outage = Outage::new("rescue", core.config.random);
     sleep(RESCUE_EVERY.mul_f64((core.config.random)())).await;
     loop {
-        match core.store.rescue(core.config.max_crashes).await {
+        match core.store.rescue().await {
             Ok(report) => {
                 outage.over();
                 if !report.workers.is_empty() {
@@ -88,7 +88,7 @@ async fn tenure(core: &Core, leads: &mut bool) -> Result<()> {
         info!(worker = %epoch.worker(), "leads now");
     }
     if *leads {
-        let report = core.store.maintain(&core.config.maintain).await?;
+        let report = core.store.maintain().await?;
         debug!(?report, "kept house");
     }
     Ok(())

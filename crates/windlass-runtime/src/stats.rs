@@ -48,10 +48,11 @@ pub(crate) struct QueueCounters {
 impl QueueCounters {
     pub(crate) fn count(&mut self, fate: &Disposition) {
         *match fate {
+            Disposition::Complete { .. } => &mut self.completed,
             Disposition::Snooze { .. } => &mut self.snoozed,
             Disposition::Cancel { .. } => &mut self.cancelled,
             Disposition::Discard { .. } => &mut self.discarded,
-            Disposition::Park => &mut self.parked,
+            Disposition::NoHandler => &mut self.parked,
             Disposition::Return => &mut self.returned,
             _ => &mut self.retried,
         } += 1;

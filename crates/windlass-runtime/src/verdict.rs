@@ -1,5 +1,5 @@
 use std::time::Duration;
-use windlass_core::{Disposition, Limits, Outcome, RetryPolicy};
+use windlass_core::{Args, Disposition, Limits, Outcome, RetryPolicy};
 
 /// The furthest that a job is put off; every store can keep it.
 const LONGEST_DELAY: Duration = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
@@ -7,7 +7,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
 /// What the engine settles a job with.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
+    /// With its claim.
     Complete,
+    /// By itself.
     Except(Disposition),
 }
 
@@ -22,10 +24,10 @@ pub(crate) struct Attempt<'a> {
     pub(crate) interrupted: bool,
 }
 
-/// The rules of the queue for what a handler said.
-pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Verdict {
-    Verdict::Except(match outcome {
-        Outcome::Complete => return Verdict::Complete,
+/// The rules of the queue for what a handler said, of a job that is settled by itself.
+pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
+    match outcome {
+        Outcome::Complete(result) => complete(result),
         // A handler that gives up because it was told to stop did not fail.
         Outcome::Retry { after: None, .. } if attempt.interrupted => Disposition::Return,
         Outcome::Retry { after, error } => failed(after, &error, attempt),
@@ -36,7 +38,21 @@ pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Verdict {
         }
         // A kind of outcome that is newer than this engine: keep the job rather than guess.
         other => failed(None, &format!("the engine does not know the outcome {other:?}"), attempt),
-    })
+    }
+}
+
+/// Whoever returns too much would do so again.
+fn complete(result: Option<Args>) -> Disposition {
+    match result.as_ref().map(Args::len) {
+        Some(size) if size > Limits::MAX_RESULT_BYTES => {
+            let most = Limits::MAX_RESULT_BYTES;
+            let error = format!(
+                "the result is {size} bytes, the limit is {most}; store large data elsewhere and return a reference"
+            );
+            Disposition::Discard { error, failed: true }
+        }
+        _ => Disposition::Complete { result },
+    }
 }
 
 fn failed(after: Option<Duration>, error: &str, attempt: &Attempt<'_>) -> Disposition {
@@ -52,7 +68,7 @@ fn failed(after: Option<Duration>, error: &str, attempt: &Attempt<'_>) -> Dispos
 mod tests {
     use super::*;
 
-    fn decide_at(outcome: Outcome, number: u16, interrupted: bool) -> Verdict {
+    fn decide_at(outcome: Outcome, number: u16, interrupted: bool) -> Disposition {
         let policy = &RetryPolicy::default();
         decide(outcome, &Attempt { number, max_attempts: 3, policy, random: 0.5, interrupted })
     }
@@ -64,34 +80,44 @@ mod tests {
     #[test]
     fn a_failure_is_retried_until_the_attempts_are_used_up() {
         let (delay, error) = (Duration::from_secs(30), "a\u{fffd}b".to_owned());
-        let again = |delay| Verdict::Except(Disposition::Retry { delay, error: error.clone() });
+        let again = |delay| Disposition::Retry { delay, error: error.clone() };
         assert_eq!(decide_at(retry(None), 2, false), again(delay));
         assert_eq!(decide_at(retry(Some(7)), 2, false), again(Duration::from_secs(7)));
         assert_eq!(decide_at(retry(Some(u64::MAX)), 1, false), again(LONGEST_DELAY));
-        let dead = Verdict::Except(Disposition::Discard { error: error.clone(), failed: true });
+        let dead = Disposition::Discard { error: error.clone(), failed: true };
         assert_eq!(decide_at(retry(Some(7)), 3, false), dead);
     }
 
     #[test]
     fn giving_up_on_request_uses_up_no_attempt() {
-        assert_eq!(decide_at(retry(None), 3, true), Verdict::Except(Disposition::Return));
-        assert_eq!(decide_at(Outcome::Complete, 3, true), Verdict::Complete);
+        assert_eq!(decide_at(retry(None), 3, true), Disposition::Return);
+        assert_eq!(decide_at(Outcome::Complete(None), 3, true), Disposition::Complete { result: None });
     }
 
     #[test]
     fn decisions_of_the_handler_stand() {
         let delay = Duration::from_secs(1);
-        assert_eq!(
-            decide_at(Outcome::Snooze(delay), 3, false),
-            Verdict::Except(Disposition::Snooze { delay })
-        );
+        assert_eq!(decide_at(Outcome::Snooze(delay), 3, false), Disposition::Snooze { delay });
         assert_eq!(
             decide_at(Outcome::Discard("x".into()), 1, false),
-            Verdict::Except(Disposition::Discard { error: "x".into(), failed: false })
+            Disposition::Discard { error: "x".into(), failed: false }
         );
         assert_eq!(
             decide_at(Outcome::Cancel("x".into()), 1, false),
-            Verdict::Except(Disposition::Cancel { reason: "x".into() })
+            Disposition::Cancel { reason: "x".into() }
         );
+    }
+
+    #[test]
+    fn a_result_is_bounded() {
+        let text = |bytes: usize| Outcome::complete_with(&"x".repeat(bytes - 2));
+        let Disposition::Complete { result: Some(result) } =
+            decide_at(text(Limits::MAX_RESULT_BYTES), 1, false)
+        else {
+            panic!("refused");
+        };
+        assert_eq!(result.len(), Limits::MAX_RESULT_BYTES);
+        let refused = decide_at(text(Limits::MAX_RESULT_BYTES + 1), 1, false);
+        assert!(matches!(refused, Disposition::Discard { failed: true, .. }), "{refused:?}");
     }
 }

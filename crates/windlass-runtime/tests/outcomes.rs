@@ -52,7 +52,7 @@ async fn every_outcome_reaches_the_store() {
     assert_eq!(fates(&store, ids[3]), [Disposition::Snooze { delay: minute }]);
     assert_eq!(fates(&store, ids[4]), [Disposition::Cancel { reason: "unwanted".into() }]);
     assert_eq!(fates(&store, ids[5]), [Disposition::Discard { error: "hopeless".into(), failed: false }]);
-    assert_eq!(fates(&store, ids[6]), [Disposition::Park]);
+    assert_eq!(fates(&store, ids[6]), [Disposition::NoHandler]);
     let stats = engine.stats();
     assert_eq!((stats.claimed, stats.completed, stats.retried, stats.snoozed), (7, 1, 2, 1));
     assert_eq!((stats.cancelled, stats.discarded, stats.parked, stats.settled), (1, 1, 1, 7));
@@ -121,11 +121,14 @@ async fn a_panic_is_an_error_wherever_it_happens_and_the_worker_goes_on() {
 async fn a_snoozed_job_runs_again_without_using_up_an_attempt() {
     let store = FakeStore::new();
     let naps = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let handlers = Handlers::default().on("nap", move |ctx| {
-        let naps = naps.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        assert_eq!(ctx.attempt(), 1);
-        async move { if naps < 5 { Outcome::Snooze(Duration::from_secs(3600)) } else { Outcome::Complete } }
-    });
+    let handlers =
+        Handlers::default().on("nap", move |ctx| {
+            let naps = naps.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            assert_eq!(ctx.attempt(), 1);
+            async move {
+                if naps < 5 { Outcome::Snooze(Duration::from_secs(3600)) } else { Outcome::Complete(None) }
+            }
+        });
     let job = store.add("q", "nap", 1)[0];
     let engine = start(&store, handlers).await;
     // The deadline of `until` is on the paused clock too: wait by settlements.

@@ -77,7 +77,7 @@ async fn the_rest_of_a_claim_does_not_swallow_its_exceptions() {
     let handlers = Handlers::default().on("mixed", |ctx| async move {
         match ctx.id().0 % 3 {
             0 => Outcome::Cancel("third".into()),
-            _ => Outcome::Complete,
+            _ => Outcome::Complete(None),
         }
     });
     store.add("q", "mixed", 3_000);

@@ -6,13 +6,13 @@
 use crate::{
     clock::timestamp,
     error::Outcome,
-    parked, position,
+    lease, parked, position,
     tx::{Count, Tx},
 };
 use bytes::Bytes;
-use rusqlite::{Row, params};
+use rusqlite::{Row, params, types::ValueRef};
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Claim, ClaimRef, ClaimRequest, ClaimedJob, JobId, QueueDemand, WorkerId};
+use windlass_core::{Attributes, Claim, ClaimRequest, ClaimedJob, JobId, QueueDemand, WorkerId};
 
 /// The most jobs of one claim; a larger demand gets several claims in turn, by calling again.
 const CLAIM_MAX: u32 = 20_000;
@@ -22,7 +22,8 @@ const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
 const LANES: &str =
     "SELECT lane.id, priority, cursor, available, parked FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR parked > 0) ORDER BY priority";
-const NEXT: &str = "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at FROM job
+const NEXT: &str =
+    "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM job
     WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3";
 const RECORD: &str = "INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)";
@@ -99,15 +100,16 @@ fn hand_out(
         return Ok(0);
     }
     let count = jobs.len() as u32;
-    let reference = ClaimRef { lane: position::lane_of(lo), seq: lo, token: fastrand::i32(..) };
+    let token = fastrand::i32(..);
     let moved = jobs.iter().any(|job| job.id.0 != position::sequence_of(job.position));
-    let row = params![lo, hi, reference.token, worker.0, moved, count, tx.now];
+    let row = params![lo, hi, token, worker.0, moved, count, tx.now];
     tx.conn.prepare_cached(RECORD)?.execute(row)?;
-    if reference.lane == lane.id {
+    if position::lane_of(lo) == lane.id {
         tx.conn.prepare_cached("UPDATE lane SET cursor = ?2 WHERE id = ?1")?.execute(params![lane.id, hi])?;
     }
     tx.count(lane.id, Count::Available, -i64::from(count));
     tx.count(lane.id, Count::Running, i64::from(count));
+    let reference = lease::reference(lo, token);
     claims.push(Claim { reference, queue: Arc::clone(&demand.queue), priority: lane.priority, jobs });
     Ok(count)
 }
@@ -147,6 +149,10 @@ fn job(row: &Row<'_>, kinds: &mut Kinds) -> Outcome<ClaimedJob> {
         max_attempts: row.get(5)?,
         crash_count: row.get(6)?,
         enqueued_at: timestamp(row.get(7)?),
+        attributes: match row.get_ref(8)? {
+            ValueRef::Null => None,
+            text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
+        },
     })
 }
 

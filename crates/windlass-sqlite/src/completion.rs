@@ -5,13 +5,14 @@
 
 use crate::{error::Outcome, lease::Lease, position, tx::Tx};
 use rusqlite::params;
-use windlass_core::{JobSet, Settled};
+use windlass_core::{Args, JobId, JobSet, Settled};
 
 const OVERLAP_BEFORE: &str =
     "SELECT first, last FROM settlement WHERE claim = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
 const OVERLAPS: &str =
     "SELECT first, last FROM settlement WHERE claim = ?1 AND first BETWEEN ?2 AND ?3 ORDER BY first";
 const RECORD: &str = "INSERT INTO settlement (claim, first, last, at) VALUES (?1, ?2, ?3, ?4)";
+const RESULT: &str = "INSERT INTO result (job, claim, result) VALUES (?1, ?2, ?3)";
 const MOVED: &str = "SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL";
 const UNMOVED: &str = "SELECT count(*) FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";
 
@@ -29,6 +30,21 @@ pub(crate) fn complete(tx: &mut Tx<'_>, lease: &mut Lease, jobs: &JobSet) -> Out
     }
     lease.complete(tx, completed);
     Ok(Settled::Accepted)
+}
+
+/// Completes one open job, by itself.
+pub(crate) fn complete_one(
+    tx: &mut Tx<'_>,
+    lease: &mut Lease,
+    job: JobId,
+    result: Option<&Args>,
+) -> Outcome<()> {
+    tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, job.0, job.0, tx.now])?;
+    if let Some(result) = result {
+        tx.conn.prepare_cached(RESULT)?.execute(params![job.0, lease.lo, result.as_str()])?;
+    }
+    lease.complete(tx, 1);
+    Ok(())
 }
 
 /// Records ranges of ids, without what was recorded before. Returns how many jobs are new.

@@ -8,12 +8,13 @@ use crate::{
 };
 use rusqlite::params;
 use std::collections::HashMap;
-use windlass_core::{JobId, NewJob, When};
+use windlass_core::{Attributes, JobId, NewJob, When};
 
-const APPEND: &str = "INSERT INTO job (pos, kind, args, attempt, max_attempts, crash_count, enqueued_at)
-    VALUES (?1, ?2, ?3, 0, ?4, 0, ?5)";
-const HOLD: &str = "INSERT INTO held (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at)
-    VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, 0, ?7)";
+const APPEND: &str =
+    "INSERT INTO job (pos, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
+    VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?6)";
+const HOLD: &str = "INSERT INTO held (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
+    VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, 0, ?7, ?8)";
 
 /// Jobs on their way to the writer, without an allocation per job.
 pub(crate) struct Batch {
@@ -31,6 +32,7 @@ struct Packed {
     kind: usize,
     max_attempts: u16,
     when: When,
+    attributes: Option<String>,
 }
 
 impl Batch {
@@ -48,6 +50,7 @@ impl Batch {
                     kind: kinds.index(job.kind()),
                     max_attempts: job.max_attempts(),
                     when: job.when(),
+                    attributes: job.attributes().map(Attributes::to_json),
                 }
             })
             .collect();
@@ -66,6 +69,10 @@ impl Batch {
         let mut append = tx.conn.prepare_cached(APPEND)?;
         append.raw_bind_parameter(5, tx.now)?;
         let (mut ids, mut args_start, mut bound) = (Vec::with_capacity(self.jobs.len()), 0, None);
+        let attributed = self.jobs.iter().any(|job| job.attributes.is_some());
+        if !attributed {
+            append.raw_bind_parameter(6, None::<&str>)?;
+        }
         let mut appended = vec![0_i64; lanes.len()];
         for job in &self.jobs {
             let args = &self.args[args_start..job.args_end];
@@ -84,6 +91,9 @@ impl Batch {
             }
             append.raw_bind_parameter(1, position::at(lanes[job.lane], id))?;
             append.raw_bind_parameter(3, args)?;
+            if attributed {
+                append.raw_bind_parameter(6, job.attributes.as_deref())?;
+            }
             append.raw_execute()?;
             appended[job.lane] += 1;
         }
@@ -103,7 +113,8 @@ impl Batch {
 
     fn hold(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
         let kind = &self.kinds[job.kind];
-        tx.conn.prepare_cached(HOLD)?.execute(params![id, lane, at, kind, args, job.max_attempts, tx.now])?;
+        let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.attributes];
+        tx.conn.prepare_cached(HOLD)?.execute(row)?;
         tx.count(lane, Count::Scheduled, 1);
         Ok(())
     }

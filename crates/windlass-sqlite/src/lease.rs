@@ -51,14 +51,17 @@ pub(crate) struct OpenJob {
     pub(crate) crash_count: u16,
 }
 
+/// The name of a claim: its random token, and its first position.
+pub(crate) fn reference(lo: i64, token: i32) -> ClaimRef {
+    ClaimRef(token.cast_unsigned().into(), lo.cast_unsigned())
+}
+
 impl Lease {
     /// The claim, if it is this worker's and carries this token.
     pub(crate) fn find(tx: &Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<Option<Self>> {
-        if claim.lane != position::lane_of(claim.seq) {
-            return Ok(None);
-        }
         let mut find = tx.conn.prepare_cached(FIND)?;
-        let mut rows = find.query(params![claim.seq, claim.token, worker.0])?;
+        let mut rows =
+            find.query(params![claim.1.cast_signed(), (claim.0 as u32).cast_signed(), worker.0])?;
         Ok(rows.next()?.map(Self::of).transpose()?)
     }
 

@@ -48,6 +48,7 @@ mod position;
 mod promote;
 mod reader;
 mod record;
+mod settings;
 mod settle;
 mod stats;
 mod store;

@@ -3,39 +3,57 @@
 //! Each source comes newest first. Once a page is full, its oldest id is a floor below which the further
 //! sources need not look.
 
-use crate::{error::Outcome, position, record::Records};
+use crate::{
+    error::{Fault, Outcome},
+    position,
+    record::Records,
+};
 use rusqlite::{Connection, Row, ToSql, params};
-use windlass_core::{JobFilter, JobRecord, JobState};
+use windlass_core::{ErrorKind, JobFilter, JobPage, JobRecord, JobState, PageToken};
 
 const LANES: &str = "SELECT lane.id, cursor FROM lane JOIN queue ON queue.id = lane.queue
     WHERE ?1 IS NULL OR queue.name = ?1";
 const UNMOVED: &str =
-    "SELECT pos & 35184372088831, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos
+    "SELECT pos & 35184372088831, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos, attributes
     FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL AND (?3 IS NULL OR kind = ?3) ORDER BY pos DESC";
-const MOVED: &str = "SELECT id, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos
+const MOVED: &str = "SELECT id, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos, attributes
     FROM job WHERE id IS NOT NULL AND id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
     AND (?4 IS NULL OR ((pos >> 45) & ~1) IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
     ORDER BY id DESC";
 const HELD: &str =
-    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at
+    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
     FROM held WHERE id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
     AND (?4 IS NULL OR lane IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
     AND (?5 IS NULL OR state = ?5) ORDER BY id DESC";
 const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
-    claimed_at, claimed_by, finished_at FROM dead WHERE id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
+    claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
     AND (?4 IS NULL OR lane IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
     AND (?5 IS NULL OR state = ?5) ORDER BY id DESC";
 // Running jobs are few among many finished ones, so they are looked for through the open claims.
 const RUNNING: &str = "SELECT coalesce(id, pos & 35184372088831) AS job, pos >> 45, kind, args, attempt, max_attempts,
-    crash_count, job.enqueued_at, pos FROM claim CROSS JOIN job WHERE claim.open > 0 AND pos BETWEEN lo AND hi
+    crash_count, job.enqueued_at, pos, attributes FROM claim CROSS JOIN job WHERE claim.open > 0 AND pos BETWEEN lo AND hi
     AND job > ?1 AND job < ?2 AND (?3 IS NULL OR kind = ?3)
     AND (?4 IS NULL OR ((pos >> 45) & ~1) IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
     ORDER BY job DESC";
 
 /// Jobs by filter, newest first.
-pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<Vec<JobRecord>> {
-    let before = filter.before.map_or(i64::MAX, |id| id.0).min(position::SEQUENCE_MAX + 1);
+pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
+    let jobs = find(conn, filter)?;
+    let full = jobs.len() == filter.limit as usize;
+    let next = jobs.last().filter(|_| full).map(|job| PageToken(job.id.to_string()));
+    Ok(JobPage { jobs, next })
+}
+
+/// A page ends with the job of this id.
+fn id_of(token: &PageToken) -> Outcome<i64> {
+    let bad = |_| Fault::refused(ErrorKind::InvalidOption, format!("unknown page token {:?}", token.0));
+    token.0.parse().map_err(bad)
+}
+
+fn find(conn: &Connection, filter: &JobFilter) -> Outcome<Vec<JobRecord>> {
+    let after = filter.after.as_ref().map(id_of).transpose()?;
+    let before = after.unwrap_or(i64::MAX).min(position::SEQUENCE_MAX + 1);
     let mut page = Page { conn, filter, before, floor: 0, found: Vec::new(), records: Records::new(conn) };
     let wants = |states: &[JobState]| filter.state.is_none_or(|state| states.contains(&state));
     if filter.state == Some(JobState::Running) {

@@ -7,11 +7,11 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    once, position,
+    once, position, settings,
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use windlass_core::{MaintainReport, MaintainRequest};
+use windlass_core::MaintainReport;
 
 /// About how many jobs one transaction removes, so that others need not wait long.
 const CHUNK_JOBS: i64 = 10_000;
@@ -27,10 +27,11 @@ const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
     AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0)";
 
 /// One chunk of work. Also says whether there may be more.
-pub(crate) fn maintain(tx: &mut Tx<'_>, request: &MaintainRequest) -> Outcome<(MaintainReport, bool)> {
-    let before = tx.now.saturating_sub(micros(request.retention));
+pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
+    let settings = settings::read(tx.conn)?;
+    let before = tx.now.saturating_sub(micros(settings.retention));
     let (truncated, more_claims) = remove_claims(tx, before)?;
-    let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(request.dead_retention)))?;
+    let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
@@ -55,6 +56,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
         }
         tx.conn.prepare_cached("DELETE FROM job WHERE pos BETWEEN ?1 AND ?2")?.execute([lo, hi])?;
         tx.conn.prepare_cached("DELETE FROM settlement WHERE claim = ?1")?.execute([lo])?;
+        tx.conn.prepare_cached("DELETE FROM result WHERE claim = ?1")?.execute([lo])?;
         tx.conn.prepare_cached("DELETE FROM claim WHERE lo = ?1")?.execute([lo])?;
         tx.count(position::lane_of(lo), Count::Completed, -completed);
         jobs += completed;

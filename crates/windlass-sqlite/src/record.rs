@@ -9,18 +9,19 @@ use crate::{
 };
 use rusqlite::{Connection, Row};
 use std::collections::HashMap;
-use windlass_core::{Args, AttemptError, ErrorKind, JobId, JobRecord, JobState, WorkerId};
+use windlass_core::{Args, AttemptError, Attributes, ErrorKind, JobId, JobRecord, JobState, WorkerId};
 
 const LOG: &str =
     "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
-    enqueued_at, pos FROM job WHERE pos = ?1";
+    enqueued_at, pos, attributes FROM job WHERE pos = ?1";
 const HELD: &str =
-    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at
+    "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
     FROM held WHERE id = ?1";
 const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
-    claimed_at, claimed_by, finished_at FROM dead WHERE id = ?1";
+    claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id = ?1";
 const ERRORS: &str = "SELECT attempt, at, error FROM attempt_error WHERE job = ?1 ORDER BY n";
+const RESULT: &str = "SELECT result FROM result WHERE job = ?1";
 const LANE: &str = "SELECT name, priority FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
 
 /// Turns rows into records. All row shapes share their first eight columns.
@@ -77,6 +78,9 @@ impl<'c> Records<'c> {
         record.claimed_at = state.claimed_at.map(timestamp);
         record.claimed_by = state.claimed_by.map(WorkerId);
         record.finished_at = state.finished_at.map(timestamp);
+        if record.state == JobState::Completed {
+            record.result = self.result(record.id)?;
+        }
         if state.claimed_at.is_some() {
             record.attempt = record.attempt.saturating_add(1);
         }
@@ -116,6 +120,9 @@ impl<'c> Records<'c> {
 
     fn common(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
         let (queue, priority) = self.lane(position::base(row.get(1)?))?;
+        let attributes: Option<String> = row.get("attributes")?;
+        let attributes =
+            Attributes::from_store(attributes.as_deref().unwrap_or_default())?.unwrap_or_default();
         Ok(JobRecord {
             id: JobId(row.get(0)?),
             state: JobState::Available,
@@ -132,8 +139,16 @@ impl<'c> Records<'c> {
             claimed_by: None,
             finished_at: None,
             reason: None,
+            key: attributes.key,
+            meta: attributes.meta,
+            result: None,
             errors: Vec::new(),
         })
+    }
+
+    fn result(&self, job: JobId) -> Outcome<Option<Args>> {
+        let text = locate::first(self.conn, RESULT, job.0, |row| row.get::<_, String>(0))?;
+        Ok(text.map(|text| Args::from_store(&text)).transpose()?)
     }
 
     fn lane(&mut self, lane: i32) -> Outcome<(String, i16)> {

@@ -5,7 +5,7 @@
 
 use crate::{
     clock::micros,
-    completion::complete,
+    completion::{self, complete},
     error::Outcome,
     lease::Lease,
     moves::{self, Dead, End, Held},
@@ -77,6 +77,10 @@ fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<
     if lease.open == 0 || (lease.completed > 0 && lease.is_settled(tx, id.0)?) {
         return Ok(Settled::Already);
     }
+    if let Disposition::Complete { result } = &exception.disposition {
+        completion::complete_one(tx, lease, id, result.as_ref())?;
+        return Ok(Settled::Accepted);
+    }
     dispose(tx, lease, exception, attempt.saturating_add(1))?;
     lease.release(tx);
     Ok(Settled::Accepted)
@@ -114,7 +118,7 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
             }
             moves::bury(tx, pos, &end(Dead::Discarded, error, u16::from(*failed)))
         }
-        Disposition::Park => {
+        Disposition::NoHandler => {
             // Another worker may know the kind, and may be asleep.
             tx.wake()?;
             moves::hold(tx, pos, Held::Parked, tx.now, 0)

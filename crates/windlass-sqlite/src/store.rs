@@ -5,7 +5,7 @@ use crate::{
     handed::{Handed, Orphans, Return},
     leader, list, maintain, once, options, promote,
     reader::question,
-    record, settle, stats,
+    record, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     wakeup::{Signal, SqliteWakeup, Watcher},
@@ -20,10 +20,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId,
-    JobRecord, JobStore, Leader, Limits, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, StoreStatus,
-    Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Error, ErrorKind, Heartbeat, JobFilter,
+    JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -169,7 +169,7 @@ impl JobStore for SqliteStore {
         self.write(DURABLE, move |tx| workers::register(tx, &spec)).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
         self.write(RELAXED, move |tx| workers::heartbeat(tx, worker)).await
     }
 
@@ -177,13 +177,15 @@ impl JobStore for SqliteStore {
         self.write(DURABLE, move |tx| workers::deregister(tx, worker)).await
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let request = request.clone();
         let writer = self.with_threads(|threads| threads.writer.downgrade())?;
         let back = Return { worker: request.worker, orphans: Arc::clone(&self.orphans), writer };
         let claim =
             move |tx: &mut Tx<'_>| Ok(Handed { claims: claim::claim(tx, &request)?, back: back.clone() });
-        self.write(RELAXED, claim).await.map(Handed::take)
+        // One writer at a time: nobody is ever in the way.
+        let claims = self.write(RELAXED, claim).await.map(Handed::take)?;
+        Ok(Claimed { claims, contended: false })
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
@@ -195,8 +197,8 @@ impl JobStore for SqliteStore {
         self.write(RELAXED, move |tx| workers::suspect(tx, worker, job)).await
     }
 
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
-        self.write(RELAXED, move |tx| workers::rescue(tx, max_crashes)).await
+    async fn rescue(&self) -> Result<RescueReport> {
+        self.write(RELAXED, workers::rescue).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
@@ -211,17 +213,26 @@ impl JobStore for SqliteStore {
         }
     }
 
-    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
+    async fn maintain(&self) -> Result<MaintainReport> {
         let mut total = MaintainReport::default();
         for _ in 0..MAINTAIN_CHUNKS {
-            let request = *request;
-            let (chunk, more) = self.write(RELAXED, move |tx| maintain::maintain(tx, &request)).await?;
+            let (chunk, more) = self.write(RELAXED, maintain::maintain).await?;
             maintain::add(&mut total, chunk);
             if !more {
                 break;
             }
         }
         Ok(total)
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        self.read(settings::read).await
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        settings.check()?;
+        let settings = *settings;
+        self.write(DURABLE, move |tx| settings::write(tx, &settings)).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -243,7 +254,7 @@ impl JobStore for SqliteStore {
         self.read(move |conn| record::job(conn, id)).await
     }
 
-    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         filter.check()?;
         let filter = filter.clone();
         self.read(move |conn| list::jobs(conn, &filter)).await

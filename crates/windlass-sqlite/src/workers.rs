@@ -4,11 +4,12 @@ use crate::{
     clock::micros,
     error::{Fault, Outcome},
     lease::{Fate, Lease, OpenJob},
+    settings,
     tx::Tx,
 };
 use rusqlite::params;
 use windlass_core::{
-    Error, ErrorKind, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+    Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
 
 /// The most workers that one rescue declares dead; the next call takes the rest.
@@ -57,9 +58,9 @@ fn json(names: &[String]) -> Outcome<String> {
 }
 
 /// A sign of life.
-pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
+pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat> {
     let beaten = tx.conn.prepare_cached(BEAT)?.execute(params![worker.0, tx.now])?;
-    if beaten == 0 { Err(Fault::lease_lost(worker)) } else { Ok(()) }
+    if beaten == 0 { Err(Fault::lease_lost(worker)) } else { Ok(Heartbeat::default()) }
 }
 
 /// Notes the job that the worker runs alone.
@@ -85,7 +86,8 @@ fn end(tx: &Tx<'_>, worker: WorkerId) -> Outcome<bool> {
 }
 
 /// Declares workers dead whose lease has ended, and takes their jobs.
-pub(crate) fn rescue(tx: &mut Tx<'_>, max_crashes: u16) -> Outcome<RescueReport> {
+pub(crate) fn rescue(tx: &mut Tx<'_>) -> Outcome<RescueReport> {
+    let max_crashes = settings::read(tx.conn)?.max_crashes;
     tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])?;
     let mut report = RescueReport::default();
     for (worker, suspect) in expired(tx)? {

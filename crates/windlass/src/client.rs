@@ -1,8 +1,8 @@
 use crate::{ConnectOptions, IntoJob, connect};
 use std::{fmt, sync::Arc};
 use windlass_core::{
-    CancelReply, Error, ErrorKind, JobFilter, JobId, JobRecord, MigrationReport, NewJob, QueueStats, Result,
-    RetryReply, Store, StoreStatus,
+    CancelReply, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats,
+    Result, RetryReply, Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -186,13 +186,46 @@ impl Client {
         self.store.job(id).await
     }
 
-    /// Jobs by filter, newest first.
+    /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with
+    /// [`JobPage::next`].
     ///
     /// # Errors
-    /// A limit out of range, or the store's.
-    pub async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    /// A limit out of range, a token of another filter, or the store's.
+    pub async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         filter.check()?;
         self.store.jobs(filter).await
+    }
+
+    /// The store's policy: what it keeps, and how many crashes a job survives.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn settings(&self) -> Result<Settings> {
+        self.store.settings().await
+    }
+
+    /// Changes the store's policy, for every worker on it.
+    ///
+    /// ```
+    /// # use windlass::{Client, Settings};
+    /// # use std::time::Duration;
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let week = Duration::from_secs(7 * 86_400);
+    /// client.configure(&client.settings().await?.with_retention(week)).await?;
+    /// assert_eq!(client.settings().await?.retention, week);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for [what cannot work](Settings::check), or the store's.
+    pub async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.store.configure(settings).await
     }
 
     /// Every queue, by name.

@@ -58,9 +58,10 @@ pub use worker_builder::WorkerBuilder;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, CancelReply, EnqueuedOnce, Error, ErrorKind, IntoOutcome, JobFilter, JobId, JobLease,
-    JobRecord, JobState, Limits, MaintainRequest, MigrationReport, NewJob, Outcome, QueueStats, Result,
-    RetryPolicy, RetryReply, Store, StoreKind, StoreStatus, When, WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, CancelReply, EnqueuedOnce, Error, ErrorKind, IntoOutcome, JobFilter,
+    JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport, MigrationReport, NewJob, Outcome,
+    PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, When,
+    WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};

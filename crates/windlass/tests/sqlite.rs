@@ -134,8 +134,11 @@ async fn jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them() {
     until(&client, marker, JobState::Completed).await;
     ignorant.shutdown().await;
     assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Available);
-    let expert =
-        Worker::builder(&client).handle(|_: Greet, _| async { Outcome::Complete }).start().await.unwrap();
+    let expert = Worker::builder(&client)
+        .handle(|_: Greet, _| async { Outcome::Complete(None) })
+        .start()
+        .await
+        .unwrap();
     until(&client, id, JobState::Completed).await;
     expert.shutdown().await;
 }

@@ -5,7 +5,7 @@ use crate::{
 };
 use anyhow::Result;
 use std::{sync::Arc, time::Duration};
-use windlass::{Client, Context, Outcome, RawJob, RetryPolicy, Store, Worker};
+use windlass::{Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, Worker};
 
 /// The kinds of a run's jobs.
 const KIND: &str = "work";
@@ -32,6 +32,11 @@ pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> R
 }
 
 async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> Result<Worker> {
+    if let Some(seconds) = work.retention_s {
+        let settings =
+            Settings::DEFAULT.with_retention(Duration::from_secs(seconds)).with_segment_bytes(4 << 20);
+        client.configure(&settings).await?;
+    }
     let mut slots = work.slots;
     if order.bug == Some(bug::Bug::TooManySlots) {
         slots *= 2;
@@ -42,12 +47,6 @@ async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> 
             .lease(Duration::from_millis(work.lease_ms))
             .grace_period(Duration::from_millis(work.grace_ms))
             .retry_policy(RETRIES);
-        if let Some(seconds) = work.retention_s {
-            builder = builder.configure(|config| {
-                config.maintain.retention = Duration::from_secs(seconds);
-                config.maintain.segment_bytes = 4 << 20;
-            });
-        }
         for queue in &work.queues {
             builder = builder.queue(queue.clone(), slots);
         }
@@ -95,7 +94,7 @@ impl Drop for Ending {
 
 async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
     let lease = ctx.lease();
-    let (worker, id, seq) = (lease.worker.0, lease.job.0, lease.claim.seq);
+    let (worker, id, seq) = (lease.worker.0, lease.job.0, lease.claim.1.cast_signed());
     let task: Task = match job.parse() {
         Ok(task) => task,
         Err(error) => return Outcome::Discard(format!("not a task: {error}")),
@@ -143,7 +142,7 @@ async fn act(act: Act, ctx: &Context) -> Outcome {
         }
         _ => {}
     }
-    Outcome::Complete
+    Outcome::Complete(None)
 }
 
 /// The effect and the completion in one transaction; whatever goes wrong, the job is tried again, and the
@@ -159,13 +158,13 @@ async fn effect(desk: &Desk, ctx: &Context, open_for: Duration) -> Outcome {
         desk.recorder.note(What::EffectSent {
             worker: lease.worker.0,
             id: lease.job.0,
-            seq: lease.claim.seq,
+            seq: lease.claim.1.cast_signed(),
         });
         transaction.commit().await?;
         anyhow::Ok(())
     };
     match done.await {
-        Ok(()) => Outcome::Complete,
+        Ok(()) => Outcome::Complete(None),
         Err(error) => Outcome::Retry { after: None, error: format!("{error:#}") },
     }
 }

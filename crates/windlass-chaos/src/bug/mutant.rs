@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, Completion, Disposition, EnqueuedOnce, JobFilter, JobId,
-    JobRecord, JobSet, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, Claim, ClaimRequest, Claimed, Completion, Disposition, EnqueuedOnce,
+    Heartbeat, JobFilter, JobId, JobPage, JobRecord, JobSet, JobStore, Leader, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
+    SettleReply, SettleRequest, Settled, Store, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// A store that does one thing wrong, now and then.
@@ -119,7 +119,7 @@ impl JobStore for Mutant {
         self.store.register(worker).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
         self.store.heartbeat(worker).await
     }
 
@@ -127,8 +127,9 @@ impl JobStore for Mutant {
         self.store.deregister(worker).await
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
-        Ok(self.spoil_claim(self.store.claim(request).await?))
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        let Claimed { claims, contended } = self.store.claim(request).await?;
+        Ok(Claimed { claims: self.spoil_claim(claims), contended })
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
@@ -152,16 +153,24 @@ impl JobStore for Mutant {
         self.store.suspect(worker, job).await
     }
 
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
-        self.store.rescue(max_crashes).await
+    async fn rescue(&self) -> Result<RescueReport> {
+        self.store.rescue().await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         self.store.promote(limit).await
     }
 
-    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
-        self.store.maintain(request).await
+    async fn maintain(&self) -> Result<MaintainReport> {
+        self.store.maintain().await
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        self.store.settings().await
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.store.configure(settings).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -180,7 +189,7 @@ impl JobStore for Mutant {
         self.store.job(id).await
     }
 
-    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         self.store.jobs(filter).await
     }
 

@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRef, ClaimRequest, Disposition, EnqueuedOnce, JobFilter, JobId,
-    JobRecord, JobSet, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRef, ClaimRequest, Claimed, Disposition, EnqueuedOnce, Heartbeat,
+    JobFilter, JobId, JobPage, JobRecord, JobSet, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, Settled, Store, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// A store that notes what a worker asks of it and what it answers. Enqueues are noted by producers, who
@@ -66,7 +66,7 @@ impl Witness {
         let claims = completed.chain(request.exceptions.iter().map(|exception| exception.claim));
         let entries = claims.zip(named).zip(fates);
         self.recorder.note_all(entries.clone().flat_map(|((claim, jobs), fate)| {
-            let (seq, fate) = (claim.seq, *fate);
+            let (seq, fate) = (claim.1.cast_signed(), *fate);
             jobs.iter().map(move |(id, outcome)| What::Settled {
                 worker,
                 id: *id,
@@ -97,7 +97,8 @@ fn outcome_of(disposition: &Disposition) -> Outcome {
         Disposition::Snooze { .. } => Outcome::Snooze,
         Disposition::Cancel { .. } => Outcome::Cancel,
         Disposition::Discard { .. } => Outcome::Discard,
-        Disposition::Park => Outcome::Park,
+        Disposition::NoHandler => Outcome::Park,
+        Disposition::Complete { .. } => Outcome::Complete,
         _ => Outcome::Return,
     }
 }
@@ -135,7 +136,7 @@ impl JobStore for Witness {
         Ok(registration)
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
         let result = self.store.heartbeat(worker).await;
         self.note_loss(worker, &result);
         result
@@ -146,13 +147,15 @@ impl JobStore for Witness {
         self.store.deregister(worker).await
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let result = self.store.claim(request).await;
         self.note_loss(request.worker, &result);
-        let claims = result?;
+        let claimed = result?;
         let worker = request.worker.0;
-        self.recorder.note_all(claims.iter().flat_map(|claim| {
-            let ClaimRef { lane, seq, .. } = claim.reference;
+        self.recorder.note_all(claimed.claims.iter().flat_map(|claim| {
+            // Numbers that only the store can read, which tell claims apart all the same.
+            let ClaimRef(high, low) = claim.reference;
+            let (lane, seq) = (((high >> 32) as u32).cast_signed(), low.cast_signed());
             claim.jobs.iter().map(move |job| What::Claimed {
                 worker,
                 id: job.id.0,
@@ -163,11 +166,11 @@ impl JobStore for Witness {
             })
         }));
         let mut open = self.open();
-        for claim in &claims {
+        for claim in &claimed.claims {
             open.insert(claim.reference, claim.jobs.iter().map(|job| job.id.0).collect());
         }
         drop(open);
-        Ok(claims)
+        Ok(claimed)
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
@@ -192,10 +195,10 @@ impl JobStore for Witness {
         result
     }
 
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
+    async fn rescue(&self) -> Result<RescueReport> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         self.recorder.note(What::RescueSent { call });
-        let report = self.store.rescue(max_crashes).await?;
+        let report = self.store.rescue().await?;
         let dead = report.workers.iter().map(|worker| What::Rescued { call, worker: worker.0 });
         self.recorder.note_all(dead.chain([What::RescueDone { call }]));
         Ok(report)
@@ -205,8 +208,16 @@ impl JobStore for Witness {
         self.store.promote(limit).await
     }
 
-    async fn maintain(&self, request: &MaintainRequest) -> Result<MaintainReport> {
-        self.store.maintain(request).await
+    async fn maintain(&self) -> Result<MaintainReport> {
+        self.store.maintain().await
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        self.store.settings().await
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.store.configure(settings).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -234,7 +245,7 @@ impl JobStore for Witness {
         self.store.job(id).await
     }
 
-    async fn jobs(&self, filter: &JobFilter) -> Result<Vec<JobRecord>> {
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         self.store.jobs(filter).await
     }
 

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Args, ClaimRequest, Error, ErrorKind, JobId, JobStore, MaintainRequest, NewJob, QueueDemand, WorkerId,
+    Args, ClaimRequest, Error, ErrorKind, JobId, JobStore, NewJob, QueueDemand, Settings, WorkerId,
     WorkerSpec,
 };
 use windlass_sqlite::{Clock, SqliteOptions, SqliteStore};
@@ -31,6 +31,8 @@ const REPEAT: &str = "cargo test -p windlass-chaos --test permuter_sqlite";
 const MOST_FAILURES: usize = 5;
 /// How long a lease is on the store's clock, and how far that clock jumps to end one.
 const LEASE_SECONDS: i64 = 3_600;
+/// The policy of the orders.
+const POLICY: Settings = Settings::DEFAULT.with_max_crashes(MAX_CRASHES);
 /// How many jobs a promotion takes.
 const PROMOTE: u32 = 1_000;
 
@@ -47,6 +49,7 @@ pub async fn run(folder: &Path, scenario: &Scenario, plan: &Plan) -> anyhow::Res
     let ahead = Arc::new(AtomicI64::new(0));
     let open = || SeamDesk::open(&url, &ahead);
     let mut desk = open()?;
+    desk.store.configure(&POLICY).await?;
     let mut sessions = steps.iter().map(|_| open()).collect::<anyhow::Result<Vec<_>>>()?;
     let mut failures = Vec::new();
     for &number in &numbers {
@@ -116,8 +119,8 @@ impl SeamDesk {
                 Reply::Enqueued(store.enqueue_once(queue, &jobs(queue, *count, kind)?).await?.ids)
             }
             Call::Claim { worker, limit } => {
-                let queues = vec![QueueDemand { queue: queue.into(), limit: *limit }];
-                Reply::Claimed(store.claim(&ClaimRequest { worker: *worker, queues }).await?)
+                let queues = vec![QueueDemand::new(queue, *limit)];
+                Reply::Claimed(store.claim(&ClaimRequest { worker: *worker, queues }).await?.claims)
             }
             Call::Settle(request) => Reply::Settled(store.settle(request).await?),
             Call::CompleteIn { .. } => Reply::Tolerated("SQLite has no transactions of users".into()),
@@ -129,7 +132,7 @@ impl SeamDesk {
                 store.suspect(*worker, Some(*job)).await?;
                 Reply::Done
             }
-            Call::Rescue(_) => Reply::Ended(store.rescue(MAX_CRASHES).await?.workers),
+            Call::Rescue(_) => Reply::Ended(store.rescue().await?.workers),
             Call::Deregister(worker) => {
                 // The seam does not say whether there was a worker to end: a lost lease tells.
                 let live = store.heartbeat(*worker).await.is_ok();
@@ -140,8 +143,8 @@ impl SeamDesk {
             Call::Cancel(id) => Reply::Cancel(store.cancel(&[*id]).await?[0]),
             Call::Retry(id) => Reply::Retry(store.retry(&[*id]).await?[0]),
             Call::Maintain => {
-                let request = MaintainRequest { retention: Duration::ZERO, ..MaintainRequest::default() };
-                store.maintain(&request).await?;
+                store.configure(&POLICY.with_retention(Duration::ZERO)).await?;
+                store.maintain().await?;
                 Reply::Done
             }
             Call::Expire(worker) => {

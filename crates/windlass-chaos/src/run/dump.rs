@@ -39,13 +39,15 @@ async fn dump_pages(store: &str) -> Result<Vec<What>> {
     let mut records = Vec::new();
     loop {
         let page = client.jobs(&filter).await?;
-        let Some(last) = page.last() else { break };
-        filter.before = Some(last.id);
-        for job in &page {
+        for job in page.iter() {
             let task: Task = serde_json::from_str(job.args.as_str())
                 .with_context(|| format!("job {} has args that are no task", job.id))?;
             let (state, attempt, crashes) = (job.state, job.attempt, job.crash_count);
             records.push(What::Stored { id: job.id.0, key: task.key, state, attempt, crashes });
+        }
+        filter.after = page.next;
+        if filter.after.is_none() {
+            break;
         }
     }
     client.close().await;

@@ -11,7 +11,7 @@ use crate::{
 };
 use anyhow::Result;
 use std::time::{Duration, Instant};
-use windlass::MaintainRequest;
+use windlass::Settings;
 
 const LEASE: Duration = Duration::from_millis(1_500);
 /// A storm is over when it has lasted, when so many faults struck, and when producers noted so much: a busy
@@ -142,15 +142,15 @@ fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
 
 /// Moves on to the next segment and removes what it can, at once.
 fn rotate(run: &Run, url: &str) -> Result<()> {
-    let now = MaintainRequest {
-        retention: Duration::ZERO,
-        dead_retention: Duration::from_secs(3_600),
-        segment_bytes: 1,
-    };
+    let now = Settings::DEFAULT
+        .with_retention(Duration::ZERO)
+        .with_dead_retention(Duration::from_secs(3_600))
+        .with_segment_bytes(1);
     run.block_on(async {
         let client = windlass::Client::connect(url).await?;
         // Held up by whoever writes: the next round tries again.
-        let _ = client.store().maintain(&now).await;
+        let _ = client.configure(&now).await;
+        let _ = client.store().maintain().await;
         client.close().await;
         Ok(())
     })

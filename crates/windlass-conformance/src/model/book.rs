@@ -113,7 +113,7 @@ impl Book {
                 job.errors += usize::from(*failed);
                 Stage::Discarded
             }
-            Disposition::Park => Stage::Parked,
+            Disposition::NoHandler => Stage::Parked,
             _ => Stage::Available,
         };
     }

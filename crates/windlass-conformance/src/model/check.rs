@@ -46,7 +46,7 @@ impl Play {
             seen.windows(2).all(|pair| pair[0].id > pair[1].id),
             "listed twice or out of order: {seen:?}"
         );
-        for record in &seen {
+        for record in &seen.jobs {
             let entry = self.book.jobs.get(&record.id);
             self.compare(record, entry.unwrap_or_else(|| panic!("nobody enqueued {record:?}")));
             assert_eq!(record.queue, self.queues[queue]);

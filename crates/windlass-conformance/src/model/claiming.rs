@@ -22,12 +22,10 @@ impl Play {
         kinds: &[&str],
         limits: [u32; 2],
     ) -> usize {
-        let demand = |(queue, limit): (&String, u32)| QueueDemand { queue: queue.as_str().into(), limit };
+        let demand = |(queue, limit): (&String, u32)| QueueDemand::new(queue.as_str(), limit);
         let queues = self.queues.iter().zip(limits).map(demand).collect();
-        let claims = store.claim(&ClaimRequest { worker, queues }).await.expect("claim");
-        let told = claims
-            .iter()
-            .map(|claim| (claim.reference.lane, claim.reference.seq, ids(std::slice::from_ref(claim))));
+        let claims = store.claim(&ClaimRequest { worker, queues }).await.expect("claim").claims;
+        let told = claims.iter().map(|claim| (claim.reference, ids(std::slice::from_ref(claim))));
         let told = format!("claim by {worker} of {kinds:?} {limits:?}: {:?}", told.collect::<Vec<_>>());
         self.trace(told);
         for (number, limit) in limits.into_iter().enumerate() {

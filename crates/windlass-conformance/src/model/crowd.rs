@@ -12,9 +12,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinSet;
-use windlass_core::{
-    Claim, Completion, JobId, JobSet, JobState, MaintainRequest, NewJob, Result, Settled, Store,
-};
+use windlass_core::{Claim, Completion, JobId, JobSet, JobState, NewJob, Result, Settings, Settled, Store};
 
 /// How many workers of the crowd enqueue, claim and settle.
 const WORKERS: u64 = 3;
@@ -24,8 +22,8 @@ const ROUNDS: usize = 60;
 const BATCH: u32 = 50;
 const DRAIN_ROUNDS: usize = 2_000;
 /// Everything settled goes at once, and segments move on at every chance; the dead stay.
-const ROTATE: MaintainRequest =
-    MaintainRequest { retention: Duration::ZERO, dead_retention: LATER, segment_bytes: 1 };
+const ROTATE: Settings =
+    Settings::DEFAULT.with_retention(Duration::ZERO).with_dead_retention(LATER).with_segment_bytes(1);
 
 /// What the crowd knows together: the jobs, and how often each completed.
 #[derive(Default)]
@@ -122,7 +120,7 @@ impl Member {
                     claims.clear();
                     me = self.worker(LEASE).await;
                 }
-                1 | 2 => self.store.heartbeat(me.id).await.expect("heartbeat"),
+                1 | 2 => drop(self.store.heartbeat(me.id).await.expect("heartbeat")),
                 3 => claims = me.claim(5).await,
                 _ => {}
             }
@@ -175,7 +173,7 @@ impl Member {
 
     async fn rotate(self) {
         while self.shared.is_busy() {
-            self.store.maintain(&ROTATE).await.expect("maintain");
+            maintain_with(&self.store, ROTATE).await;
             self.store.queues().await.expect("queues");
             tokio::task::yield_now().await;
         }

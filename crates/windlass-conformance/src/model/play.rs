@@ -2,8 +2,8 @@ use super::book::{Book, Entry, Stage};
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, ClaimRef, JobId, JobState, MaintainRequest, NewJob, RetryReply, SettleRequest, Store,
-    WorkerId, WorkerSpec,
+    CancelReply, ClaimRef, JobId, JobState, NewJob, RetryReply, Settings, SettleRequest, Store, WorkerId,
+    WorkerSpec,
 };
 
 /// How many workers a history has at a time; each on a handle of its own.
@@ -238,7 +238,7 @@ impl Play {
             store.suspect(worker, suspect).await.expect("suspect");
         }
         let report = eventually("the worker is declared dead", || async {
-            let report = self.admin.rescue(CRASHES).await.expect("rescue");
+            let report = self.admin.rescue().await.expect("rescue");
             report.workers.contains(&worker).then_some(report)
         })
         .await;
@@ -272,8 +272,12 @@ impl Play {
 
     async fn maintain(&mut self) {
         let retention = if self.rng.u32(..4) == 0 { LATER } else { Duration::ZERO };
-        let request = MaintainRequest { retention, dead_retention: LATER, segment_bytes: 1 };
-        let report = self.admin.maintain(&request).await.expect("maintain");
+        let keep = Settings::DEFAULT
+            .with_max_crashes(CRASHES)
+            .with_retention(retention)
+            .with_dead_retention(LATER)
+            .with_segment_bytes(1);
+        let report = maintain_with(&self.admin, keep).await;
         self.trace(format!("maintain {retention:?}: {report:?}"));
         self.book.round += u32::from(retention.is_zero());
     }

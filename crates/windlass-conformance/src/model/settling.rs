@@ -118,7 +118,7 @@ impl Play {
             request.completions.push(Completion { claim, jobs: JobSet::Rest, count: 1 });
         }
         for (claim, open) in self.book.held_by(worker) {
-            let forged = ClaimRef { token: claim.token ^ 1, ..claim };
+            let forged = ClaimRef(claim.0 ^ 1, claim.1);
             let ranges = JobSet::Ranges(vec![(open[0].0, open[0].0)]);
             request.completions.push(Completion { claim: forged, jobs: ranges, count: 1 });
         }
@@ -138,7 +138,7 @@ pub(super) fn any_fate(rng: &mut fastrand::Rng) -> Disposition {
         2 => Disposition::Snooze { delay },
         3 => Disposition::Cancel { reason: error },
         4 => Disposition::Discard { error, failed: rng.bool() },
-        5 | 6 => Disposition::Park,
+        5 | 6 => Disposition::NoHandler,
         _ => Disposition::Return,
     }
 }

@@ -1,6 +1,6 @@
 use super::{TestWorker, eventually};
 use std::sync::Arc;
-use windlass_core::{JobId, JobRecord, JobState, QueueStats, RescueReport, Store};
+use windlass_core::{JobId, JobRecord, JobState, MaintainReport, QueueStats, RescueReport, Settings, Store};
 
 /// The job as an operator sees it; it must exist.
 pub async fn record(store: &Arc<dyn Store>, id: JobId) -> JobRecord {
@@ -26,9 +26,17 @@ pub async fn queue(store: &Arc<dyn Store>, name: &str) -> QueueStats {
 
 /// Rescues until the store declares this worker dead, and returns that report.
 pub async fn rescue_of(store: &Arc<dyn Store>, worker: &TestWorker, max_crashes: u16) -> RescueReport {
+    let settings = store.settings().await.expect("settings").with_max_crashes(max_crashes);
+    store.configure(&settings).await.expect("configure");
     eventually("the worker is declared dead", || async {
-        let report = store.rescue(max_crashes).await.expect("rescue");
+        let report = store.rescue().await.expect("rescue");
         report.workers.contains(&worker.id).then_some(report)
     })
     .await
+}
+
+/// One round of housekeeping under a policy.
+pub async fn maintain_with(store: &Arc<dyn Store>, settings: Settings) -> MaintainReport {
+    store.configure(&settings).await.expect("configure");
+    store.maintain().await.expect("maintain")
 }

@@ -31,9 +31,9 @@ pub async fn worker_on(store: &Arc<dyn Store>) -> TestWorker {
 impl TestWorker {
     /// Asks for at most `limit` jobs of each of its queues.
     pub async fn try_claim(&self, limit: u32) -> Result<Vec<Claim>> {
-        let demand = |queue: &Arc<str>| QueueDemand { queue: Arc::clone(queue), limit };
+        let demand = |queue: &Arc<str>| QueueDemand::new(Arc::clone(queue), limit);
         let queues = self.queues.iter().map(demand).collect();
-        self.store.claim(&ClaimRequest { worker: self.id, queues }).await
+        Ok(self.store.claim(&ClaimRequest { worker: self.id, queues }).await?.claims)
     }
 
     /// Claims, and checks what holds for every claim: never empty, never more than asked for.

@@ -10,15 +10,15 @@ AS $$
     ORDER BY id
 $$;
 
--- end_worker(worker, crashed, max_crashes): takes back every job that the worker holds.
+-- end_worker(worker, crashed): takes back every job that the worker holds.
 -- crashed = false, a clean end: the jobs are available again, nothing is counted.
 -- crashed = true, its lease is over: the crash count goes up, of the suspect alone when one was
 -- announced, else of every held job but never above 2, so that no job dies because of its neighbours;
--- a suspect that reaches max_crashes is discarded as crash_loop.
+-- a suspect that reaches the setting max_crashes is discarded as crash_loop.
 -- Invariant: under the worker's exclusive lock, so no write of the worker is under way or comes later.
 -- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now.
 CREATE OR REPLACE FUNCTION {schema}.end_worker(
-    p_worker integer, p_crashed boolean, p_max_crashes integer, OUT rescued bigint, OUT discarded bigint)
+    p_worker integer, p_crashed boolean, OUT rescued bigint, OUT discarded bigint)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
@@ -26,6 +26,7 @@ DECLARE
     c         record;
     v_suspect bigint;
     v_segment smallint;
+    v_most    integer := (SELECT max_crashes FROM {schema}.setting);
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     IF p_crashed AND NOT pg_try_advisory_xact_lock(hashtext({name} || '.worker'), p_worker) THEN RETURN; END IF;
@@ -55,14 +56,14 @@ BEGIN
         ), back AS (
             INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crashes, kind, args, attributes FROM counted
-            WHERE crashes < greatest(p_max_crashes, 1) OR crashes = crash_count
+            WHERE crashes < v_most OR crashes = crash_count
             ORDER BY xid, id
             RETURNING 1
         ), looped AS (
             INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, attempt + 1, max_attempts, crashes, 'discarded',
                    'crash_loop: ' || crashes || ' workers died while they held this job', kind, args, attributes
-            FROM counted WHERE NOT (crashes < greatest(p_max_crashes, 1) OR crashes = crash_count)
+            FROM counted WHERE NOT (crashes < v_most OR crashes = crash_count)
             RETURNING 1
         ), closed AS (
             INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)

@@ -110,7 +110,6 @@ $$;
 -- a segment was closed, so completed jobs stay readable for at least that long after they were enqueued
 -- and at most two segments longer.
 CREATE OR REPLACE FUNCTION {schema}.maintain(
-    p_retention interval, p_dead_retention interval, p_segment_bytes bigint,
     OUT rotated boolean, OUT truncated integer, OUT rehomed bigint, OUT removed_dead bigint)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
@@ -118,7 +117,9 @@ DECLARE
     v_ring   {schema}.ring;
     v_next   smallint;
     v_copied bigint;
+    v_set    {schema}.setting;
 BEGIN
+    SELECT * INTO v_set FROM {schema}.setting;
     rotated := false;
     truncated := 0;
     rehomed := 0;
@@ -126,7 +127,7 @@ BEGIN
     FOR i IN 1..3 LOOP -- from the oldest on, and no further than the first that must stay
         v_next := (v_ring.segment + i) % 4;
         CONTINUE WHEN {schema}.segment_bytes(v_next) = 0;
-        EXIT WHEN v_ring.closed_at[v_next + 1] + p_retention > clock_timestamp();
+        EXIT WHEN v_ring.closed_at[v_next + 1] + v_set.retention > clock_timestamp();
         v_copied := {schema}.empty_segment(v_next, 100000);
         EXIT WHEN v_copied IS NULL;
         truncated := truncated + 1;
@@ -135,23 +136,23 @@ BEGIN
 
     v_next := (v_ring.segment + 1) % 4;
     IF {schema}.segment_bytes(v_next) = 0 AND {schema}.segment_bytes(v_ring.segment) > 0
-       AND ({schema}.segment_bytes(v_ring.segment) >= p_segment_bytes
-            OR v_ring.opened_at + p_retention / 2 <= clock_timestamp()) THEN
+       AND ({schema}.segment_bytes(v_ring.segment) >= v_set.segment_bytes
+            OR v_ring.opened_at + v_set.retention / 2 <= clock_timestamp()) THEN
         v_ring.closed_at[v_ring.segment + 1] := clock_timestamp();
         UPDATE {schema}.ring SET segment = v_next, opened_at = clock_timestamp(), closed_at = v_ring.closed_at;
         rotated := true;
     END IF;
 
-    WITH old AS (SELECT id FROM {schema}.dead WHERE finished_at < clock_timestamp() - p_dead_retention
+    WITH old AS (SELECT id FROM {schema}.dead WHERE finished_at < clock_timestamp() - v_set.dead_retention
                  ORDER BY finished_at LIMIT 10000),
          gone AS (DELETE FROM {schema}.dead d USING old WHERE d.id = old.id
                   AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = d.id) RETURNING 1)
     SELECT count(*) INTO removed_dead FROM gone;
     DELETE FROM {schema}.attempt_error e WHERE e.ctid = ANY (ARRAY(
         SELECT x.ctid FROM {schema}.attempt_error x
-        WHERE x.at < clock_timestamp() - greatest(p_retention, p_dead_retention)
+        WHERE x.at < clock_timestamp() - greatest(v_set.retention, v_set.dead_retention)
           AND NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = x.job_id) LIMIT 10000));
-    DELETE FROM {schema}.worker w WHERE w.ended_at < clock_timestamp() - greatest(p_retention, '1 hour');
+    DELETE FROM {schema}.worker w WHERE w.ended_at < clock_timestamp() - greatest(v_set.retention, '1 hour');
 END $$;
 
 -- summarize(): lets lookups by id skip what was appended since the last round. Needs ownership.

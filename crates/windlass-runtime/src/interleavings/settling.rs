@@ -59,7 +59,7 @@ fn every_outcome_is_settled_once_and_whole_claims_count_right() {
                 match ctx.id().0 % 4 {
                     0 => Outcome::Cancel("fourth".into()),
                     1 => std::panic::resume_unwind(Box::new("first")),
-                    _ => Outcome::Complete,
+                    _ => Outcome::Complete(None),
                 }
             });
             let bench = Bench::start(2, handlers).await;

@@ -168,18 +168,19 @@ impl What {
 
 impl From<JobLease> for Lease {
     fn from(lease: JobLease) -> Self {
-        Self { job: lease.job.0, worker: lease.worker.0, claim: lease.claim.seq }
+        Self { job: lease.job.0, worker: lease.worker.0, claim: lease.claim.1.cast_signed() }
     }
 }
 
 impl From<&Disposition> for Fate {
     fn from(disposition: &Disposition) -> Self {
         match disposition {
+            Disposition::Complete { .. } => Self::Complete,
             Disposition::Retry { .. } => Self::Retry,
             Disposition::Snooze { .. } => Self::Snooze,
             Disposition::Cancel { .. } => Self::Cancel,
             Disposition::Discard { failed, .. } => Self::Discard { failed: *failed },
-            Disposition::Park => Self::Park,
+            Disposition::NoHandler => Self::Park,
             Disposition::Return => Self::Return,
             other => panic!("unknown disposition {other:?}"),
         }

@@ -85,7 +85,7 @@ impl Model {
     }
 
     /// Takes the jobs of workers whose lease ran out.
-    pub fn rescue(&mut self, max_crashes: u16) -> RescueReport {
+    pub fn rescue(&mut self) -> RescueReport {
         let mut report = RescueReport::default();
         if !self.leases_run_out {
             return report;
@@ -103,7 +103,7 @@ impl Model {
                 let job = self.job_mut(id);
                 let counts = suspect.map_or(job.crash_count < INNOCENT_CRASHES, |suspect| suspect == id);
                 job.crash_count += u16::from(counts);
-                if suspect == Some(id) && job.crash_count >= max_crashes {
+                if suspect == Some(id) && job.crash_count >= windlass_core::Settings::DEFAULT.max_crashes {
                     self.discard_as_crash_loop(id);
                     report.rescued -= 1;
                     report.discarded += 1;

@@ -178,7 +178,7 @@ impl Model {
             }
             self.next_claim += 1;
             claims.push(Claim {
-                reference: ClaimRef { lane: 1, seq: self.next_claim, token: 7 },
+                reference: ClaimRef(7, self.next_claim.cast_unsigned()),
                 queue: Arc::clone(&demand.queue),
                 priority: 0,
                 jobs: ids.iter().map(|id| self.hand_out(*id, client, request.worker)).collect(),
@@ -226,6 +226,7 @@ impl Model {
             max_attempts: job.max_attempts,
             crash_count,
             enqueued_at: Timestamp::UNIX_EPOCH,
+            attributes: None,
         }
     }
 

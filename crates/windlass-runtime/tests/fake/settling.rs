@@ -33,7 +33,7 @@ impl Model {
     }
 
     fn complete(&mut self, client: usize, worker: WorkerId, completion: &Completion) -> Settled {
-        let Some((holder, ids)) = self.claims.get(&completion.claim.seq).cloned() else {
+        let Some((holder, ids)) = self.claims.get(&completion.claim.1.cast_signed()).cloned() else {
             return Settled::Refused;
         };
         if holder != worker {
@@ -46,7 +46,7 @@ impl Model {
         };
         let mut done = 0;
         for id in ids.iter().filter(named) {
-            if self.jobs[*id as usize - 1].state == State::Held(worker, completion.claim.seq) {
+            if self.jobs[*id as usize - 1].state == State::Held(worker, completion.claim.1.cast_signed()) {
                 self.jobs[*id as usize - 1].state = State::Completed;
                 self.accept(client, worker, completion.claim, *id, Fate::Complete);
                 done += 1;
@@ -59,14 +59,14 @@ impl Model {
     }
 
     fn accept(&mut self, client: usize, worker: WorkerId, claim: ClaimRef, job: i64, fate: Fate) {
-        let lease = Lease { job, worker: worker.0, claim: claim.seq };
+        let lease = Lease { job, worker: worker.0, claim: claim.1.cast_signed() };
         self.history.note(client, What::Settled { lease, fate });
     }
 
     fn fate(&self, worker: WorkerId, claim: ClaimRef, id: i64) -> Settled {
         match self.jobs[id as usize - 1].state {
-            State::Held(holder, seq) if (holder, seq) == (worker, claim.seq) => Settled::Accepted,
-            _ if self.claims.contains_key(&claim.seq) => Settled::Already,
+            State::Held(holder, seq) if (holder, seq) == (worker, claim.1.cast_signed()) => Settled::Accepted,
+            _ if self.claims.contains_key(&claim.1.cast_signed()) => Settled::Already,
             _ => Settled::Refused,
         }
     }
@@ -79,13 +79,14 @@ impl Model {
                 job.errors.push(error.clone());
                 self.put_off(id, Instant::now() + *delay);
             }
+            Disposition::Complete { .. } => job.state = State::Completed,
             Disposition::Snooze { delay } => self.put_off(id, Instant::now() + *delay),
             Disposition::Cancel { .. } => job.state = State::Cancelled,
             Disposition::Discard { error, failed } => {
                 job.state = State::Discarded { failed: *failed };
                 job.errors.push(error.clone());
             }
-            Disposition::Park => {
+            Disposition::NoHandler => {
                 job.state = State::Parked;
                 self.parked.insert(id);
             }

@@ -17,10 +17,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId,
-    JobRecord, JobStore, Leader, MaintainReport, MaintainRequest, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Store,
-    StoreStatus, Wake, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, Claim, ClaimRequest, Claimed, EnqueuedOnce, Error, ErrorKind, Heartbeat,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, Store, StoreStatus, Wake, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// No test takes nearly as long; one that does failed.
@@ -186,8 +186,9 @@ impl JobStore for FakeStore {
         self.act(Call::Register, None, register).await
     }
 
-    async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
-        self.act(Call::Heartbeat, Some(worker), |model| model.heartbeat(worker)).await
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
+        let beat = |model: &mut Model| model.heartbeat(worker).map(|()| Heartbeat::default());
+        self.act(Call::Heartbeat, Some(worker), beat).await
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
@@ -200,8 +201,10 @@ impl JobStore for FakeStore {
         done
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>> {
-        self.act(Call::Claim, Some(request.worker), |model| model.claim(self.client, request)).await
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        let claim = |model: &mut Model| model.claim(self.client, request);
+        let claims = self.act(Call::Claim, Some(request.worker), claim).await?;
+        Ok(Claimed { claims, contended: false })
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
@@ -212,8 +215,8 @@ impl JobStore for FakeStore {
         self.act(Call::Suspect, Some(worker), |model| model.announce_suspect(worker, job)).await
     }
 
-    async fn rescue(&self, max_crashes: u16) -> Result<RescueReport> {
-        self.act(Call::Upkeep, None, |model| Ok(model.rescue(max_crashes))).await
+    async fn rescue(&self) -> Result<RescueReport> {
+        self.act(Call::Upkeep, None, |model| Ok(model.rescue())).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
@@ -224,8 +227,16 @@ impl JobStore for FakeStore {
         .await
     }
 
-    async fn maintain(&self, _: &MaintainRequest) -> Result<MaintainReport> {
+    async fn maintain(&self) -> Result<MaintainReport> {
         self.act(Call::Upkeep, None, |_| Ok(MaintainReport::default())).await
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        Ok(Settings::DEFAULT)
+    }
+
+    async fn configure(&self, _: &Settings) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "the fake store has one policy"))
     }
 
     async fn cancel(&self, _: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -244,8 +255,8 @@ impl JobStore for FakeStore {
         Ok(None)
     }
 
-    async fn jobs(&self, _: &JobFilter) -> Result<Vec<JobRecord>> {
-        Ok(Vec::new())
+    async fn jobs(&self, _: &JobFilter) -> Result<JobPage> {
+        Ok(JobPage::default())
     }
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {

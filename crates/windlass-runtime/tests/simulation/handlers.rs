@@ -125,7 +125,7 @@ impl Run {
     async fn act(mut self, act: Act) -> Outcome {
         let error = || "as the script says".to_owned();
         let (end, outcome) = match act {
-            Act::Complete => (End::Completed, Outcome::Complete),
+            Act::Complete => (End::Completed, Outcome::Complete(None)),
             Act::Fail(after) => (End::Failed, Outcome::Retry { after, error: error() }),
             Act::Panic | Act::PanicAtOnce => {
                 self.end(End::Failed);

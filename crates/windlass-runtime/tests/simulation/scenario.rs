@@ -85,7 +85,6 @@ fn worker(dice: &mut Dice) -> Worker {
         grace_period: dice.pick(&[Duration::ZERO, Duration::from_secs(1), Duration::from_secs(6)]),
         poll_interval: dice.pick(&[Duration::from_millis(300), Duration::from_secs(1)]),
         retry_policy: RetryPolicy { base: dice.millis(0, 500), ..RetryPolicy::default() },
-        max_crashes: dice.number(3, 5) as u16,
         max_buffered: dice.pick(&[5, 100_000]),
         random: jitter,
         ..WorkerConfig::default()

@@ -11,6 +11,24 @@ CREATE TABLE meta (
 ) STRICT;
 INSERT INTO meta VALUES (1, 1);
 
+-- The oldest program, by the newest version that it knows, that may work on a file of this version. A
+-- version without a row: none older than the version itself.
+CREATE TABLE migration (
+    version INTEGER PRIMARY KEY,
+    compatible_with INTEGER NOT NULL
+) STRICT;
+INSERT INTO migration VALUES (1, 1);
+
+-- Policy, for all workers alike. Times in microseconds.
+CREATE TABLE setting (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    retention INTEGER NOT NULL DEFAULT 86400000000,
+    dead_retention INTEGER NOT NULL DEFAULT 2592000000000,
+    segment_bytes INTEGER NOT NULL DEFAULT 1073741824,
+    max_crashes INTEGER NOT NULL DEFAULT 5
+) STRICT;
+INSERT INTO setting (one) VALUES (1);
+
 CREATE TABLE queue (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -35,6 +53,7 @@ CREATE TABLE lane (
 ) STRICT;
 
 -- The log: available jobs (after their lane's cursor), running and completed ones (up to it).
+-- `attributes`: NULL, or a JSON object with what only some jobs have.
 -- `id` is NULL while the job is where it was first appended: its id is then the position's sequence.
 CREATE TABLE job (
     pos INTEGER PRIMARY KEY,
@@ -44,7 +63,8 @@ CREATE TABLE job (
     attempt INTEGER NOT NULL,
     max_attempts INTEGER NOT NULL,
     crash_count INTEGER NOT NULL,
-    enqueued_at INTEGER NOT NULL
+    enqueued_at INTEGER NOT NULL,
+    attributes TEXT
 ) STRICT;
 CREATE INDEX job_moved ON job (id) WHERE id IS NOT NULL;
 
@@ -73,6 +93,14 @@ CREATE TABLE settlement (
     PRIMARY KEY (claim, first)
 ) STRICT, WITHOUT ROWID;
 
+-- What completed jobs returned, those that did. `claim` is the claim that they completed under.
+CREATE TABLE result (
+    job INTEGER PRIMARY KEY,
+    claim INTEGER NOT NULL,
+    result TEXT NOT NULL
+) STRICT;
+CREATE INDEX result_claim ON result (claim);
+
 -- Jobs that wait outside the log. `state`: 0 scheduled, 1 retryable, 2 parked.
 CREATE TABLE held (
     id INTEGER PRIMARY KEY,
@@ -84,7 +112,8 @@ CREATE TABLE held (
     attempt INTEGER NOT NULL,
     max_attempts INTEGER NOT NULL,
     crash_count INTEGER NOT NULL,
-    enqueued_at INTEGER NOT NULL
+    enqueued_at INTEGER NOT NULL,
+    attributes TEXT
 ) STRICT;
 CREATE INDEX held_due ON held (available_at, id) WHERE state < 2;
 CREATE INDEX held_parked ON held (lane, kind, id) WHERE state = 2;
@@ -103,7 +132,8 @@ CREATE TABLE dead (
     attempt INTEGER NOT NULL,
     max_attempts INTEGER NOT NULL,
     crash_count INTEGER NOT NULL,
-    enqueued_at INTEGER NOT NULL
+    enqueued_at INTEGER NOT NULL,
+    attributes TEXT
 ) STRICT;
 CREATE INDEX dead_finished ON dead (finished_at);
 
@@ -136,3 +166,13 @@ CREATE TABLE leader (
     taken_at INTEGER NOT NULL,
     term INTEGER NOT NULL
 ) STRICT;
+
+-- One row per key, for at least the retention. The jobs' ids are `first` and the `count - 1` after it: the
+-- writer gives a batch its numbers in one go.
+CREATE TABLE enqueue_key (
+    key TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX enqueue_key_at ON enqueue_key (at);

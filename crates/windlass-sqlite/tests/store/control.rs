@@ -90,13 +90,22 @@ async fn lists_are_newest_first_filtered_and_paged() {
     let list = async |filter: JobFilter| {
         let found = f.jobs(&filter).await.unwrap();
         found
+            .jobs
             .into_iter()
             .map(|record| added.iter().position(|id| *id == record.id).unwrap())
             .collect::<Vec<_>>()
     };
     let all = JobFilter::default();
     assert_eq!(list(all.clone()).await, [5, 4, 3, 2, 1, 0]);
-    assert_eq!(list(JobFilter { limit: 2, before: Some(added[4]), ..all.clone() }).await, [3, 2]);
+    assert_eq!(
+        list(JobFilter {
+            limit: 2,
+            after: Some(windlass_core::PageToken(added[4].to_string())),
+            ..all.clone()
+        })
+        .await,
+        [3, 2]
+    );
     assert_eq!(list(JobFilter { queue: Some("mail".into()), ..all.clone() }).await, [4]);
     assert_eq!(list(JobFilter { kind: Some("other".into()), ..all.clone() }).await, [4]);
     for (state, expected) in [

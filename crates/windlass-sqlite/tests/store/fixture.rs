@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     pub(crate) async fn take(&self, worker: WorkerId, limit: u32) -> Vec<Claim> {
-        self.claim(&demand(worker, limit)).await.unwrap()
+        self.claim(&demand(worker, limit)).await.unwrap().claims
     }
 
     /// Claims exactly one job.
@@ -114,7 +114,7 @@ pub(crate) fn jobs(count: usize) -> Vec<NewJob> {
 }
 
 pub(crate) fn demand(worker: WorkerId, limit: u32) -> ClaimRequest {
-    ClaimRequest { worker, queues: vec![QueueDemand { queue: "default".into(), limit }] }
+    ClaimRequest { worker, queues: vec![QueueDemand::new("default", limit)] }
 }
 
 pub(crate) fn completion(worker: WorkerId, claim: &Claim, jobs: JobSet) -> SettleRequest {

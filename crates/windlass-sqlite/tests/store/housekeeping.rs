@@ -6,12 +6,17 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Args, Disposition, JobState, JobStore, MaintainRequest, NewJob};
+use windlass_core::{Args, Disposition, JobState, JobStore, MaintainReport, NewJob, Settings};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn keep(retention: Duration, dead_retention: Duration) -> MaintainRequest {
-    MaintainRequest { retention, dead_retention, ..MaintainRequest::default() }
+fn keep(retention: Duration, dead_retention: Duration) -> Settings {
+    Settings::DEFAULT.with_retention(retention).with_dead_retention(dead_retention)
+}
+
+async fn maintain(f: &Fixture, settings: Settings) -> MaintainReport {
+    f.configure(&settings).await.unwrap();
+    f.maintain().await.unwrap()
 }
 
 #[tokio::test]
@@ -25,9 +30,9 @@ async fn finished_jobs_go_after_their_retention_and_unfinished_ones_stay() {
     f.complete(worker, &done).await;
     f.except(worker, &dead, Disposition::Discard { error: "x".into(), failed: true }).await;
 
-    assert_eq!(f.maintain(&keep(HOUR, HOUR)).await.unwrap(), Default::default());
+    assert_eq!(maintain(&f, keep(HOUR, HOUR)).await, Default::default());
     f.advance(HOUR);
-    let report = f.maintain(&keep(HOUR, 2 * HOUR)).await.unwrap();
+    let report = maintain(&f, keep(HOUR, 2 * HOUR)).await;
     assert_eq!((report.truncated, report.removed_dead), (2, 0));
     assert!(f.job(added[0]).await.unwrap().is_none());
     assert_eq!(f.state(added[2]).await, JobState::Running);
@@ -35,7 +40,7 @@ async fn finished_jobs_go_after_their_retention_and_unfinished_ones_stay() {
     assert_eq!(f.state(added[5]).await, JobState::Available);
     assert_eq!(f.queues().await.unwrap()[0].completed, 0);
     f.advance(HOUR);
-    assert_eq!(f.maintain(&keep(HOUR, 2 * HOUR)).await.unwrap().removed_dead, 1);
+    assert_eq!(maintain(&f, keep(HOUR, 2 * HOUR)).await.removed_dead, 1);
     assert!(f.job(added[3]).await.unwrap().is_none());
     // Claiming goes on where it was.
     assert_eq!(crate::fixture::ids(&f.take(worker, 9).await), added[4..]);
@@ -54,7 +59,7 @@ async fn errors_go_with_their_job() {
     let claim = f.take(worker, 1).await.remove(0);
     f.complete(worker, &claim).await;
     assert_eq!(f.job(id).await.unwrap().unwrap().errors.len(), 1);
-    f.maintain(&keep(Duration::ZERO, HOUR)).await.unwrap();
+    maintain(&f, keep(Duration::ZERO, HOUR)).await;
     f.close().await;
     let file = rusqlite::Connection::open(f.path()).unwrap();
     let left: i64 = file.query_one("SELECT count(*) FROM attempt_error", [], |row| row.get(0)).unwrap();
@@ -71,7 +76,7 @@ async fn the_file_reuses_its_room() {
         for claim in f.take(worker, 5_000).await {
             f.complete(worker, &claim).await;
         }
-        f.maintain(&keep(Duration::ZERO, Duration::ZERO)).await.unwrap();
+        maintain(&f, keep(Duration::ZERO, Duration::ZERO)).await;
         let status = f.status().await.unwrap();
         assert_eq!(status.queues[0].completed, 0);
         f.close().await;

@@ -7,7 +7,7 @@ async fn a_parked_job_waits_for_a_worker_that_knows_its_kind() {
     let id = f.enqueue(&[job("rare")]).await.unwrap()[0];
     let (plain, expert) = (f.worker_for(&["test"]).await, f.worker_for(&["a", "rare"]).await);
     let held = f.take_one(plain).await;
-    f.except(plain, &held, Disposition::Park).await;
+    f.except(plain, &held, Disposition::NoHandler).await;
     assert_eq!(f.state(id).await, JobState::Available);
     assert_eq!(f.queues().await.unwrap()[0].available, 1);
     assert!(f.take(plain, 5).await.is_empty());
@@ -28,7 +28,7 @@ async fn a_worker_for_any_kind_takes_parked_jobs_too_in_order_of_priority() {
     let plain = f.worker_for(&["test"]).await;
     for claim in f.take(plain, 3).await {
         for job in claim.jobs.into_iter().filter(|job| &*job.kind == "rare") {
-            f.except(plain, &Held { claim: claim.reference, job }, Disposition::Park).await;
+            f.except(plain, &Held { claim: claim.reference, job }, Disposition::NoHandler).await;
         }
     }
     f.deregister(plain).await.unwrap();

@@ -66,7 +66,7 @@ async fn child_enqueues_and_drains() {
     store.enqueue(&jobs(JOBS / 2)).await.unwrap();
     let mut done = 0_u64;
     loop {
-        let claims = store.claim(&demand(worker, 50)).await.unwrap();
+        let claims = store.claim(&demand(worker, 50)).await.unwrap().claims;
         let queue = &store.queues().await.unwrap()[0];
         if claims.is_empty() && queue.completed == JOBS as u64 {
             break;
@@ -119,7 +119,7 @@ async fn child_works_until_it_is_killed() {
         for id in store.enqueue(&jobs).await.unwrap() {
             println!("added {id}");
         }
-        for claim in store.claim(&demand(worker, 8)).await.unwrap() {
+        for claim in store.claim(&demand(worker, 8)).await.unwrap().claims {
             store.settle(&completion(worker, &claim, JobSet::Rest)).await.unwrap();
             for job in &claim.jobs {
                 println!("completed {}", job.id);
@@ -151,10 +151,10 @@ async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
     }
     let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
     let me = worker(&store, LEASE).await;
-    assert!(store.rescue(3).await.unwrap().workers.len() >= 4, "the killed workers are found");
+    assert!(store.rescue().await.unwrap().workers.len() >= 4, "the killed workers are found");
     let mut left = HashSet::new();
     loop {
-        let claims = store.claim(&demand(me, 1_000)).await.unwrap();
+        let claims = store.claim(&demand(me, 1_000)).await.unwrap().claims;
         if claims.is_empty() {
             break;
         }

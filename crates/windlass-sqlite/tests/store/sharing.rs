@@ -12,7 +12,7 @@ async fn drain(store: Arc<SqliteStore>, limit: u32) -> Vec<JobId> {
     let worker = store.register(&spec).await.unwrap().worker;
     let mut done = Vec::new();
     while done.len() < JOBS {
-        let claims = store.claim(&demand(worker, limit)).await.unwrap();
+        let claims = store.claim(&demand(worker, limit)).await.unwrap().claims;
         // No queue at all means that nothing was enqueued yet, not that all is done.
         let completed: u64 = store.queues().await.unwrap().iter().map(|queue| queue.completed).sum();
         if claims.is_empty() && completed == JOBS as u64 {

@@ -36,7 +36,7 @@ async fn what_brings_no_work_wakes_nobody() {
     let mut wakeup = f.wakeup();
     wakeup.arm().await;
     f.heartbeat(worker).await.unwrap();
-    let claims = f.claim(&demand(worker, 1)).await.unwrap();
+    let claims = f.claim(&demand(worker, 1)).await.unwrap().claims;
     f.complete(worker, &claims[0]).await;
     assert_eq!(wakeup.wait(SHORT).await, Wake::Timeout);
 }
@@ -49,7 +49,7 @@ async fn parked_returned_and_resumed_work_wakes() {
     let (one, two) = (f.take_one(worker).await, f.take_one(worker).await);
     let mut wakeup = f.wakeup();
     wakeup.arm().await;
-    f.except(worker, &one, Disposition::Park).await;
+    f.except(worker, &one, Disposition::NoHandler).await;
     assert_eq!(wakeup.wait(LONG).await, Wake::Hint);
     wakeup.arm().await;
     f.except(worker, &two, Disposition::Return).await;

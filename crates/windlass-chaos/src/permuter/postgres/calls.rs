@@ -2,7 +2,7 @@
 
 use super::schema::render;
 use crate::permuter::{
-    book::{MAX_CRASHES, Record},
+    book::Record,
     call::{Call, Reply},
 };
 use bytes::Bytes;
@@ -109,7 +109,7 @@ async fn claim(
     for row in &rows {
         if let Some(head) = row.get::<_, Option<Vec<i64>>>(0) {
             let narrow = |nth: usize| head.get(nth).and_then(|&n| i32::try_from(n).ok()).unwrap_or_default();
-            let reference = ClaimRef { lane: narrow(0), seq: head[1], token: narrow(2) };
+            let reference = reference(narrow(0), head[1], narrow(2));
             claims.push(Claim { reference, queue: Arc::from(queue), priority: 0, jobs: Vec::new() });
         } else if let Some(claim) = claims.last_mut() {
             claim.jobs.push(claimed(row));
@@ -117,6 +117,15 @@ async fn claim(
     }
     claims.retain(|claim| !claim.jobs.is_empty());
     Ok(Reply::Claimed(claims))
+}
+
+/// The name of a claim as the store packs it: lane and token, then the claim's number.
+fn reference(lane: i32, seq: i64, token: i32) -> ClaimRef {
+    ClaimRef(u64::from(lane.cast_unsigned()) << 32 | u64::from(token.cast_unsigned()), seq.cast_unsigned())
+}
+
+fn parts(ClaimRef(high, low): ClaimRef) -> (i32, i64, i32) {
+    (((high >> 32) as u32).cast_signed(), low.cast_signed(), (high as u32).cast_signed())
 }
 
 fn claimed(row: &Row) -> ClaimedJob {
@@ -130,6 +139,7 @@ fn claimed(row: &Row) -> ClaimedJob {
         kind: row.try_get::<_, &str>(6).unwrap_or(KINDLESS).into(),
         args: Bytes::new(),
         enqueued_at: Timestamp::UNIX_EPOCH,
+        attributes: None,
     }
 }
 
@@ -140,7 +150,7 @@ async fn settle(client: &Client, schema: &str, request: &SettleRequest) -> Resul
     let row = client
         .query_typed(
             &render("SELECT {schema}.settle($1, $2, $3)", schema),
-            &[(&request.worker.0, Type::INT4), (&done, Type::JSONB), (&other, Type::JSONB)],
+            &[(&request.worker.0, Type::INT4), (&done, Type::JSONB), (&other, Type::JSON)],
         )
         .await?;
     let codes: Vec<i16> = row[0].get(0);
@@ -164,7 +174,8 @@ fn done(completion: &Completion) -> Value {
             Some(ranges.iter().flat_map(|&(low, high)| [low, high]).collect::<Vec<_>>())
         }
     };
-    json!({"l": claim.lane, "s": claim.seq, "t": claim.token, "n": count, "r": ranges})
+    let (lane, seq, token) = parts(*claim);
+    json!({"l": lane, "s": seq, "t": token, "n": count, "r": ranges})
 }
 
 fn other(exception: &Exception) -> Value {
@@ -174,10 +185,11 @@ fn other(exception: &Exception) -> Value {
         Disposition::Snooze { .. } => ("snooze", false),
         Disposition::Cancel { .. } => ("cancel", false),
         Disposition::Discard { failed, .. } => ("discard", *failed),
-        Disposition::Park => ("park", false),
+        Disposition::NoHandler => ("no_handler", false),
         _ => ("return", false),
     };
-    json!({"l": claim.lane, "s": claim.seq, "t": claim.token, "j": job.0, "x": position.to_string(),
+    let (lane, seq, token) = parts(*claim);
+    json!({"l": lane, "s": seq, "t": token, "j": job.0, "x": position.to_string(),
            "d": name, "ms": 0, "e": "no", "f": failed})
 }
 
@@ -192,11 +204,12 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
     };
     Ok(match call {
         Call::CompleteIn { worker, claim, job } => {
+            let (lane, seq, token) = parts(*claim);
             let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 5] = [
                 (&worker.0, Type::INT4),
-                (&claim.lane, Type::INT4),
-                (&claim.seq, Type::INT8),
-                (&claim.token, Type::INT4),
+                (&lane, Type::INT4),
+                (&seq, Type::INT8),
+                (&token, Type::INT4),
                 (&job.0, Type::INT8),
             ];
             one("SELECT 1 FROM {schema}.complete_in($1, $2, $3, $4, $5)", &parameters).await?;
@@ -212,12 +225,11 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
             Reply::Done
         }
         Call::Rescue(worker) => {
-            let sql = "SELECT rescued FROM {schema}.end_worker($1, true, $2)";
-            let most = i32::from(MAX_CRASHES);
-            ended(*worker, &one(sql, &[(&worker.0, Type::INT4), (&most, Type::INT4)]).await?)
+            let sql = "SELECT rescued FROM {schema}.end_worker($1, true)";
+            ended(*worker, &one(sql, &[(&worker.0, Type::INT4)]).await?)
         }
         Call::Deregister(worker) => {
-            let sql = "SELECT rescued FROM {schema}.end_worker($1, false, 0)";
+            let sql = "SELECT rescued FROM {schema}.end_worker($1, false)";
             ended(*worker, &one(sql, &[(&worker.0, Type::INT4)]).await?)
         }
         Call::Promote => {
@@ -243,7 +255,8 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
             }))
         }),
         Call::Maintain => {
-            one("SELECT rotated FROM {schema}.maintain('0', '1 day', 1)", &[]).await?;
+            one("SELECT 1 FROM {schema}.configure('0', '1 day', 1)", &[]).await?;
+            one("SELECT rotated FROM {schema}.maintain()", &[]).await?;
             Reply::Done
         }
         Call::Expire(worker) => {

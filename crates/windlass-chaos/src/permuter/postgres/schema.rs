@@ -1,10 +1,10 @@
 //! A migrated schema, changed for the permuter: gates between the statements of its functions, leases that
 //! can run out on a young server, and the bugs that tests plant.
 
-use crate::permuter::scenario::Patch;
+use crate::permuter::{book::MAX_CRASHES, scenario::Patch};
 use anyhow::{Context, ensure};
 use tokio_postgres::Client;
-use windlass_core::JobStore;
+use windlass_core::{JobStore, Settings};
 use windlass_postgres::{PostgresOptions, PostgresStore};
 
 /// The most gates that one transaction stops at; it passes later ones freely.
@@ -73,6 +73,7 @@ pub(crate) async fn create(
         PostgresStore::connect(&format!("{url}{separator}schema={schema}"), PostgresOptions::default())
             .await?;
     store.migrate().await?;
+    store.configure(&Settings::DEFAULT.with_max_crashes(MAX_CRASHES)).await?;
     store.close().await;
     for change in ADJUSTMENTS.iter().chain(patches) {
         patch(client, schema, change.function, change.from, change.to).await?;

@@ -4,7 +4,7 @@ use crate::{
     table::table,
     text::{escape, shorten},
 };
-use windlass::{Client, JobFilter, JobId, JobRecord, JobState};
+use windlass::{Client, JobFilter, JobPage, JobRecord, JobState, PageToken};
 
 /// How much of a job's args a list shows.
 const ARGS_SHOWN: usize = 60;
@@ -21,9 +21,9 @@ pub(crate) struct List {
     /// Only jobs of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Only jobs with a smaller id: the last id of the page before
-    #[arg(long, value_name = "ID")]
-    before: Option<i64>,
+    /// Goes on behind the page that ended with this token
+    #[arg(long, value_name = "TOKEN")]
+    after: Option<String>,
     /// The most jobs to list
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=i64::from(JobFilter::MAX_LIMIT)))]
     limit: u32,
@@ -39,16 +39,16 @@ impl List {
             state: self.state,
             queue: self.queue,
             kind: self.kind,
-            before: self.before.map(JobId),
+            after: self.after.map(PageToken),
             limit: self.limit,
         };
-        let jobs = client.jobs(&filter).await?;
-        globals.print(&jobs, || text(&jobs))
+        let page = client.jobs(&filter).await?;
+        globals.print(&page, || text(&page))
     }
 }
 
-fn text(jobs: &[JobRecord]) -> String {
-    if jobs.is_empty() {
+fn text(page: &JobPage) -> String {
+    if page.is_empty() && page.next.is_none() {
         return "no jobs\n".to_owned();
     }
     let row = |job: &JobRecord| {
@@ -64,5 +64,9 @@ fn text(jobs: &[JobRecord]) -> String {
         ]
     };
     let headers = [">ID", "STATE", "QUEUE", ">PRIORITY", "KIND", ">ATTEMPT", "ENQUEUED", "ARGS"];
-    table(&headers, &jobs.iter().map(row).collect::<Vec<_>>())
+    let mut text = table(&headers, &page.iter().map(row).collect::<Vec<_>>());
+    if let Some(next) = &page.next {
+        text.push_str(&format!("there may be more: --after {}\n", next.0));
+    }
+    text
 }

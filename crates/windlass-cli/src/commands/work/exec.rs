@@ -127,7 +127,7 @@ async fn feed(mut stdin: ChildStdin, args: Bytes) {
 
 fn judge(status: ExitStatus, tail: &str) -> Outcome {
     match (status.code(), status.signal()) {
-        (Some(0), _) => Outcome::Complete,
+        (Some(0), _) => Outcome::Complete(None),
         (Some(EXIT_SNOOZE), _) => Outcome::Snooze(SNOOZE),
         (Some(EXIT_DISCARD), _) => Outcome::Discard(with_tail(format!("exit code {EXIT_DISCARD}"), tail)),
         (Some(code), _) => failed(with_tail(format!("exit code {code}"), tail)),
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn exit_codes_are_fates() {
         let judged = |raw| judge(ExitStatus::from_raw(raw), "oh no\n");
-        assert_eq!(judged(0), Outcome::Complete);
+        assert_eq!(judged(0), Outcome::Complete(None));
         assert_eq!(judged(EXIT_SNOOZE << 8), Outcome::Snooze(SNOOZE));
         assert_eq!(judged(EXIT_DISCARD << 8), Outcome::Discard("exit code 65: oh no".to_owned()));
         assert_eq!(judged(3 << 8), failed("exit code 3: oh no".to_owned()));

@@ -1,0 +1,69 @@
+use crate::{Args, Error, ErrorKind, Limits, Result};
+use serde::{Deserialize, Serialize};
+
+/// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Attributes {
+    /// Whom or what the job is about: a tenant, a customer, an account. 1 to 200 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// A small JSON object for the handler and for people: a request id, a trace context. Windlass does not
+    /// read it. At most [`Limits::MAX_META_BYTES`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Args>,
+    /// Whether the job is settled by itself, not as a part of its claim: what follows from its end then
+    /// commits together with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tracked: bool,
+}
+
+impl Attributes {
+    /// The attributes as a store keeps them: one JSON object.
+    ///
+    /// ```
+    /// use windlass_core::Attributes;
+    /// let attributes = Attributes { key: Some("acme".into()), tracked: true, ..Attributes::default() };
+    /// assert_eq!(attributes.to_json(), r#"{"key":"acme","tracked":true}"#);
+    /// assert_eq!(Attributes::from_store(r#"{"key":"acme","newer":1}"#)?.unwrap().key.as_deref(), Some("acme"));
+    /// assert!(Attributes::from_store("")?.is_none());
+    /// # Ok::<(), windlass_core::Error>(())
+    /// ```
+    pub fn to_json(&self) -> String {
+        // Neither a string nor checked JSON can fail to be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what a store kept; empty text means none. Fields of newer programs are passed over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] when the store's text is damaged.
+    pub fn from_store(text: &str) -> Result<Option<Box<Self>>> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_str(text).map(Some).map_err(|cause| {
+            Error::new(ErrorKind::Internal, format!("the attributes of a job are damaged: {cause}"))
+                .with_source(cause)
+        })
+    }
+
+    /// Checks key and meta.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for the key, [`ErrorKind::InvalidArgs`] for meta.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(key) = &self.key {
+            Limits::check_key("a key", key)?;
+        }
+        let Some(meta) = &self.meta else { return Ok(()) };
+        let (size, most) = (meta.len(), Limits::MAX_META_BYTES);
+        if size > most || !meta.as_str().trim_start().starts_with('{') {
+            let message = format!(
+                "meta must be a JSON object of at most {most} bytes, got {size} bytes: {:.40}",
+                meta.as_str()
+            );
+            return Err(Error::new(ErrorKind::InvalidArgs, message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+use crate::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The policy of a store: the same for every worker on it, whichever of them keeps house.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Settings {
+    /// How long completed jobs stay readable, at least. Default a day.
+    pub retention: Duration,
+    /// How long cancelled and discarded jobs stay readable. Default 30 days.
+    pub dead_retention: Duration,
+    /// The log moves on to its next segment when the current one holds this many bytes. Default 1 GiB.
+    /// For stores that keep a log in segments.
+    pub segment_bytes: u64,
+    /// A job that was held by so many dying workers is discarded as `crash_loop`. At least 3, because only a job
+    /// that ran alone is to blame. Default 5.
+    pub max_crashes: u16,
+}
+
+impl Settings {
+    /// What a store begins with.
+    pub const DEFAULT: Self = Self {
+        retention: Duration::from_secs(86_400),
+        dead_retention: Duration::from_secs(30 * 86_400),
+        segment_bytes: 1 << 30,
+        max_crashes: 5,
+    };
+    /// The least [`Self::max_crashes`].
+    pub const LEAST_CRASHES: u16 = 3;
+    /// The longest time that may be kept: 100 years.
+    pub const LONGEST: Duration = Duration::from_secs(crate::Limits::MAX_DELAY_SECONDS);
+
+    /// With another [`Self::retention`].
+    #[must_use]
+    pub const fn with_retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// With another [`Self::dead_retention`].
+    #[must_use]
+    pub const fn with_dead_retention(mut self, dead_retention: Duration) -> Self {
+        self.dead_retention = dead_retention;
+        self
+    }
+
+    /// With another [`Self::segment_bytes`].
+    #[must_use]
+    pub const fn with_segment_bytes(mut self, segment_bytes: u64) -> Self {
+        self.segment_bytes = segment_bytes;
+        self
+    }
+
+    /// With another [`Self::max_crashes`].
+    #[must_use]
+    pub const fn with_max_crashes(mut self, max_crashes: u16) -> Self {
+        self.max_crashes = max_crashes;
+        self
+    }
+
+    /// Checks the values; a store calls this before it keeps them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`], which names the value.
+    pub fn check(&self) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
+        for (name, value) in [("retention", self.retention), ("dead_retention", self.dead_retention)] {
+            if value > Self::LONGEST {
+                return refuse(format!("{name} must be at most 100 years, got {value:?}"));
+            }
+        }
+        if self.max_crashes < Self::LEAST_CRASHES {
+            let least = Self::LEAST_CRASHES;
+            return refuse(format!("max_crashes must be at least {least}, got {}", self.max_crashes));
+        }
+        if self.segment_bytes == 0 {
+            return refuse("segment_bytes must be at least 1, got 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let fine = Settings::default();
+        fine.check().unwrap();
+        for (settings, says) in [
+            (fine.with_max_crashes(2), "max_crashes must be at least 3, got 2"),
+            (fine.with_segment_bytes(0), "segment_bytes"),
+            (fine.with_retention(Duration::MAX), "retention must be at most 100 years"),
+        ] {
+            let error = settings.check().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+}
