@@ -16,12 +16,12 @@ async fn opening_creates_the_schema_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (0, 2));
+    assert_eq!((report.from, report.to), (0, 1));
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (2, 2));
+    assert_eq!((report.from, report.to), (1, 1));
     let status = first.status().await.unwrap();
     assert!(status.store.starts_with("SQLite 3."));
-    assert!(status.schema_version == 2 && status.size_bytes > 0);
+    assert!(status.schema_version == 1 && status.size_bytes > 0);
 }
 
 #[test]
@@ -84,7 +84,7 @@ async fn a_newer_schema_that_says_so_is_accepted() {
     let f = Fixture::new();
     let added = f.add(1).await;
     f.close().await;
-    for (compatible_with, fits) in [(2, true), (3, false), (1, true)] {
+    for (compatible_with, fits) in [(1, true), (3, false)] {
         let newer = rusqlite::Connection::open(f.path()).unwrap();
         newer.pragma_update(None, "user_version", 3).unwrap();
         newer.execute("INSERT OR REPLACE INTO migration VALUES (3, ?1)", [compatible_with]).unwrap();
@@ -92,7 +92,7 @@ async fn a_newer_schema_that_says_so_is_accepted() {
         if !fits {
             let error = refused(f.path());
             assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
-            assert!(error.to_string().contains("knows version 3; this one knows 2"), "{error}");
+            assert!(error.to_string().contains("knows version 3; this one knows 1"), "{error}");
             continue;
         }
         let store = open(f.path()).unwrap();
@@ -102,27 +102,6 @@ async fn a_newer_schema_that_says_so_is_accepted() {
         assert!(store.job(added[0]).await.unwrap().is_some());
         store.close().await;
     }
-}
-
-#[tokio::test]
-async fn an_older_file_is_upgraded_with_its_jobs() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("jobs.db");
-    let old = rusqlite::Connection::open(&path).unwrap();
-    old.execute_batch(include_str!("../../src/sql/0001_log.sql")).unwrap();
-    let ours: i64 = {
-        let f = Fixture::new();
-        let file = rusqlite::Connection::open(f.path()).unwrap();
-        file.query_one("PRAGMA application_id", [], |row| row.get(0)).unwrap()
-    };
-    old.pragma_update(None, "application_id", ours).unwrap();
-    old.pragma_update(None, "user_version", 1).unwrap();
-    drop(old);
-    let store = open(&path).unwrap();
-    let report = store.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (1, 2));
-    let first = store.enqueue_once("k", &jobs(2)).await.unwrap();
-    assert_eq!(store.enqueue_once("k", &jobs(2)).await.unwrap().ids, first.ids);
 }
 
 #[test]
