@@ -1,6 +1,5 @@
 //! One file per command.
 
-pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod enqueue;
 pub(crate) mod jobs;

@@ -1,9 +1,12 @@
+//! How commands fail.
+
 use crate::text::escape;
 use serde_json::{Map, Value};
 use std::{
     io::{self, Write},
     process::ExitCode,
 };
+use tokio::task::JoinError;
 use windlass::{Error, ErrorKind};
 
 /// The operation failed.
@@ -15,7 +18,7 @@ const STORE: u8 = 3;
 
 /// Why a command ended without doing all it was asked to: a code for machines, a message for people.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     exit: u8,
     code: &'static str,
     message: String,
@@ -23,21 +26,21 @@ pub(crate) struct Failure {
 }
 
 /// What every command returns.
-pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
     /// The operation failed.
-    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
         Self { exit: FAILED, code, message: message.into(), details: Map::new() }
     }
 
     /// The caller asked for something that makes no sense.
-    pub(crate) fn usage(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn usage(code: &'static str, message: impl Into<String>) -> Self {
         Self { exit: USAGE, ..Self::failed(code, message) }
     }
 
     /// The store is not there, or not as it must be.
-    pub(crate) fn store(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn store(code: &'static str, message: impl Into<String>) -> Self {
         Self { exit: STORE, ..Self::failed(code, message) }
     }
 
@@ -47,24 +50,29 @@ impl Failure {
     }
 
     /// The same failure, with a figure that scripts may want.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
     /// The same failure, with words around its message.
-    pub(crate) fn explain(mut self, explain: impl FnOnce(String) -> String) -> Self {
+    pub fn explain(mut self, explain: impl FnOnce(String) -> String) -> Self {
         self.message = explain(self.message);
         self
     }
 
+    /// Its message.
+    pub fn into_message(self) -> String {
+        self.message
+    }
+
     /// The line of an input that it names, and its message.
-    pub(crate) fn at_line(self) -> (Option<u64>, String) {
+    pub fn at_line(self) -> (Option<u64>, String) {
         (self.details.get("line").and_then(Value::as_u64), self.message)
     }
 
     /// Tells it on stderr and ends the process with its exit code.
-    pub(crate) fn report(self, json: bool) -> ExitCode {
+    pub fn report(self, json: bool) -> ExitCode {
         if self.exit == 0 {
             return ExitCode::SUCCESS;
         }
@@ -97,6 +105,12 @@ impl From<Error> for Failure {
             _ => error.to_string(),
         };
         Self { exit, ..Self::failed(error.code(), message) }
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        Self::failed("internal", format!("a task ended early: {error}"))
     }
 }
 

@@ -1,9 +1,11 @@
+//! Opening stores.
+
 use crate::failure::{Failure, Outcome};
 use std::path::Path;
 use windlass::{Client, StoreKind};
 
 /// Opens a store to look at it: a SQLite file that does not exist is not made for that.
-pub(crate) async fn existing(url: &str) -> Outcome<Client> {
+pub async fn existing(url: &str) -> Outcome<Client> {
     if StoreKind::of(url)? == StoreKind::Sqlite
         && let Some(path) = sqlite_path(url).filter(|path| !Path::new(path).exists())
     {
@@ -16,12 +18,12 @@ pub(crate) async fn existing(url: &str) -> Outcome<Client> {
 }
 
 /// Opens a store to write to it. A SQLite file is created on first use; PostgreSQL must be migrated.
-pub(crate) async fn create(url: &str) -> Outcome<Client> {
+pub async fn create(url: &str) -> Outcome<Client> {
     Ok(Client::connect(url).await?)
 }
 
 /// The file that a SQLite URL names, unless the store has to explain what is wrong with it.
-pub(crate) fn sqlite_path(url: &str) -> Option<&str> {
+pub fn sqlite_path(url: &str) -> Option<&str> {
     let path = url.strip_prefix("sqlite:")?.split('?').next()?;
     let path = path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path);
     (!path.is_empty() && !path.contains(":memory:")).then_some(path)

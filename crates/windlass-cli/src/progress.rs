@@ -1,5 +1,6 @@
-use crate::text::grouped;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+//! How far a long command is.
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::{self, IsTerminal, Write},
     time::{Duration, Instant},
@@ -9,14 +10,15 @@ use std::{
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// How far a long command is: a bar on a terminal, a line now and then elsewhere, nothing beside JSON.
-pub(crate) struct Progress {
+pub struct Progress {
     bar: ProgressBar,
     label: &'static str,
     told: Option<Instant>,
 }
 
 impl Progress {
-    pub(crate) fn new(label: &'static str, total: u64, quiet: bool) -> Self {
+    /// For `total` steps; 0 when that is not known. `quiet` shows nothing.
+    pub fn new(label: &'static str, total: u64, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         let target =
             if terminal && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -31,12 +33,13 @@ impl Progress {
     }
 
     /// So many are done now.
-    pub(crate) fn reach(&mut self, done: u64) {
+    pub fn reach(&mut self, done: u64) {
         self.bar.set_position(done);
         if self.told.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
             self.told = Some(Instant::now());
             let total = self.bar.length().filter(|&total| total > 0).unwrap_or(done);
-            let _ = writeln!(io::stderr(), "{}: {} of {}", self.label, grouped(done), grouped(total));
+            let (label, done, total) = (self.label, HumanCount(done), HumanCount(total));
+            let _ = writeln!(io::stderr(), "{label}: {done} of {total}");
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Tables of plain text.
+
 use std::fmt::Write;
 
 /// The space between two columns.
@@ -5,7 +7,7 @@ const GAP: &str = "  ";
 
 /// Plain aligned text: headers that start with `>` name columns of numbers, aligned to the right.
 /// Cells must be escaped already.
-pub(crate) fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(headers: &[&str], rows: &[Vec<String>]) -> String {
     let names: Vec<_> = headers.iter().map(|header| header.trim_start_matches('>').to_owned()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).chain(names.get(column));

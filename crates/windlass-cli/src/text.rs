@@ -9,7 +9,7 @@ fn is_unsafe(c: char) -> bool {
 }
 
 /// The text on one line, with everything that could steer a terminal written as an escape.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -21,7 +21,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// Several lines, each [escaped](escape).
-pub(crate) fn escape_lines(text: &str, indent: &str) -> String {
+pub fn escape_lines(text: &str, indent: &str) -> String {
     text.lines().fold(String::new(), |mut lines, line| {
         let _ = writeln!(lines, "{indent}{}", escape(line));
         lines
@@ -29,7 +29,7 @@ pub(crate) fn escape_lines(text: &str, indent: &str) -> String {
 }
 
 /// At most `most` characters, escaped; what is cut off shows as an ellipsis.
-pub(crate) fn shorten(text: &str, most: usize) -> String {
+pub fn shorten(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", escape(&text[..end])),
         None => escape(text),
@@ -38,7 +38,7 @@ pub(crate) fn shorten(text: &str, most: usize) -> String {
 
 /// One JSON document. Controls beyond ASCII, which JSON allows in strings, are escaped: the reader gets
 /// the same value, a terminal gets no command.
-pub(crate) fn json_text<T: Serialize>(value: &T) -> String {
+pub fn json_text<T: Serialize>(value: &T) -> String {
     let json = serde_json::to_string_pretty(value).expect("output types serialise");
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -51,31 +51,6 @@ pub(crate) fn json_text<T: Serialize>(value: &T) -> String {
         }
     }
     text
-}
-
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Bytes in the unit that fits.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
 #[cfg(test)]
@@ -100,12 +75,5 @@ mod tests {
     fn long_text_is_cut_at_a_character() {
         assert_eq!(shorten("äöü", 2), "äö…");
         assert_eq!(shorten("äöü", 3), "äöü");
-    }
-
-    #[test]
-    fn numbers_read_easily() {
-        let seen = [0, 999, 1_000, 1_234_567].map(grouped);
-        assert_eq!(seen, ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([1023, 1024, 3 << 30].map(bytes), ["1023 B", "1.0 KiB", "3.0 GiB"]);
     }
 }

@@ -1,16 +1,19 @@
 mod report;
 
 use crate::{
-    cli::Globals,
     failure::{Failure, Outcome},
-    measure::{ServerGauge, cpu_seconds, peak_memory, per_second},
+    globals::Globals,
+    interrupt::until_interrupted,
+    measure::{
+        CountedWorkers, Expected, Fill, MAX_JOBS, MeasuredStore, Noop, counts, cpu_seconds, fill,
+        peak_memory, per_second, ping,
+    },
     open,
     progress::Progress,
-    trial::{Crew, Fill, Load, Place, Team, counts, fill, ping, until_interrupted},
 };
 use report::Report;
 use std::time::Duration;
-use windlass::Client;
+use windlass::{Client, IntoJob, Worker};
 
 /// The queue of the demo in a store that somebody else uses as well.
 const QUEUE: &str = "windlass-demo";
@@ -18,8 +21,6 @@ const QUEUE: &str = "windlass-demo";
 const BATCH: u64 = 5_000;
 /// How many calls are under way at once.
 const CLIENTS: usize = 4;
-/// The most jobs that a demo takes; it keeps a byte for each.
-const MAX_JOBS: u64 = 1_000_000_000;
 
 /// The size of the demo.
 ///
@@ -39,51 +40,49 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
-        let place = Place::find(globals)?;
-        let report = until_interrupted(self.measure(globals, &place)).await?;
-        drop(place);
+        let store = MeasuredStore::open(globals)?;
+        let report = until_interrupted(self.measure(globals, &store)).await?;
+        drop(store);
         globals.print(&report, || report.text())
     }
 
-    async fn measure(&self, globals: &Globals, place: &Place) -> Outcome<Report> {
-        let client = open::create(&place.url).await?;
+    async fn measure(&self, globals: &Globals, store: &MeasuredStore) -> Outcome<Report> {
+        let client = open::create(&store.url).await?;
         client.migrate().await?;
-        let wal = ServerGauge::open(&place.url).await;
         let before = counts(&client, QUEUE).await?;
 
         let mut progress = Progress::new("enqueued", self.jobs, globals.json);
-        let work = Fill {
-            queue: QUEUE.to_owned(),
-            jobs: self.jobs,
-            batch: BATCH,
-            clients: CLIENTS,
-            load: Load::Noop,
-        };
-        let filled = fill(&client, &work, &mut progress).await?;
+        let work = Fill { queue: QUEUE, jobs: self.jobs, batch: BATCH, clients: CLIENTS };
+        let job = |id| Noop { id }.into_job();
+        let filled = fill(&client, &work, job, |_, done| progress.reach(done)).await?;
         drop(progress);
 
         let mut progress = Progress::new("completed", self.jobs, globals.json);
-        let workers = [client.clone()];
-        let team = Team::new(QUEUE, self.concurrency);
-        let (mut crew, mut arrived) = Crew::start(&workers, &team, (self.jobs, filled.first)).await?;
-        let completed_in = crew.finish(&mut progress).await?;
+        let expected = Expected { jobs: self.jobs, first: filled.first };
+        let (workers, mut starts) =
+            CountedWorkers::start(std::slice::from_ref(&client), expected, |client, _| {
+                Worker::builder(client).queue(QUEUE, self.concurrency)
+            })
+            .await?;
+        let completed_in = workers.finish(|done| progress.reach(done)).await?;
         drop(progress);
 
         let mut progress = Progress::new("latency", self.samples, globals.json);
         let pings = (self.samples, Duration::ZERO);
-        let latencies = ping(&client, QUEUE, pings, &mut arrived, &mut progress).await?;
+        let latencies = ping(&client, QUEUE, pings, &mut starts, |done| progress.reach(done)).await?;
         drop(progress);
 
-        crew.verify()?;
-        crew.stop().await;
+        workers.verify()?;
+        workers.stop().await;
         self.verify_counts(&client, before.completed).await?;
         let status = client.status().await?;
-        let report = Report {
+        client.close().await;
+        Ok(Report {
             jobs: self.jobs,
             concurrency: self.concurrency,
             store: status.store,
-            place: place.name(),
-            durability: place.durability(&wal).await,
+            place: store.name(),
+            durability: store.durability().unwrap_or("synchronous_commit as the server sets it"),
             enqueued_seconds: filled.took.as_secs_f64(),
             enqueued_per_second: per_second(self.jobs, filled.took),
             completed_seconds: completed_in.as_secs_f64(),
@@ -93,9 +92,7 @@ impl Demo {
             peak_memory_bytes: peak_memory(),
             size_bytes: status.size_bytes,
             verified: true,
-        };
-        client.close().await;
-        Ok(report)
+        })
     }
 
     /// The store agrees: nothing is left, and as many more jobs completed. Jobs that completed before may

@@ -4,9 +4,10 @@ mod many;
 pub(crate) use many::read as read_many;
 
 use crate::{
-    cli::Globals,
+    duration,
     failure::{Failure, Outcome},
-    open, span,
+    globals::Globals,
+    open,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -35,7 +36,7 @@ pub(crate) struct Enqueue {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i16,
     /// Waits this long first: 250ms, 5m, 1h30m, 2d
-    #[arg(long, value_parser = span::parse, conflicts_with = "at")]
+    #[arg(long, value_parser = duration::parse, conflicts_with = "at")]
     delay: Option<Duration>,
     /// Waits for this time: 2031-01-31T08:00:00Z
     #[arg(long, value_name = "RFC3339")]

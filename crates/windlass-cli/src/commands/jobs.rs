@@ -2,7 +2,7 @@ mod change;
 mod list;
 mod show;
 
-use crate::{cli::Globals, failure::Outcome, open};
+use crate::{failure::Outcome, globals::Globals, open};
 use windlass::JobId;
 
 /// The most ids that one call names.

@@ -1,4 +1,4 @@
-use crate::{cli::Globals, failure::Outcome, open};
+use crate::{failure::Outcome, globals::Globals, open};
 use serde_json::json;
 use windlass::redact_url;
 

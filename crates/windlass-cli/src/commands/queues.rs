@@ -1,10 +1,5 @@
-use crate::{
-    cli::Globals,
-    failure::Outcome,
-    open,
-    table::table,
-    text::{escape, grouped},
-};
+use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
+use indicatif::HumanCount;
 use serde_json::json;
 use windlass::QueueStats;
 
@@ -75,7 +70,7 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
         ];
         let state = if queue.paused { "paused" } else { "open" };
         let head = [escape(&queue.name), state.to_owned()];
-        head.into_iter().chain(counts.map(grouped)).collect::<Vec<_>>()
+        head.into_iter().chain(counts.map(|count| HumanCount(count).to_string())).collect::<Vec<_>>()
     };
     let headers = [
         "QUEUE",

@@ -1,11 +1,6 @@
 use super::queues;
-use crate::{
-    cli::Globals,
-    failure::Outcome,
-    open,
-    table::table,
-    text::{bytes, escape},
-};
+use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
+use indicatif::HumanBytes;
 use windlass::{StoreStatus, WorkerRecord, redact_url};
 
 /// Shows the store, its workers and its queues.
@@ -23,7 +18,7 @@ fn text(url: &str, status: &StoreStatus) -> String {
         escape(&status.store),
         escape(&redact_url(url)),
         status.schema_version,
-        bytes(status.size_bytes),
+        HumanBytes(status.size_bytes),
         workers(&status.workers),
         queues::text(&status.queues),
     )

@@ -3,7 +3,7 @@ mod queue_option;
 mod tail;
 mod until_empty;
 
-use crate::{cli::Globals, failure::Outcome, open, span};
+use crate::{duration, failure::Outcome, globals::Globals, open};
 use exec::Program;
 use queue_option::QueueOption;
 use serde_json::json;
@@ -32,13 +32,13 @@ pub(crate) struct Work {
     #[arg(long, default_value_t = WorkerBuilder::DEFAULT_CONCURRENCY)]
     concurrency: usize,
     /// Stops a program that runs longer than this; the attempt failed
-    #[arg(long, value_parser = span::parse)]
+    #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// How long this worker may be silent before others take its jobs
-    #[arg(long, value_parser = span::parse, default_value = "30s")]
+    #[arg(long, value_parser = duration::parse, default_value = "30s")]
     lease: Duration,
     /// How long running programs may go on after the first SIGTERM or SIGINT; a second one stops them now
-    #[arg(long, value_parser = span::parse, default_value = "30s")]
+    #[arg(long, value_parser = duration::parse, default_value = "30s")]
     grace_period: Duration,
     /// Stops when nothing is available any more
     #[arg(long, visible_alias = "drain")]

@@ -1,22 +1,17 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// The longest latency that is told apart from longer ones: an hour, in nanoseconds.
 const MAX_NANOS: u64 = 3_600_000_000_000;
-/// How many histograms handlers share: more than one, so that they seldom wait for each other.
-const SHARDS: usize = 4;
 
 /// Measured times.
 #[derive(Clone)]
-pub(crate) struct Latencies(Histogram<u64>);
+pub struct Latencies(Histogram<u64>);
 
 /// Their distribution, in microseconds.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct LatencyReport {
+pub struct LatencyReport {
     samples: u64,
     average_us: f64,
     p50_us: f64,
@@ -28,20 +23,25 @@ pub(crate) struct LatencyReport {
 }
 
 impl Latencies {
-    pub(crate) fn new() -> Self {
+    /// None yet.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
         Self(Histogram::new_with_bounds(1, MAX_NANOS, 3).expect("constant bounds are valid"))
     }
 
-    pub(crate) fn record(&mut self, latency: Duration) {
+    /// Adds one.
+    pub fn record(&mut self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(MAX_NANOS);
         self.0.saturating_record(nanos.clamp(1, MAX_NANOS));
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Self) {
         self.0.add(&other.0).expect("all have the same bounds");
     }
 
-    pub(crate) fn report(&self) -> LatencyReport {
+    /// Their distribution.
+    pub fn report(&self) -> LatencyReport {
         let us = |nanos: f64| (nanos / 100.0).round() / 10.0;
         let at = |quantile| us(self.0.value_at_quantile(quantile) as f64);
         LatencyReport {
@@ -59,7 +59,7 @@ impl Latencies {
 
 impl LatencyReport {
     /// One line for people, in milliseconds.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let ms = |us: f64| us / 1e3;
         format!(
             "average {:.2} ms, p50 {:.2}, p90 {:.2}, p95 {:.2}, p99 {:.2}, p99.9 {:.2}, max {:.2} ({} samples)",
@@ -75,40 +75,17 @@ impl LatencyReport {
     }
 }
 
-/// Times that many handlers measure at once.
-pub(crate) struct SharedLatencies([Mutex<Latencies>; SHARDS]);
-
-impl SharedLatencies {
-    pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| Mutex::new(Latencies::new())))
-    }
-
-    /// `number` spreads the callers.
-    pub(crate) fn record(&self, number: u64, latency: Duration) {
-        let shard = &self.0[(number % SHARDS as u64) as usize];
-        shard.lock().unwrap_or_else(PoisonError::into_inner).record(latency);
-    }
-
-    pub(crate) fn sum(&self) -> Latencies {
-        let mut sum = Latencies::new();
-        for shard in &self.0 {
-            sum.merge(&shard.lock().unwrap_or_else(PoisonError::into_inner));
-        }
-        sum
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_distribution_is_told() {
-        let shared = SharedLatencies::new();
+        let mut latencies = Latencies::new();
         for ms in 1..=100 {
-            shared.record(ms, Duration::from_millis(ms));
+            latencies.record(Duration::from_millis(ms));
         }
-        let report = shared.sum().report();
+        let report = latencies.report();
         assert_eq!(report.samples, 100);
         assert!((report.p50_us - 50_000.0).abs() < 100.0, "{report:?}");
         assert!((report.p90_us - 90_000.0).abs() < 100.0, "{report:?}");

@@ -6,10 +6,10 @@ use std::sync::{
 /// How many jobs share one piece of memory, made when the first of them is handled.
 const CHUNK: usize = 1 << 20;
 /// The most numbers: a byte for each of them that is handled.
-pub(crate) const MAX_JOBS: u64 = 1_000_000_000;
+pub const MAX_JOBS: u64 = 1_000_000_000;
 
 /// Proof that each of `n` numbered jobs was handled exactly once.
-pub(crate) struct Tally {
+pub struct Tally {
     seen: Vec<OnceLock<Box<[AtomicU8]>>>,
     handled: AtomicU64,
     strangers: AtomicU64,
@@ -17,22 +17,26 @@ pub(crate) struct Tally {
 
 /// How often jobs were handled that should have been once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Faults {
-    pub(crate) lost: u64,
-    pub(crate) repeated: u64,
-    pub(crate) strangers: u64,
+pub struct Faults {
+    /// Jobs that were never handled.
+    pub lost: u64,
+    /// Jobs that were handled more than once.
+    pub repeated: u64,
+    /// Jobs that nobody enqueued for this measurement.
+    pub strangers: u64,
 }
 
 impl Tally {
-    /// For numbers below [`MAX_JOBS`]; how many are expected is known at the end.
-    pub(crate) fn new() -> Self {
+    /// For numbers below [`MAX_JOBS`]; how many are expected need not be known before the end.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
         let chunks = (MAX_JOBS as usize).div_ceil(CHUNK);
         let seen = (0..chunks).map(|_| OnceLock::new()).collect();
         Self { seen, handled: AtomicU64::new(0), strangers: AtomicU64::new(0) }
     }
 
     /// A job was handled; how many were so far. Relaxed is enough: only the sum matters until the end.
-    pub(crate) fn note(&self, number: u64) -> u64 {
+    pub fn note(&self, number: u64) -> u64 {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         match self.seen.get(index / CHUNK) {
             Some(chunk) => {
@@ -52,19 +56,19 @@ impl Tally {
     }
 
     /// How often jobs were handled so far, repetitions included.
-    pub(crate) fn handled(&self) -> u64 {
+    pub fn handled(&self) -> u64 {
         self.handled.load(Ordering::Relaxed)
     }
 
     /// How often a job was handled.
-    pub(crate) fn times(&self, number: u64) -> u8 {
+    pub fn times(&self, number: u64) -> u8 {
         let index = number as usize;
         let chunk = self.seen.get(index / CHUNK).and_then(OnceLock::get);
         chunk.map_or(0, |chunk| chunk[index % CHUNK].load(Ordering::Relaxed))
     }
 
     /// What is wrong when the jobs numbered below `expected` were to be handled once each.
-    pub(crate) fn faults(&self, expected: u64) -> Faults {
+    pub fn faults(&self, expected: u64) -> Faults {
         let mut faults = Faults { strangers: self.strangers.load(Ordering::Relaxed), ..Faults::default() };
         let mut found = 0;
         for number in 0..expected {
@@ -80,16 +84,11 @@ impl Tally {
         faults.strangers += self.handled().saturating_sub(found);
         faults
     }
-
-    /// What is wrong: jobs that were never handled, or more than once, or that nobody enqueued.
-    pub(crate) fn verify(&self, expected: u64) -> Result<(), String> {
-        self.faults(expected).check(expected)
-    }
 }
 
 impl Faults {
     /// Says what is wrong, if anything is.
-    pub(crate) fn check(self, expected: u64) -> Result<(), String> {
+    pub fn check(self, expected: u64) -> Result<(), String> {
         if self == Self::default() {
             return Ok(());
         }
@@ -107,15 +106,16 @@ mod tests {
     #[test]
     fn only_each_once_is_right() {
         let tally = Tally::new();
-        assert!(tally.verify(2).is_err());
+        let verify = |tally: &Tally, expected| tally.faults(expected).check(expected);
+        assert!(verify(&tally, 2).is_err());
         tally.note(0);
         tally.note(1);
-        assert!(tally.verify(2).is_ok());
-        assert!(tally.verify(1).unwrap_err().contains("1 others came"));
+        assert!(verify(&tally, 2).is_ok());
+        assert!(verify(&tally, 1).unwrap_err().contains("1 others came"));
         tally.note(1);
-        assert!(tally.verify(2).unwrap_err().contains("1 more than once"));
+        assert!(verify(&tally, 2).unwrap_err().contains("1 more than once"));
         let tally = Tally::new();
         tally.note(u64::MAX);
-        assert!(tally.verify(0).is_err());
+        assert!(verify(&tally, 0).is_err());
     }
 }

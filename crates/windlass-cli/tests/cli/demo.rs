@@ -1,4 +1,4 @@
-use crate::windlass::{Home, eventually, signal};
+use crate::program::{Home, eventually, signal};
 use std::{fs, process::Stdio};
 
 #[test]
@@ -43,7 +43,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
         let child = home.spawn(command.env("TMPDIR", home.path()).stdin(Stdio::null()));
         eventually("it enqueues", || {
             let folder = fs::read_dir(home.path()).unwrap().next();
-            folder.is_some_and(|folder| folder.unwrap().path().join("trial.db").exists())
+            folder.is_some_and(|folder| folder.unwrap().path().join("measured.db").exists())
         });
         signal(&child, name);
         let output = child.wait_with_output().unwrap();

@@ -1,4 +1,4 @@
-use crate::windlass::Home;
+use crate::program::Home;
 use std::fs;
 
 #[test]

@@ -1,11 +1,14 @@
 //! The `windlass` program as its users meet it, on SQLite.
 
-mod bench;
 mod demo;
 mod enqueue;
+mod home;
 mod jobs;
+mod program;
 mod queues;
 mod refusals;
-mod windlass;
 mod work;
 mod work_signals;
+
+/// What these tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");

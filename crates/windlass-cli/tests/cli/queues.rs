@@ -1,4 +1,4 @@
-use crate::windlass::Home;
+use crate::program::Home;
 
 #[test]
 fn queues_are_listed_paused_and_resumed() {

@@ -1,6 +1,6 @@
 //! Every bad input: its exit code, and a message that says what to do.
 
-use crate::windlass::Home;
+use crate::program::Home;
 
 #[test]
 fn usage_errors_exit_with_2() {
@@ -32,7 +32,6 @@ fn usage_errors_exit_with_2() {
         (&["status", "--store", "redis://u:secret@h"], "use sqlite:FILE"),
         (&["status", "--store", "sqlite::memory:"], "memory"),
         (&["status", "--log", "a=b=c"], "invalid log filter"),
-        (&["bench", "drain", "--jobs", "0"], "0 is not in"),
         (&["demo", "--jobs", "-1"], "-1"),
     ] {
         let answer = home.run(args).refused(2, &["error: ", words]);
@@ -66,7 +65,7 @@ fn a_store_out_of_reach_exits_with_3() {
     let answer = home.run(&["status", "--store", url]).refused(3, &["error: ", "[unavailable]"]);
     assert!(!answer.stderr.contains("secret"), "{}", answer.stderr);
     let mut command = home.command(&["queues"]);
-    let answer: crate::windlass::Answer =
+    let answer: crate::program::Answer =
         command.env("WINDLASS_STORE", url).output().expect("run windlass").into();
     answer.refused(3, &["[unavailable]"]);
 }
@@ -86,7 +85,7 @@ fn a_missing_schema_exits_with_3_and_says_what_to_do() {
 #[test]
 fn help_and_version_are_no_errors() {
     let home = Home::bare();
-    for args in [&["--help"][..], &["work", "--help"], &["bench", "drain", "-h"], &["--version"]] {
+    for args in [&["--help"][..], &["work", "--help"], &["demo", "-h"], &["--version"]] {
         let answer = home.run(args).done();
         assert!(!answer.stdout.is_empty() && answer.stderr.is_empty());
     }

@@ -1,8 +1,8 @@
-use crate::windlass::Home;
+use crate::program::Home;
 use std::fs;
 
 /// Works everything off with a program.
-fn work(home: &Home, program: &str) -> crate::windlass::Answer {
+fn work(home: &Home, program: &str) -> crate::program::Answer {
     home.run(&["work", "--until-empty", "--exec", program]).done()
 }
 
@@ -82,7 +82,7 @@ fn a_program_that_takes_too_long_is_stopped_with_its_children() {
     let job = home.json(&["jobs", "show", &id]);
     assert!(job["errors"][0]["error"].as_str().unwrap().starts_with("timed out after 300ms"), "{job}");
     let child = fs::read_to_string(home.path().join("child")).unwrap();
-    crate::windlass::eventually("the program's child is gone", || !alive(child.trim()));
+    crate::program::eventually("the program's child is gone", || !alive(child.trim()));
 }
 
 fn alive(pid: &str) -> bool {

@@ -1,4 +1,4 @@
-use crate::windlass::{Home, eventually, signal};
+use crate::program::{Home, eventually, signal};
 use std::{fs, process::Stdio};
 
 const SLOW: &str = "echo started >> started; while [ ! -e go ]; do sleep 0.05; done; echo done >> done";

@@ -1,7 +1,7 @@
 use super::input;
 use crate::{
-    cli::Globals,
     failure::{Failure, Outcome},
+    globals::Globals,
     open,
 };
 use jiff::Timestamp;

@@ -1,6 +1,6 @@
 use crate::{
-    cli::Globals,
     failure::{Failure, Outcome},
+    globals::Globals,
 };
 use serde_json::json;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 use crate::{
-    cli::Globals,
     failure::Outcome,
+    globals::Globals,
     table::table,
     text::{escape, shorten},
 };

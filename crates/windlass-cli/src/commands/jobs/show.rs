@@ -1,6 +1,6 @@
 use crate::{
-    cli::Globals,
     failure::{Failure, Outcome},
+    globals::Globals,
     text::{escape, escape_lines},
 };
 use jiff::Timestamp;

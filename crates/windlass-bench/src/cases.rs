@@ -1,0 +1,82 @@
+//! The cases: what can be measured, each with its options.
+
+mod burst;
+mod drain;
+mod enqueue;
+mod latency;
+mod limit;
+mod mixed;
+mod startup;
+mod work;
+
+use crate::{clean_up::clean_up, finding::Finding, options::QUEUE, report::Report, store::without_waiting};
+use windlass_cli::{
+    failure::Outcome, globals::Globals, interrupt::until_interrupted, measure::MeasuredStore,
+};
+
+/// One measurement.
+#[derive(clap::Subcommand)]
+pub(crate) enum Case {
+    /// How fast jobs are enqueued
+    Enqueue(enqueue::Enqueue),
+    /// Jobs without work: how fast a backlog is drained
+    Drain(drain::Drain),
+    /// Jobs that wait or calculate: how close the worker comes to the theoretical maximum
+    Work(work::Work),
+    /// Enqueueing and working at once
+    Mixed(mixed::Mixed),
+    /// From enqueue to the start of the handler
+    Latency(latency::Latency),
+    /// How long a worker takes to its first job, and to its end
+    Startup(startup::Startup),
+    /// Many jobs scheduled for one moment: how late they start
+    Burst(burst::Burst),
+    /// What the database does with the same rows when nothing makes a queue of them
+    Limit(limit::Limit),
+}
+
+impl Case {
+    /// Measures, and prints the report.
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        let store = self.store(globals)?;
+        let finding = until_interrupted(self.measure(globals, &store)).await;
+        if finding.is_err() && !store.is_temporary() {
+            remove_jobs(globals, &store).await;
+        }
+        let report = Report::new(finding?, &store, globals).await?;
+        drop(store);
+        globals.print(&report, || report.text())
+    }
+
+    fn store(&self, globals: &Globals) -> Outcome<MeasuredStore> {
+        let store = MeasuredStore::open(globals)?;
+        match self {
+            Self::Drain(drain) if drain.async_commit => without_waiting(store),
+            _ => Ok(store),
+        }
+    }
+
+    async fn measure(&self, globals: &Globals, store: &MeasuredStore) -> Outcome<Finding> {
+        match self {
+            Self::Enqueue(enqueue) => enqueue.measure(globals, store).await,
+            Self::Drain(drain) => drain.measure(globals, store).await,
+            Self::Work(work) => work.measure(globals, store).await,
+            Self::Mixed(mixed) => mixed.measure(globals, store).await,
+            Self::Latency(latency) => latency.measure(globals, store).await,
+            Self::Startup(startup) => startup.measure(store).await,
+            Self::Burst(burst) => burst.measure(globals, store).await,
+            Self::Limit(limit) => limit.measure(store).await,
+        }
+    }
+}
+
+/// What was enqueued must not stay in the user's store. Another signal ends this early.
+async fn remove_jobs(globals: &Globals, store: &MeasuredStore) {
+    // When the store cannot be reached, nothing can be removed now.
+    if let Ok(left) = until_interrupted(clean_up(store)).await
+        && left > 0
+        && !globals.json
+    {
+        eprintln!("{left} jobs of the benchmark are left in queue {QUEUE}");
+    }
+}

@@ -1,0 +1,52 @@
+use crate::{options::QUEUE, store::connect};
+use std::time::{Duration, Instant};
+use windlass::{Context, JobFilter, JobState, RawJob, Worker};
+use windlass_cli::{
+    failure::Outcome,
+    measure::{MeasuredStore, counts},
+};
+
+/// How long the jobs of a case that ended may take to be gone: longer than the lease of a worker that died.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many looks must find nothing: a call that was under way when it was dropped may still commit.
+const QUIET: u32 = 4;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How many jobs the worker takes at once.
+const CONCURRENCY: usize = 100;
+
+/// Removes the jobs that a case which failed or was interrupted left in a store that will stay. How many are
+/// left nevertheless.
+pub(crate) async fn clean_up(store: &MeasuredStore) -> Outcome<u64> {
+    let client = connect(store, 2).await?;
+    let worker = Worker::builder(&client)
+        .queue(QUEUE, CONCURRENCY)
+        .handle_any(|_: RawJob, _: Context| async {})
+        .start()
+        .await?;
+    let began = Instant::now();
+    let mut left;
+    let mut quiet = 0;
+    loop {
+        // A worker would get neither in time.
+        for state in [JobState::Scheduled, JobState::Retryable] {
+            let filter = JobFilter {
+                state: Some(state),
+                queue: Some(QUEUE.to_owned()),
+                limit: JobFilter::MAX_LIMIT,
+                ..JobFilter::default()
+            };
+            let ids: Vec<_> = client.jobs(&filter).await?.iter().map(|job| job.id).collect();
+            client.cancel(&ids).await?;
+        }
+        let counts = counts(&client, QUEUE).await?;
+        left = counts.available + counts.running + counts.scheduled + counts.retryable;
+        quiet = if left == 0 { quiet + 1 } else { 0 };
+        if quiet == QUIET || began.elapsed() > PATIENCE {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    worker.shutdown().await;
+    client.close().await;
+    Ok(left)
+}

@@ -1,0 +1,36 @@
+use crate::{failure::Outcome, text::json_text};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// The options of every command.
+#[derive(clap::Args)]
+pub struct Globals {
+    /// Where the jobs are: sqlite:FILE or postgres://user@host/database. Default: sqlite:windlass.db; to
+    /// measure something, a temporary file
+    #[arg(long, global = true, env = "WINDLASS_STORE", value_name = "URL", hide_env_values = true)]
+    pub store: Option<String>,
+    /// Prints one JSON document instead of text; errors too, on stderr
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Which log lines to print on stderr: a level, or a filter such as windlass=debug
+    #[arg(long, global = true, env = "WINDLASS_LOG", value_name = "FILTER", default_value = "warn")]
+    pub log: String,
+}
+
+impl Globals {
+    /// The store's URL: the user's, or a file in the current folder.
+    pub fn url(&self) -> &str {
+        self.store.as_deref().unwrap_or("sqlite:windlass.db")
+    }
+
+    /// Prints a command's answer: JSON when asked for, else the text.
+    pub fn print<T: Serialize>(&self, answer: &T, text: impl FnOnce() -> String) -> Outcome {
+        let mut output = if self.json { json_text(answer) } else { text() };
+        if !output.is_empty() && !output.ends_with('\n') {
+            output.push('\n');
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(output.as_bytes())?;
+        Ok(stdout.flush()?)
+    }
+}
