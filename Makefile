@@ -39,7 +39,7 @@ chaos: deps ## the same in full, all interleavings, the simulator's long run: ho
 	scripts/simulate-bugs
 
 bench: deps ## every scenario on PostgreSQL and SQLite, on this machine; then bench-report
-	WINDLASS_COMMIT=$$(git describe --always --dirty) $(CARGO) build --release --package windlass-cli
+	WINDLASS_COMMIT=$$(git describe --always --dirty) $(CARGO) build --release --package windlass-bench
 	scripts/bench $(ARGS)
 
 bench-peers: deps ## the other systems beside us, interleaved, and the ratios (ARGS='--scale 0.1 --only river')

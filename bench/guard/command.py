@@ -46,13 +46,13 @@ def main(arguments):
 
 def check(name, commit, chosen):
     say(f"building {name} ({commit[:12]}) and this work tree")
-    binaries = {"base": versions.build(versions.checkout(ROOT, commit, OUT / "base"), OUT / "target")}
-    binaries["ours"] = versions.build(ROOT)
+    commands = {"base": versions.build(versions.checkout(ROOT, commit, OUT / "base"), OUT / "target")}
+    commands["ours"] = versions.build(ROOT)
     postgres = Postgres(os.environ["WINDLASS_TEST_POSTGRES"], binaries=os.environ.get("WINDLASS_TEST_PGBIN"))
     results, left_out = [], []
     for store in (pairs.POSTGRES, pairs.SQLITE):
         for case in pairs.CASES:
-            judged = compare(case, store, binaries, postgres, chosen)
+            judged = compare(case, store, commands, postgres, chosen)
             (left_out if isinstance(judged, str) else results).append(judged)
     OUT.mkdir(parents=True, exist_ok=True)
     document = {"base": name, "commit": commit, "tolerance": chosen.tolerance, "results": results, "left_out": left_out}
@@ -60,14 +60,14 @@ def check(name, commit, chosen):
     return verdict(name, results, left_out, chosen.tolerance)
 
 
-def compare(case, store, binaries, postgres, chosen):
+def compare(case, store, commands, postgres, chosen):
     """The judged case, or why it was left out."""
 
     def measure(who):
         if store == pairs.SQLITE:
-            return pairs.run(binaries[who], case)
+            return pairs.run(commands[who], case)
         try:
-            return pairs.run(binaries[who], case, postgres.fresh("bench_check"))
+            return pairs.run(commands[who], case, postgres.fresh("bench_check"))
         finally:
             postgres.drop("bench_check")
 

@@ -34,13 +34,11 @@ class Refused(Exception):
     """A version that does not run a case."""
 
 
-def run(binary, case, url=None, timeout=120):
-    """A case's figure; without a URL in a temporary SQLite file."""
+def run(command, case, url=None, timeout=120):
+    """A case's figure, measured by a version's command; without a URL in a temporary SQLite file."""
     store = ["--store", url] if url else []
     environment = {name: value for name, value in os.environ.items() if name != "WINDLASS_STORE"}
-    if url:
-        call([str(binary), *store, "migrate"], environment, timeout)
-    answer = json.loads(call([str(binary), "bench", *case.arguments, *store, "--json"], environment, timeout))
+    answer = json.loads(call([*command, *case.arguments, *store, "--json"], environment, timeout))
     value = answer["figures"]
     for part in case.figure.split("."):
         value = value[part]

@@ -1,9 +1,8 @@
-"""The two versions that are compared: which, and their binaries."""
+"""The two versions that are compared: which, and the commands that measure them."""
 
 import json
 import os
 import subprocess
-from pathlib import Path
 
 
 class Unusable(Exception):
@@ -49,19 +48,27 @@ def checkout(root, commit, folder):
     return folder
 
 
+def harness(folder):
+    """The package that measures a version, its binary, and the words before a case: up to ab3ba5e it was a command of the CLI."""
+    if (folder / "crates/windlass-bench/Cargo.toml").exists():
+        return "windlass-bench", "windlass-bench", []
+    return "windlass-cli", "windlass", ["bench"]
+
+
 def build(folder, target=None):
-    """The release binary of a work tree; its own target folder where one is named."""
+    """The command that measures with the release build of a work tree; its own target folder where one is named."""
+    package, binary, words = harness(folder)
     environment = dict(os.environ) | ({"CARGO_TARGET_DIR": str(target)} if target else {})
-    command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", "--quiet", "--package", "windlass-cli", "--message-format=json-render-diagnostics"]
+    command = [os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", "--quiet", "--package", package, "--message-format=json-render-diagnostics"]
     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise Unusable(f"windlass-cli does not build in {folder}: {' '.join(command[:4])} ended with exit code {done.returncode}")
-    return executable(done.stdout)
+        raise Unusable(f"{package} does not build in {folder}: {' '.join(command[:4])} ended with exit code {done.returncode}")
+    return [executable(done.stdout, binary), *words]
 
 
-def executable(messages):
+def executable(messages, binary):
     for line in messages.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == "windlass":
-            return Path(message["executable"])
-    raise Unusable("cargo built windlass-cli and named no binary windlass")
+        if message.get("executable") and message["target"]["name"] == binary:
+            return message["executable"]
+    raise Unusable(f"cargo built no binary {binary}")

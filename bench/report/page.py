@@ -31,7 +31,7 @@ def page(results, charts):
         "Published figures are from other machines, mostly with more and faster cores than this one: ratios to them are for orientation. Ratios to the same system here are from one session on one server.",
         seeds.tables(results),
         "## The limit: the same rows without a queue",
-        "What the database does with such rows when nothing makes a queue of them: COPY in batches of 10,000, SELECT, and commits of one row (`windlass bench run limit`).",
+        "What the database does with such rows when nothing makes a queue of them: COPY in batches of 10,000, SELECT, and commits of one row (`windlass-bench run limit`).",
         own.limit_table(results),
         "## All systems, all scenarios",
         "Medians over interleaved rounds, each against an empty database after a checkpoint; [bench/peers](bench/peers/README.md) says how fairness is kept. Costs are of a whole run, with setting up, enqueueing and verifying.",

@@ -1,4 +1,6 @@
+import json
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -31,6 +33,30 @@ class Verdict(unittest.TestCase):
     def test_a_version_that_does_not_know_a_case_says_why(self):
         with self.assertRaisesRegex(pairs.Refused, "exit code 2: unknown"):
             pairs.call(["/bin/sh", "-c", "echo unknown >&2; exit 2"], {}, 10)
+
+    def test_a_command_gets_the_case_behind_its_own_words(self):
+        program = """import json, sys; assert sys.argv[1:] == ["bench", "drain", "--jobs", "300000", "--store", "u", "--json"], sys.argv
+print(json.dumps({"figures": {"completed_per_second": 7}}))"""
+        self.assertEqual(pairs.run([sys.executable, "-c", program, "bench"], DRAIN, "u"), 7)
+
+
+class Command(unittest.TestCase):
+    def test_the_harness_is_a_crate_of_its_own_or_a_command_of_the_cli(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(versions.harness(Path(folder)), ("windlass-cli", "windlass", ["bench"]))
+            crate = Path(folder) / "crates/windlass-bench"
+            crate.mkdir(parents=True)
+            (crate / "Cargo.toml").touch()
+            self.assertEqual(versions.harness(Path(folder)), ("windlass-bench", "windlass-bench", []))
+
+    def test_cargo_names_the_binary(self):
+        def built(name, path):
+            return json.dumps({"target": {"name": name}, "executable": path})
+
+        messages = "\n".join([json.dumps({"reason": "other"}), built("windlass", "/a"), built("windlass-bench", "/b")])
+        self.assertEqual(versions.executable(messages, "windlass-bench"), "/b")
+        with self.assertRaisesRegex(versions.Unusable, "no binary windlass-x"):
+            versions.executable(messages, "windlass-x")
 
 
 class Base(unittest.TestCase):
