@@ -25,7 +25,7 @@ def read(path):
 
 
 def windlass_runs(folder):
-    """All runs of `windlass bench run`, in the order in which they were made: that of its scenarios and points."""
+    """All runs of `windlass-bench run`, in the order in which they were made: that of its scenarios and points."""
     runs = []
     for path in sorted(Path(folder).rglob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)):
         document = read(path)

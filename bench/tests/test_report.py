@@ -105,12 +105,12 @@ class Collect(unittest.TestCase):
         self.root = Path(folder.name)
 
     def test_a_store_that_was_temporary_leaves_no_trace(self):
-        run = {"bench": "drain", "command": "windlass bench drain --store postgres://a@127.0.0.1:5/b --jobs 3", "place": "/tmp/x", "store": "PostgreSQL 15", "settings": {}, "figures": {}}
+        run = {"bench": "drain", "command": "windlass-bench drain --store postgres://a@127.0.0.1:5/b --jobs 3", "place": "/tmp/x", "store": "PostgreSQL 15", "settings": {}, "figures": {}}
         (self.root / "windlass").mkdir()
         (self.root / "windlass/one.json").write_text(json.dumps(run))
         collect.collect(self.root, self.root / "results")
         text = (self.root / "results/windlass.json").read_text()
-        self.assertEqual(json.loads(text)["runs"][0]["command"], "windlass bench drain --jobs 3")
+        self.assertEqual(json.loads(text)["runs"][0]["command"], "windlass-bench drain --jobs 3")
         self.assertNotIn("/tmp/x", text)
 
     def test_a_broken_file_is_named(self):
