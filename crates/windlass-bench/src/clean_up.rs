@@ -8,13 +8,13 @@ use windlass_cli::{
 
 /// How long the jobs of a case that ended may take to be gone: longer than the lease of a worker that died.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many looks must find nothing: a call that was under way when it was dropped may still commit.
+/// How many times in a row nothing must be found: a call that was dropped under way may still commit.
 const QUIET: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How many jobs the worker takes at once.
 const CONCURRENCY: usize = 100;
 
-/// Removes the jobs that a case which failed or was interrupted left in a store that will stay. How many are
+/// Removes the jobs that a case left in the user's store when it failed or was interrupted. Returns how many are
 /// left nevertheless.
 pub(crate) async fn clean_up(store: &MeasuredStore) -> Outcome<u64> {
     let client = connect(store, 2).await?;

@@ -5,7 +5,7 @@ use windlass_cli::{failure::Outcome, globals::Globals, program::Program};
 /// Measures a store.
 ///
 /// Runs in a temporary SQLite file, or in the store named with --store: there in a queue of its own, which
-/// it leaves empty. `windlass-bench list` tells the scenarios, `windlass-bench run NAME` runs one, and the
+/// it leaves empty. `windlass-bench list` names the scenarios, `windlass-bench run NAME` runs one, and the
 /// other commands measure one thing with the settings that you choose.
 #[derive(Parser)]
 #[command(name = "windlass-bench", version, max_term_width = 100, arg_required_else_help = true)]

@@ -51,3 +51,20 @@ impl Delays {
         self.early.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_shards_are_summed_and_early_starts_are_counted() {
+        let delays = Delays::new();
+        for ms in 1..=100 {
+            delays.record(ms, Duration::from_millis(ms));
+        }
+        delays.record_due(0, Timestamp::now().as_microsecond() + 60_000_000);
+        let report = serde_json::to_value(delays.sum().report()).unwrap();
+        assert_eq!((&report["samples"], delays.early()), (&101.into(), 1));
+        assert!((report["max_us"].as_f64().unwrap() - 100_000.0).abs() < 200.0, "{report}");
+    }
+}

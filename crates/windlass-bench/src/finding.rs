@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 /// What a case found.
 pub(crate) struct Finding {
     pub(crate) bench: &'static str,
-    /// How its workers settled; nothing when none worked.
+    /// How its workers settled; `None` when none worked.
     pub(crate) settling: Option<Settling>,
     pub(crate) settings: Map<String, Value>,
     pub(crate) figures: Map<String, Value>,
@@ -19,7 +19,7 @@ impl Finding {
         Self { bench, settling: settling.into(), settings: object(settings), figures: object(figures) }
     }
 
-    /// With what it cost.
+    /// Adds what it cost.
     pub(crate) fn costing(mut self, costs: Map<String, Value>, commits_per_job: Option<f64>) -> Self {
         self.figures.extend(costs);
         if let Some(commits) = commits_per_job {

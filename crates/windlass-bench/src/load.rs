@@ -13,7 +13,7 @@ use windlass_cli::{
 /// How many texts differ.
 const SHIFTS: usize = 4_096;
 
-/// What jobs do.
+/// What the jobs of a case do.
 #[derive(Clone)]
 pub(crate) enum Load {
     /// Nothing.
@@ -29,8 +29,8 @@ pub(crate) enum Load {
 }
 
 impl Load {
-    /// Nothing, and `bytes` of text to carry. The texts of two jobs differ, and compress as badly as
-    /// random letters do: a server that compresses must not find an easy case.
+    /// Nothing, but they carry `bytes` of text. The texts of two jobs differ and compress as badly as random
+    /// letters, so that compression by the server does not help.
     pub(crate) fn carrying(bytes: usize) -> Self {
         if bytes == 0 {
             return Self::Noop;
@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-/// Enqueues. How that went, and how many jobs were enqueued in each second.
+/// Enqueues jobs. Returns how that went, and how many were enqueued in each second.
 pub(crate) async fn fill(
     client: &Client,
     work: &Fill,

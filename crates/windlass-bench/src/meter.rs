@@ -3,14 +3,14 @@ use serde_json::{Map, Value};
 use std::fs;
 use windlass_cli::measure::{MeasuredStore, cpu_seconds, peak_memory};
 
-/// What a measurement costs: read at its start and end.
+/// Reads what a measurement costs, at its start and its end.
 pub(crate) struct Meter {
     gauge: ServerGauge,
     start: Reading,
     commits: Option<u64>,
 }
 
-/// Where the counters of this process and of the server stood.
+/// The counters of this process and of the server at one time.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     server: Counters,
@@ -18,7 +18,7 @@ pub(crate) struct Reading {
 }
 
 impl Meter {
-    /// To be opened before any client: sessions that begin later are ours.
+    /// Open it before any client: all sessions that begin later are counted as ours.
     pub(crate) async fn open(store: &MeasuredStore) -> Self {
         forget_peak_memory();
         let gauge = ServerGauge::open(&store.url).await;
@@ -27,7 +27,7 @@ impl Meter {
         Self { gauge, start, commits }
     }
 
-    /// Lets [`Self::costs`] count from now on; commits go on to be counted from [`Self::open`].
+    /// Lets [`Self::costs`] count from now on; commits are still counted from [`Self::open`] on.
     pub(crate) async fn restart(&mut self) {
         self.start = self.read().await;
     }
@@ -36,13 +36,12 @@ impl Meter {
         read(&self.gauge).await
     }
 
-    /// What so many jobs cost from the start to `end`. What the system or the store does not tell is left
-    /// out.
+    /// What `jobs` jobs cost from the start to `end`, without what the system or the store does not report.
     pub(crate) fn costs(&self, end: &Reading, jobs: u64) -> Map<String, Value> {
         end.since(&self.start, jobs, 0.0)
     }
 
-    /// The commits of the whole run for each job. Call it when all clients are closed.
+    /// How many commits the whole measurement made for each job. Call it when all clients are closed.
     pub(crate) async fn commits_per_job(&self, jobs: u64) -> Option<f64> {
         let commits = self.gauge.commits().await?.checked_sub(self.commits?)?;
         Some(each(commits as f64, jobs))
@@ -54,7 +53,7 @@ async fn read(gauge: &ServerGauge) -> Reading {
 }
 
 impl Reading {
-    /// What was spent between two readings, and by processes of ours besides.
+    /// What was spent between two readings. `more_cpu` is the processor time of the worker processes.
     pub(crate) fn since(&self, start: &Self, jobs: u64, more_cpu: f64) -> Map<String, Value> {
         let difference = |now: Option<u64>, then: Option<u64>| Some(now? - then?.min(now?));
         let per_job = |now, then| difference(now, then).map(|spent| each(spent as f64, jobs).into());
@@ -73,12 +72,12 @@ impl Reading {
     }
 }
 
-/// Lets [`peak_memory`] count from now on. Where that is refused it counts from the start of the process.
+/// Lets [`peak_memory`] count from now on. Where the system refuses that, it counts from the start of the process.
 fn forget_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// So much for each job: as many digits as a measurement gives, also when one commit is for many jobs.
+/// An amount per job: three digits, or six behind the point for an amount below 1, such as shared commits.
 fn each(amount: f64, jobs: u64) -> f64 {
     let each = amount / jobs.max(1) as f64;
     if each < 1.0 { (each * 1e6).round() / 1e6 } else { round(each) }

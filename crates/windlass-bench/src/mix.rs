@@ -14,21 +14,21 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// How often it is looked at how many jobs were enqueued and handled.
+/// How often the numbers of enqueued and handled jobs are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often a producer that may not enqueue looks whether it may.
+/// How often a producer that must wait for room looks for it.
 const BACKLOG_LOOK: Duration = Duration::from_micros(500);
 
 /// When a producer enqueues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// As soon as fewer than so many jobs are unfinished.
+    /// Whenever no more than this many jobs would be unfinished.
     Backlog(u64),
-    /// So many jobs a second, on a schedule that waits for nobody.
+    /// This many jobs per second, on a schedule that does not wait for the store.
     Rate(f64),
 }
 
-/// What to enqueue while workers work.
+/// What to enqueue while jobs are worked.
 #[derive(Clone)]
 pub(crate) struct Mix {
     pub(crate) batch: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Mixed {
     pub(crate) calls: Latencies,
     /// How long after their time the batches were sent; nothing without a schedule.
     pub(crate) late: Latencies,
-    /// Jobs of the schedule that were not sent in twice its time.
+    /// Jobs that were not sent in twice the time of the schedule.
     pub(crate) unsent: u64,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Mixed {
 struct Shared {
     mix: Mix,
     began: Instant,
-    /// What the times in the jobs count from.
+    /// The times in the jobs count from this.
     zero: Instant,
     next: AtomicU64,
     done: AtomicU64,
     counts: Arc<Counts>,
 }
 
-/// Enqueues for a while, and leaves the rest to the workers.
+/// Enqueues for `mix.lasts` while the workers work. Jobs may be unfinished when it returns.
 pub(crate) async fn mix(
     client: &Client,
     mix: &Mix,
@@ -142,13 +142,13 @@ impl Shared {
         Ok((calls, late))
     }
 
-    /// The first number of the next batch, and the time that its latency counts from. Returns when it is
-    /// to be sent.
+    /// Waits until the next batch is to be sent. Returns its first number, and the time that its latency counts
+    /// from.
     async fn next_batch(&self) -> Option<(u64, Instant)> {
         match self.mix.pace {
             Pace::Backlog(most) => self.when_room(most).await,
             Pace::Rate(rate) => {
-                // First this: who takes a number must send it, so that none is missing.
+                // This comes first: once a number is taken its job must be sent, or it would be missing.
                 if self.began.elapsed() > self.mix.lasts * 2 {
                     return None;
                 }

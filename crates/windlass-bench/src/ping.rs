@@ -11,9 +11,9 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// Enqueues a job every `gap`, whatever became of those before, and measures from the time at which it was
-/// to be enqueued: a store that stops for a second delays every sample of that second, and each of them
-/// shows it. Also how late the enqueues themselves were called, which is the fault of this machine alone.
+/// Enqueues a job every `gap`, even if those before it have not started, and measures from the time at which it
+/// was due to be enqueued: when the store stops for a second, every sample of that second shows it. Also returns
+/// how late the calls of enqueue were, which is the fault of this machine alone.
 pub(crate) async fn ping_on_schedule(
     client: &Client,
     (samples, gap): (u64, Duration),
@@ -23,7 +23,7 @@ pub(crate) async fn ping_on_schedule(
     let began = Instant::now() + gap;
     let due = move |id: u64| began + Duration::from_nanos(gap.as_nanos() as u64 * id);
     let sender = tokio::spawn(send(client.clone(), samples, due));
-    // Ends with us when we are dropped.
+    // The task must end when this future is dropped.
     let abort = AbortOnDrop(sender.abort_handle());
     let mut latencies = Latencies::new();
     for count in 0..samples {
@@ -39,7 +39,7 @@ pub(crate) async fn ping_on_schedule(
     Ok((latencies, late))
 }
 
-/// Enqueues each sample when it is due. How late the calls were.
+/// Enqueues each sample when it is due. Returns how late the calls were.
 async fn send(client: Client, samples: u64, due: impl Fn(u64) -> Instant) -> Outcome<Latencies> {
     let (mut late, mut calls) = (Latencies::new(), JoinSet::new());
     for id in 0..samples {
@@ -65,7 +65,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Why a sender ended, when it did.
+/// Why the sender ended, if it has.
 async fn sender_failed(sender: JoinHandle<Outcome<Latencies>>) -> Option<Failure> {
     match sender.is_finished() {
         true => sender.await.ok()?.err(),

@@ -11,10 +11,10 @@ use std::fmt::Write;
 use windlass::redact_url;
 use windlass_cli::{failure::Outcome, globals::Globals, measure::MeasuredStore, open, text::escape};
 
-/// The most entries of a series that a terminal is shown.
+/// How many entries of a series are printed at most.
 const SHOWN: usize = 60;
 
-/// A finding, with all that is needed to repeat and to judge it.
+/// A finding, with everything that is needed to repeat and to judge it.
 #[derive(Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -79,8 +79,8 @@ impl Report {
     }
 }
 
-/// The command line that repeats a measurement: without passwords, and with the store that an environment
-/// variable named.
+/// The command line that repeats a measurement: without passwords, and with the store that the environment
+/// named.
 pub(crate) fn command(args: impl Iterator<Item = String>, globals: &Globals) -> String {
     let mut words = vec!["windlass-bench".to_owned()];
     let shown = |word: String| if word.contains(':') { redact_url(&word) } else { word };
@@ -138,7 +138,7 @@ fn distribution(times: &Map<String, Value>) -> String {
     )
 }
 
-/// A series in thousands, when it has such.
+/// A series, in thousands when its numbers are that large.
 fn shown(series: &[Value]) -> String {
     let large = series.iter().filter_map(Value::as_u64).any(|number| number >= 10_000);
     let short = |number: &Value| match number.as_u64() {

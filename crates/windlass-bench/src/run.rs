@@ -42,16 +42,16 @@ pub(crate) struct Run {
     /// Makes jobs, samples and seconds of all points smaller: 0.01 is a hundredth
     #[arg(long, value_parser = scale)]
     scale: Option<f64>,
-    /// How often all of it is run; each round goes through all points, so that a machine that slows down
-    /// slows all of them
+    /// How often to run everything. Each round runs all points, so that a machine that slows down slows all of
+    /// them
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
-    /// Writes the JSON of each point to a file in this folder, which is made
+    /// Writes the JSON of each point to a file in this folder, which is created
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
 }
 
-/// What became of all.
+/// What became of all points.
 #[derive(Serialize)]
 struct Summary {
     points: Vec<PointRun>,
@@ -134,7 +134,7 @@ impl Run {
     }
 }
 
-/// Says how far it is, unless the answer is to be JSON.
+/// Prints the progress, unless the answer is to be JSON.
 fn tell(globals: &Globals, line: &str) -> Outcome {
     if !globals.json {
         let mut stdout = io::stdout().lock();
@@ -151,8 +151,8 @@ fn scale(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Each point starts from a checkpoint, so that none pays for the pages of the one before. A role that may not
-/// ask for one measures without.
+/// Each point starts after a checkpoint, so that none pays for the pages of the one before. A role without the
+/// right to ask for one measures without it.
 async fn checkpoint(globals: &Globals) {
     if let Some(url) = globals.store.as_deref().filter(|url| url.starts_with("postgres"))
         && let Ok(session) = open_session(url).await

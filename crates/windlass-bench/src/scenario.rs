@@ -6,17 +6,17 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// What it measures.
     pub(crate) about: &'static str,
-    /// Which published benchmark it answers, with the figures there.
+    /// The published benchmark that it answers, with its figures.
     pub(crate) seed: &'static str,
-    /// Each is measured in a process of its own.
+    /// What is measured, each in a process of its own.
     pub(crate) points: &'static [Point],
 }
 
 /// One measurement of a scenario.
 #[derive(Serialize)]
 pub(crate) struct Point {
-    /// What tells it from the others.
+    /// Its name among the points of the scenario.
     pub(crate) name: &'static str,
-    /// Arguments of `windlass-bench`.
+    /// The arguments of `windlass-bench` that measure it.
     pub(crate) line: &'static str,
 }

@@ -4,14 +4,14 @@ use crate::measure::ServerGauge;
 use windlass::{Client, ConnectOptions, JobFilter, JobId, StoreKind};
 use windlass_cli::{failure::Outcome, measure::MeasuredStore};
 
-/// A client with so many connections of its own.
+/// Connects a client with this many connections of its own.
 pub(crate) async fn connect(store: &MeasuredStore, connections: usize) -> Outcome<Client> {
     let options = ConnectOptions::default().with_pool_size(connections);
     Ok(Client::connect_with(&store.url, options).await?)
 }
 
-/// A client for each of so many workers, each with connections of its own as if it were alone in its
-/// process. A SQLite file has one writer, so there they share it.
+/// Connects a client for each worker, each with connections of its own as if it were alone in its process. A
+/// SQLite file has one writer, so there the workers share one client.
 pub(crate) async fn connect_each(url: &str, workers: usize) -> Outcome<Vec<Client>> {
     let first = Client::connect(url).await?;
     let mut clients = vec![first.clone()];
@@ -22,7 +22,7 @@ pub(crate) async fn connect_each(url: &str, workers: usize) -> Outcome<Vec<Clien
     Ok(clients)
 }
 
-/// The id after the newest job: what is enqueued from now on has at least this.
+/// The id after the newest job: a job that is enqueued from now on has this id or a larger one.
 pub(crate) async fn next_id(client: &Client) -> Outcome<JobId> {
     let newest = client.jobs(&JobFilter { limit: 1, ..JobFilter::default() }).await?;
     Ok(newest.first().map_or(JobId(0), |job| JobId(job.id.0 + 1)))
@@ -37,7 +37,7 @@ pub(crate) fn without_waiting(mut store: MeasuredStore) -> Outcome<MeasuredStore
     Ok(store)
 }
 
-/// What an acknowledged write has survived.
+/// What an acknowledged write survives.
 pub(crate) async fn durability(store: &MeasuredStore, gauge: &ServerGauge) -> String {
     match store.durability() {
         Some(durability) => durability.to_owned(),
@@ -48,7 +48,7 @@ pub(crate) async fn durability(store: &MeasuredStore, gauge: &ServerGauge) -> St
     }
 }
 
-/// The URL with a parameter; it takes the place of one of the same name.
+/// The URL with a parameter, in place of one of the same name.
 fn with_parameter(url: &str, name: &str, value: &str) -> String {
     let (plain, query) = url.split_once('?').unwrap_or((url, ""));
     let others = query.split('&').filter(|pair| !pair.is_empty() && pair.split('=').next() != Some(name));

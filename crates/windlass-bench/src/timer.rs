@@ -1,5 +1,5 @@
-//! A timer for jobs that wait an exact time. Tokio's own rounds up to the next millisecond, so that a job of
-//! 10 ms takes 11 and a worker can reach no more than 91 % of what 10 ms would allow.
+//! A timer for jobs that wait an exact time. That of tokio rounds up to the next millisecond: a job of 10 ms
+//! takes 11, and a worker could reach no more than 91 % of the theoretical maximum.
 
 use std::{
     cmp::Reverse,
@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Who waits, and until when.
+/// A task that waits.
 struct Waiter {
     until: Instant,
     wake: oneshot::Sender<()>,
@@ -38,7 +38,7 @@ impl Ord for Waiter {
     }
 }
 
-/// Waits, to about a tenth of a millisecond.
+/// Waits for this long, exact to about a tenth of a millisecond.
 pub(crate) async fn nap(duration: Duration) {
     static TIMER: OnceLock<Sender<Waiter>> = OnceLock::new();
     let timer = TIMER.get_or_init(|| {
@@ -53,7 +53,7 @@ pub(crate) async fn nap(duration: Duration) {
     }
 }
 
-/// The timer's thread: sleeps until the next waiter is due or a new one comes.
+/// The thread of the timer: it sleeps until the next waiter is due or a new one comes.
 fn keep_time(waiters: &Receiver<Waiter>) {
     let mut heap = BinaryHeap::new();
     loop {

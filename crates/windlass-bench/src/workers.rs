@@ -17,7 +17,8 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// Workers that handle every kind of job that is measured, count each, and tell how many each second.
+/// Workers that handle every kind of job that is measured, count each job, and know how many were handled in each
+/// second.
 pub(crate) struct Workers {
     counted: CountedWorkers,
     delays: Arc<Delays>,
@@ -39,7 +40,7 @@ impl Workers {
         Ok((Self { counted, delays, timeline: Timeline::default() }, starts))
     }
 
-    /// How many jobs were handled so far; the timeline and the progress go on with it.
+    /// How many jobs were handled so far. Adds that to the timeline and shows the progress.
     pub(crate) fn look(&mut self, progress: &mut Progress) -> u64 {
         let handled = self.handled();
         self.timeline.record(self.started().elapsed(), handled);
@@ -47,7 +48,7 @@ impl Workers {
         handled
     }
 
-    /// Waits until every job was handled and its settlement confirmed. The time since the start.
+    /// Waits until every job was handled and its settlement confirmed. Returns the time since the start.
     pub(crate) async fn finish(&mut self, progress: &mut Progress) -> Outcome<Duration> {
         let (started, timeline) = (self.started(), &mut self.timeline);
         let look = |handled| {
@@ -57,7 +58,7 @@ impl Workers {
         self.counted.finish(look).await
     }
 
-    /// When they were started: what the times in jobs count from.
+    /// When they were started. The times in jobs count from this.
     pub(crate) fn started(&self) -> Instant {
         self.counts().started
     }
@@ -100,7 +101,7 @@ impl Workers {
         self.counted.verify()
     }
 
-    /// Ends the workers. How long that took.
+    /// Stops the workers. Returns how long that took.
     pub(crate) async fn stop(self) -> Duration {
         self.counted.stop().await
     }

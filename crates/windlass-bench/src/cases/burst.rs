@@ -20,17 +20,17 @@ use windlass_cli::{
 
 /// How many connections enqueue.
 const CLIENTS: usize = 2;
-/// How long before the moment all is quiet.
+/// How long before the due time everything is enqueued and the count of each second begins.
 const JUST_BEFORE: Duration = Duration::from_millis(5);
 
-/// Schedules jobs for one moment, and measures how long after it they start. Lateness compares this machine's
-/// clock with the store's: use a store on this machine, or one whose clock is as right.
+/// Schedules jobs for one moment, and measures how long after it they start. Lateness compares the clock of this
+/// machine with the clock of the store: use a store on this machine, or one whose clock is synchronised.
 #[derive(clap::Args)]
 pub(crate) struct Burst {
     /// How many jobs
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     jobs: u64,
-    /// How many seconds ahead the moment is; all jobs must be enqueued before it
+    /// How many seconds from now the jobs are due; all must be enqueued by then
     #[arg(long, default_value_t = 5, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=50))]
     ahead: u64,
     /// How many jobs run at once
@@ -52,7 +52,7 @@ impl Burst {
         let (mut workers, _starts) = Workers::start(&clients, settings, expected).await?;
         let due_in = Duration::from_secs(self.ahead);
         let due = Instant::now() + due_in;
-        // Whole microseconds, as the stores keep them.
+        // Stores keep whole microseconds.
         let alarm =
             Timestamp::from_microsecond(Timestamp::now().as_microsecond() + due_in.as_micros() as i64)
                 .map_err(|error| Failure::failed("internal", error.to_string()))?;
@@ -67,7 +67,7 @@ impl Burst {
             return Err(Failure::failed("too_slow", message));
         }
         let mut progress = Progress::new("completed", self.jobs, globals.json);
-        // A look just before it: the seconds count from there.
+        // The count of each second begins just before the jobs are due.
         tokio::time::sleep((due - JUST_BEFORE).saturating_duration_since(Instant::now())).await;
         workers.look(&mut progress);
         workers.finish(&mut progress).await?;

@@ -18,7 +18,7 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// Enqueues jobs without work, then works them off. Costs are of both; `drain_only` has those of the second.
+/// Enqueues jobs without work, then works them. The costs are those of both; `drain_only` has those of working.
 #[derive(clap::Args)]
 pub(crate) struct Drain {
     /// How many jobs
@@ -30,7 +30,7 @@ pub(crate) struct Drain {
     /// How many workers each process has, with connections of their own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     workers: u32,
-    /// Works in so many processes, started before the measurement, instead of in this one
+    /// Works in this many processes, started before the measurement, instead of in this one
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     processes: Option<u32>,
     /// How many connections enqueue
@@ -39,7 +39,7 @@ pub(crate) struct Drain {
     /// How many bytes of text each job carries
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
     payload: u64,
-    /// Holds another session's snapshot open all the while, as a long report would (PostgreSQL)
+    /// Holds a snapshot open in another session during the whole measurement, as a long report would (PostgreSQL)
     #[arg(long)]
     hold_snapshot: bool,
     /// Commits do not wait for the disk: synchronous_commit=off, in SQLite synchronous=normal
@@ -50,11 +50,11 @@ pub(crate) struct Drain {
     settling: Settling,
 }
 
-/// How the jobs were worked off.
+/// How the jobs were worked.
 struct Drained {
     took: Duration,
     per_second: Vec<u64>,
-    /// The counters when the last one was.
+    /// The counters when the last job was settled.
     end: Reading,
     /// Of the worker processes.
     cpu_seconds: f64,
@@ -174,7 +174,7 @@ impl Drain {
     fn costs(&self, from: &Reading, drained: &Drained) -> Map<String, Value> {
         let mut costs = drained.end.since(from, self.jobs, drained.cpu_seconds);
         if let Some(bytes) = drained.peak_memory {
-            // The largest process's, where several work.
+            // That of the largest, when several processes work.
             costs.insert("peak_memory_bytes".to_owned(), bytes.into());
         }
         costs

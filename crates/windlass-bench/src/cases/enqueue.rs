@@ -16,7 +16,7 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// How many jobs run at once in the worker beside.
+/// How many jobs the worker runs at once.
 const CONCURRENCY: usize = 100;
 
 /// Enqueues jobs without work, in batches or one by one.
@@ -28,7 +28,7 @@ pub(crate) struct Enqueue {
     /// How many jobs. Default: 1,000,000 in batches, 100,000 one by one
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: Option<u64>,
-    /// How many jobs a batch has. Default: 10,000, or as many as carry 8 MiB
+    /// How many jobs a batch has. Default: 10,000, or fewer if these would carry more than 8 MiB
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: Option<u64>,
     /// How many connections enqueue at once
@@ -37,7 +37,7 @@ pub(crate) struct Enqueue {
     /// How many bytes of text each job carries
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
     payload: u64,
-    /// Lets a worker take the jobs meanwhile
+    /// Lets a worker take the jobs at the same time
     #[arg(long)]
     with_worker: bool,
 }
@@ -78,7 +78,7 @@ impl Enqueue {
         beside[0].close().await;
         let commits = meter.commits_per_job(jobs).await;
         if !worked && !store.is_temporary() {
-            // Not measured: what was enqueued must not stay in the user's store.
+            // This is not measured. What was enqueued must not stay in the user's store.
             let after = connect_each(&store.url, 1).await?;
             let expected = Expected { jobs, first: filled.first };
             complete(Workers::start(&after, settings, expected).await?.0, jobs, globals).await?;

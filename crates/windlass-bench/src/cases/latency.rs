@@ -19,16 +19,16 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// How many jobs go before those that are measured.
+/// How many jobs are worked before the first that is measured.
 const WARM_UP: u64 = 200;
-/// How long it is tried out what the machine can carry, before a share of that is the load.
+/// How long the highest rate of this machine is measured; the load is a share of it.
 const CALIBRATION: Duration = Duration::from_secs(3);
-/// How many jobs are unfinished meanwhile.
+/// How many jobs may be unfinished during that.
 const BACKLOG: u64 = 20_000;
-/// How many jobs each call of the load enqueues, also while it is tried out: a share of what smaller calls
-/// could not carry would be no share.
+/// How many jobs each call of the load enqueues, also when the highest rate is measured: with calls of another
+/// size the load would be a share of another rate.
 const BATCH: u64 = 100;
-/// How many connections the load has; samples have others.
+/// How many connections the load has; the samples have connections of their own.
 const LOAD_CLIENTS: usize = 4;
 /// The time between two samples on a schedule, unless it is given.
 const GAP: Duration = Duration::from_millis(10);
@@ -36,9 +36,9 @@ const GAP: Duration = Duration::from_millis(10);
 /// Enqueues single jobs and measures until their handler starts.
 ///
 /// Without --load one job goes after the other, each when the one before has started and --gap has passed,
-/// and the time counts from the call of enqueue. With --load samples are sent every --gap, whatever became
-/// of those before, and the time counts from the moment at which each was to be sent, so that no pause is
-/// left out ("coordinated omission").
+/// and the time counts from the call of enqueue. With --load a sample is sent every --gap, even if those before
+/// it have not started, and the time counts from the moment at which it was due, so that no pause of the store
+/// is left out ("coordinated omission").
 #[derive(clap::Args)]
 pub(crate) struct Latency {
     /// How many jobs
@@ -48,8 +48,8 @@ pub(crate) struct Latency {
     /// time from one to the next. Default: 0s, with --load 10ms
     #[arg(long, value_parser = duration::parse)]
     gap: Option<Duration>,
-    /// Other jobs beside, at so many percent of what the machine carried when that was tried out. 0: an idle
-    /// worker, and samples on a schedule
+    /// Enqueues other jobs at this percentage of the highest rate of this machine, which is measured first. 0: an
+    /// idle worker, and samples on a schedule
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     load: Option<u32>,
     /// How many jobs may run at once. Default: 10, with --load 100
@@ -60,7 +60,7 @@ pub(crate) struct Latency {
     settling: Settling,
 }
 
-/// Other jobs beside the samples, and the workers of both.
+/// The jobs beside the samples, and the workers of both.
 struct Load<'a> {
     client: &'a Client,
     workers: Workers,
@@ -82,7 +82,7 @@ impl Latency {
         let settings = WorkerSettings { concurrency: self.concurrency() as usize, settling: self.settling };
         let expected = Expected { jobs: u64::MAX, first: next_id(&client).await? };
         let (workers, mut starts) = Workers::start(&clients, settings, expected).await?;
-        // The first jobs find connections to open and statements to plan; an idle worker has done that.
+        // The first jobs open connections and plan statements, which an idle worker has done long ago.
         let mut warming = Progress::new("warm-up", WARM_UP, globals.json);
         let pings = (WARM_UP, Duration::ZERO);
         ping(&client, QUEUE, pings, &mut starts, |done| warming.reach(done)).await?;
@@ -107,7 +107,7 @@ impl Latency {
         Ok(Finding::new("latency", self.settling, (self.settings(), figures)).costing(costs, commits))
     }
 
-    /// The figures of the samples, the machine being known to carry `full` jobs a second.
+    /// The figures of the samples. `full` is the highest rate of this machine, in jobs per second.
     async fn sample(
         &self,
         client: &Client,
@@ -159,7 +159,7 @@ impl Latency {
 }
 
 impl Load<'_> {
-    /// How many jobs a second the machine carries, enqueued and worked.
+    /// The highest rate of this machine: jobs per second that are enqueued and worked at once.
     async fn calibrate(&mut self, percent: u32) -> Outcome<f64> {
         if percent == 0 {
             return Ok(0.0);
@@ -169,7 +169,7 @@ impl Load<'_> {
         Ok(per_second(mixed.handled, mixed.took) as f64)
     }
 
-    /// Enqueues at a rate. The jobs that were handled in each second, and how late batches were sent.
+    /// Enqueues at a rate. Returns how many jobs were handled in each second, and how late batches were sent.
     async fn run(&mut self, rate: f64, lasts: Duration) -> Outcome<Option<(Vec<u64>, Latencies)>> {
         if rate <= 0.0 {
             return Ok(None);

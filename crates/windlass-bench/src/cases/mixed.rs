@@ -17,31 +17,30 @@ use windlass_cli::{
     progress::Progress,
 };
 
-/// How many jobs a batch of a producer has that may send as fast as it can.
+/// How many jobs a batch has without a schedule.
 const BATCH: u64 = 1_000;
-/// How many batches a second a schedule has, about, when nobody says how large they are.
+/// About how many batches per second a schedule has, when no batch size was chosen.
 const BATCHES_PER_SECOND: u64 = 500;
 
-/// Enqueues and works at once, and measures from enqueue to the start of the handler.
+/// Enqueues and works at the same time, and measures from enqueue to the start of the handler.
 ///
-/// With --backlog producers send whenever fewer jobs than that are unfinished (a closed loop): it shows what
-/// the store can carry, and latency counts from the call of enqueue. With --rate they send on a fixed
-/// schedule (an open loop), and latency counts from the time at which a job was to be sent, not from when
-/// it was: a pause of the store delays the jobs behind it, and their wait is counted, not left out
-/// ("coordinated omission").
+/// With --backlog a batch is sent whenever fewer jobs than that are unfinished (a closed loop): this shows the
+/// highest rate, and latency counts from the call of enqueue. With --rate batches are sent on a fixed schedule
+/// (an open loop), and latency counts from the time at which a job was due to be sent: a pause of the store
+/// delays the jobs behind it, and their wait is counted, not left out ("coordinated omission").
 #[derive(clap::Args)]
 pub(crate) struct Mixed {
-    /// How long to enqueue; what is left then is worked off, and counts for the latency only
+    /// How long to enqueue. Jobs that are left after that are worked too, and count for the latency only
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// How many jobs may be unfinished
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     backlog: u64,
-    /// How many jobs a second to send, on a schedule that waits for nobody
+    /// How many jobs to send per second, on a schedule that does not wait for the store
     #[arg(long, conflicts_with = "backlog", value_name = "JOBS_PER_SECOND",
           value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     rate: Option<u64>,
-    /// How many jobs each call enqueues. Default: 1,000, with --rate those of 2 ms
+    /// How many jobs each call enqueues. Default: 1,000; with --rate as many as are due in 2 ms
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     batch: Option<u64>,
     /// How many connections enqueue. Default: 2, with --rate 10, so that a slow call delays few others

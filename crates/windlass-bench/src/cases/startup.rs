@@ -81,7 +81,7 @@ async fn one_run(store: &MeasuredStore) -> Outcome<Parts> {
     Ok(Parts { connect, first_job, shutdown, idle: idle_run(store).await? })
 }
 
-/// A worker that finds nothing to do: started and stopped, the client's connection being there.
+/// Starts and stops a worker that finds nothing to do, on a client that is connected already.
 async fn idle_run(store: &MeasuredStore) -> Outcome<Duration> {
     let client = open::create(&store.url).await?;
     let began = Instant::now();

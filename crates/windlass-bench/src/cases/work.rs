@@ -22,7 +22,7 @@ use windlass_cli::{
 
 /// How many connections enqueue.
 const CLIENTS: usize = 2;
-/// How long a calculation is tried out alone.
+/// How long a calculation is repeated alone, to learn how long it takes.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// Works jobs that wait or calculate.
@@ -88,8 +88,8 @@ impl Work {
         }
     }
 
-    /// What a queue without any cost of its own would reach: all slots always waiting, or all cores always
-    /// calculating.
+    /// What a queue that costs nothing would reach: all slots wait all the time, or all cores calculate all
+    /// the time.
     fn theoretical_per_second(&self) -> f64 {
         let Some(count) = self.cpu else { return f64::from(self.concurrency) * 1e3 / self.sleep_ms as f64 };
         let (began, mut best) = (Instant::now(), f64::MAX);

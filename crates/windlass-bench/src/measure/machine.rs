@@ -3,7 +3,7 @@ use serde::Serialize;
 use std::fs;
 use windlass_cli::text::escape;
 
-/// The machine that measures. What it does not tell is left out.
+/// The machine that measures; what cannot be read is left out.
 #[derive(Serialize)]
 pub(crate) struct Machine {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,7 +17,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub(crate) fn look() -> Self {
         let line = |file: &str, name: &str, mark: char| {
             let text = fs::read_to_string(file).ok()?;

@@ -16,7 +16,7 @@ const SETTINGS: [&str; 7] = [
 ];
 /// The first version in which a session reports its commits before it is gone.
 const PROMPT_COMMITS: i32 = 150_000;
-/// How long sessions that were closed may take to be gone.
+/// How long the server may take to end sessions that were closed.
 const GONE: Duration = Duration::from_secs(2);
 
 /// Reads what a PostgreSQL server has spent, through a connection of its own. For other stores, and for servers
@@ -29,12 +29,12 @@ struct Session {
     processes: Option<ServerProcesses>,
 }
 
-/// Where the counters of a server stand.
+/// The counters of a server at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     /// Bytes of WAL.
     pub(crate) wal_bytes: Option<u64>,
-    /// Transaction ids handed out: transactions that wrote.
+    /// How many transaction ids were given: that many transactions wrote.
     pub(crate) writes: Option<u64>,
     /// Processor seconds of all its processes.
     pub(crate) cpu_seconds: Option<f64>,
@@ -48,7 +48,7 @@ impl ServerGauge {
         }
     }
 
-    /// Where the counters stand now.
+    /// The counters now.
     pub(crate) async fn counters(&self) -> Counters {
         let Some(session) = &self.0 else { return Counters::default() };
         let wal = "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";

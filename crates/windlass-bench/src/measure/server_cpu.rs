@@ -18,9 +18,9 @@ pub(super) struct ServerProcesses {
 }
 
 impl ServerProcesses {
-    /// Found by the process that serves our session, which says so in its title: it names our port, or that
-    /// we came through a socket. `None` for a server elsewhere, in another container, or of another user
-    /// whose processes are hidden.
+    /// Finds them by the process that serves our session, whose title names our port or says that we came through
+    /// a socket. `None` for a server on another machine or in another container, or when the processes of its user
+    /// are hidden.
     pub(super) fn find(backend: u32, port: Option<i32>) -> Option<Self> {
         let folder = Path::new("/proc").join(backend.to_string());
         let title = String::from_utf8_lossy(&fs::read(folder.join("cmdline")).ok()?).into_owned();
@@ -33,10 +33,11 @@ impl ServerProcesses {
         (postmaster > 1).then_some(Self { postmaster })
     }
 
-    /// What all of them used until now, those that ended included: the postmaster waited for them.
+    /// Processor time of all of them until now. Those that ended are included, because the postmaster waited for
+    /// them.
     pub(super) fn cpu_seconds(&self) -> Option<f64> {
-        // Children before the postmaster: one that ends in between is counted twice for a moment at worst,
-        // and never lost.
+        // The children are read before the postmaster: one that ends in between may be counted twice this time,
+        // but is never lost.
         let mut ticks = 0;
         for entry in fs::read_dir("/proc").ok()?.flatten() {
             let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };

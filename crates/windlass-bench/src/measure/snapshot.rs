@@ -16,7 +16,7 @@ impl HeldSnapshot {
         };
         Self::check(url)?;
         let session = open_session(url).await.map_err(failed)?;
-        // The transaction id makes it hold back cleaning up as well.
+        // With a transaction id it also holds back vacuum.
         let begin = "begin isolation level repeatable read; select pg_current_xact_id()";
         session.batch_execute(begin).await.map_err(failed)?;
         Ok(Self { _session: session })

@@ -5,12 +5,12 @@ use std::time::Duration;
 pub(crate) struct Timeline(Vec<(f64, u64)>);
 
 impl Timeline {
-    /// The count at a time since the start; later calls have later times.
+    /// Adds the count at a time since the start. Each call must have a later time than the one before.
     pub(crate) fn record(&mut self, at: Duration, count: u64) {
         self.0.push((at.as_secs_f64(), count));
     }
 
-    /// How much was added in each second. The last entry is for the rest, which may be shorter, so that
+    /// How much was added in each second. The last entry is for the rest, which may be shorter than a second:
     /// the sum is the whole count.
     pub(crate) fn per_second(&self) -> Vec<u64> {
         let end = self.0.last().map_or(0.0, |&(at, _)| at);
@@ -24,7 +24,7 @@ impl Timeline {
         each
     }
 
-    /// What was counted after a time, which becomes the start.
+    /// The part after a time, which becomes the start.
     pub(crate) fn after(&self, time: Duration) -> Self {
         let start = time.as_secs_f64();
         let before = if self.0.is_empty() { 0 } else { self.at(start) };

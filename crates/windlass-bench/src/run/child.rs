@@ -9,15 +9,15 @@ use windlass_cli::{failure::Outcome, globals::Globals, interrupt::Signals};
 /// How a process ended.
 pub(super) enum Ended {
     Report(Value),
-    /// The store does not do this.
+    /// The store cannot do this.
     Cannot(String),
     Failed(String),
     Interrupted,
 }
 
 /// Runs this program with the arguments of a point. It learns the store from its environment: a URL may hold
-/// a password, which a list of processes would show. An interruption is passed on once, and the process
-/// cleans up; another ends it at once.
+/// a password, which a list of processes would show. The first interruption is passed on, and the process cleans
+/// up; the second ends it at once.
 pub(super) async fn run(words: &[String], globals: &Globals, signals: &mut Signals) -> Outcome<Ended> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(words).arg("--json").env("WINDLASS_LOG", &globals.log);

@@ -64,7 +64,7 @@ impl PointRun {
     }
 }
 
-/// What the point is about: jobs enqueued, or completed.
+/// The rate that the point measures: of jobs completed, or else enqueued.
 fn rate(run: &PointRun) -> String {
     let names = ["completed_per_second", "enqueued_per_second"];
     let rate = names.iter().find_map(|name| run.figure(name)?.as_u64());
@@ -100,7 +100,7 @@ fn note(run: &PointRun) -> String {
     }
 }
 
-/// Whether jobs were sent so late that latency tells of a rate that this machine cannot carry.
+/// Whether jobs were sent so late that this machine cannot carry the rate, and latency says nothing.
 fn behind(run: &PointRun) -> bool {
     const LATE_US: f64 = 100_000.0;
     let unsent = run.figure("unsent").and_then(Value::as_u64).is_some_and(|unsent| unsent > 0);

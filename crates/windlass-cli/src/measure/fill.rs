@@ -10,7 +10,7 @@ use std::{
 use tokio::task::JoinSet;
 use windlass::{Client, Error, JobId, NewJob};
 
-/// How often it is looked at how many jobs were enqueued.
+/// How often the number of enqueued jobs is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What to enqueue: `jobs` jobs numbered from 0, `batch` in a call, by `clients` tasks at once.
@@ -36,15 +36,15 @@ pub struct Filled {
     pub calls: Latencies,
 }
 
-/// What tasks take their numbers from, and add their results to.
+/// What the tasks share.
 #[derive(Default)]
 struct Shared {
     next: AtomicU64,
     done: AtomicU64,
 }
 
-/// Enqueues what `job` makes of each number; `look` is told now and then the time since the start and how
-/// many are enqueued.
+/// Enqueues the job that `job` makes of each number. `look` is called now and then with the time since the start
+/// and the number of jobs enqueued so far.
 pub async fn fill<J>(
     client: &Client,
     fill: &Fill,

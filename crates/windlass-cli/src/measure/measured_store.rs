@@ -36,7 +36,7 @@ impl MeasuredStore {
         if self.is_temporary() { "temporary file".to_owned() } else { redact_url(&self.url) }
     }
 
-    /// What an acknowledged write has survived, as far as the URL says: a PostgreSQL server decides by itself.
+    /// What an acknowledged write survives. `None` for PostgreSQL, where the server decides that.
     pub fn durability(&self) -> Option<&'static str> {
         let is_sqlite = StoreKind::of(&self.url).is_ok_and(|kind| kind == StoreKind::Sqlite);
         let relaxed = self.url.to_ascii_lowercase().contains("synchronous=normal");

@@ -8,7 +8,7 @@ use windlass::{Client, IntoJob, Job};
 /// How long one sample may take.
 pub const SAMPLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A job that tells when its handler started.
+/// A job whose handler reports when it started.
 #[derive(Serialize, Deserialize)]
 pub struct Ping {
     /// The number of the sample.
@@ -27,11 +27,12 @@ pub struct PingStart {
     pub at: Instant,
 }
 
-/// Where workers tell the starts.
+/// Where the starts arrive.
 pub type PingStarts = mpsc::UnboundedReceiver<PingStart>;
 
 /// Enqueues one job after the other, each when the one before has started and `gap` has passed, and
-/// measures from the call of enqueue to the start of the handler. `look` is told how many are done.
+/// measures from the call of enqueue to the start of the handler. `look` is called with the
+/// number of samples so far.
 pub async fn ping(
     client: &Client,
     queue: &'static str,
@@ -54,7 +55,7 @@ pub async fn ping(
     Ok(latencies)
 }
 
-/// When this sample started. Those of an interrupted run before are passed over.
+/// When this sample started. Samples of an earlier run that was interrupted are ignored.
 async fn start_of(starts: &mut PingStarts, id: u64) -> Instant {
     loop {
         match starts.recv().await {

@@ -3,9 +3,9 @@ use std::sync::{
     atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
-/// How many jobs share one piece of memory, made when the first of them is handled.
+/// How many jobs share one piece of memory, which is allocated when the first of them is handled.
 const CHUNK: usize = 1 << 20;
-/// The most numbers: a byte for each of them that is handled.
+/// How many jobs can be counted: each takes a byte.
 pub const MAX_JOBS: u64 = 1_000_000_000;
 
 /// Proof that each of `n` numbered jobs was handled exactly once.
@@ -15,7 +15,7 @@ pub struct Tally {
     strangers: AtomicU64,
 }
 
-/// How often jobs were handled that should have been once.
+/// What is wrong when each job should have been handled once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Jobs that were never handled.
@@ -35,7 +35,7 @@ impl Tally {
         Self { seen, handled: AtomicU64::new(0), strangers: AtomicU64::new(0) }
     }
 
-    /// A job was handled; how many were so far. Relaxed is enough: only the sum matters until the end.
+    /// A job was handled. Returns how many were so far. Relaxed is enough: only the sum matters until the end.
     pub fn note(&self, number: u64) -> u64 {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         match self.seen.get(index / CHUNK) {
@@ -80,14 +80,14 @@ impl Tally {
                 _ => faults.repeated += 1,
             }
         }
-        // A number beyond the expected is nobody's either.
+        // Nobody enqueued a number beyond the expected ones either.
         faults.strangers += self.handled().saturating_sub(found);
         faults
     }
 }
 
 impl Faults {
-    /// Says what is wrong, if anything is.
+    /// Fails with a message if anything is wrong.
     pub fn check(self, expected: u64) -> Result<(), String> {
         if self == Self::default() {
             return Ok(());

@@ -12,9 +12,9 @@ use windlass::{Client, Context, JobId, Worker, WorkerBuilder};
 
 /// How long no job may be handled before a measurement counts as stuck.
 pub const STALL: Duration = Duration::from_secs(60);
-/// How often it is looked at how many jobs were handled.
+/// How often the number of handled jobs is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often it is looked whether the last settlements are confirmed.
+/// How often the last settlements are looked for.
 const SETTLE_LOOK: Duration = Duration::from_millis(1);
 
 /// The jobs that workers are to handle.
@@ -33,7 +33,7 @@ pub struct CountedWorkers {
 }
 
 impl CountedWorkers {
-    /// Starts a worker for each client. `builder` makes it; the handlers of [`Noop`] and [`Ping`] come on top.
+    /// Starts a worker for each client. `builder` makes it; the handlers of [`Noop`] and [`Ping`] are added.
     pub async fn start(
         clients: &[Client],
         expected: Expected,
@@ -63,8 +63,8 @@ impl CountedWorkers {
         &self.counts
     }
 
-    /// Waits until every job was handled and its settlement confirmed; `look` is told now and then how many
-    /// were handled. The time since the start.
+    /// Waits until every job was handled and its settlement confirmed. `look` is called now and then with the
+    /// number of jobs handled so far. Returns the time since the start.
     pub async fn finish(&self, mut look: impl FnMut(u64)) -> Outcome<Duration> {
         let mut last = (0, Instant::now());
         loop {
@@ -115,7 +115,7 @@ impl CountedWorkers {
         verdict.map_err(|wrong| Failure::failed("not_exactly_once", wrong))
     }
 
-    /// Ends the workers. How long that took.
+    /// Stops the workers. Returns how long that took.
     pub async fn stop(self) -> Duration {
         let asked = Instant::now();
         for worker in &self.workers {

@@ -14,7 +14,7 @@ use windlass_cli::failure::{Failure, Outcome};
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const END: &[u8] = &(-1_i16).to_be_bytes();
 
-/// COPY in and COPY out, in batches of one transaction; the rows are encoded before the clock runs.
+/// Measures COPY in and COPY out, each batch in a transaction; the rows are encoded before the clock starts.
 pub(super) async fn measure(url: &str, plan: &Plan) -> Outcome<Times> {
     let found = run(url, plan).await;
     found.map_err(|error| Failure::failed("unavailable", format!("cannot measure the limit: {error}")))

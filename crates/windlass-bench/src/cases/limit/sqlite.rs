@@ -10,7 +10,8 @@ use windlass_cli::{
     open,
 };
 
-/// Inserts in transactions and one SELECT, in a temporary file beside the store's, by its settings.
+/// Measures inserts in transactions and one SELECT, in a temporary file beside that of the store, with the same
+/// settings.
 pub(super) fn measure(url: &str, plan: &Plan) -> Outcome<Times> {
     let beside = open::sqlite_path(url).and_then(|path| Path::new(path).parent()).unwrap_or(Path::new("."));
     let folder = tempfile::Builder::new().prefix("windlass-limit-").tempdir_in(beside)?;
@@ -66,7 +67,7 @@ fn select(conn: &Connection) -> rusqlite::Result<()> {
     let mut select = conn.prepare("SELECT id, attempt, max_attempts, crash_count, kind, args FROM job")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        // What a worker needs of a row; SQLite decodes a column only when it is asked for.
+        // The columns that a worker needs: SQLite decodes a column only when it is read.
         for column in 0..4 {
             row.get_ref(column)?;
         }
