@@ -1,6 +1,6 @@
 use crate::{options::QUEUE, store::connect};
 use std::time::{Duration, Instant};
-use windlass::{Context, JobFilter, JobState, RawJob, Worker};
+use windlass::{Client, Context, JobFilter, JobState, RawJob, Worker};
 use windlass_cli::{
     failure::Outcome,
     measure::{MeasuredStore, counts},
@@ -29,14 +29,7 @@ pub(crate) async fn clean_up(store: &MeasuredStore) -> Outcome<u64> {
     loop {
         // A worker would get neither in time.
         for state in [JobState::Scheduled, JobState::Retryable] {
-            let filter = JobFilter {
-                state: Some(state),
-                queue: Some(QUEUE.to_owned()),
-                limit: JobFilter::MAX_LIMIT,
-                ..JobFilter::default()
-            };
-            let ids: Vec<_> = client.jobs(&filter).await?.iter().map(|job| job.id).collect();
-            client.cancel(&ids).await?;
+            cancel(&client, state).await?;
         }
         let counts = counts(&client, QUEUE).await?;
         left = counts.available + counts.running + counts.scheduled + counts.retryable;
@@ -49,4 +42,19 @@ pub(crate) async fn clean_up(store: &MeasuredStore) -> Outcome<u64> {
     worker.shutdown().await;
     client.close().await;
     Ok(left)
+}
+
+/// Cancels all jobs of the queue that are in this state.
+async fn cancel(client: &Client, state: JobState) -> Outcome {
+    let (state, queue) = (Some(state), Some(QUEUE.to_owned()));
+    let mut filter = JobFilter { state, queue, limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+    loop {
+        let page = client.jobs(&filter).await?;
+        let ids: Vec<_> = page.iter().map(|job| job.id).collect();
+        client.cancel(&ids).await?;
+        match page.next {
+            Some(next) => filter.after = Some(next),
+            None => return Ok(()),
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! Connections to the store that is measured.
 
-use crate::measure::ServerGauge;
-use windlass::{Client, ConnectOptions, JobFilter, JobId, StoreKind};
-use windlass_cli::{failure::Outcome, measure::MeasuredStore};
+use crate::{measure::ServerGauge, options::QUEUE};
+use windlass::{Client, ConnectOptions, IntoJob, JobId, StoreKind};
+use windlass_cli::{
+    failure::Outcome,
+    measure::{MeasuredStore, Noop},
+};
 
 /// Connects a client with this many connections of its own.
 pub(crate) async fn connect(store: &MeasuredStore, connections: usize) -> Outcome<Client> {
@@ -22,10 +25,11 @@ pub(crate) async fn connect_each(url: &str, workers: usize) -> Outcome<Vec<Clien
     Ok(clients)
 }
 
-/// The id after the newest job: a job that is enqueued from now on has this id or a larger one.
+/// An id that is above those of all jobs so far: jobs that are enqueued from now on have this id or a larger one.
+/// The no-op that is enqueued to learn it is handled by the workers, and not counted.
 pub(crate) async fn next_id(client: &Client) -> Outcome<JobId> {
-    let newest = client.jobs(&JobFilter { limit: 1, ..JobFilter::default() }).await?;
-    Ok(newest.first().map_or(JobId(0), |job| JobId(job.id.0 + 1)))
+    let marker = client.enqueue(Noop { id: 0 }.into_job()?.with_queue(QUEUE)).await?;
+    Ok(JobId(marker.0 + 1))
 }
 
 /// The same store, for clients and workers whose commits do not wait for the disk.

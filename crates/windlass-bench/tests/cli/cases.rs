@@ -249,6 +249,22 @@ fn an_interrupted_case_leaves_no_job_in_a_store_that_stays() {
     assert!(queue.completed > 0, "{queue:?}");
 }
 
+#[test]
+fn an_interrupted_burst_leaves_no_scheduled_job() {
+    // More than a page of a list.
+    const JOBS: u64 = 12_000;
+    let home = Home::bare();
+    let url = format!("sqlite:{}", home.path().join("windlass.db").display());
+    let jobs = JOBS.to_string();
+    let args = ["burst", "--jobs", &jobs, "--ahead", "50", "--store", &url];
+    let child = home.spawn(home.command(&args).stdin(Stdio::null()));
+    eventually("all jobs are scheduled", || queue(&url).is_some_and(|queue| queue.scheduled == JOBS));
+    signal(&child, "TERM");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+    let queue = queue(&url).expect("the queue of the case");
+    assert_eq!((queue.scheduled, queue.cancelled), (0, JOBS), "{queue:?}");
+}
+
 /// The only queue of a store, as soon as it has one.
 #[tokio::main(flavor = "current_thread")]
 async fn queue(url: &str) -> Option<QueueStats> {
