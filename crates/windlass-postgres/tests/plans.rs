@@ -39,7 +39,9 @@ async fn claim_pages(
     let row = client.query_one(&explain, &[]).await.expect("claims");
     let plan: serde_json::Value = row.get(0);
     let plan = &plan[0]["Plan"];
-    let number = |key: &str| plan[key].as_i64().unwrap_or(0);
+    // Rows are whole numbers up to PostgreSQL 17 and 11.00 from 18 on.
+    let number =
+        |key: &str| plan[key].as_f64().unwrap_or_else(|| panic!("the plan has no {key:?}: {plan}")) as i64;
     (number("Actual Rows") as usize, number("Shared Hit Blocks") + number("Shared Read Blocks"))
 }
 

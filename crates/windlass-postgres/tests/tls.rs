@@ -53,6 +53,7 @@ impl Secured {
         }
         for statement in [
             "CREATE ROLE only_plain SUPERUSER LOGIN",
+            "SET password_encryption = 'scram-sha-256'", // PostgreSQL 13 makes MD5, which binds no channel
             "CREATE ROLE with_password SUPERUSER LOGIN PASSWORD 'pass'",
             "ALTER SYSTEM SET ssl = on",
             "SELECT pg_reload_conf()",
