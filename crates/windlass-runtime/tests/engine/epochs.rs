@@ -1,8 +1,6 @@
 //! Leases that end, replies that are lost: the worker registers anew and no job is left behind.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
 use std::{
     sync::{
         Arc,

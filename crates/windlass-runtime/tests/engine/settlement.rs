@@ -1,8 +1,6 @@
 //! Finished jobs are settled by claim: as a whole where possible, in ranges where not.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use windlass_core::{JobSet, Outcome};

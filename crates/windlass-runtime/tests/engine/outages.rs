@@ -1,8 +1,6 @@
 //! A store that goes away and comes back: nothing is lost, and memory stays bounded.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
     sync::{
         Arc,

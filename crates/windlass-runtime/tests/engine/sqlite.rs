@@ -1,8 +1,6 @@
 //! The engine over a real store, from enqueue to the last settlement.
 
-mod fake;
-
-use fake::{Handlers, config};
+use crate::fake::{Handlers, config};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{Args, JobState, JobStore, NewJob, Outcome, RetryPolicy, Store};
 use windlass_runtime::WorkerEngine;

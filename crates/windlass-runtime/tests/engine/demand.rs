@@ -1,8 +1,6 @@
 //! How much is claimed, and when the store is asked.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
     sync::{
         Arc, Barrier,

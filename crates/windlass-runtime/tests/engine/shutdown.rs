@@ -1,8 +1,6 @@
 //! The ways down: nothing is lost, nothing waits for a clock.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
 use std::{
     sync::{
         Arc,

@@ -1,8 +1,6 @@
 //! Jobs that were held by dying workers run one at a time, and the store knows which.
 
-mod fake;
-
-use fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
 use std::{
     sync::{
         Arc,

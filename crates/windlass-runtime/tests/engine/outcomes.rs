@@ -1,8 +1,6 @@
 //! What a handler says decides what becomes of its job.
 
-mod fake;
-
-use fake::{FakeStore, Handlers, State, config};
+use crate::fake::{FakeStore, Handlers, State, config};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
 use windlass_runtime::{EngineHandle, WorkerEngine};

@@ -1,0 +1,14 @@
+//! The engine on a store in memory that tells what it was asked and fails on request, and once on SQLite.
+//! One binary for all: each would link everything anew.
+
+#[path = "../fake/mod.rs"]
+mod fake;
+
+mod demand;
+mod epochs;
+mod outages;
+mod outcomes;
+mod settlement;
+mod shutdown;
+mod sqlite;
+mod suspects;
