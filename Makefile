@@ -7,34 +7,52 @@ JOBS ?= 1000000
 BASE ?=
 ARGS ?=
 
-.PHONY: help demo test lint bench bench-peers bench-check bench-report deps chaos chaos-short
+# The test targets that need no PostgreSQL server: all but those named `server` and those of windlass-postgres.
+TESTS = $(basename $(notdir $(wildcard $(1)/*.rs))) $(patsubst %/main.rs,%,$(subst $(1)/,,$(wildcard $(1)/*/main.rs)))
+SERVER_TESTS := server $(call TESTS,crates/windlass-postgres/tests)
+LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard crates/*),$(call TESTS,$(crate)/tests))))
+# Everything is built with the features of the whole workspace: what is built for one command serves the next.
+CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
+
+.PHONY: help demo check test test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... for PostgreSQL)
 	$(CARGO) run --release --quiet --package windlass-cli -- $(if $(STORE),--store '$(STORE)') demo --jobs $(JOBS)
 
+check: lint ## formatting, clippy and every test that needs no server (two minutes when built before)
+	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
+	$(CARGO) test --workspace --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
+	$(CARGO) test --workspace --doc
+
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
+	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
 	$(CARGO) build --workspace --all-targets
 	scripts/with-postgres $(CARGO) test --workspace --no-fail-fast
+	WINDLASS_TEST_DEEP=2000000 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
 	$(MAKE) chaos-short
 
-lint: ## formatting, clippy, and cargo-deny where it is installed
+test-versions: deps ## the tests that need PostgreSQL, on every version from 13 to 18
+	$(CARGO) build --workspace --all-targets
+	WINDLASS_TEST_DEEP=2000000 scripts/test-versions -- $(addprefix --test ,$(SERVER_TESTS))
+
+lint: ## formatting and clippy
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
-	$(CARGO) run --quiet --package windlass-chaos -- suite
-	$(CARGO) run --quiet --package windlass-chaos -- bugs --until-caught
+	$(CARGO) build --workspace --all-targets
+	$(CHAOS) suite
+	$(CHAOS) bugs --until-caught
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
 	$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json
 	$(CARGO) run --release --quiet --package windlass-chaos -- bugs --tries 20
-	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test 'permuter*'
+	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test server --test permuter_sqlite permuter
 	WINDLASS_SIM_SEEDS=100000 $(CARGO) test --package windlass-runtime --test simulation seeds -- --exact
 	scripts/simulate-bugs
 

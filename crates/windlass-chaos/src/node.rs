@@ -21,6 +21,7 @@ pub use pgbouncer::{PgBouncer, PoolOptions};
 pub use port::free_port;
 pub use postgres::{Postgres, PostgresOptions, Sync};
 pub use process::Process;
+pub use programs::left_out;
 pub use tmpfs::Tmpfs;
 
 use anyhow::{Result, bail};

@@ -51,6 +51,19 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// Says that something is left out because `program` is not installed.
+///
+/// # Errors
+/// Unless `WINDLASS_ALLOW_SKIP` is set: a proof with a hole that nobody asked for is none.
+pub fn left_out(program: &str) -> Result<String> {
+    if std::env::var_os("WINDLASS_ALLOW_SKIP").is_none() {
+        bail!(
+            "{program} is not installed; run `make deps`, or set WINDLASS_ALLOW_SKIP=1 to leave out what needs it"
+        );
+    }
+    Ok(format!("{program} is not installed"))
+}
+
 /// The program as the servers' user, in `folder`, without input and output.
 pub(crate) fn as_server_user(program: &Path, folder: &Path, on_our_death: OnOurDeath) -> Command {
     let signal = match on_our_death {

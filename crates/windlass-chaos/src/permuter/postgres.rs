@@ -24,8 +24,7 @@ use tokio::{sync::Mutex, task::JoinSet};
 /// How many orders run at once, each on connections and a schema of its own.
 const PLACES: usize = 4;
 /// What runs the test of every scenario.
-const REPEAT: &str =
-    "scripts/with-postgres cargo test -p windlass-chaos --test permuter_postgres every_order";
+const REPEAT: &str = "scripts/with-postgres cargo test -p windlass-chaos --test server every_order";
 /// After how many failing orders a scenario is given up: more say nothing new.
 const MOST_FAILURES: usize = 5;
 

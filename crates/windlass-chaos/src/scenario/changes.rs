@@ -4,7 +4,7 @@ use super::{Ended, PATIENCE, Trial, ground::Ground};
 use crate::{
     actor::{Load, Mix, Work},
     history::{Fault, Phase},
-    node::{Clock, PgBouncer, PoolOptions, PostgresOptions, Sync},
+    node::{Clock, PgBouncer, PoolOptions, PostgresOptions, Sync, left_out},
     run::Run,
 };
 use anyhow::Result;
@@ -59,7 +59,7 @@ fn failover(trial: &Trial, sync: Sync) -> Result<Ended> {
 /// Everything goes through PgBouncer in transaction mode, which is restarted now and then.
 pub(super) fn pooler(trial: &Trial) -> Result<Ended> {
     if !PgBouncer::available() {
-        return Ok(Ended::Skipped("PgBouncer is not installed; run `make deps`".to_owned()));
+        return Ok(Ended::Skipped(left_out("pgbouncer")?));
     }
     let ground = Ground::fresh(trial)?;
     let pooler =
@@ -83,7 +83,7 @@ pub(super) fn pooler(trial: &Trial) -> Result<Ended> {
 /// The wall clocks of workers jump by hours: every decision is the store's.
 pub(super) fn worker_clocks(trial: &Trial) -> Result<Ended> {
     if !Clock::available() {
-        return Ok(Ended::Skipped("libfaketime is not installed; run `make deps`".to_owned()));
+        return Ok(Ended::Skipped(left_out("libfaketime")?));
     }
     let ground = Ground::fresh(trial)?;
     let mut run = ground.open(trial)?;
@@ -112,7 +112,7 @@ pub(super) fn worker_clocks(trial: &Trial) -> Result<Ended> {
 /// The wall clock of the database jumps: leases may end early then, and writes are refused; nothing is lost.
 pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
     if !Clock::available() {
-        return Ok(Ended::Skipped("libfaketime is not installed; run `make deps`".to_owned()));
+        return Ok(Ended::Skipped(left_out("libfaketime")?));
     }
     let clock = Clock::new()?;
     let options = PostgresOptions { clock: Some(clock.clone()), ..PostgresOptions::default() };

@@ -1,6 +1,7 @@
-//! The SQLite store on real files. What every store must do is in `windlass-conformance`; here is what only
-//! this one has (files, processes, group commit) and a first check of each rule.
+//! The SQLite store on real files: the contract of every store (`conformance`), what only this one has (files,
+//! processes, group commit) and a first check of each rule.
 
+mod conformance;
 mod control;
 mod crashes;
 mod fencing;

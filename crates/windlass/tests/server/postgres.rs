@@ -1,5 +1,4 @@
 //! Jobs inside the user's own PostgreSQL transactions.
-#![cfg(all(feature = "postgres", feature = "sqlite"))]
 
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc};

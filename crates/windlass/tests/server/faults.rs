@@ -1,10 +1,7 @@
 //! Kills and crashes around real workers on PostgreSQL: nothing acknowledged is lost, and everybody comes
 //! back without help. Each test has a cluster of its own, because some of them take it down.
-#![cfg(all(unix, feature = "postgres"))]
 
-mod own_cluster;
-
-use own_cluster::OwnCluster;
+use crate::own_cluster::OwnCluster;
 use std::{
     collections::HashSet,
     process::Stdio,
@@ -55,7 +52,7 @@ async fn child_worker() {
 /// Starts [`child_worker`] in a process of its own.
 fn child(cluster: &OwnCluster, gate: &std::path::Path) -> tokio::process::Child {
     tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_worker", "--nocapture"])
+        .args(["--exact", "faults::child_worker", "--nocapture"])
         .env("WINDLASS_TEST_CHILD", &cluster.url)
         .env("WINDLASS_TEST_GATE", gate)
         .stdout(Stdio::null())

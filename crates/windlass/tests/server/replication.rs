@@ -1,11 +1,7 @@
 //! A commit that its synchronous standby never confirmed is no acknowledgement: PostgreSQL answers success and a
 //! warning when the wait is cancelled. Has a cluster of its own, because the standby is a setting of all of it.
-#![cfg(all(unix, feature = "postgres"))]
 
-#[allow(dead_code)] // each test binary uses its part
-mod own_cluster;
-
-use own_cluster::OwnCluster;
+use crate::own_cluster::OwnCluster;
 use std::time::{Duration, Instant};
 use tokio_postgres::NoTls;
 use windlass::{Args, Client, Error, ErrorKind, JobFilter, NewJob};

@@ -1,5 +1,5 @@
 //! Every args value that is accepted is kept by PostgreSQL and SQLite byte for byte.
-//! Run it by `make test`, or `scripts/with-postgres cargo test -p windlass-chaos --test fuzz_stores`.
+//! Run it by `make test`, or `scripts/with-postgres cargo test -p windlass-chaos --test server fuzz_stores`.
 
 use proptest::{
     prelude::*,

@@ -4,7 +4,9 @@ use std::{
     process::{Command, Stdio},
     time::Duration,
 };
-use windlass_chaos::node::{Clock, PgBouncer, PoolOptions, Postgres, PostgresOptions, Process, Sync, Tmpfs};
+use windlass_chaos::node::{
+    Clock, PgBouncer, PoolOptions, Postgres, PostgresOptions, Process, Sync, Tmpfs, left_out,
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -113,7 +115,7 @@ fn without_its_standby_a_synchronous_primary_acknowledges_nothing() {
 #[test]
 fn pgbouncer_comes_back_on_its_port() {
     if !PgBouncer::available() {
-        return eprintln!("pgbouncer is not installed (make deps): its test is left out");
+        return eprintln!("{}", left_out("pgbouncer").unwrap());
     }
     let server = server();
     let bouncer = PgBouncer::start(&server, &PoolOptions::default()).unwrap();
@@ -201,11 +203,11 @@ fn child_that_tells_the_time() {
 #[test]
 fn the_wall_clock_of_a_process_moves_while_it_runs() {
     if !Clock::available() {
-        return eprintln!("libfaketime is not installed (make deps): the test of the clock is left out");
+        return eprintln!("{}", left_out("libfaketime").unwrap());
     }
     let clock = Clock::new().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child_that_tells_the_time", "--ignored", "--nocapture"]);
+    command.args(["--exact", "node::child_that_tells_the_time", "--ignored", "--nocapture"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     clock.give_to(&mut command);
     let mut child = Process::spawn(command).unwrap();

@@ -1,0 +1,13 @@
+//! What needs PostgreSQL. One binary for all: each would link everything anew. `make check` leaves out every test
+//! target of this name.
+#![cfg(feature = "postgres")]
+
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+#[path = "../own_cluster/mod.rs"]
+mod own_cluster;
+#[cfg(feature = "sqlite")]
+mod postgres;
+#[cfg(unix)]
+mod replication;
