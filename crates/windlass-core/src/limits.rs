@@ -94,11 +94,15 @@ impl Limits {
 
     /// Cuts an error text to what every store can keep: no NUL, at most [`Self::MAX_ERROR_BYTES`].
     pub fn storable_error(text: &str) -> String {
-        let mut end = text.len().min(Self::MAX_ERROR_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
+        let mut kept = String::with_capacity(text.len().min(Self::MAX_ERROR_BYTES));
+        for character in text.chars() {
+            let character = if character == '\0' { '\u{fffd}' } else { character };
+            if kept.len() + character.len_utf8() > Self::MAX_ERROR_BYTES {
+                break;
+            }
+            kept.push(character);
         }
-        text[..end].replace('\0', "\u{fffd}")
+        kept
     }
 }
 
@@ -191,7 +195,9 @@ mod tests {
     #[test]
     fn error_text_is_made_storable() {
         assert_eq!(Limits::storable_error("a\0b"), "a\u{fffd}b");
-        let long = "ä".repeat(Limits::MAX_ERROR_BYTES);
-        assert!(Limits::storable_error(&long).len() <= Limits::MAX_ERROR_BYTES);
+        for long in ["ä", "\0", "x"].map(|piece| piece.repeat(Limits::MAX_ERROR_BYTES)) {
+            let kept = Limits::storable_error(&long).len();
+            assert!((Limits::MAX_ERROR_BYTES - 2..=Limits::MAX_ERROR_BYTES).contains(&kept), "{kept} bytes");
+        }
     }
 }
