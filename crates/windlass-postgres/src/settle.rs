@@ -1,44 +1,48 @@
 use crate::{claim::Reference, error::Effect, row::Json, store::PostgresStore};
 use serde::Serialize;
+use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{
     Args, Completion, Disposition, Error, ErrorKind, Exception, JobSet, Limits, Result, SettleReply,
     SettleRequest, Settled,
 };
 
-/// An entry of `settle`'s second parameter; names as in `sql/functions/09_settle.sql`.
+/// An entry of `settle`'s last parameter; names as in `sql/functions/10_outcomes.sql`.
 #[derive(Serialize)]
-struct Done {
-    l: i32,
-    s: i64,
-    t: i32,
-    n: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r: Option<Vec<i64>>,
+struct Outcome<'a> {
+    lane: i32,
+    seq: i64,
+    token: i32,
+    job: i64,
+    xid: String,
+    disposition: &'static str,
+    delay_ms: u64,
+    text: Option<String>,
+    failed: bool,
+    /// JSON as text, so that a result of `null` is told from none.
+    result: Option<&'a str>,
 }
 
-/// An entry of its third.
-#[derive(Serialize)]
-struct Other {
-    l: i32,
-    s: i64,
-    t: i32,
-    j: i64,
-    x: String,
-    d: &'static str,
-    ms: u64,
-    e: Option<String>,
-    f: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r: Option<Args>,
+/// `settle`'s other parameters: completions, and the ranges of those that have some.
+#[derive(Default)]
+struct Completions {
+    lanes: Vec<i32>,
+    seqs: Vec<i64>,
+    tokens: Vec<i32>,
+    /// How many jobs the ranges name; `None`: the rest of the claim.
+    counts: Vec<Option<i32>>,
+    /// Which entry, from 1, each range belongs to.
+    entries: Vec<i32>,
+    lows: Vec<i64>,
+    highs: Vec<i64>,
 }
 
 impl PostgresStore {
     pub(crate) async fn settle_jobs(&self, request: &SettleRequest) -> Result<SettleReply> {
-        let done = json(&request.completions.iter().map(Done::from).collect::<Vec<_>>())?;
-        let other = match request.exceptions.as_slice() {
+        let done = Completions::of(&request.completions);
+        let outcomes = match request.exceptions.as_slice() {
             [] => None,
-            exceptions => Some(json(&exceptions.iter().map(Other::from).collect::<Vec<_>>())?),
+            exceptions => Some(json(&exceptions.iter().map(Outcome::from).collect::<Vec<_>>())?),
         };
         let row = self
             .connections
@@ -48,8 +52,14 @@ impl PostgresStore {
                 &self.texts.settle,
                 &[
                     (&request.worker.0, Type::INT4),
-                    (&Json(&done), Type::JSONB),
-                    (&other.as_deref().map(Json), Type::JSON),
+                    (&done.lanes, Type::INT4_ARRAY),
+                    (&done.seqs, Type::INT8_ARRAY),
+                    (&done.tokens, Type::INT4_ARRAY),
+                    (&done.counts, Type::INT4_ARRAY),
+                    (&done.entries, Type::INT4_ARRAY),
+                    (&done.lows, Type::INT8_ARRAY),
+                    (&done.highs, Type::INT8_ARRAY),
+                    (&outcomes.as_deref().map(Json), Type::JSON),
                 ],
                 // Idempotent: the same call again changes nothing.
                 Effect::Repeatable,
@@ -80,49 +90,68 @@ fn settled(code: i16) -> Result<Settled> {
     }
 }
 
-impl From<&Completion> for Done {
-    fn from(completion: &Completion) -> Self {
-        let Completion { claim, jobs, count } = completion;
-        let ranges = match jobs {
-            JobSet::Rest => None,
-            JobSet::Ranges(ranges) => Some(ranges.iter().flat_map(|(low, high)| [*low, *high]).collect()),
-        };
-        let Reference { lane, seq, token } = (*claim).into();
-        Self { l: lane, s: seq, t: token, n: *count, r: ranges }
+impl Completions {
+    fn of(completions: &[Completion]) -> Self {
+        let mut all = Self::default();
+        for (entry, Completion { claim, jobs, count }) in (1..).zip(completions) {
+            let Reference { lane, seq, token } = (*claim).into();
+            all.lanes.push(lane);
+            all.seqs.push(seq);
+            all.tokens.push(token);
+            let JobSet::Ranges(ranges) = jobs else {
+                all.counts.push(None);
+                continue;
+            };
+            all.counts.push(Some(i32::try_from(*count).unwrap_or(i32::MAX)));
+            for &(low, high) in ranges {
+                all.entries.push(entry);
+                all.lows.push(low);
+                all.highs.push(high);
+            }
+        }
+        all
     }
 }
 
-impl From<&Exception> for Other {
-    fn from(exception: &Exception) -> Self {
-        let (disposition, delay, text, failed) = match &exception.disposition {
-            Disposition::Retry { delay, error } => ("retry", *delay, Some(error), true),
-            Disposition::Snooze { delay } => ("snooze", *delay, None, false),
-            Disposition::Cancel { reason } => ("cancel", std::time::Duration::ZERO, Some(reason), false),
-            Disposition::Discard { error, failed } => {
-                ("discard", std::time::Duration::ZERO, Some(error), *failed)
-            }
-            Disposition::Complete { .. } => ("complete", std::time::Duration::ZERO, None, false),
-            Disposition::NoHandler => ("no_handler", std::time::Duration::ZERO, None, false),
-            // Unknown dispositions of a newer engine: hand the job back, so that nothing is lost.
-            _ => ("return", std::time::Duration::ZERO, None, false),
-        };
-        let longest = Limits::MAX_DELAY_SECONDS * 1000;
+impl<'a> From<&'a Exception> for Outcome<'a> {
+    fn from(exception: &'a Exception) -> Self {
         let Reference { lane, seq, token } = exception.claim.into();
-        let result = match &exception.disposition {
-            Disposition::Complete { result } => result.clone(),
-            _ => None,
+        let plain = Self {
+            lane,
+            seq,
+            token,
+            job: exception.job.0,
+            xid: exception.position.to_string(),
+            // Also what a newer engine may send that is unknown here: nothing is lost by handing the job back.
+            disposition: "return",
+            delay_ms: 0,
+            text: None,
+            failed: false,
+            result: None,
         };
-        Self {
-            l: lane,
-            s: seq,
-            t: token,
-            j: exception.job.0,
-            x: exception.position.to_string(),
-            d: disposition,
-            ms: u64::try_from(delay.as_millis()).unwrap_or(longest).min(longest),
-            e: text.map(|text| Limits::storable_error(text)),
-            f: failed,
-            r: result,
+        let storable = |text: &String| Some(Limits::storable_error(text));
+        match &exception.disposition {
+            Disposition::Complete { result } => {
+                Self { disposition: "complete", result: result.as_ref().map(Args::as_str), ..plain }
+            }
+            Disposition::Retry { delay, error } => {
+                let text = storable(error);
+                Self { disposition: "retry", delay_ms: milliseconds(*delay), text, failed: true, ..plain }
+            }
+            Disposition::Snooze { delay } => {
+                Self { disposition: "snooze", delay_ms: milliseconds(*delay), ..plain }
+            }
+            Disposition::Cancel { reason } => Self { disposition: "cancel", text: storable(reason), ..plain },
+            Disposition::Discard { error, failed } => {
+                Self { disposition: "discard", text: storable(error), failed: *failed, ..plain }
+            }
+            Disposition::NoHandler => Self { disposition: "no_handler", ..plain },
+            _ => plain,
         }
     }
+}
+
+fn milliseconds(delay: Duration) -> u64 {
+    let longest = Limits::MAX_DELAY_SECONDS * 1000;
+    u64::try_from(delay.as_millis()).unwrap_or(longest).min(longest)
 }

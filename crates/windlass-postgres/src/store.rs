@@ -100,7 +100,7 @@ impl Texts {
         };
         Self {
             claim: render("SELECT * FROM {schema}.claim($1, $2, $3)", schema),
-            settle: render("SELECT {schema}.settle($1, $2, $3)", schema),
+            settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
             insert: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4) RETURNING id",
             ),

@@ -43,18 +43,23 @@ impl PostgresStore {
     /// they happen exactly once. The handler then returns normally; if the transaction rolled back, it
     /// returns an error and the job is retried.
     ///
+    /// Commit soon after it. The server ends a transaction that lies idle for more than a minute after this call,
+    /// unless the session has an `idle_in_transaction_session_timeout` of its own: that of a client which is gone
+    /// would keep the worker's jobs from being rescued.
+    ///
     /// # Errors
     /// `lease_lost` when the job is no longer this worker's; roll back then.
     pub async fn complete_in(&self, tx: &Transaction<'_>, lease: JobLease) -> Result<()> {
         let Reference { lane, seq, token } = lease.claim.into();
         tx.query_typed(
-            &self.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5)"),
+            &self.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)"),
             &[
                 (&lease.worker.0, Type::INT4),
                 (&lane, Type::INT4),
                 (&seq, Type::INT8),
                 (&token, Type::INT4),
                 (&lease.job.0, Type::INT8),
+                (&lease.position, Type::INT8),
             ],
         )
         .await

@@ -70,15 +70,15 @@ async fn a_newer_schema_says_which_programs_may_work() {
     let client = fixture.sql().await;
     let newer = fixture.text(
         "INSERT INTO windlass.migration (version, compatible_with) VALUES (7, 1);
-         CREATE OR REPLACE FUNCTION windlass.in_ranges(p_id bigint, p_ranges bigint[]) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+         CREATE OR REPLACE FUNCTION windlass.ids_of(p_ranges bigint[]) RETURNS bigint[] LANGUAGE sql AS 'SELECT ARRAY[7::bigint]'",
     );
     client.batch_execute(&newer).await.unwrap();
     let store = fixture.store().await;
     store.enqueue(&jobs(1)).await.expect("an older program goes on");
     let report = store.migrate().await.expect("has nothing to do");
     assert_eq!((report.from, report.to), (7, 7));
-    let look = fixture.text("SELECT windlass.in_ranges(1, '{}')");
-    assert!(client.query_one(&look, &[]).await.unwrap().get::<_, bool>(0), "the newer definition stays");
+    let look = fixture.text("SELECT windlass.ids_of('{}')");
+    assert_eq!(client.query_one(&look, &[]).await.unwrap().get::<_, Vec<i64>>(0), [7], "the newer definition stays");
 
     let breaking = fixture.text("UPDATE windlass.migration SET compatible_with = 7 WHERE version = 7");
     client.batch_execute(&breaking).await.unwrap();

@@ -14,16 +14,16 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             ("overdue_workers", "+ lease <", "+ lease / 20 <"),
             ("end_worker", "+ lease <", "+ lease / 20 <"),
         ],
-        Bug::RescueReruns => &[("unsettled_jobs", "(s.ranges IS NULL OR ", "(s.ranges IS NULL AND ")],
+        Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT EXISTS", "WHERE true OR NOT EXISTS")],
         Bug::CrashNotCounted => {
             &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
         }
-        Bug::AttemptNotCounted => &[("write_outcomes", "CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END", "0")],
+        Bug::AttemptNotCounted => &[("write_outcomes", "CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END", "0")],
         Bug::LateCommitsSkipped => &[("delta", "WHERE pg_visible_in_snapshot(x, p_to)", "WHERE false")],
         Bug::LostRetry => &[(
             "write_outcomes",
-            "o.d IN ('retry', 'snooze', 'no_handler')",
-            "o.d IN ('snooze', 'no_handler')",
+            "o.disposition IN ('retry', 'snooze', 'no_handler')",
+            "o.disposition IN ('snooze', 'no_handler')",
         )],
         Bug::TruncatesUnclaimed => &[(
             "empty_segment",

@@ -14,7 +14,7 @@ pub(crate) enum Call {
     EnqueueOnce { first: usize, count: usize, kind: &'static str },
     Claim { worker: WorkerId, limit: u32 },
     Settle(SettleRequest),
-    CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId },
+    CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId, position: i64 },
     Heartbeat(WorkerId),
     Suspect(WorkerId, JobId),
     Rescue(WorkerId),
@@ -94,7 +94,8 @@ impl Names {
             }
             Act::CompleteIn(by, number) => {
                 let (worker, job) = (worker(by)?, job(number)?);
-                Call::CompleteIn { worker, job, claim: self.held(worker, job)?.0 }
+                let (claim, position) = self.held(worker, job)?;
+                Call::CompleteIn { worker, claim, job, position }
             }
             Act::Heartbeat(by) => Call::Heartbeat(worker(by)?),
             Act::Suspect(by, number) => Call::Suspect(worker(by)?, job(number)?),

@@ -138,9 +138,8 @@ BEGIN
                         RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
                                         (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head
                     ), settled AS (
-                        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
-                        SELECT v_seq, v_lane.id, p_worker, count(*) / 2, (SELECT g.segment FROM {schema}.ring g), false, array_agg(x ORDER BY x)
-                        FROM gone g, unnest(ARRAY[g.job_id, g.job_id]) AS x HAVING count(*) > 0)
+                        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+                        SELECT v_seq, v_lane.id, p_worker, 1, (SELECT g.segment FROM {schema}.ring g), false, g.job_id, g.job_id FROM gone g)
                     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                     UNION ALL

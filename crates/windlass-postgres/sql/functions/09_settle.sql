@@ -1,91 +1,120 @@
--- settle(worker, done, other): records what became of jobs, all in the caller's transaction.
---   done:  [{"l": lane, "s": seq, "t": token, "n": count, "r": [lo, hi, ...] or null = the rest}, ...]
---   other: [{"l", "s", "t", "j": job id, "x": xid, "d": disposition, "ms": delay, "e": text, "f": failed, "r": result}, ...]
--- Result: one status per entry, done first: 0 accepted, 1 already settled, 2 refused.
+-- settle(worker, lanes, seqs, tokens, counts, entries, lows, highs, outcomes): records what became of jobs, all in
+-- the caller's transaction.
+--   lanes, seqs, tokens, counts: an entry for each completion. count: how many jobs its ranges name; NULL: the rest.
+--   entries, lows, highs: the ranges of job ids, and the entry (from 1, ascending) that each belongs to.
+--   outcomes: jobs that did not simply complete, see write_outcomes.
+-- Result: one status for each entry, completions first: 0 accepted, 1 already settled, 2 refused.
 -- Invariants: fenced; a settlement is appended only for a claim of this worker with this token; a job is
 -- settled once, whatever is repeated. Append only on the hot tables.
--- Cost: 0.2 ms for a batch of whole claims, whatever their size.
-CREATE OR REPLACE FUNCTION {schema}.settle(p_worker integer, p_done jsonb, p_other json DEFAULT NULL) RETURNS smallint[]
+-- Cost: linear in the entries and the ranges, some index probes for each, whatever was settled before.
+CREATE OR REPLACE FUNCTION {schema}.settle(
+    p_worker integer, p_lanes integer[], p_seqs bigint[], p_tokens integer[], p_counts integer[],
+    p_entries integer[], p_lows bigint[], p_highs bigint[], p_outcomes json DEFAULT NULL) RETURNS smallint[]
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    e         record;
-    v_status  smallint[] := '{}';
-    v_other   smallint[] := '{}';
-    v_segment smallint;
-    v_lanes   integer[] := '{}';
-    v_seqs    bigint[] := '{}';
-    v_counts  integer[] := '{}';
+    v_segment  smallint;
+    v_outcomes smallint[] := '{}';
+    v_ranges   smallint[] := '{}';
+    v_rests    smallint[];
 BEGIN
     PERFORM {schema}.fence(p_worker);
     -- A repeated call waits for the one before it, which a lost connection may have left at work.
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.settle'), p_worker);
     v_segment := {schema}.current_segment(); -- after the locks: never older than the claim's
-    -- First, so that "the rest" of a claim leaves them out.
-    IF p_other IS NOT NULL THEN
-        v_other := {schema}.settle_outcomes(p_worker, p_other, v_segment);
+    -- The rest of a claim last, so that it leaves out what the others name.
+    IF p_outcomes IS NOT NULL THEN
+        v_outcomes := {schema}.settle_outcomes(p_worker, p_outcomes, v_segment);
     END IF;
-    FOR e IN
-        SELECT d.l, d.s, d.n, d.r, c.job_count AS claimed,
-               (SELECT coalesce(sum(s.job_count), 0) + coalesce(max(c.job_count) FILTER (WHERE s.ranges IS NULL), 0)
-                FROM {schema}.settlement s WHERE s.lane_id = d.l AND s.seq = d.s) AS settled
-        FROM jsonb_to_recordset(coalesce(p_done, '[]')) AS d(l integer, s bigint, t integer, n integer, r bigint[])
-        LEFT JOIN {schema}.claim c ON c.lane_id = d.l AND c.seq = d.s AND c.token = d.t AND c.worker_id = p_worker
-    LOOP
-        IF e.claimed IS NULL THEN
-            v_status := v_status || 2::smallint;
-        ELSIF e.claimed = 0 THEN
-            v_status := v_status || 1::smallint; -- all that is left of the claim is the lane's cursor
-        ELSIF e.r IS NULL AND EXISTS (SELECT 1 FROM unnest(v_lanes, v_seqs) AS u(l, s) WHERE u.l = e.l AND u.s = e.s) THEN
-            v_status := v_status || 1::smallint; -- named twice in this call
-        ELSIF e.settled = 0 AND e.r IS NULL THEN
-            v_status := v_status || 0::smallint; -- the hot case: a whole claim
-            v_lanes := v_lanes || e.l;
-            v_seqs := v_seqs || e.s;
-            v_counts := v_counts || e.claimed;
-        ELSE
-            v_status := v_status || {schema}.settle_part(p_worker, e.l, e.s, e.claimed, e.n, e.r, v_segment);
-        END IF;
-    END LOOP;
-    IF cardinality(v_seqs) > 0 THEN
+    IF cardinality(p_entries) > 0 THEN
+        v_ranges := {schema}.settle_ranges(p_worker, p_lanes, p_seqs, p_tokens, p_counts, p_entries, p_lows, p_highs, v_segment);
+    END IF;
+    WITH entry AS MATERIALIZED (
+        SELECT e.n, e.lane, e.seq, e.count, greatest(c.job_count - s.settled, 0) AS remaining,
+               CASE WHEN e.count IS NOT NULL THEN coalesce(v_ranges[e.n], 1)
+                    WHEN c.seq IS NULL THEN 2
+                    WHEN c.job_count = 0 OR s.whole OR row_number() OVER (PARTITION BY e.lane, e.seq, e.count IS NULL ORDER BY e.n) > 1 THEN 1
+                    WHEN s.settled < c.job_count THEN 0
+                    -- As many as it had; but a job that two settlements name counts twice.
+                    WHEN EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(e.lane, e.seq)) THEN 0
+                    ELSE 1 END AS status
+        FROM unnest(p_lanes, p_seqs, p_tokens, p_counts) WITH ORDINALITY AS e(lane, seq, token, count, n)
+        LEFT JOIN {schema}.claim c ON c.lane_id = e.lane AND c.seq = e.seq AND c.token = e.token AND c.worker_id = p_worker
+        LEFT JOIN LATERAL (
+            SELECT coalesce(sum(t.job_count), 0) AS settled, coalesce(bool_or(t.high_id IS NULL), false) AS whole
+            FROM {schema}.settlement t WHERE e.count IS NULL AND t.lane_id = e.lane AND t.seq = e.seq) AS s ON true
+    ), written AS (
         INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)
-            SELECT s, l, p_worker, n, v_segment, true FROM unnest(v_lanes, v_seqs, v_counts) AS u(l, s, n);
-    END IF;
-    RETURN v_status || v_other;
+        SELECT seq, lane, p_worker, remaining, v_segment, true FROM entry WHERE status = 0 AND count IS NULL
+    )
+    SELECT array_agg(status ORDER BY n) INTO v_rests FROM entry;
+    RETURN coalesce(v_rests, '{}') || v_outcomes;
 END $$;
 
--- settle_part(...): completions that name ranges, or the rest of a partly settled claim. What an earlier
--- call (a lost reply, complete in a user's transaction) has settled is left out. Returns the status.
-CREATE OR REPLACE FUNCTION {schema}.settle_part(
-    p_worker integer, p_lane integer, p_seq bigint, p_claimed integer, p_count integer, p_ranges bigint[], p_segment smallint)
-    RETURNS smallint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- settle_ranges(...): the completions that name ranges of jobs. What an earlier call (a lost reply, complete_in in
+-- a user's transaction) has settled is left out. Returns the statuses; of entries without ranges 1.
+-- Cost: two probes for each range, and one index entry for each single job within it that was settled before.
+CREATE OR REPLACE FUNCTION {schema}.settle_ranges(
+    p_worker integer, p_lanes integer[], p_seqs bigint[], p_tokens integer[], p_counts integer[],
+    p_entries integer[], p_lows bigint[], p_highs bigint[], p_segment smallint) RETURNS smallint[]
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    s       record;
-    v_left  bigint[] := p_ranges;
-    v_count integer := p_count;
-    v_done  integer := 0;
-    v_mixed boolean := false;
+    v_all     smallint[] := array_fill(1::smallint, ARRAY[cardinality(p_lanes)]);
+    v_entries integer[];
+    v_status  smallint[];
 BEGIN
-    FOR s IN SELECT job_count, ranges FROM {schema}.settlement WHERE lane_id = p_lane AND seq = p_seq LOOP
-        v_done := v_done + s.job_count;
-        IF s.ranges IS NULL THEN RETURN 1; END IF;
-        CONTINUE WHEN p_ranges IS NULL OR NOT {schema}.overlap(s.ranges, v_left);
-        IF {schema}.covers(s.ranges, v_left) THEN RETURN 1; END IF;
-        v_left := {schema}.without(v_left, s.ranges);
-        v_mixed := true;
+    WITH part AS MATERIALIZED (
+        -- covered: a settled range of several jobs includes it. clear: none touches it, and no job within it went
+        -- elsewhere (such as cancelled ones, which the claim stepped over and the caller may not have counted).
+        -- done: how many jobs within it completed by themselves, in a user's transaction; the caller counts these.
+        SELECT r.n, r.low, r.high, p_lanes[r.n] AS lane, p_seqs[r.n] AS seq, p_tokens[r.n] AS token, s.done,
+               s.done IS NOT NULL AND coalesce(w.low_id > r.high, true) AS clear, coalesce(w.low_id <= r.low AND w.high_id >= r.high, false) AS covered,
+               coalesce(r.low <= max(r.high) OVER earlier, false) AS doubled
+        FROM unnest(p_entries, p_lows, p_highs) AS r(n, low, high)
+        LEFT JOIN LATERAL (
+            SELECT t.low_id, t.high_id FROM {schema}.settlement t
+            WHERE t.lane_id = p_lanes[r.n] AND t.seq = p_seqs[r.n] AND t.high_id >= r.low AND t.low_id < t.high_id
+            ORDER BY t.high_id LIMIT 1) AS w ON true
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN coalesce(bool_and(t.completed), true) THEN count(DISTINCT t.high_id) END AS done FROM {schema}.settlement t
+            WHERE t.lane_id = p_lanes[r.n] AND t.seq = p_seqs[r.n] AND t.high_id BETWEEN r.low AND r.high AND t.low_id = t.high_id) AS s
+        WINDOW earlier AS (PARTITION BY p_lanes[r.n], p_seqs[r.n] ORDER BY r.low, r.high, r.n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    ), entry AS MATERIALIZED (
+        SELECT p.*, row_number() OVER one AS nth, p_counts[p.n] - sum(p.done) OVER one_whole AS remaining,
+               bool_and(p.clear AND NOT p.doubled) OVER one_whole AS plain, bool_and(p.covered) OVER one_whole AS repeated
+        FROM part p WINDOW one AS (PARTITION BY p.n ORDER BY p.low), one_whole AS (PARTITION BY p.n)
+    ), judged AS MATERIALIZED (
+        SELECT e.*, CASE WHEN c.seq IS NULL THEN 2
+                         WHEN c.job_count = 0 OR e.repeated OR EXISTS (
+                             SELECT 1 FROM {schema}.settlement t WHERE t.lane_id = e.lane AND t.seq = e.seq AND t.high_id IS NULL) THEN 1
+                         WHEN NOT e.plain THEN NULL -- job by job, below
+                         WHEN e.remaining <= 0 THEN 1
+                         ELSE 0 END AS status
+        FROM entry e
+        LEFT JOIN {schema}.claim c ON c.lane_id = e.lane AND c.seq = e.seq AND c.token = e.token AND c.worker_id = p_worker
+    ), written AS (
+        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+        SELECT seq, lane, p_worker, CASE WHEN nth = 1 THEN remaining ELSE 0 END, p_segment, true, low, high
+        FROM judged WHERE status = 0
+    )
+    SELECT array_agg(j.n ORDER BY j.n), array_agg(j.status ORDER BY j.n) INTO v_entries, v_status FROM judged j WHERE j.nth = 1;
+    FOR i IN 1..cardinality(v_entries) LOOP
+        v_all[v_entries[i]] := v_status[i];
+        CONTINUE WHEN v_status[i] IS NOT NULL;
+        WITH named AS (
+            SELECT array_agg(j.id) AS ids FROM {schema}.unsettled_jobs(p_lanes[v_entries[i]], p_seqs[v_entries[i]]) j
+            WHERE EXISTS (SELECT 1 FROM unnest(p_entries, p_lows, p_highs) AS r(n, low, high)
+                          WHERE r.n = v_entries[i] AND j.id BETWEEN r.low AND r.high)
+        )
+        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+            SELECT p_seqs[v_entries[i]], p_lanes[v_entries[i]], p_worker, s.high - s.low + 1, p_segment, true, s.low, s.high
+            FROM named, {schema}.stretches(named.ids) s;
+        v_all[v_entries[i]] := CASE WHEN FOUND THEN 0 ELSE 1 END;
     END LOOP;
-    IF p_ranges IS NULL THEN
-        v_count := p_claimed - v_done;
-    ELSIF v_mixed THEN
-        -- Some of these jobs are settled already: count what is left in the log itself.
-        SELECT count(*) INTO v_count FROM {schema}.unsettled_jobs(p_lane, p_seq) j WHERE {schema}.in_ranges(j.id, v_left);
-    END IF;
-    v_count := least(v_count, p_claimed - v_done);
-    IF v_count <= 0 THEN RETURN 1; END IF;
-    INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
-        VALUES (p_seq, p_lane, p_worker, v_count, p_segment, true, v_left);
-    RETURN 0;
+    RETURN v_all;
 END $$;

@@ -1,9 +1,23 @@
 -- Jobs that did not simply complete.
 
+-- outcomes(outcomes): the entries of settle's last parameter as rows, numbered from 1.
+--   lane, seq, token: the claim. job, xid: its row in the log. disposition: complete, retry, snooze, cancel,
+--   discard, no_handler or return. delay_ms: until it is available again. text: the error or the reason.
+--   failed: whether the text is kept as the error of an attempt. result: what it returned, JSON as text.
+CREATE OR REPLACE FUNCTION {schema}.outcomes(p_outcomes json)
+    RETURNS TABLE (lane integer, seq bigint, token integer, job bigint, xid xid8, disposition text, delay_ms bigint,
+                   text text, failed boolean, result text, n bigint)
+    LANGUAGE sql IMMUTABLE ROWS 20 SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM ROWS FROM (json_to_recordset(p_outcomes) AS (
+        lane integer, seq bigint, token integer, job bigint, xid xid8, disposition text, delay_ms bigint,
+        text text, failed boolean, result text)) WITH ORDINALITY
+$$;
+
 -- settle_outcomes(...): write_outcomes, after the open transactions that complete one of its jobs. Raises
 -- (SQLSTATE 55P03, so that the worker asks again) when one of them stays open for 200 ms.
 -- Cost: one lock; where the worker has any such transaction open, a look at pg_locks.
-CREATE OR REPLACE FUNCTION {schema}.settle_outcomes(p_worker integer, p_other json, p_segment smallint) RETURNS smallint[]
+CREATE OR REPLACE FUNCTION {schema}.settle_outcomes(p_worker integer, p_outcomes json, p_segment smallint) RETURNS smallint[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms'
 AS $$
 DECLARE
@@ -11,10 +25,10 @@ DECLARE
 BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.complete'), p_worker) THEN
         FOR v_job IN
-            SELECT o.j FROM {schema}.others(p_other) o
+            SELECT o.job FROM {schema}.outcomes(p_outcomes) o
             JOIN pg_locks k ON k.locktype = 'advisory' AND k.objsubid = 2 AND k.granted
                 AND k.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-                AND k.classid = hashtext({name} || '.job')::oid AND k.objid = (o.j & 2147483647)::integer::oid
+                AND k.classid = hashtext({name} || '.job')::oid AND k.objid = (o.job & 2147483647)::integer::oid
         LOOP
             BEGIN
                 PERFORM pg_advisory_xact_lock(hashtext({name} || '.job'), (v_job & 2147483647)::integer);
@@ -24,81 +38,71 @@ BEGIN
             END;
         END LOOP;
     END IF;
-    RETURN {schema}.write_outcomes(p_worker, p_other, p_segment);
+    RETURN {schema}.write_outcomes(p_worker, p_outcomes, p_segment);
 END $$;
 
--- write_outcomes(...): jobs that did not simply complete. Each goes to waiting, dead or back into the log, and
--- its claim gets a settlement that names it. Returns the statuses.
-CREATE OR REPLACE FUNCTION {schema}.write_outcomes(p_worker integer, p_other json, p_segment smallint) RETURNS smallint[]
+-- write_outcomes(worker, outcomes, segment): jobs that did not simply complete. Each goes to waiting, dead or back
+-- into the log, or has completed with a result, and its claim gets a settlement that names it. Returns the statuses.
+-- Cost: for each entry the probes of its claim, its row and its settlement, and the rows that it writes. The tables
+-- whose triggers wake workers are written only when there is something to write.
+CREATE OR REPLACE FUNCTION {schema}.write_outcomes(p_worker integer, p_outcomes json, p_segment smallint) RETURNS smallint[]
     LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
-    e        record;
-    v_status smallint[] := '{}';
-    v_ok     integer[] := '{}';
-    v_now    timestamptz := clock_timestamp();
+    v_status  smallint[];
+    v_waits   boolean;
+    v_returns boolean;
+    v_now     timestamptz := clock_timestamp();
 BEGIN
-    FOR e IN
-        SELECT o.n, c.seq IS NOT NULL AS ours, j.id IS NOT NULL AS stored,
-               row_number() OVER (PARTITION BY o.l, o.s, o.j ORDER BY o.n) > 1 AS again, EXISTS (
-                   SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = o.l AND s.seq = o.s
-                   AND (s.ranges IS NULL OR {schema}.in_ranges(o.j, s.ranges))) AS settled
-        FROM {schema}.others(p_other) o
-        LEFT JOIN {schema}.claim c ON c.lane_id = o.l AND c.seq = o.s AND c.token = o.t AND c.worker_id = p_worker
-        LEFT JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
-        ORDER BY o.n
-    LOOP
-        IF NOT e.ours THEN
-            v_status := v_status || 2::smallint;
-        ELSIF e.settled OR e.again OR NOT e.stored THEN
-            v_status := v_status || 1::smallint;
-        ELSE
-            v_status := v_status || 0::smallint;
-            v_ok := v_ok || e.n::integer;
-        END IF;
-    END LOOP;
-    IF cardinality(v_ok) = 0 THEN RETURN v_status; END IF;
+    WITH entry AS MATERIALIZED (
+        SELECT o.*, CASE WHEN c.seq IS NULL THEN 2
+                         WHEN j.id IS NULL OR row_number() OVER (PARTITION BY o.lane, o.seq, o.job ORDER BY o.n) > 1
+                              OR EXISTS (SELECT 1 FROM {schema}.settlement_of(o.lane, o.seq, o.job)) THEN 1
+                         ELSE 0 END AS status,
+               j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
+        FROM {schema}.outcomes(p_outcomes) o
+        LEFT JOIN {schema}.claim c ON c.lane_id = o.lane AND c.seq = o.seq AND c.token = o.token AND c.worker_id = p_worker
+        LEFT JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job
+    ), accepted AS MATERIALIZED (SELECT * FROM entry WHERE status = 0
+    ), settled AS (
+        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+        SELECT a.seq, a.lane, p_worker, s.high - s.low + 1, p_segment, a.completed, s.low, s.high
+        FROM (SELECT seq, lane, disposition = 'complete' AS completed, array_agg(job) AS jobs FROM accepted GROUP BY 1, 2, 3) AS a,
+             {schema}.stretches(a.jobs) AS s
+    ), returned AS (
+        INSERT INTO {schema}.result (seq, job_id, lane_id, segment, result)
+        SELECT seq, job, lane, p_segment, result::json FROM accepted WHERE disposition = 'complete' AND result IS NOT NULL
+    ), failed AS (
+        INSERT INTO {schema}.attempt_error (job_id, at, worker_id, attempt, error)
+        SELECT job, v_now, p_worker, attempt + 1, text FROM accepted WHERE failed
+    ), buried AS (
+        INSERT INTO {schema}.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+        SELECT job, v_now, enqueued_at, lane, attempt + 1, max_attempts, crash_count,
+               CASE disposition WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END, text, kind, args, attributes
+        FROM accepted WHERE disposition IN ('cancel', 'discard')
+    )
+    SELECT array_agg(status ORDER BY n), bool_or(status = 0 AND disposition IN ('retry', 'snooze', 'no_handler')),
+           bool_or(status = 0 AND disposition = 'return')
+        INTO v_status, v_waits, v_returns FROM entry;
 
-    INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
-        SELECT o.s, o.l, p_worker, count(*) / 2, p_segment, o.d = 'complete', array_agg(i ORDER BY i)
-        FROM {schema}.others(p_other) o, unnest(ARRAY[o.j, o.j]) AS i WHERE o.n = ANY (v_ok) GROUP BY o.l, o.s, o.d = 'complete';
-    INSERT INTO {schema}.result (seq, job_id, lane_id, segment, result)
-        SELECT o.s, o.j, o.l, p_segment, o.r FROM {schema}.others(p_other) o
-        WHERE o.n = ANY (v_ok) AND o.d = 'complete' AND o.r IS NOT NULL;
-    INSERT INTO {schema}.attempt_error (job_id, at, worker_id, attempt, error)
-        SELECT o.j, v_now, p_worker, j.attempt + 1, o.e
-        FROM {schema}.others(p_other) o
-        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
-        WHERE o.n = ANY (v_ok) AND o.f;
-    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
-        SELECT j.id, v_now + o.ms * interval '1 millisecond', j.enqueued_at, j.lane_id,
-               j.attempt + CASE WHEN o.d = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count,
-               CASE o.d WHEN 'retry' THEN 'retryable' WHEN 'snooze' THEN 'scheduled' ELSE 'no_handler' END, j.kind, j.args, j.attributes
-        FROM {schema}.others(p_other) o
-        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
-        WHERE o.n = ANY (v_ok) AND o.d IN ('retry', 'snooze', 'no_handler');
-    INSERT INTO {schema}.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
-        SELECT j.id, v_now, j.enqueued_at, j.lane_id, j.attempt + 1, j.max_attempts, j.crash_count,
-               CASE o.d WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END, o.e, j.kind, j.args, j.attributes
-        FROM {schema}.others(p_other) o
-        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
-        WHERE o.n = ANY (v_ok) AND o.d IN ('cancel', 'discard');
-    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-        SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
-        FROM {schema}.others(p_other) o
-        JOIN {schema}.job j ON j.lane_id = o.l AND j.xid = o.x AND j.id = o.j
-        WHERE o.n = ANY (v_ok) AND o.d = 'return';
-    RETURN v_status;
+    IF v_waits THEN
+        INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
+            SELECT j.id, v_now + coalesce(o.delay_ms, 0) * interval '1 millisecond', j.enqueued_at, j.lane_id,
+                   j.attempt + CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count,
+                   CASE o.disposition WHEN 'retry' THEN 'retryable' WHEN 'snooze' THEN 'scheduled' ELSE 'no_handler' END,
+                   j.kind, j.args, j.attributes
+            FROM {schema}.outcomes(p_outcomes) o
+            JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job
+            WHERE v_status[o.n] = 0 AND o.disposition IN ('retry', 'snooze', 'no_handler');
+    END IF;
+    IF v_returns THEN
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
+            SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
+            FROM {schema}.outcomes(p_outcomes) o
+            JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job
+            WHERE v_status[o.n] = 0 AND o.disposition = 'return';
+    END IF;
+    RETURN coalesce(v_status, '{}');
 END $$;
-
--- others(other): the entries of settle's third parameter as rows, numbered from 1.
-CREATE OR REPLACE FUNCTION {schema}.others(p_other json)
-    RETURNS TABLE (n bigint, l integer, s bigint, t integer, j bigint, x xid8, d text, ms bigint, e text, f boolean, r json)
-    LANGUAGE sql IMMUTABLE ROWS 20 SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT n, (o->>'l')::integer, (o->>'s')::bigint, (o->>'t')::integer, (o->>'j')::bigint, (o->>'x')::xid8,
-           o->>'d', coalesce((o->>'ms')::bigint, 0), o->>'e', coalesce((o->>'f')::boolean, false), o->'r'
-    FROM json_array_elements(p_other) WITH ORDINALITY AS a(o, n)
-$$;

@@ -4,34 +4,61 @@
 -- Both committed, so a job whose effects had happened ran again.
 --
 -- The protocol. complete_in announces the job by a lock, then lets a settle of its worker that is under way
--- finish, then looks. settle_other, alone with the worker's settlements, waits for the announced ones among
+-- finish, then looks. settle_outcomes, alone with the worker's settlements, waits for the announced ones among
 -- its jobs. Whoever comes second sees what the first has written; other jobs never wait.
 
--- complete_in(worker, lane, seq, token, id): settles one job in the caller's own transaction: its
--- effects and its completion commit together. Raises when the job is no longer the worker's.
+-- complete_in(worker, lane, seq, token, id, xid): settles one job, whose row in the log is (lane, xid, id), in the
+-- caller's own transaction: its effects and its completion commit together. Raises when the job is no longer
+-- the worker's. Every lock that it takes ends with the transaction, or with the statement that an error ends.
 -- Takes no lock that settlements of other jobs wait for: the caller's transaction may stay open for long. A
--- rescue of the worker and the truncation of segments wait for it (the latter 50 ms at a time).
+-- rescue of the worker and the truncation of segments wait for it (the latter 50 ms at a time), so where the
+-- session has no idle_in_transaction_session_timeout, it gets one of a minute for the rest of the transaction:
+-- the server ends the transaction of a client that is gone, not after hours of TCP keepalive.
 -- READ COMMITTED only: an older snapshot shows a lease that was lost meanwhile.
-CREATE OR REPLACE FUNCTION {schema}.complete_in(p_worker integer, p_lane integer, p_seq bigint, p_token integer, p_id bigint)
-    RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- Cost: a few index probes, whatever the size of the claim and however much of it is settled.
+CREATE OR REPLACE FUNCTION {schema}.complete_in(
+    p_worker integer, p_lane integer, p_seq bigint, p_token integer, p_id bigint, p_xid xid8)
+    RETURNS void LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
-DECLARE
-    v_claimed integer;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE 'complete_in needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
     END IF;
+    IF current_setting('idle_in_transaction_session_timeout') = '0' THEN
+        PERFORM set_config('idle_in_transaction_session_timeout', '60s', true);
+    END IF;
     PERFORM {schema}.fence(p_worker);
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.complete'), p_worker);
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.job'), (p_id & 2147483647)::integer);
-    PERFORM pg_advisory_lock_shared(hashtext({name} || '.settle'), p_worker);
-    PERFORM pg_advisory_unlock_shared(hashtext({name} || '.settle'), p_worker);
-    SELECT job_count INTO v_claimed FROM {schema}.claim
-        WHERE lane_id = p_lane AND seq = p_seq AND token = p_token AND worker_id = p_worker;
-    IF NOT FOUND OR NOT EXISTS (SELECT 1 FROM {schema}.claim_jobs(p_lane, p_seq) j WHERE j.id = p_id) THEN
+    PERFORM {schema}.await_settle(p_worker);
+    IF NOT EXISTS (
+        SELECT 1 FROM {schema}.claim c JOIN {schema}.job j ON j.lane_id = p_lane AND j.xid = p_xid AND j.id = p_id
+        WHERE c.lane_id = p_lane AND c.seq = p_seq AND c.token = p_token AND c.worker_id = p_worker AND c.job_count > 0
+          AND CASE WHEN c.direct THEN j.xid = ({direct} + p_seq)::text::xid8
+                   ELSE pg_visible_in_snapshot(j.xid, c.to_snapshot) AND NOT pg_visible_in_snapshot(j.xid, c.from_snapshot)
+                        AND (c.start_xid IS NULL OR (j.xid, j.id) > (c.start_xid, c.start_id))
+                        AND (c.end_xid IS NULL OR (j.xid, j.id) <= (c.end_xid, c.end_id)) END)
+    THEN
         RAISE 'job % is not held by worker %', p_id, p_worker USING ERRCODE = 'WL001';
     END IF;
-    IF {schema}.settle_part(p_worker, p_lane, p_seq, v_claimed, 1, ARRAY[p_id, p_id], {schema}.current_segment()) = 1 THEN
+    IF EXISTS (SELECT 1 FROM {schema}.settlement_of(p_lane, p_seq, p_id)) THEN
         RAISE 'job % is settled already', p_id USING ERRCODE = 'WL001';
     END IF;
+    INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+        VALUES (p_seq, p_lane, p_worker, 1, {schema}.current_segment(), true, p_id, p_id);
+END $$;
+
+-- await_settle(worker): returns when no settle of the worker is under way. Its lock is taken in a subtransaction
+-- that is rolled back, which releases it: a lock of the session and its release would be two steps, and a cancelled
+-- statement between them would leave the lock in the user's connection, where every settle of the worker waits for it.
+CREATE OR REPLACE FUNCTION {schema}.await_settle(p_worker integer) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.settle'), p_worker);
+    RAISE SQLSTATE 'WL000';
+EXCEPTION WHEN SQLSTATE 'WL000' THEN
+    RETURN;
 END $$;

@@ -25,9 +25,7 @@ BEGIN
             RETURN;
         END IF;
         CONTINUE WHEN c.seq = 0; -- history, like the rows that went with their segment
-        SELECT st.completed, st.settled_at INTO s FROM {schema}.settlement st
-            WHERE st.lane_id = r.lane_id AND st.seq = c.seq AND (st.ranges IS NULL OR {schema}.in_ranges(p_id, st.ranges))
-            ORDER BY st.ranges IS NULL LIMIT 1;
+        SELECT st.completed, st.settled_at INTO s FROM {schema}.settlement_of(r.lane_id, c.seq, p_id) st;
         CONTINUE WHEN s.completed = false;
         place := 'log'; lane_id := r.lane_id; xid := r.xid; seq := c.seq; worker_id := c.worker_id;
         claimed_at := c.claimed_at; settled_at := s.settled_at;

@@ -79,8 +79,8 @@ BEGIN
             SELECT seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
                    job_count, v_current, from_snapshot, to_snapshot, direct
             FROM {schema}.claim k WHERE k.lane_id = c.lane_id AND k.seq = c.seq AND k.segment = p_segment;
-        INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, ranges)
-            SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, ranges
+        INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+            SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, low_id, high_id
             FROM {schema}.settlement s WHERE s.lane_id = c.lane_id AND s.seq = c.seq AND s.segment = p_segment;
     END LOOP;
 

@@ -39,10 +39,7 @@ CREATE OR REPLACE VIEW {schema}.jobs AS
                (SELECT r.result FROM {schema}.result r WHERE r.lane_id = c.lane_id AND r.seq = c.seq AND r.job_id = j.id LIMIT 1)
         FROM {schema}.claim c
         CROSS JOIN LATERAL {schema}.claim_jobs(c.lane_id, c.seq) j
-        LEFT JOIN LATERAL (
-            SELECT s.completed, s.settled_at FROM {schema}.settlement s
-            WHERE s.lane_id = c.lane_id AND s.seq = c.seq AND (s.ranges IS NULL OR {schema}.in_ranges(j.id, s.ranges))
-            ORDER BY s.ranges IS NULL LIMIT 1) AS t ON true
+        LEFT JOIN LATERAL {schema}.settlement_of(c.lane_id, c.seq, j.id) AS t ON true
         WHERE c.job_count > 0 AND coalesce(t.completed, true)
     ) AS s
     JOIN {schema}.lane l ON l.id = s.lane_id;

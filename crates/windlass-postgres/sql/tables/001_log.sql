@@ -98,20 +98,25 @@ CREATE TABLE {schema}.claim (
 CREATE UNIQUE INDEX claim_lane ON {schema}.claim (lane_id, seq, segment);
 CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
 
--- What became of jobs of a claim. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...] among the
--- claim's own jobs; NULL: every job of the claim that no other settlement names.
+-- What became of jobs of a claim: those of its jobs whose ids lie from low_id to high_id; NULL: every job of the
+-- claim that no other settlement names. One row for one range, so that an index finds what became of a job.
+-- Ranges of several ids (low_id < high_id) of one claim never overlap. A row of one id may lie within one and
+-- stands above it: complete_in writes such rows while others are not committed yet.
+-- job_count: how many jobs; when several ranges were settled as one, the first has the count and the others 0.
 -- completed = false: the jobs went elsewhere (waiting, dead, or back into the log).
 CREATE TABLE {schema}.settlement (
     seq        bigint NOT NULL,
     settled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    low_id     bigint,
+    high_id    bigint,
     lane_id    integer NOT NULL,
     worker_id  integer NOT NULL,
     job_count  integer NOT NULL,
     segment    smallint NOT NULL,
-    completed  boolean NOT NULL,
-    ranges     bigint[]
+    completed  boolean NOT NULL
 ) PARTITION BY LIST (segment);
-CREATE INDEX settlement_claim ON {schema}.settlement (lane_id, seq);
+CREATE INDEX settlement_claim ON {schema}.settlement (lane_id, seq, high_id);
+CREATE INDEX settlement_wide ON {schema}.settlement (lane_id, seq, high_id) WHERE low_id < high_id;
 
 -- What completed jobs returned, those that did.
 CREATE TABLE {schema}.result (

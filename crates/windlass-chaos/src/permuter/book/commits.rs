@@ -17,7 +17,7 @@ impl Book {
                 claims.iter().for_each(|claim| self.claimed(*worker, claim));
             }
             (Call::Settle(request), Reply::Settled(reply)) => self.settled(request, reply),
-            (Call::CompleteIn { worker, claim, job }, Reply::Done) => {
+            (Call::CompleteIn { worker, claim, job, .. }, Reply::Done) => {
                 self.must_live(*worker, "completed a job");
                 self.fate(*worker, *claim, *job, Stage::Completed);
             }

@@ -203,16 +203,17 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
         Reply::Ended(row.get::<_, Option<i64>>(0).map(|_| worker).into_iter().collect())
     };
     Ok(match call {
-        Call::CompleteIn { worker, claim, job } => {
+        Call::CompleteIn { worker, claim, job, position } => {
             let (lane, seq, token) = parts(*claim);
-            let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 5] = [
+            let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 6] = [
                 (&worker.0, Type::INT4),
                 (&lane, Type::INT4),
                 (&seq, Type::INT8),
                 (&token, Type::INT4),
                 (&job.0, Type::INT8),
+                (position, Type::INT8),
             ];
-            one("SELECT 1 FROM {schema}.complete_in($1, $2, $3, $4, $5)", &parameters).await?;
+            one("SELECT 1 FROM {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)", &parameters).await?;
             Reply::Done
         }
         Call::Heartbeat(worker) => {
@@ -318,13 +319,10 @@ const INSPECT: &str = "
 WITH handed AS (
     SELECT c.lane_id, c.seq, j.xid, j.id,
            (SELECT count(*) FROM {schema}.settlement s WHERE s.lane_id = c.lane_id AND s.seq = c.seq
-            AND s.ranges IS NOT NULL AND {schema}.in_ranges(j.id, s.ranges)) AS named,
+            AND j.id BETWEEN s.low_id AND s.high_id) AS named,
            (SELECT count(*) FROM {schema}.settlement s WHERE s.lane_id = c.lane_id AND s.seq = c.seq
-            AND s.ranges IS NULL) AS whole,
-           (SELECT count(*) FROM (SELECT s.completed FROM {schema}.settlement s
-                WHERE s.lane_id = c.lane_id AND s.seq = c.seq
-                  AND (s.ranges IS NULL OR {schema}.in_ranges(j.id, s.ranges))
-                ORDER BY s.ranges IS NULL LIMIT 1) AS t WHERE t.completed) AS completed
+            AND s.high_id IS NULL) AS whole,
+           (SELECT count(*) FROM {schema}.settlement_of(c.lane_id, c.seq, j.id) AS t WHERE t.completed) AS completed
     FROM {schema}.lane l JOIN {schema}.claim c ON c.lane_id = l.id AND c.job_count > 0
     CROSS JOIN LATERAL {schema}.claim_jobs(c.lane_id, c.seq) j
     WHERE l.queue = $1
