@@ -179,6 +179,10 @@ fn pool(sessions: Sessions, size: usize) -> Result<Pool<Sessions>> {
     })
 }
 
+/// What the pools set for a session, for one transaction: all that a transaction-mode pooler lets through.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
+    SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
+
 /// One borrowed connection. Statements are prepared once per connection, except behind a
 /// transaction-mode pooler, which may hand each statement to another server process.
 pub(crate) struct Connection {
@@ -208,7 +212,7 @@ impl Connection {
     async fn query_unprepared(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
         let (began, rows, ended) = tokio::join!(
             biased;
-            self.object.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
+            self.object.batch_execute(BEGIN),
             self.object.query_typed(sql, params),
             self.object.batch_execute("COMMIT"),
         );

@@ -74,12 +74,29 @@ impl Installed {
     }
 }
 
+/// Refuses a database that cannot keep every text.
+fn check_encoding(database: &str, encoding: &str) -> Result<()> {
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidOption,
+        format!(
+            "database {database:?} has the encoding {encoding}, which cannot keep every text; \
+             use one made by CREATE DATABASE .. ENCODING 'UTF8' TEMPLATE template0"
+        ),
+    ))
+}
+
 /// What is in the database; `None` when the schema is not there or not ours to see.
 async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Option<Installed>> {
-    let there = "SELECT to_regclass($1) IS NOT NULL";
+    let there = "SELECT to_regclass($1) IS NOT NULL, current_database()::text, current_setting('server_encoding')";
     let table = store.sql("{schema}.migration");
     let row =
         connection.query_one(there, &[(&table, tokio_postgres::types::Type::TEXT)], Effect::Repeatable).await;
+    if let Ok(row) = &row {
+        check_encoding(row.get(1), row.get(2))?;
+    }
     match row {
         Ok(row) if row.get(0) => {}
         Ok(_) => return Ok(None),

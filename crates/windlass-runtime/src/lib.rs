@@ -61,6 +61,7 @@ mod open_claim;
 mod outage;
 mod pool;
 mod ready;
+mod refused;
 mod settler;
 mod shutdown;
 mod signals;

@@ -1,16 +1,18 @@
 use crate::{
     batch::{Batch, Batches},
     core::Core,
+    epoch::Epoch,
     estimate::RoundTrip,
     ledger::{Eagerness, Round},
     outage::Outage,
+    refused::{instead, is_defect},
     signals::Await,
     sync::atomic::Ordering,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use tracing::error;
-use windlass_core::{Disposition, Error, ErrorKind, SettleReply, Settled};
+use tracing::{error, warn};
+use windlass_core::{Disposition, Result, SettleReply, SettleRequest, Settled};
 
 /// How long finished jobs may wait for the rest of their claim while that moves fast: about two settle
 /// calls, within these.
@@ -19,11 +21,6 @@ const MOST_PATIENCE: Duration = Duration::from_millis(20);
 
 /// How often a batch is tried again that the store refuses for itself, not for an outage.
 const MOST_REFUSALS: u32 = 5;
-
-/// Whether repeating the same call is unlikely to help.
-fn is_defect(error: &Error) -> bool {
-    error.kind() == ErrorKind::Internal || error.is_invalid_input()
-}
 
 /// Tells the store what became of jobs: group commit without a timer. While one call is under way results
 /// collect; when it returns, they go with the next.
@@ -106,33 +103,35 @@ impl Settler {
         self.core.pools.iter().any(|pool| pool.is_dirty())
     }
 
-    /// Writes one batch, however long that takes. Repeating it is harmless. A batch that the store keeps
-    /// refusing must not stop all others: its registration is given up, which hands its jobs back.
+    /// Writes one batch, however long that takes. Repeating it is harmless. What the store keeps refusing is halved,
+    /// until only the culprit is [settled otherwise](instead); only where that is refused as well the
+    /// registration is given up, which hands its jobs back.
     async fn settle(&mut self, batch: Batch) {
         let core = Arc::clone(&self.core);
-        let mut refusals = 0;
         core.settling.store(batch.jobs, Ordering::Relaxed);
-        while batch.jobs > 0 && !batch.epoch.is_lost() {
-            let asked_at = Instant::now();
-            match core.store.settle(&batch.request).await {
-                Ok(reply) => {
-                    self.trip.observe(asked_at.elapsed());
-                    self.outage.over();
-                    self.accept(&batch, &reply);
-                    break;
+        let mut refusals = 0;
+        let mut left = if batch.jobs > 0 { vec![batch.request] } else { vec![] };
+        while let Some(request) = left.pop()
+            && !batch.epoch.is_lost()
+        {
+            let error = match self.write(&batch.epoch, &request, &mut refusals).await {
+                Ok(()) => continue,
+                Err(error) => error,
+            };
+            let jobs = request.exceptions.len() + request.completions.len();
+            match instead(request, &error) {
+                Some(parts) => {
+                    warn!(%error, entries = jobs, "the store refuses a settlement; looking for the job that it is about");
+                    left.extend(parts.into_iter().rev());
                 }
-                Err(error) if error.is_lease_lost() => core.lose(&batch.epoch),
-                Err(error) if is_defect(&error) && refusals == MOST_REFUSALS => {
+                None => {
                     error!(%error, jobs = batch.jobs, "the store refuses a settlement for good; its jobs are handed back");
                     core.lose(&batch.epoch);
                 }
-                Err(_) if cfg!(feature = "bug_drop_batch_on_error") => break,
-                Err(error) => {
-                    refusals += u32::from(is_defect(&error));
-                    let pause = self.outage.failed(&error);
-                    tokio::time::sleep(pause).await;
-                }
             }
+        }
+        if !batch.epoch.is_lost() {
+            core.settled.fetch_add(batch.jobs as u64, Ordering::Relaxed);
         }
         core.settling.store(0, Ordering::SeqCst);
         batch.epoch.claims_closed(batch.closed_claims);
@@ -141,16 +140,40 @@ impl Settler {
         }
     }
 
-    fn accept(&self, batch: &Batch, reply: &SettleReply) {
+    /// Until the store took it, or the registration was lost. An error says that the store keeps refusing it.
+    async fn write(&mut self, epoch: &Arc<Epoch>, request: &SettleRequest, refusals: &mut u32) -> Result<()> {
+        let core = Arc::clone(&self.core);
+        while !epoch.is_lost() {
+            let asked_at = Instant::now();
+            match core.store.settle(request).await {
+                Ok(reply) => {
+                    self.trip.observe(asked_at.elapsed());
+                    self.outage.over();
+                    self.accept(epoch, request, &reply);
+                    break;
+                }
+                Err(error) if error.is_lease_lost() => core.lose(epoch),
+                Err(error) if is_defect(&error) && *refusals == MOST_REFUSALS => return Err(error),
+                Err(_) if cfg!(feature = "bug_drop_batch_on_error") => break,
+                Err(error) => {
+                    *refusals += u32::from(is_defect(&error));
+                    let pause = self.outage.failed(&error);
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&self, epoch: &Arc<Epoch>, request: &SettleRequest, reply: &SettleReply) {
         let fates = reply.completions.iter().chain(&reply.exceptions);
         if fates.into_iter().any(|fate| *fate == Settled::Refused) {
-            self.core.lose(&batch.epoch);
+            self.core.lose(epoch);
             return;
         }
-        self.core.settled.fetch_add(batch.jobs as u64, Ordering::Relaxed);
         let put_off =
             |fate: &Disposition| matches!(fate, Disposition::Retry { .. } | Disposition::Snooze { .. });
-        if batch.request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
+        if request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
             self.core.put_off.notify_one();
         }
     }

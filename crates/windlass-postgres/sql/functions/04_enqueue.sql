@@ -43,6 +43,11 @@ BEGIN
         RAISE 'args of kind % are % bytes, the limit is 1048576; store large data elsewhere and pass a reference',
             quote_literal(p_kind), octet_length(p_args::text) USING ERRCODE = 'WL004';
     END IF;
+    -- Numbers of jsonb have no bound, those of handlers do. One beyond it is more than 300 digits long here.
+    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.797e308)') THEN
+        RAISE 'args of kind % contain a number beyond 1.797e308, which handlers cannot read; write it as a string', quote_literal(p_kind)
+            USING ERRCODE = 'WL004';
+    END IF;
     IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
         RAISE 'args of kind % nest deeper than 64 levels; flatten them', quote_literal(p_kind) USING ERRCODE = 'WL004';
     END IF;
