@@ -119,7 +119,9 @@ fn check_escape(bytes: &[u8], at: usize) -> Result<usize> {
         0 => Err(refused(format!(
             "args contain NUL (\\u0000) at byte {at}; remove it or encode it, for example as base64"
         ))),
-        0xD800..=0xDBFF if matches!(bytes.get(at + 6..).and_then(code_unit), Some(0xDC00..=0xDFFF)) => Ok(at + 11),
+        0xD800..=0xDBFF if matches!(bytes.get(at + 6..).and_then(code_unit), Some(0xDC00..=0xDFFF)) => {
+            Ok(at + 11)
+        }
         0xD800..=0xDFFF => Err(refused(format!(
             "args contain half of a surrogate pair (\\u{unit:04x}) at byte {at}, which is no character; \
              write both halves or remove it"
@@ -140,10 +142,16 @@ const SURELY_FINITE: usize = 300;
 /// The last byte of the number that begins `at`. What serde_json reads as a number but not as an `f64` is refused.
 fn check_number(json: &str, at: usize) -> Result<usize> {
     let rest = &json[at..];
-    let length = rest.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')).count();
+    let length = rest
+        .bytes()
+        .take_while(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+        .count();
     let number = &rest[..length];
     let may_overflow = length > SURELY_FINITE || number.contains(['e', 'E']);
-    if may_overflow && serde_json::from_str::<f64>(number).is_err() && serde_json::from_str::<&RawValue>(number).is_ok() {
+    if may_overflow
+        && serde_json::from_str::<f64>(number).is_err()
+        && serde_json::from_str::<&RawValue>(number).is_ok()
+    {
         return Err(refused(format!(
             "args contain a number beyond 1.8e308 at byte {at}, which handlers cannot read; write it as a string"
         )));

@@ -90,7 +90,8 @@ fn check_encoding(database: &str, encoding: &str) -> Result<()> {
 
 /// What is in the database; `None` when the schema is not there or not ours to see.
 async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Option<Installed>> {
-    let there = "SELECT to_regclass($1) IS NOT NULL, current_database()::text, current_setting('server_encoding')";
+    let there =
+        "SELECT to_regclass($1) IS NOT NULL, current_database()::text, current_setting('server_encoding')";
     let table = store.sql("{schema}.migration");
     let row =
         connection.query_one(there, &[(&table, tokio_postgres::types::Type::TEXT)], Effect::Repeatable).await;

@@ -78,7 +78,11 @@ async fn a_newer_schema_says_which_programs_may_work() {
     let report = store.migrate().await.expect("has nothing to do");
     assert_eq!((report.from, report.to), (7, 7));
     let look = fixture.text("SELECT windlass.ids_of('{}')");
-    assert_eq!(client.query_one(&look, &[]).await.unwrap().get::<_, Vec<i64>>(0), [7], "the newer definition stays");
+    assert_eq!(
+        client.query_one(&look, &[]).await.unwrap().get::<_, Vec<i64>>(0),
+        [7],
+        "the newer definition stays"
+    );
 
     let breaking = fixture.text("UPDATE windlass.migration SET compatible_with = 7 WHERE version = 7");
     client.batch_execute(&breaking).await.unwrap();

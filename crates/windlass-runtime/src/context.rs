@@ -11,7 +11,6 @@ use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 pub struct Context {
     scope: Arc<ClaimScope>,
     id: JobId,
-    position: i64,
     kind: Arc<str>,
     attempt: u16,
     max_attempts: u16,

@@ -55,12 +55,14 @@ mod tests {
     use windlass_core::{ClaimRef, Completion, Exception, JobId, JobSet, WorkerId};
 
     fn request(claims: i64, jobs: i64) -> SettleRequest {
-        let claim = |seq: i64| ClaimRef { lane: 1, seq, token: 1 };
+        let claim = |seq: i64| ClaimRef(1, seq as u64);
         let exception =
             |n| Exception { claim: claim(n), job: JobId(n), position: 0, disposition: Disposition::Return };
         SettleRequest {
             worker: WorkerId(1),
-            completions: (0..claims).map(|n| Completion { claim: claim(n), jobs: JobSet::Rest, count: 1 }).collect(),
+            completions: (0..claims)
+                .map(|n| Completion { claim: claim(n), jobs: JobSet::Rest, count: 1 })
+                .collect(),
             exceptions: (0..jobs).map(exception).collect(),
         }
     }

@@ -18,7 +18,9 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::CrashNotCounted => {
             &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
         }
-        Bug::AttemptNotCounted => &[("write_outcomes", "CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END", "0")],
+        Bug::AttemptNotCounted => {
+            &[("write_outcomes", "CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END", "0")]
+        }
         Bug::LateCommitsSkipped => &[("delta", "WHERE pg_visible_in_snapshot(x, p_to)", "WHERE false")],
         Bug::LostRetry => &[(
             "write_outcomes",

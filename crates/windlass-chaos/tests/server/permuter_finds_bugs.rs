@@ -87,14 +87,8 @@ async fn a_cancel_that_does_not_lock_the_lane() {
 
 #[tokio::test]
 async fn a_settlement_that_counts_jobs_again() {
-    finds(
-        "settle_vs_settle",
-        "settle_part",
-        "v_left := {schema}.without(v_left, s.ranges);",
-        "",
-        "named by 2 settlements",
-    )
-    .await;
+    finds("settle_vs_settle", "settle_ranges", "WHEN e.remaining <= 0 THEN 1", "", "named by 2 settlements")
+        .await;
 }
 
 #[tokio::test]

@@ -144,13 +144,34 @@ fn claimed(row: &Row) -> ClaimedJob {
 }
 
 async fn settle(client: &Client, schema: &str, request: &SettleRequest) -> Result<Reply, Error> {
-    let done: Value = request.completions.iter().map(done).collect();
-    let other: Value = request.exceptions.iter().map(other).collect();
-    let other = (!request.exceptions.is_empty()).then_some(other);
+    let (mut lanes, mut seqs, mut tokens, mut counts) = (vec![], vec![], vec![], vec![]);
+    let (mut entries, mut lows, mut highs) = (vec![], vec![], vec![]);
+    for (entry, Completion { claim, jobs, count }) in (1_i32..).zip(&request.completions) {
+        let (lane, seq, token) = parts(*claim);
+        (lanes.push(lane), seqs.push(seq), tokens.push(token));
+        counts.push(matches!(jobs, JobSet::Ranges(_)).then(|| i32::try_from(*count).unwrap_or(i32::MAX)));
+        if let JobSet::Ranges(ranges) = jobs {
+            ranges.iter().for_each(|&(low, high)| {
+                (entries.push(entry), lows.push(low), highs.push(high));
+            });
+        }
+    }
+    let outcomes: Value = request.exceptions.iter().map(outcome).collect();
+    let outcomes = (!request.exceptions.is_empty()).then_some(outcomes);
     let row = client
         .query_typed(
-            &render("SELECT {schema}.settle($1, $2, $3)", schema),
-            &[(&request.worker.0, Type::INT4), (&done, Type::JSONB), (&other, Type::JSON)],
+            &render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
+            &[
+                (&request.worker.0, Type::INT4),
+                (&lanes, Type::INT4_ARRAY),
+                (&seqs, Type::INT8_ARRAY),
+                (&tokens, Type::INT4_ARRAY),
+                (&counts, Type::INT4_ARRAY),
+                (&entries, Type::INT4_ARRAY),
+                (&lows, Type::INT8_ARRAY),
+                (&highs, Type::INT8_ARRAY),
+                (&outcomes, Type::JSON),
+            ],
         )
         .await?;
     let codes: Vec<i16> = row[0].get(0);
@@ -166,19 +187,7 @@ async fn settle(client: &Client, schema: &str, request: &SettleRequest) -> Resul
     }))
 }
 
-fn done(completion: &Completion) -> Value {
-    let Completion { claim, jobs, count } = completion;
-    let ranges = match jobs {
-        JobSet::Rest => None,
-        JobSet::Ranges(ranges) => {
-            Some(ranges.iter().flat_map(|&(low, high)| [low, high]).collect::<Vec<_>>())
-        }
-    };
-    let (lane, seq, token) = parts(*claim);
-    json!({"l": lane, "s": seq, "t": token, "n": count, "r": ranges})
-}
-
-fn other(exception: &Exception) -> Value {
+fn outcome(exception: &Exception) -> Value {
     let Exception { claim, job, position, disposition } = exception;
     let (name, failed) = match disposition {
         Disposition::Retry { .. } => ("retry", true),
@@ -186,11 +195,12 @@ fn other(exception: &Exception) -> Value {
         Disposition::Cancel { .. } => ("cancel", false),
         Disposition::Discard { failed, .. } => ("discard", *failed),
         Disposition::NoHandler => ("no_handler", false),
+        Disposition::Complete { .. } => ("complete", false),
         _ => ("return", false),
     };
     let (lane, seq, token) = parts(*claim);
-    json!({"l": lane, "s": seq, "t": token, "j": job.0, "x": position.to_string(),
-           "d": name, "ms": 0, "e": "no", "f": failed})
+    json!({"lane": lane, "seq": seq, "token": token, "job": job.0, "xid": position.to_string(),
+           "disposition": name, "delay_ms": 0, "text": "no", "failed": failed})
 }
 
 /// Operations that are one statement with one answer.
@@ -213,7 +223,11 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
                 (&job.0, Type::INT8),
                 (position, Type::INT8),
             ];
-            one("SELECT 1 FROM {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)", &parameters).await?;
+            one(
+                "SELECT 1 FROM {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)",
+                &parameters,
+            )
+            .await?;
             Reply::Done
         }
         Call::Heartbeat(worker) => {
