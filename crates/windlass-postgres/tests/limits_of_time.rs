@@ -4,7 +4,7 @@ mod cluster;
 
 use cluster::{Fixture, connect, url};
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{Held, TestWorker, enqueue_jobs, rescue_of, state, worker, worker_on};
+use windlass_conformance::steps::{Held, TestWorker, enqueue_jobs, eventually, rescue_of, state, worker, worker_on};
 use windlass_core::{Disposition, JobState, Settled, Store};
 
 fn complete_in(fixture: &Fixture, worker: &TestWorker, held: &Held) -> String {
@@ -16,10 +16,10 @@ fn complete_in(fixture: &Fixture, worker: &TestWorker, held: &Held) -> String {
     ))
 }
 
-/// Cancelled wherever it is, also while it waits for a settle under way: no lock outlives its transaction.
+/// Cancelled wherever it is, also just as its wait for a settle under way is over: no lock outlives its transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
-    const ROUNDS: usize = 400;
+    const ROUNDS: usize = 300;
     let fixture = Fixture::fresh().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     enqueue_jobs(&store, 1).await;
@@ -28,42 +28,42 @@ async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
     let call = complete_in(&fixture, &worker, &held);
     let user = Arc::new(fixture.sql().await);
     let pid: i32 = user.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    let (admin, settles) = (fixture.sql().await, fixture.sql().await);
-    // As a settle that is under way, now and then.
-    let lock = fixture.text(&format!(
-        "SELECT pg_advisory_xact_lock(hashtext('{}.settle'), {})",
-        fixture.schema, worker.id
-    ));
+    let admin = fixture.sql().await;
+    let key = format!("hashtext('{}.settle'), {}", fixture.schema, worker.id);
     let mut cancelled = 0;
     for round in 0..ROUNDS {
-        let blocks = round % 4 == 0;
-        if blocks {
-            settles.batch_execute(&format!("BEGIN; {lock}")).await.unwrap();
-        }
-        let limit = if round % 2 == 0 { "1ms" } else { "0" };
+        let is_timed = round % 3 == 0;
+        let waits = round % 3 == 1;
+        let limit = if is_timed { "1ms" } else { "0" };
         user.batch_execute(&format!("SET statement_timeout = '{limit}'")).await.unwrap();
+        if waits {
+            admin.execute(&format!("SELECT pg_advisory_lock({key})"), &[]).await.unwrap(); // as settle does
+        }
         let (sent, call) = (Arc::clone(&user), call.clone());
         let calling = tokio::spawn(async move {
             let done = sent.batch_execute(&format!("BEGIN; {call}")).await;
             while sent.batch_execute("ROLLBACK").await.is_err() {} // may be cancelled as well
             done
         });
-        if limit == "0" {
+        if waits {
+            eventually("the completion waits for the settle", async || {
+                let waiting = "SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted";
+                admin.query_opt(waiting, &[&pid]).await.unwrap().map(|_| ())
+            })
+            .await;
+            let both = format!("SELECT pg_advisory_unlock({key}), pg_cancel_backend($1)");
+            admin.execute(&both, &[&pid]).await.unwrap();
+        } else if !is_timed {
             for _ in 0..round % 7 {
                 tokio::task::yield_now().await;
             }
             admin.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
         }
-        let done = calling.await.unwrap();
-        if let Err(error) = done {
+        if let Err(error) = calling.await.unwrap() {
             assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error:?}");
             cancelled += 1;
         }
-        if blocks {
-            settles.batch_execute("ROLLBACK").await.unwrap();
-        }
-        let locks = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-                     WHERE l.locktype = 'advisory' AND a.state = 'idle' AND a.pid = $1";
+        let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1";
         let left: i64 = admin.query_one(locks, &[&pid]).await.unwrap().get(0);
         assert_eq!(left, 0, "round {round} left locks in an idle session");
     }
