@@ -4,7 +4,9 @@ mod cluster;
 
 use cluster::{Fixture, connect, url};
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{Held, TestWorker, enqueue_jobs, eventually, rescue_of, state, worker, worker_on};
+use windlass_conformance::steps::{
+    Held, TestWorker, enqueue_jobs, eventually, rescue_of, state, worker, worker_on,
+};
 use windlass_core::{Disposition, JobState, Settled, Store};
 
 fn complete_in(fixture: &Fixture, worker: &TestWorker, held: &Held) -> String {
@@ -88,7 +90,9 @@ async fn a_completion_bounds_how_long_its_transaction_lies_idle() {
     user.batch_execute("COMMIT").await.unwrap();
     assert_eq!(limit().await, "0", "the session is as it was");
     let call = complete_in(&fixture, &worker, &held[1]);
-    user.batch_execute(&format!("SET idle_in_transaction_session_timeout = '7s'; BEGIN; {call}")).await.unwrap();
+    user.batch_execute(&format!("SET idle_in_transaction_session_timeout = '7s'; BEGIN; {call}"))
+        .await
+        .unwrap();
     assert_eq!(limit().await, "7s", "what the user chose stands");
     user.batch_execute("ROLLBACK").await.unwrap();
 }

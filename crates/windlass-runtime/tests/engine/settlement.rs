@@ -1,9 +1,12 @@
 //! Finished jobs are settled by claim: as a whole where possible, in ranges where not.
 
 use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 use tokio::sync::Semaphore;
-use windlass_core::{JobSet, Outcome};
+use windlass_core::{Disposition, JobSet, Outcome};
 use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 #[tokio::test]
@@ -161,4 +164,36 @@ async fn strict_slots_end_though_the_store_never_takes_their_results() {
     while kept.upgrade().is_some() {
         tokio::task::yield_now().await;
     }
+}
+
+/// One job among many whose failure the store refuses costs that job: its neighbours run once, by the worker that
+/// has them.
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_the_store_refuses_costs_one_job() {
+    const JOBS: usize = 1_000;
+    let (store, runs) = (FakeStore::new(), Arc::new(AtomicUsize::new(0)));
+    store.add("q", "job", JOBS);
+    let culprit = store.add("q", "bad", 1)[0];
+    store.add("q", "job", JOBS);
+    store.model().unstorable = Some(culprit.0);
+    let counted = Arc::clone(&runs);
+    let handlers = Handlers::default()
+        .on("job", move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async {}
+        })
+        .on("bad", |_| async { Err::<(), _>("€") });
+    let engine = WorkerEngine::start(store.shared(), config(50), Arc::new(handlers)).await.unwrap();
+    store.until("the neighbours are done", |model| model.count(&State::Completed) == 2 * JOBS).await;
+    store.until("the culprit is dead", |model| model.count(&State::Discarded { failed: true }) == 1).await;
+    engine.shutdown().await;
+    let model = store.model();
+    assert_eq!(runs.load(Ordering::SeqCst), 2 * JOBS);
+    assert_eq!(model.registered.len(), 1, "the registration was lost");
+    assert!(model.refusals < 25, "{} refusals", model.refusals);
+    let said = model.settles.iter().flat_map(|settle| &settle.exceptions).find(|said| said.job == culprit);
+    let Some(Disposition::Discard { error, failed: true }) = said.map(|said| &said.disposition) else {
+        panic!("{said:?}");
+    };
+    assert!(error.is_ascii() && error.contains("LATIN1"), "{error}");
 }

@@ -80,6 +80,9 @@ pub struct Model {
     pub demands: Vec<u32>,
     /// Settle requests that were carried out, in order.
     pub settles: Vec<SettleRequest>,
+    /// A job whose failure the store does not take, whatever else the request says; and how often it said so.
+    pub unstorable: Option<i64>,
+    pub refusals: usize,
     pub heartbeats: usize,
     pub arms: usize,
     /// Whether leases run out by the clock. Off where tests run in real time: a slow machine is no fault.
@@ -107,6 +110,8 @@ impl Model {
             suspects: Vec::new(),
             demands: Vec::new(),
             settles: Vec::new(),
+            unstorable: None,
+            refusals: 0,
             heartbeats: 0,
             arms: 0,
             leases_run_out: false,

@@ -4,12 +4,21 @@ use super::{
 };
 use tokio::time::Instant;
 use windlass_core::{
-    ClaimRef, Completion, Disposition, JobSet, Result, SettleReply, SettleRequest, Settled, WorkerId,
+    ClaimRef, Completion, Disposition, Error, ErrorKind, Exception, JobSet, Result, SettleReply,
+    SettleRequest, Settled, WorkerId,
 };
 
 impl Model {
     pub fn settle(&mut self, client: usize, request: &SettleRequest) -> Result<SettleReply> {
         self.check_live(request.worker)?;
+        let is_bad = |exception: &Exception| {
+            Some(exception.job.0) == self.unstorable
+                && matches!(exception.disposition, Disposition::Retry { .. })
+        };
+        if request.exceptions.iter().any(is_bad) {
+            self.refusals += 1;
+            return Err(Error::new(ErrorKind::InvalidArgs, "no equivalent for € in LATIN1"));
+        }
         let mut reply = SettleReply::default();
         // Exceptions first: the rest of a claim is what no other settlement names.
         for exception in &request.exceptions {
