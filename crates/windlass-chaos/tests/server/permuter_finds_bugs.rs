@@ -96,7 +96,7 @@ async fn a_cancel_that_looks_once() {
     finds(
         "inside_cancel_vs_settle",
         "cancel",
-        "CONTINUE WHEN f.place = 'held' OR f.lane_id IS DISTINCT FROM v_lane;",
+        "CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;",
         "IF f.place = 'held' THEN RETURN 'finished'; END IF;",
         "was not true of job",
     )

