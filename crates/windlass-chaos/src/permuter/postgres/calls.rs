@@ -148,12 +148,16 @@ async fn settle(client: &Client, schema: &str, request: &SettleRequest) -> Resul
     let (mut entries, mut lows, mut highs) = (vec![], vec![], vec![]);
     for (entry, Completion { claim, jobs, count }) in (1_i32..).zip(&request.completions) {
         let (lane, seq, token) = parts(*claim);
-        (lanes.push(lane), seqs.push(seq), tokens.push(token));
+        lanes.push(lane);
+        seqs.push(seq);
+        tokens.push(token);
         counts.push(matches!(jobs, JobSet::Ranges(_)).then(|| i32::try_from(*count).unwrap_or(i32::MAX)));
         if let JobSet::Ranges(ranges) = jobs {
-            ranges.iter().for_each(|&(low, high)| {
-                (entries.push(entry), lows.push(low), highs.push(high));
-            });
+            for &(low, high) in ranges {
+                entries.push(entry);
+                lows.push(low);
+                highs.push(high);
+            }
         }
     }
     let outcomes: Value = request.exceptions.iter().map(outcome).collect();
