@@ -87,7 +87,7 @@ async fn a_cancel_that_does_not_lock_the_lane() {
 
 #[tokio::test]
 async fn a_settlement_that_counts_jobs_again() {
-    finds("settle_vs_settle", "settle_ranges", "coalesce(s.done > 0, false)", "", "named by 2 settlements")
+    finds("settle_vs_settle", "settle_ranges", "coalesce(s.done > 0, false)", "false", "named by 2 settlements")
         .await;
 }
 
@@ -97,7 +97,7 @@ async fn a_cancel_that_looks_once() {
         "inside_cancel_vs_settle",
         "cancel",
         "CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;",
-        "IF f.place = 'held' THEN RETURN 'finished'; END IF;",
+        "IF f.place = 'waiting' THEN RETURN 'finished'; END IF;",
         "was not true of job",
     )
     .await;
