@@ -1,7 +1,7 @@
 //! Claiming: exactly once, in order, within limits.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{ClaimRequest, ErrorKind, JobState, QueueDemand, WorkerId};
+use windlass_core::{ClaimRequest, ErrorKind, JobState, Limits, QueueDemand, WorkerId};
 
 /// Every job is handed out exactly once, first in first out within a lane.
 pub async fn each_job_once_and_in_order(fixture: &dyn Fixture) {
@@ -36,7 +36,7 @@ pub async fn later_jobs_are_found_after_an_empty_answer(fixture: &dyn Fixture) {
 /// The better priority, the lower number, goes first, whatever the order of arrival.
 pub async fn lower_priority_numbers_go_first(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let priorities = [0, 5, -5, i16::MAX, 5, i16::MIN, 0, -5];
+    let priorities = [0, 5, -5, Limits::PRIORITY_MAX, 5, Limits::PRIORITY_MIN, 0, -5];
     for priority in priorities {
         enqueue(&store, job().with_priority(priority)).await;
     }

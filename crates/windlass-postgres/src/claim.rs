@@ -42,6 +42,7 @@ type TimedClaim = (Claim, i64);
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
         let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+        let bytes: Option<Vec<i64>> = None;
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
             queues.push(&*demand.queue);
             limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
@@ -55,7 +56,12 @@ impl PostgresStore {
         let rows = connection
             .query(
                 &self.texts.claim,
-                &[(&request.worker.0, Type::INT4), (&queues, Type::TEXT_ARRAY), (&limits, Type::INT4_ARRAY)],
+                &[
+                    (&request.worker.0, Type::INT4),
+                    (&queues, Type::TEXT_ARRAY),
+                    (&limits, Type::INT4_ARRAY),
+                    (&bytes, Type::INT8_ARRAY),
+                ],
                 Effect::Write,
             )
             .await;
@@ -88,6 +94,10 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
     let mut kind: Arc<str> = Arc::from("");
     for row in rows {
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
+            if head.first() == Some(&0) {
+                // There is more: of no claim.
+                continue;
+            }
             claims.push(header(&head, wanted, rows.len())?);
             continue;
         }

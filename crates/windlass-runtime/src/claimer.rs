@@ -131,7 +131,7 @@ impl Claimer {
         let full = is_full(core);
         for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
             if sample {
-                let finished = pool.snapshot().0.finished;
+                let finished = pool.snapshot().counters.finished;
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
