@@ -41,11 +41,11 @@ type TimedClaim = (Claim, i64);
 
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
-        let bytes: Option<Vec<i64>> = None;
+        let (mut queues, mut limits, mut bytes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
             queues.push(&*demand.queue);
             limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
+            bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
             wanted.push(&demand.queue);
         }
         if queues.is_empty() {
@@ -66,7 +66,7 @@ impl PostgresStore {
             )
             .await;
         drop(connection);
-        let claims = match rows {
+        let (claims, contended) = match rows {
             Ok(rows) => read(&rows, &wanted)?,
             Err(error) => {
                 // Any other error means that the transaction rolled back.
@@ -78,27 +78,28 @@ impl PostgresStore {
         };
         self.caches.holdings(request.worker, |held| held.claimed(&claims));
         let claims = claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty());
-        Ok(Claimed { claims: claims.collect(), contended: false })
+        Ok(Claimed { claims: claims.collect(), contended })
     }
 }
 
-/// Reads the answer of `claim`: header rows, each followed by its jobs.
-fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
+/// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it
+/// says that there is more.
+fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<TimedClaim>, bool)> {
     let bad = |cause: tokio_postgres::Error| {
         Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
     };
     let mut claims: Vec<TimedClaim> = Vec::new();
+    let mut more = false;
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     let mut buffer = BytesMut::new();
     let mut kind: Arc<str> = Arc::from("");
     for row in rows {
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
-            if head.first() == Some(&0) {
-                // There is more: of no claim.
-                continue;
+            match head.first() {
+                Some(0) => more = true,
+                _ => claims.push(header(&head, wanted, rows.len())?),
             }
-            claims.push(header(&head, wanted, rows.len())?);
             continue;
         }
         let name: &str = row.try_get(7).map_err(bad)?;
@@ -132,7 +133,7 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
     for (job, size) in jobs.zip(sizes) {
         job.args = buffer.split_to(size);
     }
-    Ok(claims)
+    Ok((claims, more))
 }
 
 fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim> {

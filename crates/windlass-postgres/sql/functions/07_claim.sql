@@ -163,6 +163,7 @@ BEGIN
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 v_left := v_left - greatest(v_got - 1, 0);
                 v_most := v_most - greatest(v_got - 1, 0);
+                v_bytes := v_bytes - v_bytes / 64; -- no more than that came
             END IF;
             IF v_got = 1 THEN
                 -- The same with two more things to see to, at most 1,000 jobs. Cancelled jobs are stepped over: they
