@@ -1,9 +1,7 @@
 //! Claiming: exactly once, in order, within limits.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{
-    Args, ClaimRequest, ErrorKind, JobState, Limits, NewJob, QueueDemand, WorkerId,
-};
+use windlass_core::{Args, ClaimRequest, ErrorKind, JobState, Limits, NewJob, QueueDemand, WorkerId};
 
 /// Every job is handed out exactly once, first in first out within a lane.
 pub async fn each_job_once_and_in_order(fixture: &dyn Fixture) {

@@ -41,7 +41,8 @@ type TimedClaim = (Claim, i64);
 
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let (mut queues, mut limits, mut bytes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut queues, mut limits, mut bytes, mut wanted) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
             queues.push(&*demand.queue);
             limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));

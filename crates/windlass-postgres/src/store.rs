@@ -275,11 +275,7 @@ impl JobStore for PostgresStore {
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
-        Box::new(PostgresWakeup::start(
-            Arc::clone(&self.connections),
-            Arc::clone(&self.caches),
-            &self.schema,
-        ))
+        Box::new(PostgresWakeup::start(Arc::clone(&self.connections), Arc::clone(&self.caches), &self.schema))
     }
 
     async fn close(&self) {

@@ -66,15 +66,7 @@ impl PostgresWakeup {
         let listen = render("LISTEN {schema}", schema);
         let listener = (!connections.is_pooled_by_transaction())
             .then(|| tokio::spawn(keep_listening(connections, Arc::clone(&shared), listen)));
-        Self {
-            shared,
-            armed: None,
-            idle: false,
-            caches,
-            schema: schema.into(),
-            arm_patience,
-            listener,
-        }
+        Self { shared, armed: None, idle: false, caches, schema: schema.into(), arm_patience, listener }
     }
 
     fn ear(&self) -> Option<Arc<Ear>> {

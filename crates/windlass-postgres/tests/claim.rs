@@ -101,7 +101,10 @@ async fn a_claim_is_bounded_by_bytes() {
     let ground = Ground::fresh().await;
     for (args, what) in [
         ("to_json(repeat('x', 102400))", "args that compress well"),
-        ("to_json((SELECT string_agg(md5((i * j)::text), '') FROM generate_series(1, 3200) AS j))", "args that do not"),
+        (
+            "to_json((SELECT string_agg(md5((i * j)::text), '') FROM generate_series(1, 3200) AS j))",
+            "args that do not",
+        ),
     ] {
         ground
             .run(&format!(
@@ -118,7 +121,9 @@ async fn a_claim_is_bounded_by_bytes() {
         }
         assert_eq!(ground.claim("ARRAY['q']", 5_000, "NULL").await, (0, 0, false));
     }
-    ground.run("SELECT windlass.enqueue('k', to_jsonb(repeat('x', 5000)), 'q') FROM generate_series(1, 3)").await;
+    ground
+        .run("SELECT windlass.enqueue('k', to_jsonb(repeat('x', 5000)), 'q') FROM generate_series(1, 3)")
+        .await;
     for _ in 0..3 {
         assert_eq!(ground.claim("ARRAY['q']", 10, "ARRAY[100]").await.0, 1, "always at least one");
     }
@@ -135,7 +140,8 @@ async fn large_jobs_come_once_each_and_in_order() {
     let mut ids = ground.store.enqueue(&batch).await.unwrap();
     ids.extend(ground.store.enqueue(&batch).await.unwrap());
     ground.store.cancel(&[ids[1], ids[30], ids[41]]).await.unwrap();
-    let expected: Vec<_> = ids.iter().enumerate().filter(|(n, _)| ![1, 30, 41].contains(n)).map(|(_, id)| id.0).collect();
+    let expected: Vec<_> =
+        ids.iter().enumerate().filter(|(n, _)| ![1, 30, 41].contains(n)).map(|(_, id)| id.0).collect();
     let mut seen: Vec<i64> = Vec::new();
     let sql = ground.fixture.text(&format!(
         "SELECT id FROM windlass.claim({}, ARRAY['q'], ARRAY[7], ARRAY[500000]) WHERE id IS NOT NULL",
@@ -183,9 +189,30 @@ async fn contention_is_told_from_emptiness() {
     let other = ground.fixture.sql().await;
     assert_eq!(ground.claim("ARRAY['q']", 10, "NULL").await, (0, 0, false));
     ground.store.enqueue(&vec![job(); 30]).await.unwrap();
-    let claim = format!("BEGIN; SELECT count(*) FROM windlass.claim({}, ARRAY['q'], ARRAY[10])", ground.worker.id);
+    let claim =
+        format!("BEGIN; SELECT count(*) FROM windlass.claim({}, ARRAY['q'], ARRAY[10])", ground.worker.id);
     other.batch_execute(&ground.fixture.text(&claim)).await.unwrap();
     assert_eq!(ground.claim("ARRAY['q']", 10, "NULL").await, (0, 0, true));
     other.batch_execute("COMMIT").await.unwrap();
     assert_eq!(ground.claim("ARRAY['q']", 10, "NULL").await.0, 10);
+}
+
+/// A cancel inside a user's open transaction holds up the claims of its lane, and nothing else: they answer at
+/// once that there is more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_cancel_holds_up_its_lane_only() {
+    let ground = Ground::fresh().await;
+    let ids = ground.store.enqueue(&vec![job(); 10]).await.unwrap();
+    ground.store.enqueue(&[job().with_priority(1), job().with_queue("other")]).await.unwrap();
+    let user = ground.fixture.sql().await;
+    let cancel = ground.fixture.text(&format!("BEGIN; SELECT windlass.cancel({})", ids[0]));
+    user.batch_execute(&cancel).await.unwrap();
+    assert_eq!(ground.claim("ARRAY['q', 'other']", 10, "NULL").await, (2, 28, true));
+    assert_eq!(ground.claim("ARRAY['q', 'other']", 10, "NULL").await, (0, 0, true));
+    user.batch_execute("COMMIT").await.unwrap();
+    let mut left = 0;
+    while left < 9 {
+        left += ground.claim("ARRAY['q', 'other']", 10, "NULL").await.0;
+    }
+    assert_eq!(ground.claim("ARRAY['q', 'other']", 10, "NULL").await, (0, 0, false));
 }

@@ -162,7 +162,8 @@ async fn large_jobs_go_in_several_statements() {
         let sql = fixture.text("SELECT kind FROM windlass.job WHERE id = $1");
         assert_eq!(client.query_one(&sql, &[&id.0]).await.unwrap().get::<_, &str>(0), format!("kind.{n}"));
     }
-    let sql = fixture.text("SELECT max(n) FROM (SELECT count(*) AS n FROM windlass.job GROUP BY xid) AS together");
+    let sql =
+        fixture.text("SELECT max(n) FROM (SELECT count(*) AS n FROM windlass.job GROUP BY xid) AS together");
     let most: i64 = client.query_one(&sql, &[]).await.unwrap().get(0);
     assert!((2..=8).contains(&most), "{most} jobs of 1 MiB in one statement");
 }

@@ -92,7 +92,12 @@ async fn a_flood_of_one_queue_does_not_notify_the_idle_workers_of_another() {
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap();
     }
-    client.batch_execute(&fixture.text("SELECT windlass.enqueue('k', queue => 'a') FROM generate_series(1, 50)")).await.unwrap();
+    client
+        .batch_execute(
+            &fixture.text("SELECT windlass.enqueue('k', queue => 'a') FROM generate_series(1, 50)"),
+        )
+        .await
+        .unwrap();
     assert_eq!(heard(&fixture, &client, &mut payloads).await, [""; 0]);
 
     for (_, wakeup) in &mut workers {
@@ -113,10 +118,16 @@ async fn every_way_to_enqueue_wakes() {
     let (client, mut payloads) = ear(&fixture).await;
     let producer = fixture.store().await;
     for (count, delay) in [(1, None), (3, None), (1_000, None), (1, Some(LATER)), (20, Some(LATER))] {
-        let batch: Vec<_> = jobs(count).into_iter().map(|job| delay.map_or(job.clone(), |delay| job.with_delay(delay))).collect();
+        let batch: Vec<_> = jobs(count)
+            .into_iter()
+            .map(|job| delay.map_or(job.clone(), |delay| job.with_delay(delay)))
+            .collect();
         producer.enqueue(&batch).await.unwrap();
         let heard = heard(&fixture, &client, &mut payloads).await;
-        assert!(!heard.is_empty() && heard.iter().all(|payload| payload == "q"), "{count} {delay:?}: {heard:?}");
+        assert!(
+            !heard.is_empty() && heard.iter().all(|payload| payload == "q"),
+            "{count} {delay:?}: {heard:?}"
+        );
     }
     for (sql, payload) in [
         ("SELECT windlass.enqueue('k', queue => 'q')", "q"),
@@ -141,7 +152,8 @@ async fn every_way_to_enqueue_wakes() {
 async fn an_interrupted_enqueue_leaves_no_lock() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
-    let insert = fixture.text("SELECT count(windlass.enqueue('k', queue => 'q')) FROM generate_series(1, 200)");
+    let insert =
+        fixture.text("SELECT count(windlass.enqueue('k', queue => 'q')) FROM generate_series(1, 200)");
     client.batch_execute("SET statement_timeout = '3ms'").await.unwrap();
     for _ in 0..100 {
         let _ = client.batch_execute(&insert).await;

@@ -65,7 +65,8 @@ impl Round<'_> {
                 // Moved jobs must be handed out, all of them, so they are few enough whatever their size.
                 let most = self.left.min(parked::MOST);
                 if let Some(range) = parked::unpark(tx, self.worker, lane.id, most)? {
-                    self.claimed.contended |= self.hand_out(tx, lane, range, most, usize::MAX)? == parked::MOST;
+                    self.claimed.contended |=
+                        self.hand_out(tx, lane, range, most, usize::MAX)? == parked::MOST;
                 }
             }
             if self.left > 0 && lane.available > 0 {

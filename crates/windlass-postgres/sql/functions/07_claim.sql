@@ -128,8 +128,9 @@ BEGIN
 
             -- The hot query: 1.1 us per job. A LATERAL probe per range keeps the index order, and reading the
             -- batch twice beats array_agg + unnest by 60 %. Where jobs are large it hands out none and says so by
-            -- one row: stored sizes cost 0.03 us per job to add up, true ones 0.2 us. Compressed args can be 64
-            -- times as large as they are stored, rarely more.
+            -- one row. Stored sizes are added up because that costs nothing to speak of: 300,000 jobs by 1,000, three
+            -- turns each, CPU of the server 0.84 us per job without and 0.86 with. Compressed args are rarely more than
+            -- 64 times as large as they are stored.
             v_got := 1;
             IF NOT v_cursor.cancelled THEN
                 RETURN QUERY
