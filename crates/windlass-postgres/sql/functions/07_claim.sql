@@ -67,7 +67,7 @@ BEGIN
     -- in 16 looks which of them starve.
     IF cardinality(v_lanes) > 8 OR (cardinality(v_lanes) > cardinality(p_queues) AND random() < 0.0625) THEN
         SELECT w.lanes, w.priorities, w.queues, w.shares INTO v_lanes, v_priorities, v_queues, v_shares
-            FROM {schema}.lanes_with_work(v_lanes, v_priorities, v_queues, p_limits, v_kinds) w;
+            FROM {schema}.lanes_with_work(v_lanes, v_priorities, v_queues, p_limits) w;
     END IF;
     FOR nth IN 1..coalesce(cardinality(v_lanes), 0) LOOP
         v_lane := v_lanes[nth];
@@ -106,6 +106,7 @@ BEGIN
                 IF v_got > 0 THEN
                     v_most := v_most - (v_got - 1);
                     v_left := v_left - (v_got - 1);
+                    v_more := true;
                     v_cursor.seq := coalesce(v_cursor.seq, 0) + 1;
                     EXIT WHEN v_most <= 0;
                 END IF;
@@ -243,7 +244,7 @@ END $$;
 -- its claim moves the cursor on.
 -- Cost: 8 us a lane. Never steps over uncommitted rows.
 CREATE OR REPLACE FUNCTION {schema}.lanes_with_work(
-    p_ids integer[], p_priorities smallint[], p_queues bigint[], p_limits integer[], p_kinds text[],
+    p_ids integer[], p_priorities smallint[], p_queues bigint[], p_limits integer[],
     OUT lanes integer[], OUT priorities smallint[], OUT queues bigint[], OUT shares integer[])
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
