@@ -1,7 +1,7 @@
 //! Claiming: exactly once, in order, within limits.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{ClaimRequest, ErrorKind, JobState, QueueDemand, WorkerId};
+use windlass_core::{Args, ClaimRequest, ErrorKind, JobState, Limits, NewJob, QueueDemand, WorkerId};
 
 /// Every job is handed out exactly once, first in first out within a lane.
 pub async fn each_job_once_and_in_order(fixture: &dyn Fixture) {
@@ -36,7 +36,7 @@ pub async fn later_jobs_are_found_after_an_empty_answer(fixture: &dyn Fixture) {
 /// The better priority, the lower number, goes first, whatever the order of arrival.
 pub async fn lower_priority_numbers_go_first(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let priorities = [0, 5, -5, i16::MAX, 5, i16::MIN, 0, -5];
+    let priorities = [0, 5, -5, Limits::PRIORITY_MAX, 5, Limits::PRIORITY_MIN, 0, -5];
     for priority in priorities {
         enqueue(&store, job().with_priority(priority)).await;
     }
@@ -149,4 +149,40 @@ pub async fn a_stranger_may_not_claim(fixture: &dyn Fixture) {
     let error = store.claim(&ClaimRequest { worker: WorkerId(i32::MAX), queues }).await;
     assert!(error.expect_err("a stranger").is_lease_lost());
     worker_on(&store).await.take_one().await;
+}
+
+/// A claim hands out no more bytes of args than asked for, but always one job, and says that there is more.
+pub async fn a_claim_is_bounded_by_bytes(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let large = Args::of(&"x".repeat(100_000)).expect("args");
+    let batch = vec![NewJob::new(KIND, large).with_queue(QUEUE); 20];
+    let enqueued = store.enqueue(&batch).await.expect("enqueue");
+    let worker = worker_on(&store).await;
+    let mut seen = Vec::new();
+    for (max_bytes, most) in [(1, 1), (350_000, 3), (550_000, 5), (10_000_000, 20)] {
+        let demand = QueueDemand { max_bytes, ..QueueDemand::new(QUEUE, 1_000) };
+        let request = ClaimRequest { worker: worker.id, queues: vec![demand] };
+        let claimed = store.claim(&request).await.expect("claim");
+        let got = ids(&claimed.claims);
+        assert!((1..=most).contains(&got.len()), "{} jobs of 100 kB for {max_bytes} bytes", got.len());
+        seen.extend(got);
+        assert!(claimed.contended || seen.len() == 20, "after {max_bytes} bytes");
+    }
+    assert_eq!(seen, enqueued);
+}
+
+/// A job of a low priority is not passed over for ever, however much better work there is.
+pub async fn no_priority_starves(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let low = enqueue(&store, job().with_priority(1)).await;
+    eventually("the job of the low priority comes", || async {
+        enqueue_jobs(&store, 2).await;
+        let held = worker.take(2).await;
+        for held in &held {
+            worker.complete(held).await;
+        }
+        held.iter().any(|held| held.job.id == low).then_some(())
+    })
+    .await;
 }

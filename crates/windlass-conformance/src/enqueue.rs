@@ -94,7 +94,7 @@ pub async fn what_breaks_a_limit_is_refused(fixture: &dyn Fixture) {
     let largest = NewJob::new("k".repeat(Limits::MAX_KIND_BYTES), text(most))
         .with_queue("q".repeat(Limits::MAX_QUEUE_BYTES))
         .with_max_attempts(Limits::MAX_ATTEMPTS)
-        .with_priority(i16::MIN);
+        .with_priority(Limits::PRIORITY_MIN);
     enqueue(&store, largest).await;
 }
 

@@ -17,7 +17,8 @@ macro_rules! suite {
                 lower_priority_numbers_go_first, one_claim_covers_priorities_in_order,
                 the_limit_holds_for_the_whole_queue, one_request_covers_several_queues,
                 an_empty_queue_gives_an_empty_answer, a_claimed_job_is_running,
-                a_paused_queue_gives_nothing, pausing_knows_its_queues, a_stranger_may_not_claim;
+                a_paused_queue_gives_nothing, pausing_knows_its_queues, a_stranger_may_not_claim,
+                a_claim_is_bounded_by_bytes, no_priority_starves;
             settle: a_whole_claim_completes, ranges_complete_what_they_name,
                 a_range_never_reaches_into_another_claim, the_rest_leaves_exceptions_out,
                 a_repeated_call_changes_nothing, the_first_fate_stands, retry_counts_the_attempt,

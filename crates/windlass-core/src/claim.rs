@@ -38,8 +38,8 @@ impl QueueDemand {
 pub struct Claimed {
     /// The jobs, by lane.
     pub claims: Vec<Claim>,
-    /// Somebody else was claiming from one of the queues just now, so there may be more than was handed out:
-    /// ask again soon. An empty answer that is not contended means that nothing is available.
+    /// There may be more than was handed out: somebody else was claiming from one of the queues just now, or
+    /// [`QueueDemand::max_bytes`] were reached. Ask again soon. An empty answer that is not contended means that nothing is available.
     pub contended: bool,
 }
 

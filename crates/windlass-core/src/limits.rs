@@ -18,6 +18,10 @@ impl Limits {
     pub const MAX_META_BYTES: usize = 8 * 1024;
     /// The largest size of what a handler returns, in bytes of JSON text.
     pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
+    /// The best priority: the lower number goes first. Each priority that a queue uses costs its claims a little.
+    pub const PRIORITY_MIN: i16 = -100;
+    /// The worst priority.
+    pub const PRIORITY_MAX: i16 = 100;
     /// The most attempts that a job may have.
     pub const MAX_ATTEMPTS: u16 = 1_000;
     /// The furthest that a job may be scheduled or put off, in seconds: 100 years.
@@ -50,6 +54,17 @@ impl Limits {
                 format!(
                     "args of kind {:?} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference",
                     job.kind()
+                ),
+            ));
+        }
+        if !(Self::PRIORITY_MIN..=Self::PRIORITY_MAX).contains(&job.priority()) {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                format!(
+                    "priority must be {} to {}, got {}",
+                    Self::PRIORITY_MIN,
+                    Self::PRIORITY_MAX,
+                    job.priority()
                 ),
             ));
         }
@@ -178,6 +193,20 @@ mod tests {
         let error = limits.check(&[job("k", "q"), big]).unwrap_err();
         assert!(error.to_string().starts_with("job 1 of 2: args of kind \"k\" are 5 bytes"), "{error}");
         assert!(limits.check(&[job("k", "q").with_max_attempts(0)]).is_err());
+    }
+
+    #[test]
+    fn priorities_are_bounded() {
+        let limits = Limits::default();
+        let at = |priority| limits.check(&[job("k", "q").with_priority(priority)]);
+        for priority in [Limits::PRIORITY_MIN, 0, Limits::PRIORITY_MAX] {
+            at(priority).unwrap();
+        }
+        for priority in [i16::MIN, -101, 101, i16::MAX] {
+            let error = at(priority).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert_eq!(error.to_string(), format!("priority must be -100 to 100, got {priority}"));
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl NewJob {
         self
     }
 
-    /// Sets the priority; lower runs first.
+    /// Sets the priority, -100 to 100; lower runs first.
     #[must_use]
     pub fn with_priority(mut self, priority: i16) -> Self {
         self.priority = priority;

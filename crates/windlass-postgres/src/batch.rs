@@ -17,6 +17,9 @@ use windlass_core::{Attributes, Error, ErrorKind, JobId, NewJob, Result, When};
 /// From how many jobs on COPY beats single inserts: it needs one round trip for the ids and two of its own.
 pub(crate) const COPY_FROM: usize = 8;
 
+/// The most queues of which a statement says that its rows are theirs.
+const MOST_QUEUES: usize = 8;
+
 /// How many rows are written at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
@@ -64,7 +67,7 @@ impl PostgresStore {
             return Ok(None);
         }
         let fail = |cause| store_error(cause, Effect::Repeatable);
-        let take = connection.object.prepare_typed_cached(&self.texts.take, &[Type::INT8]).await;
+        let take = connection.object.prepare_typed_cached(&self.texts.take, &[Type::INT8, Type::TEXT]).await;
         let copy = connection.object.prepare_cached(&self.texts.copy[segment]).await;
         Ok(Some(Prepared { take: take.map_err(fail)?, copy: copy.map_err(fail)? }))
     }
@@ -139,6 +142,21 @@ impl PostgresStore {
         client.query_typed(text, &params).await.map_err(|cause| store_error(cause, Effect::Repeatable))?;
         Ok(())
     }
+}
+
+/// The queues of these jobs, as the trigger that wakes workers wants them: with commas between; empty, which
+/// means any, where there are many.
+pub(crate) fn queues_of<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> String {
+    let mut queues: Vec<&str> = Vec::new();
+    for job in jobs {
+        if !queues.contains(&job.queue()) {
+            if queues.len() == MOST_QUEUES {
+                return String::new();
+            }
+            queues.push(job.queue());
+        }
+    }
+    queues.join(",")
 }
 
 /// Whether these rows have to wait: all of them, or none.

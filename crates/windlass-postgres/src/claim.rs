@@ -41,10 +41,12 @@ type TimedClaim = (Claim, i64);
 
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let (mut queues, mut limits, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut queues, mut limits, mut bytes, mut wanted) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
             queues.push(&*demand.queue);
             limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
+            bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
             wanted.push(&demand.queue);
         }
         if queues.is_empty() {
@@ -55,12 +57,17 @@ impl PostgresStore {
         let rows = connection
             .query(
                 &self.texts.claim,
-                &[(&request.worker.0, Type::INT4), (&queues, Type::TEXT_ARRAY), (&limits, Type::INT4_ARRAY)],
+                &[
+                    (&request.worker.0, Type::INT4),
+                    (&queues, Type::TEXT_ARRAY),
+                    (&limits, Type::INT4_ARRAY),
+                    (&bytes, Type::INT8_ARRAY),
+                ],
                 Effect::Write,
             )
             .await;
         drop(connection);
-        let claims = match rows {
+        let (claims, contended) = match rows {
             Ok(rows) => read(&rows, &wanted)?,
             Err(error) => {
                 // Any other error means that the transaction rolled back.
@@ -72,23 +79,28 @@ impl PostgresStore {
         };
         self.caches.holdings(request.worker, |held| held.claimed(&claims));
         let claims = claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty());
-        Ok(Claimed { claims: claims.collect(), contended: false })
+        Ok(Claimed { claims: claims.collect(), contended })
     }
 }
 
-/// Reads the answer of `claim`: header rows, each followed by its jobs.
-fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
+/// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it
+/// says that there is more.
+fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<TimedClaim>, bool)> {
     let bad = |cause: tokio_postgres::Error| {
         Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
     };
     let mut claims: Vec<TimedClaim> = Vec::new();
+    let mut more = false;
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     let mut buffer = BytesMut::new();
     let mut kind: Arc<str> = Arc::from("");
     for row in rows {
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
-            claims.push(header(&head, wanted, rows.len())?);
+            match head.first() {
+                Some(0) => more = true,
+                _ => claims.push(header(&head, wanted, rows.len())?),
+            }
             continue;
         }
         let name: &str = row.try_get(7).map_err(bad)?;
@@ -122,7 +134,7 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<Vec<TimedClaim>> {
     for (job, size) in jobs.zip(sizes) {
         job.args = buffer.split_to(size);
     }
-    Ok(claims)
+    Ok((claims, more))
 }
 
 fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim> {

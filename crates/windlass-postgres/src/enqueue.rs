@@ -1,17 +1,14 @@
 //! Calls that enqueue, each in one transaction of its own.
 
 use crate::{
-    batch::{Batch, By, COPY_FROM},
+    batch::{Batch, By, COPY_FROM, queues_of},
     connection::{Connection, Param},
     error::{Effect, store_error},
     row::Json,
     store::PostgresStore,
 };
 use std::pin::pin;
-use tokio_postgres::{
-    Transaction,
-    types::{ToSql, Type},
-};
+use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{JobId, NewJob, Result, When};
 
 impl PostgresStore {
@@ -52,14 +49,15 @@ impl PostgresStore {
         let (kind, args) = (job.kind(), Json(job.args().as_str()));
         let rest: [Param<'_>; 3] = [(&attempts, Type::INT2), (&kind, Type::TEXT), (&args, Type::JSON)];
         let [a, b, c] = rest;
+        let to = (&queue as _, Type::TEXT);
         let watch = connection.watch_commit();
         let row = match &lane {
             Some(lane) => {
-                let params = [(lane as _, Type::INT4), a, b, c];
+                let params = [(lane as _, Type::INT4), a, b, c, to];
                 connection.query_one(&self.texts.insert[segment], &params, Effect::Write).await?
             }
             None => {
-                let params = [(&queue as _, Type::TEXT), (&priority as _, Type::INT4), a, b, c];
+                let params = [to, (&priority as _, Type::INT4), a, b, c];
                 connection.query_one(&self.texts.insert_named[segment], &params, Effect::Write).await?
             }
         };
@@ -79,9 +77,13 @@ impl PostgresStore {
             return self.insert_few(client, batch).await;
         }
         let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+        let queues = queues_of(*jobs);
         let taken = match prepared {
-            Some(prepared) => client.query_one(&prepared.take, &[&count]).await,
-            None => client.query_typed_one(&self.texts.take, &[(&count, Type::INT8)]).await,
+            Some(prepared) => client.query_one(&prepared.take, &[&count, &queues]).await,
+            None => {
+                let params: [Param<'_>; 2] = [(&count, Type::INT8), (&queues, Type::TEXT)];
+                client.query_typed_one(&self.texts.take, &params).await
+            }
         };
         let taken = taken.map_err(fail)?;
         let ids = ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len());
@@ -96,8 +98,13 @@ impl PostgresStore {
         let mut ids = Vec::with_capacity(batch.jobs.len());
         for (job, lane) in batch.jobs.iter().zip(&batch.lanes) {
             let (attempts, args) = (attempts(job), Json(job.args().as_str()));
-            let params: [(&(dyn ToSql + Sync), Type); 4] =
-                [(lane, Type::INT4), (&attempts, Type::INT2), (&job.kind(), Type::TEXT), (&args, Type::JSON)];
+            let params: [Param<'_>; 5] = [
+                (lane, Type::INT4),
+                (&attempts, Type::INT2),
+                (&job.kind(), Type::TEXT),
+                (&args, Type::JSON),
+                (&job.queue(), Type::TEXT),
+            ];
             let rows = client.query_typed(&self.texts.insert[batch.segment], &params).await;
             let rows = rows.map_err(|cause| store_error(cause, Effect::Repeatable))?;
             ids.push(JobId(rows[0].get(0)));

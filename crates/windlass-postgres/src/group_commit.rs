@@ -6,6 +6,7 @@
 //! average call 0.47 to 0.26 ms; 50 tasks 22k to 110k and 2.2 to 0.44 ms; one task the same.
 
 use crate::{
+    batch::queues_of,
     enqueue::attempts,
     error::Effect,
     row::Json,
@@ -18,8 +19,9 @@ use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
 
 /// How many statements are under way at once. With 2 or more each is for fewer: 10 tasks reach 26k jobs/s.
 const FLIGHTS: usize = 1;
-/// The most jobs that go together.
+/// The most jobs that go together, and the most bytes of args unless one job has more.
 const MOST: usize = 1_000;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// How long a call waits for those under way before one more may start: one that hangs on a dead connection
 /// does not hold up all others.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -116,16 +118,18 @@ impl PostgresStore {
         let most: Vec<i16> = jobs.iter().map(attempts).collect();
         let kinds: Vec<&str> = jobs.iter().map(NewJob::kind).collect();
         let args: Vec<Json<'_>> = jobs.iter().map(|job| Json(job.args().as_str())).collect();
+        let queues = queues_of(jobs);
         let watch = connection.watch_commit();
         let params = [
             (&lanes as _, Type::INT4_ARRAY),
             (&most as _, Type::INT2_ARRAY),
             (&kinds as _, Type::TEXT_ARRAY),
             (&args as _, Type::JSON_ARRAY),
+            (&queues as _, Type::TEXT),
         ];
-        let rows = connection.query(&self.texts.insert_together[segment], &params, Effect::Write).await?;
+        let row = connection.query_one(&self.texts.insert_together[segment], &params, Effect::Write).await?;
         watch.end()?;
-        Ok(rows.iter().map(|row| JobId(row.get(0))).collect())
+        Ok(row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect())
     }
 }
 
@@ -163,7 +167,14 @@ impl Flight {
     fn board(&self) -> (Vec<NewJob>, Vec<oneshot::Sender<Result<JobId>>>) {
         let mut state = lock(&self.store.group_commit.0);
         state.crowded = state.waiting.len() > 1;
-        let count = state.waiting.len().min(MOST);
+        let mut bytes = 0;
+        let mut fits = |waiting: &&Waiting| {
+            bytes += waiting.job.args().len();
+            bytes <= MOST_BYTES
+        };
+        let most = state.waiting.len().min(MOST);
+        let count = state.waiting.iter().take(most).take_while(|waiting| fits(waiting)).count();
+        let count = count.max(most.min(1));
         let all = state.waiting.drain(..count).filter(|waiting| !waiting.reply.is_closed());
         all.map(|waiting| (waiting.job, waiting.reply)).unzip()
     }

@@ -2,7 +2,7 @@
 //! or neither.
 
 use crate::{
-    batch::{Batch, By, COPY_FROM},
+    batch::{Batch, By, COPY_FROM, queues_of},
     connection::Connection,
     deadline::Patience,
     enqueue::{begin, commit},
@@ -45,9 +45,13 @@ impl PostgresStore {
         lanes: Option<Vec<i32>>,
     ) -> Result<EnqueuedOnce> {
         let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
-        let take = self.sql("SELECT ids, repeated, taken_at FROM {schema}.take_key($1, $2)");
+        let queues = queues_of(jobs);
+        let take = self.sql(
+            "SELECT ids, repeated, taken_at, CASE WHEN NOT repeated THEN set_config('windlass.queues', $3, true) END
+             FROM {schema}.take_key($1, $2)",
+        );
         let row = transaction
-            .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4)])
+            .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4), (&queues, Type::TEXT)])
             .await
             .map_err(|cause| store_error(cause, Effect::Repeatable))?;
         let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();

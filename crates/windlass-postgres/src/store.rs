@@ -4,7 +4,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::{Duration, Instant},
 };
@@ -36,7 +36,7 @@ pub(crate) struct Texts {
     pub(crate) insert_named: [String; SEGMENTS],
     /// Several in one statement; the ids come in the order of the jobs.
     pub(crate) insert_together: [String; SEGMENTS],
-    /// Takes so many ids, in blocks as large as the sequence steps.
+    /// Takes so many ids, in blocks as large as the sequence steps, and names the queues of the rows to come.
     pub(crate) take: String,
     pub(crate) copy: [String; SEGMENTS],
     /// With the column that most jobs leave empty.
@@ -57,6 +57,8 @@ pub(crate) struct Caches {
     pub(crate) segment: AtomicUsize,
     pub(crate) segment_read_at: Mutex<Option<Instant>>,
     holdings: Mutex<HashMap<WorkerId, Holdings>>,
+    /// The queues of the workers that registered here: what their wake-up listens for.
+    queues: Mutex<HashMap<WorkerId, Vec<String>>>,
 }
 
 /// How long a remembered current segment is used. A late writer only delays that segment's removal.
@@ -99,22 +101,29 @@ impl Texts {
             std::array::from_fn(|segment| render(&text.replace("{segment}", &segment.to_string()), schema))
         };
         Self {
-            claim: render("SELECT * FROM {schema}.claim($1, $2, $3)", schema),
+            claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4)", schema),
             settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
             insert: per_segment(
-                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4) RETURNING id",
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4)
+                 RETURNING id, set_config('windlass.queues', $5, true)",
             ),
             insert_named: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
-                 VALUES ({schema}.lane_of($1, $2), $3, $4, $5) RETURNING id",
+                 VALUES ({schema}.lane_of($1, $2), $3, $4, $5)
+                 RETURNING id, set_config('windlass.queues', $1, true)",
             ),
             insert_together: per_segment(
-                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
-                 SELECT l, m, k, a FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n) ORDER BY n
-                 RETURNING id",
+                "WITH new AS MATERIALIZED (
+                     SELECT nextval('{schema}.job_id_seq') AS id, l, m, k, a, n
+                     FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n)
+                 ), stored AS (
+                     INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
+                     SELECT id, l, m, k, a FROM new ORDER BY n)
+                 SELECT array_agg(id ORDER BY n), set_config('windlass.queues', $5, true) FROM new",
             ),
             take: render(
-                "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp()
+                "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp(),
+                        set_config('windlass.queues', $2, true)
                  FROM pg_catalog.pg_sequence s, generate_series(1, ($1 + s.seqincrement - 1) / s.seqincrement)
                  WHERE s.seqrelid = '{schema}.job_id_seq'::regclass",
                 schema,
@@ -154,6 +163,16 @@ impl Caches {
 
     pub(crate) fn forget_worker(&self, worker: WorkerId) {
         lock(&self.holdings).remove(&worker);
+        lock(&self.queues).remove(&worker);
+    }
+
+    pub(crate) fn note_queues(&self, worker: WorkerId, queues: &[String]) {
+        lock(&self.queues).insert(worker, queues.to_vec());
+    }
+
+    /// The queues of all workers of this store.
+    pub(crate) fn queues(&self) -> BTreeSet<String> {
+        lock(&self.queues).values().flatten().cloned().collect()
     }
 
     /// Reads the segment again: the schema may have been made anew.
@@ -256,7 +275,7 @@ impl JobStore for PostgresStore {
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
-        Box::new(PostgresWakeup::start(Arc::clone(&self.connections), &self.schema))
+        Box::new(PostgresWakeup::start(Arc::clone(&self.connections), Arc::clone(&self.caches), &self.schema))
     }
 
     async fn close(&self) {

@@ -4,11 +4,12 @@ use crate::{
     error::{Effect, store_error},
     server::TlsStream,
     sql::render,
-    store::lock,
+    store::{Caches, lock},
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use std::{
+    collections::BTreeSet,
     future::poll_fn,
     pin::pin,
     sync::{Arc, Mutex, Weak},
@@ -36,7 +37,8 @@ pub(crate) struct PostgresWakeup {
     armed: Option<Weak<Ear>>,
     /// Between `arm` and `disarm`.
     idle: bool,
-    lock_sql: String,
+    caches: Arc<Caches>,
+    schema: Box<str>,
     arm_patience: Duration,
     listener: Option<JoinHandle<()>>,
 }
@@ -46,6 +48,8 @@ struct Shared {
     /// The LISTEN connection, while there is one.
     ear: Mutex<Option<Arc<Ear>>>,
     hint: Notify,
+    /// Whose jobs are worth a hint; empty: those of all.
+    queues: Mutex<BTreeSet<String>>,
 }
 
 /// A connection that listens.
@@ -56,20 +60,13 @@ struct Ear {
 }
 
 impl PostgresWakeup {
-    pub(crate) fn start(connections: Arc<Connections>, schema: &str) -> Self {
+    pub(crate) fn start(connections: Arc<Connections>, caches: Arc<Caches>, schema: &str) -> Self {
         let shared = Arc::new(Shared::default());
         let arm_patience = connections.call_timeout().min(ARM_PATIENCE);
         let listen = render("LISTEN {schema}", schema);
         let listener = (!connections.is_pooled_by_transaction())
             .then(|| tokio::spawn(keep_listening(connections, Arc::clone(&shared), listen)));
-        Self {
-            shared,
-            armed: None,
-            idle: false,
-            lock_sql: render("SELECT pg_advisory_lock_shared(hashtext({name} || '.idle'), 0)", schema),
-            arm_patience,
-            listener,
-        }
+        Self { shared, armed: None, idle: false, caches, schema: schema.into(), arm_patience, listener }
     }
 
     fn ear(&self) -> Option<Arc<Ear>> {
@@ -80,14 +77,17 @@ impl PostgresWakeup {
         self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(ear)))
     }
 
-    /// Takes the idle flag in shared mode on the LISTEN session: enqueues see it and notify. See wake() in
-    /// 03_enqueue.sql.
+    /// Takes the idle flags of the workers' queues in shared mode on the LISTEN session: enqueues see them and
+    /// notify. See wake() in 03_lane.sql. Before a worker has registered, those of all queues.
     async fn take_flag(&mut self) -> bool {
         let Some(ear) = self.ear() else { return false };
         if self.is_armed_on(&ear) {
             return true;
         }
-        let taking = pin!(ear.client.batch_execute(&self.lock_sql));
+        let queues = self.caches.queues();
+        let sql = render(&take_flags(&queues), &self.schema);
+        *lock(&self.shared.queues) = queues;
+        let taking = pin!(ear.client.batch_execute(&sql));
         let taken = matches!(Deadline::after(self.arm_patience).await_on(taking).await, Ok(Ok(())));
         if !taken {
             // From now on this one counts as gone, so nobody asks it again.
@@ -99,7 +99,31 @@ impl PostgresWakeup {
     }
 }
 
+/// The statement that takes flag 0 and those of these queues. Names of queues are plain: they were checked.
+fn take_flags(queues: &BTreeSet<String>) -> String {
+    let flags = match queues.is_empty() {
+        true => "generate_series(1, 32) AS flag".to_owned(),
+        false => {
+            let names: Vec<_> = queues.iter().map(|name| format!("\"{name}\"")).collect();
+            format!(
+                "(SELECT DISTINCT 1 + (hashtext(q) & 31) AS flag FROM unnest('{{{}}}'::text[]) AS q) AS f",
+                names.join(",")
+            )
+        }
+    };
+    format!(
+        "SELECT pg_advisory_lock_shared(hashtext({{idle}}), 0);
+         SELECT pg_advisory_lock_shared(hashtext({{idle}}), flag) FROM {flags}"
+    )
+}
+
 impl Shared {
+    /// Whether a notification is about a queue of ours. An empty payload may be about any.
+    fn concerns(&self, payload: &str) -> bool {
+        let queues = lock(&self.queues);
+        payload.is_empty() || queues.is_empty() || queues.contains(payload)
+    }
+
     fn forget(&self, gone: &Arc<Ear>) {
         let mut ear = lock(&self.ear);
         if ear.as_ref().is_some_and(|ear| Arc::ptr_eq(ear, gone)) {
@@ -187,7 +211,9 @@ async fn listen_once(connections: &Connections, shared: &Shared, listen: &str) -
 /// Drives the connection to its end.
 async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        if matches!(message, AsyncMessage::Notification(_)) {
+        if let AsyncMessage::Notification(notification) = message
+            && shared.concerns(notification.payload())
+        {
             shared.hint.notify_one();
         }
     }

@@ -29,7 +29,9 @@ impl PostgresStore {
                 Effect::Repeatable,
             )
             .await?;
-        Ok(Registration { worker: WorkerId(row.get(0)) })
+        let worker = WorkerId(row.get(0));
+        self.caches.note_queues(worker, &spec.queues);
+        Ok(Registration { worker })
     }
 
     pub(crate) async fn renew(&self, worker: WorkerId) -> Result<Heartbeat> {

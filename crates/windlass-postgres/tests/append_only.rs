@@ -3,7 +3,7 @@ mod cluster;
 
 use cluster::Fixture;
 use std::sync::Arc;
-use windlass_conformance::steps::{QUEUE, worker_on};
+use windlass_conformance::steps::{QUEUE, eventually, worker_on};
 use windlass_core::{Args, Disposition, JobStore, NewJob, Settings, Store};
 
 fn jobs(count: usize) -> Vec<NewJob> {
@@ -46,16 +46,14 @@ async fn nothing_updates_or_deletes_the_log() {
     store.close().await;
     let sql = "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd + n_tup_del), 0)::bigint
                FROM pg_stat_user_tables WHERE schemaname = $1 AND relname ~ '^(job|claim|settlement)_[0-9]$'";
-    loop {
+    eventually("the statistics arrive", || async {
         client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
         let row = client.query_one(sql, &[&fixture.schema]).await.unwrap();
         let (inserted, changed): (i64, i64) = (row.get(0), row.get(1));
         assert_eq!(changed, 0, "something updates or deletes rows of the log");
-        if inserted >= 340 {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+        (inserted >= 340).then_some(())
+    })
+    .await;
 }
 
 /// A segment is only emptied when nobody reads it; the next round does.

@@ -144,6 +144,30 @@ async fn a_connection_that_breaks_fails_every_call_that_it_carried() {
     assert_eq!(held.number("SELECT count(*) FROM windlass.job").await, 1);
 }
 
+/// What goes together is bounded by its bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_jobs_go_in_several_statements() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let args = Args::of(&"x".repeat(1_048_000)).unwrap();
+    let mut calls = JoinSet::new();
+    for n in 0..200 {
+        let job = NewJob::new(format!("kind.{n}"), args.clone()).with_queue(QUEUE);
+        let store = Arc::clone(&store);
+        calls.spawn(async move { (n, store.enqueue(&[job]).await.unwrap()[0]) });
+    }
+    let stored = calls.join_all().await;
+    let client = fixture.sql().await;
+    for (n, id) in stored {
+        let sql = fixture.text("SELECT kind FROM windlass.job WHERE id = $1");
+        assert_eq!(client.query_one(&sql, &[&id.0]).await.unwrap().get::<_, &str>(0), format!("kind.{n}"));
+    }
+    let sql =
+        fixture.text("SELECT max(n) FROM (SELECT count(*) AS n FROM windlass.job GROUP BY xid) AS together");
+    let most: i64 = client.query_one(&sql, &[]).await.unwrap().get(0);
+    assert!((2..=8).contains(&most), "{most} jobs of 1 MiB in one statement");
+}
+
 #[test]
 fn a_runtime_that_ends_with_calls_under_way_ends() {
     let (ended, end) = std::sync::mpsc::channel();

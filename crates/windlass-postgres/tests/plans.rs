@@ -6,7 +6,7 @@ mod cluster;
 
 use cluster::Fixture;
 use std::sync::Arc;
-use windlass_conformance::steps::{TestWorker, worker_on};
+use windlass_conformance::steps::{LATER, TestWorker, worker, worker_on};
 use windlass_core::Store;
 
 /// How many jobs the deepest backlog has: 10^7, which takes two minutes; set less for a quick look.
@@ -103,4 +103,38 @@ async fn a_claim_walks_the_index_whatever_the_tables_hold() {
     check(&fixture, &client, &worker, 0, "a long history").await;
     store.enqueue(&vec![windlass_conformance::steps::job(); 100]).await.unwrap();
     check(&fixture, &client, &worker, 10, "a few jobs after a long history").await;
+}
+
+/// A job that waits for a handler costs the claims of its lane nothing, beside a million that wait for their time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_without_handler_costs_its_lane_nothing() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let knows = worker(&store, &["q"], &["k", "l", "m"], LATER).await;
+    let client = fixture.sql().await;
+    let waiting = "INSERT INTO windlass.waiting (id, lane_id, available_at, state, max_attempts, kind, args)
+                   SELECT nextval('windlass.job_id_seq'), windlass.lane_of('q', 0), now() + interval '1 day',
+                          CASE WHEN i = 1 THEN 'no_handler' ELSE 'scheduled' END, 20, 'unknown', '{}'
+                   FROM generate_series(1, 1000000) AS i";
+    client.batch_execute(&fixture.text(waiting)).await.unwrap();
+    check(&fixture, &client, &knows, 0, "one job without handler, which is not known").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &knows, 10, "jobs beside one without handler").await;
+    client.batch_execute(&fixture.text("ANALYZE windlass.waiting")).await.unwrap();
+    check(&fixture, &client, &knows, 10, "the same, analysed").await;
+    knows.drain(5_000).await;
+
+    // Who knows the kind gets it, at the same cost.
+    for (kinds, who) in [(&["k", "unknown"][..], "knows it"), (&[][..], "knows all")] {
+        let worker = worker(&store, &["q"], kinds, LATER).await;
+        // The first claims of the session also plan.
+        for round in 0..4 {
+            let (rows, pages) = claim_pages(&fixture, &client, &worker).await;
+            assert_eq!(rows, 2, "{who}");
+            assert!(round < 2 || pages <= MOST_PAGES, "{who}: {pages} pages");
+            let again = "UPDATE windlass.waiting SET state = 'no_handler' WHERE id = (
+                         SELECT id FROM windlass.waiting WHERE state <> 'no_handler' LIMIT 1)";
+            client.batch_execute(&fixture.text(again)).await.unwrap();
+        }
+    }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Claimer {
     sampled_at: Instant,
     trip: RoundTrip,
     idle: Idle,
+    /// Others were claiming from the same lanes: there may be work although none came.
+    contended: bool,
     outage: Outage,
 }
 
@@ -52,6 +54,7 @@ impl Claimer {
             sampled_at: Instant::now(),
             trip: RoundTrip::default(),
             idle: Idle::new(core.store.wakeup(), config.poll_interval, config.random),
+            contended: false,
             outage: Outage::new("claim", config.random),
             core,
         }
@@ -70,10 +73,14 @@ impl Claimer {
                 if self.watch() {
                     continue;
                 }
-                if self.idle.was_misled() {
-                    core.put_off.notify_one();
+                if std::mem::take(&mut self.contended) {
+                    self.idle.give_way(interrupted(&core)).await;
+                } else {
+                    if self.idle.was_misled() {
+                        core.put_off.notify_one();
+                    }
+                    self.idle.pause(self.is_busy(), interrupted(&core)).await;
                 }
-                self.idle.pause(self.is_busy(), interrupted(&core)).await;
                 self.survey();
                 if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
                     self.claim(&epoch).await;
@@ -131,7 +138,7 @@ impl Claimer {
         let full = is_full(core);
         for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
             if sample {
-                let finished = pool.snapshot().0.finished;
+                let finished = pool.snapshot().counters.finished;
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
@@ -169,8 +176,9 @@ impl Claimer {
             () = core.switches.force.cancelled() => return,
         };
         match reply {
-            Ok(Claimed { claims, .. }) => {
+            Ok(Claimed { claims, contended }) => {
                 self.outage.over();
+                self.contended = contended;
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());
                     self.idle.reset(self.is_busy());
@@ -204,7 +212,8 @@ impl Claimer {
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
-                gauge.quiet = brought < gauge.want;
+                // More of what just came may be there: the store stops early where jobs are large.
+                gauge.quiet = brought < gauge.want && !(self.contended && brought > 0);
             }
         }
         if core.switches.stop.is_cancelled() {

@@ -146,23 +146,23 @@ impl Core {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.pools.iter().map(|pool| pool.snapshot().1).sum()
+        self.pools.iter().map(|pool| pool.snapshot().running).sum()
     }
 
     /// Finished jobs that the store does not know of.
     pub(crate) fn unsettled(&self) -> usize {
-        let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().3).sum();
+        let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().unsettled).sum();
         waiting + self.settling.load(Ordering::SeqCst)
     }
 
     pub(crate) fn stats(&self) -> WorkerStats {
         let mut stats = WorkerStats::default();
         for pool in &self.pools {
-            let (counters, running, ready, unsettled) = pool.snapshot();
-            counters.add_to(&mut stats);
-            stats.running += running;
-            stats.ready += ready;
-            stats.unsettled += unsettled;
+            let pool = pool.snapshot();
+            pool.counters.add_to(&mut stats);
+            stats.running += pool.running;
+            stats.ready += pool.ready;
+            stats.unsettled += pool.unsettled;
         }
         stats.unsettled += self.settling.load(Ordering::Relaxed);
         stats.settled = self.settled.load(Ordering::Relaxed);

@@ -13,6 +13,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(2);
 const MOST_MISLED: u32 = 3;
 const FIRST_DISTRUST: Duration = Duration::from_millis(1);
 const LONGEST_DISTRUST: Duration = Duration::from_millis(250);
+/// The pauses after a claim that found others at work on the same lanes: about as long as a claim takes.
+const FIRST_WAY: Duration = Duration::from_millis(1);
+const LONGEST_WAY: Duration = Duration::from_millis(5);
 
 /// How the claimer passes the time between two claims while there is not enough work.
 ///
@@ -27,6 +30,7 @@ pub(crate) struct Idle {
     misled: u32,
     wait: Backoff,
     distrust: Backoff,
+    way: Backoff,
 }
 
 impl Idle {
@@ -39,6 +43,7 @@ impl Idle {
             misled: 0,
             wait: Backoff::new(FIRST_WAIT, poll_interval, random),
             distrust: Backoff::new(FIRST_DISTRUST, LONGEST_DISTRUST, random),
+            way: Backoff::new(FIRST_WAY, LONGEST_WAY, random),
         }
     }
 
@@ -53,6 +58,17 @@ impl Idle {
         self.hinted = false;
         self.wait.reset();
         self.distrust.reset();
+        self.way.reset();
+    }
+
+    /// Lets others claim who are at it, or returns when `interrupted`. Not idle: there is work.
+    pub(crate) async fn give_way(&mut self, interrupted: impl Future<Output = ()>) {
+        let pause = self.way.step();
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(pause) => {}
+            () = interrupted => {}
+        }
     }
 
     pub(crate) fn disarm(&mut self) {

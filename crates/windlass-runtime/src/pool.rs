@@ -82,6 +82,17 @@ pub(crate) enum Step {
     Exit,
 }
 
+/// How many jobs of a pool are where.
+pub(crate) struct PoolSnapshot {
+    pub(crate) counters: QueueCounters,
+    /// In an executor.
+    pub(crate) running: usize,
+    /// Claimed, not started.
+    pub(crate) ready: usize,
+    /// Finished, and the store does not know yet.
+    pub(crate) unsettled: usize,
+}
+
 /// An executor to set to work.
 pub(crate) enum Recruit {
     Wake(Arc<Notify>),
@@ -243,10 +254,14 @@ impl Pool {
         self.lock().ledger.is_dirty()
     }
 
-    /// Counters, running, ready, unsettled.
-    pub(crate) fn snapshot(&self) -> (QueueCounters, usize, usize, usize) {
+    pub(crate) fn snapshot(&self) -> PoolSnapshot {
         let state = self.lock();
-        (state.counters, state.running, state.ready.len(), state.ledger.unsettled())
+        PoolSnapshot {
+            counters: state.counters,
+            running: state.running,
+            ready: state.ready.len(),
+            unsettled: state.ledger.unsettled(),
+        }
     }
 }
 

@@ -6,135 +6,144 @@
 use crate::{
     clock::timestamp,
     error::Outcome,
+    lanes::{self, Lane},
     lease, parked, position,
     tx::{Count, Tx},
 };
 use bytes::Bytes;
 use rusqlite::{Row, params, types::ValueRef};
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Attributes, Claim, ClaimRequest, ClaimedJob, JobId, QueueDemand, WorkerId};
+use windlass_core::{Attributes, Claim, ClaimRequest, Claimed, ClaimedJob, JobId, QueueDemand, WorkerId};
 
 /// The most jobs of one claim; a larger demand gets several claims in turn, by calling again.
 const CLAIM_MAX: u32 = 20_000;
 /// A claim ends early when its args exceed this: its buffer lives as long as its last job.
 const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-const LANES: &str =
-    "SELECT lane.id, priority, cursor, available, parked FROM lane JOIN queue ON queue.id = lane.queue
-    WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR parked > 0) ORDER BY priority";
 const NEXT: &str =
     "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM job
     WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3";
 const RECORD: &str = "INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)";
 
-struct Lane {
-    id: i32,
-    priority: i16,
-    cursor: i64,
-    available: i64,
-    parked: i64,
+/// What one queue may still hand out, and what was handed out.
+struct Round<'a> {
+    worker: WorkerId,
+    demand: &'a QueueDemand,
+    left: u32,
+    bytes: usize,
+    claimed: &'a mut Claimed,
 }
 
 /// Hands out jobs to a live worker.
-pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Vec<Claim>> {
+pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Claimed> {
     tx.fence(request.worker)?;
     tx.flush()?;
-    let mut claims = Vec::new();
+    let mut claimed = Claimed::default();
     for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
-        claim_queue(tx, request.worker, demand, &mut claims)?;
+        let round = Round {
+            worker: request.worker,
+            demand,
+            left: demand.limit.min(CLAIM_MAX),
+            bytes: usize::try_from(demand.max_bytes).unwrap_or(usize::MAX).min(CLAIM_BYTES_MAX),
+            claimed: &mut claimed,
+        };
+        round.run(tx)?;
     }
-    Ok(claims)
+    Ok(claimed)
 }
 
-fn claim_queue(
-    tx: &mut Tx<'_>,
-    worker: WorkerId,
-    demand: &QueueDemand,
-    claims: &mut Vec<Claim>,
-) -> Outcome<()> {
-    let mut left = demand.limit.min(CLAIM_MAX);
-    for lane in lanes(tx, &demand.queue)? {
-        if lane.parked > 0 {
-            let direct = parked::unpark(tx, worker, lane.id, left)?;
-            left -= hand_out(tx, worker, demand, &lane, direct, left, claims)?;
+impl Round<'_> {
+    fn run(mut self, tx: &mut Tx<'_>) -> Outcome<()> {
+        let mut lanes = lanes::of_queue(tx, &self.demand.queue)?;
+        if let Some(nth) = lanes::starving(tx, &lanes)? {
+            let (lane, share) = (&mut lanes[nth], (self.left / 16).max(1));
+            self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?;
         }
-        if left > 0 && lane.available > 0 {
-            let ahead = Some((lane.cursor + 1, position::at(lane.id, position::SEQUENCE_MAX)));
-            left -= hand_out(tx, worker, demand, &lane, ahead, left, claims)?;
+        for lane in &mut lanes {
+            if self.left > 0 && lane.parked > 0 {
+                // Moved jobs must be handed out, all of them, so they are few enough whatever their size.
+                let most = self.left.min(parked::MOST);
+                if let Some(range) = parked::unpark(tx, self.worker, lane.id, most)? {
+                    self.claimed.contended |=
+                        self.hand_out(tx, lane, range, most, usize::MAX)? == parked::MOST;
+                }
+            }
+            if self.left > 0 && lane.available > 0 {
+                self.hand_out(tx, lane, lane.ahead(), self.left, self.bytes)?;
+            }
         }
-        if left == 0 {
-            break;
+        Ok(())
+    }
+
+    /// Claims the first jobs of a range of positions. Returns how many.
+    fn hand_out(
+        &mut self,
+        tx: &mut Tx<'_>,
+        lane: &mut Lane,
+        range: (i64, i64),
+        limit: u32,
+        bytes: usize,
+    ) -> Outcome<u32> {
+        let batch = read(tx, range, limit, bytes)?;
+        let (Some(first), Some(last)) = (batch.jobs.first(), batch.jobs.last()) else { return Ok(0) };
+        let (lo, hi, count) = (first.position, last.position, batch.jobs.len() as u32);
+        let token = fastrand::i32(..);
+        let moved = batch.jobs.iter().any(|job| job.id.0 != position::sequence_of(job.position));
+        let row = params![lo, hi, token, self.worker.0, moved, count, tx.now];
+        tx.conn.prepare_cached(RECORD)?.execute(row)?;
+        if position::lane_of(lo) == lane.id {
+            tx.conn
+                .prepare_cached("UPDATE lane SET cursor = ?2 WHERE id = ?1")?
+                .execute(params![lane.id, hi])?;
+            lane.cursor = hi;
         }
+        tx.count(lane.id, Count::Available, -i64::from(count));
+        tx.count(lane.id, Count::Running, i64::from(count));
+        self.left = if batch.cut { 0 } else { self.left - count };
+        self.bytes = self.bytes.saturating_sub(batch.bytes);
+        self.claimed.contended |= batch.cut;
+        self.claimed.claims.push(Claim {
+            reference: lease::reference(lo, token),
+            queue: Arc::clone(&self.demand.queue),
+            priority: lane.priority,
+            jobs: batch.jobs,
+        });
+        Ok(count)
     }
-    Ok(())
 }
 
-fn lanes(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
-    let mut find = tx.conn.prepare_cached(LANES)?;
-    let rows = find.query_map([queue], |row| {
-        Ok(Lane {
-            id: row.get(0)?,
-            priority: row.get(1)?,
-            cursor: row.get(2)?,
-            available: row.get(3)?,
-            parked: row.get(4)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// Jobs that were read.
+struct Batch {
+    jobs: Vec<ClaimedJob>,
+    bytes: usize,
+    /// There are more within the limit, but not within the bytes.
+    cut: bool,
 }
 
-/// Claims the first jobs of a range of positions. Returns how many.
-fn hand_out(
-    tx: &mut Tx<'_>,
-    worker: WorkerId,
-    demand: &QueueDemand,
-    lane: &Lane,
-    range: Option<(i64, i64)>,
-    limit: u32,
-    claims: &mut Vec<Claim>,
-) -> Outcome<u32> {
-    let Some(range) = range else { return Ok(0) };
-    let (jobs, lo, hi) = read(tx, range, limit)?;
-    if jobs.is_empty() {
-        return Ok(0);
-    }
-    let count = jobs.len() as u32;
-    let token = fastrand::i32(..);
-    let moved = jobs.iter().any(|job| job.id.0 != position::sequence_of(job.position));
-    let row = params![lo, hi, token, worker.0, moved, count, tx.now];
-    tx.conn.prepare_cached(RECORD)?.execute(row)?;
-    if position::lane_of(lo) == lane.id {
-        tx.conn.prepare_cached("UPDATE lane SET cursor = ?2 WHERE id = ?1")?.execute(params![lane.id, hi])?;
-    }
-    tx.count(lane.id, Count::Available, -i64::from(count));
-    tx.count(lane.id, Count::Running, i64::from(count));
-    let reference = lease::reference(lo, token);
-    claims.push(Claim { reference, queue: Arc::clone(&demand.queue), priority: lane.priority, jobs });
-    Ok(count)
-}
-
-/// Reads jobs into one shared buffer. Returns them with the first and the last position.
-fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32) -> Outcome<(Vec<ClaimedJob>, i64, i64)> {
+/// Reads jobs into one shared buffer, at least one.
+fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32, most: usize) -> Outcome<Batch> {
     let mut next = tx.conn.prepare_cached(NEXT)?;
     let mut rows = next.query(params![from, to, limit])?;
     let mut jobs = Vec::with_capacity(limit.min(CLAIM_MAX) as usize);
     let (mut buffer, mut ends, mut kinds) = (Vec::new(), Vec::new(), Kinds::default());
-    while buffer.len() < CLAIM_BYTES_MAX
-        && let Some(row) = rows.next()?
-    {
-        buffer.extend_from_slice(row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?);
+    let mut cut = false;
+    while let Some(row) = rows.next()? {
+        let args = row.get_ref(3)?.as_bytes().map_err(rusqlite::Error::from)?;
+        cut = !jobs.is_empty() && buffer.len() + args.len() > most;
+        if cut {
+            break;
+        }
+        buffer.extend_from_slice(args);
         ends.push(buffer.len());
         jobs.push(job(row, &mut kinds)?);
     }
-    let (buffer, mut start) = (Bytes::from(buffer), 0);
+    let (bytes, buffer, mut start) = (buffer.len(), Bytes::from(buffer), 0);
     for (job, end) in jobs.iter_mut().zip(ends) {
         job.args = buffer.slice(start..end);
         start = end;
     }
-    let lo = jobs.first().map_or(0, |job| job.position);
-    let hi = jobs.last().map_or(0, |job| job.position);
-    Ok((jobs, lo, hi))
+    Ok(Batch { jobs, bytes, cut })
 }
 
 fn job(row: &Row<'_>, kinds: &mut Kinds) -> Outcome<ClaimedJob> {

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-use windlass_core::{Claim, ClaimRef, WorkerId};
+use windlass_core::{Claim, ClaimRef, Claimed, WorkerId};
 
 /// Claims that nobody took, for the writer to give back with its next group.
 #[derive(Default)]
@@ -33,23 +33,23 @@ pub(crate) struct Return {
 
 /// Claims in transit. Dropped without [`Self::take`], they go back to the log.
 pub(crate) struct Handed {
-    pub(crate) claims: Vec<Claim>,
+    pub(crate) claimed: Claimed,
     pub(crate) back: Return,
 }
 
 impl Handed {
     /// The caller has them now.
-    pub(crate) fn take(mut self) -> Vec<Claim> {
-        std::mem::take(&mut self.claims)
+    pub(crate) fn take(mut self) -> Claimed {
+        std::mem::take(&mut self.claimed)
     }
 }
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        if self.claims.is_empty() {
+        if self.claimed.claims.is_empty() {
             return;
         }
-        self.back.orphans.add(self.back.worker, &self.claims);
+        self.back.orphans.add(self.back.worker, &self.claimed.claims);
         if let Some(writer) = self.back.writer.upgrade() {
             // Only to make an idle writer look. A full inbox means that it will look anyway.
             let _ = writer.try_send(Task::<(), _>::unattended(|_: &mut Tx<'_>| Ok(())));

@@ -34,6 +34,7 @@ mod enqueue;
 mod error;
 mod handed;
 mod identity;
+mod lanes;
 mod leader;
 mod lease;
 mod list;

@@ -13,6 +13,9 @@ use windlass_core::{ErrorKind, WorkerId};
 const OF_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
 const OF_ANY_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 LIMIT ?2";
 
+/// The most that one claim moves: of the largest args as many as a claim should hold.
+pub(crate) const MOST: u32 = 32;
+
 /// Moves at most `limit` parked jobs of a lane that the worker knows into the lane's direct twin.
 /// Returns the positions that they got, first to last: they are nobody else's.
 pub(crate) fn unpark(

@@ -182,10 +182,8 @@ impl JobStore for SqliteStore {
         let writer = self.with_threads(|threads| threads.writer.downgrade())?;
         let back = Return { worker: request.worker, orphans: Arc::clone(&self.orphans), writer };
         let claim =
-            move |tx: &mut Tx<'_>| Ok(Handed { claims: claim::claim(tx, &request)?, back: back.clone() });
-        // One writer at a time: nobody is ever in the way.
-        let claims = self.write(RELAXED, claim).await.map(Handed::take)?;
-        Ok(Claimed { claims, contended: false })
+            move |tx: &mut Tx<'_>| Ok(Handed { claimed: claim::claim(tx, &request)?, back: back.clone() });
+        self.write(RELAXED, claim).await.map(Handed::take)
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {

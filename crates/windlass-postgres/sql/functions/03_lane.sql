@@ -13,24 +13,38 @@ BEGIN
         RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
             USING ERRCODE = 'WL002';
     END IF;
-    IF p_priority IS NULL OR p_priority NOT BETWEEN -32768 AND 32767 THEN
-        RAISE 'priority must be -32768 to 32767, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
+    IF p_priority IS NULL OR p_priority NOT BETWEEN -100 AND 100 THEN
+        RAISE 'priority must be -100 to 100, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
     INSERT INTO {schema}.lane (queue, priority) VALUES (p_queue, p_priority) RETURNING id INTO v_lane;
     RETURN v_lane;
 END $$;
 
 -- wake(): after a statement that appended jobs. Notifies only when some worker is idle, because NOTIFY
--- takes a lock of the whole cluster at commit (20k -> 4.9k inserts/s when every insert notifies).
--- An idle worker holds the flag in shared mode on its LISTEN connection; the flag is memory only and
--- vanishes with the worker.
--- Runs once per enqueue, so it names everything in full instead of paying for SET search_path.
+-- takes a lock of the whole cluster at commit (20k -> 4.9k inserts/s when every insert notifies). The payload
+-- is the queue; empty: perhaps any.
+-- An idle worker holds flags in shared mode on its LISTEN connection: number 0, and for each of its queues one
+-- of 1 to 32, by the hash of the queue's name. Flags are memory only and vanish with the worker.
+-- A statement that knows its queues says so by the setting windlass.queues (names, with commas between), for
+-- this one trigger; the flags of other queues are not looked at then. Whoever writes without it asks flag 0.
+-- Runs once per enqueue, so it names everything in full instead of paying for SET search_path. Lock and unlock are one
+-- expression: nothing can interrupt between them and leave the lock to the session.
 CREATE OR REPLACE FUNCTION {schema}.wake() RETURNS trigger LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_queues text := pg_catalog.current_setting('windlass.queues', true);
+    v_queue  text;
 BEGIN
-    IF pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 0) THEN
-        PERFORM pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 0);
-    ELSE
+    IF v_queues <> '' THEN
+        PERFORM pg_catalog.set_config('windlass.queues', '', true);
+        FOREACH v_queue IN ARRAY pg_catalog.string_to_array(v_queues, ',') LOOP
+            IF NOT (pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))
+                    AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))) THEN
+                PERFORM pg_catalog.pg_notify({name}, v_queue);
+            END IF;
+        END LOOP;
+    ELSIF NOT (pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 0)
+               AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 0)) THEN
         PERFORM pg_catalog.pg_notify({name}, '');
     END IF;
     RETURN NULL;

@@ -54,6 +54,7 @@ BEGIN
     IF p_max IS NULL OR p_max NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', coalesce(p_max::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
+    PERFORM set_config('windlass.queues', $3, true); -- for wake()
     IF p_at > clock_timestamp() THEN
         IF NOT isfinite(p_at) THEN
             RAISE 'scheduled_at must be a finite time, got %', p_at USING ERRCODE = 'WL003';

@@ -158,7 +158,7 @@ CREATE TABLE {schema}.waiting (
     attributes   text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX waiting_due ON {schema}.waiting (available_at) WHERE state <> 'no_handler';
-CREATE INDEX waiting_no_handler ON {schema}.waiting (lane_id, kind) WHERE state = 'no_handler';
+CREATE INDEX waiting_no_handler ON {schema}.waiting (lane_id, kind, id) WHERE state = 'no_handler';
 
 -- Cancelled and discarded jobs, readable and retryable until dead_retention.
 CREATE TABLE {schema}.dead (

@@ -51,9 +51,9 @@ impl Bench {
         let pool = Arc::clone(self.pool());
         self.settler.await.expect("the settler ends");
         assert_eq!((self.core.running(), self.core.unsettled()), (0, 0));
-        let (counters, running, ready, unsettled) = pool.snapshot();
-        assert_eq!((running, ready, unsettled), (0, 0, 0));
-        assert!(counters.finished <= counters.claimed);
+        let left = pool.snapshot();
+        assert_eq!((left.running, left.ready, left.unsettled), (0, 0, 0));
+        assert!(left.counters.finished <= left.counters.claimed);
     }
 }
 

@@ -68,6 +68,26 @@ async fn large_jobs_are_claimed_by_their_bytes() {
     assert!(demands.iter().any(|demand| *demand > 10), "{demands:?}");
 }
 
+/// Others that claim from the same lane are no sign of an empty queue: the worker does not idle beside a backlog.
+#[tokio::test(start_paused = true)]
+async fn a_contended_queue_is_asked_again_in_milliseconds() {
+    let store = FakeStore::new();
+    store.model().contended = true;
+    store.add("q", "noop", 10);
+    let config = WorkerConfig { poll_interval: Duration::from_secs(3600), ..config(10) };
+    let engine =
+        WorkerEngine::start(store.shared(), config, Arc::new(Handlers::default().on("noop", |_| async {})));
+    let engine = engine.await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let asked = store.model().demands.len();
+    assert!((150..1_000).contains(&asked), "asked {asked} times in a second");
+    assert_eq!(store.model().arms, 0, "not idle");
+    store.model().contended = false;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(store.model().all_completed());
+    engine.shutdown().await;
+}
+
 #[tokio::test]
 async fn an_idle_worker_is_woken_by_a_hint() {
     let store = FakeStore::new();

@@ -85,6 +85,8 @@ pub struct Model {
     pub refusals: usize,
     pub heartbeats: usize,
     pub arms: usize,
+    /// Claims find others at work, and nothing else.
+    pub contended: bool,
     /// Whether leases run out by the clock. Off where tests run in real time: a slow machine is no fault.
     pub leases_run_out: bool,
     pub history: History,
@@ -114,6 +116,7 @@ impl Model {
             refusals: 0,
             heartbeats: 0,
             arms: 0,
+            contended: false,
             leases_run_out: false,
             history: History::new(),
             violations: Vec::new(),

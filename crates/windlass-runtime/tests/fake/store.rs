@@ -202,9 +202,14 @@ impl JobStore for FakeStore {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let claim = |model: &mut Model| model.claim(self.client, request);
-        let claims = self.act(Call::Claim, Some(request.worker), claim).await?;
-        Ok(Claimed { claims, contended: false })
+        self.act(Call::Claim, Some(request.worker), |model| match model.contended {
+            true => {
+                model.demands.extend(request.queues.iter().map(|demand| demand.limit));
+                Ok(Claimed { claims: Vec::new(), contended: true })
+            }
+            false => model.claim(self.client, request).map(|claims| Claimed { claims, contended: false }),
+        })
+        .await
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {

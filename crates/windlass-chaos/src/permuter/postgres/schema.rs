@@ -32,7 +32,7 @@ const STOP: &str = "IF {schema}.gate() THEN END IF; ";
 
 /// Where the gates stand: before which text of which function.
 const GATES: &[(&str, &str)] = &[
-    ("claim", "FOR i IN 1..coalesce(cardinality(p_queues)"),
+    ("claim", "SELECT array_agg(l.id), array_agg(l.priority)"),
     ("claim", "v_began := clock_timestamp();"),
     ("settle", "v_segment := {schema}.current_segment();"),
     ("settle", "WITH entry AS MATERIALIZED ("),

@@ -1,0 +1,74 @@
+//! The lanes of a queue that have work, in the order in which they are served: best priority first, but none
+//! starves.
+
+use crate::{clock::Micros, error::Outcome, position, tx::Tx};
+use rusqlite::{OptionalExtension, params};
+
+/// How long the jobs of a lane may wait behind better lanes, in microseconds. As in PostgreSQL's `lanes_with_work`.
+const PATIENCE: Micros = 10_000_000;
+/// One claim in so many looks for a lane that starves; the others cost nothing.
+const LOOK_EVERY: u32 = 16;
+
+const LANES: &str =
+    "SELECT lane.id, priority, cursor, available, parked FROM lane JOIN queue ON queue.id = lane.queue
+    WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR parked > 0) ORDER BY priority";
+const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
+const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
+
+pub(crate) struct Lane {
+    pub(crate) id: i32,
+    pub(crate) priority: i16,
+    pub(crate) cursor: i64,
+    pub(crate) available: i64,
+    pub(crate) parked: i64,
+}
+
+impl Lane {
+    /// The positions behind the cursor.
+    pub(crate) fn ahead(&self) -> (i64, i64) {
+        (self.cursor + 1, position::at(self.id, position::SEQUENCE_MAX))
+    }
+}
+
+pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
+    let mut find = tx.conn.prepare_cached(LANES)?;
+    let rows = find.query_map([queue], |row| {
+        Ok(Lane {
+            id: row.get(0)?,
+            priority: row.get(1)?,
+            cursor: row.get(2)?,
+            available: row.get(3)?,
+            parked: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Which lane has waited longest behind a better one, where that is too long. It goes before its turn.
+pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Option<usize>> {
+    if lanes.len() < 2 || fastrand::u32(..LOOK_EVERY) > 0 {
+        return Ok(None);
+    }
+    let mut longest = None;
+    for (nth, lane) in lanes.iter().enumerate().skip(1) {
+        if let Some(since) = since(tx, lane)?
+            && since < tx.now - PATIENCE
+            && longest.is_none_or(|(_, before)| since < before)
+        {
+            longest = Some((nth, since));
+        }
+    }
+    Ok(longest.map(|(nth, _)| nth))
+}
+
+/// Since when its next job has waited and nothing was claimed; `None` when it has no such job.
+fn since(tx: &Tx<'_>, lane: &Lane) -> Outcome<Option<Micros>> {
+    let (from, to) = lane.ahead();
+    let mut find = tx.conn.prepare_cached(ENQUEUED)?;
+    let Some(enqueued) = find.query_one(params![from, to], |row| row.get::<_, Micros>(0)).optional()? else {
+        return Ok(None);
+    };
+    let mut find = tx.conn.prepare_cached(CLAIMED)?;
+    let claimed = find.query_one(params![position::at(lane.id, 0), to], |row| row.get(0)).optional()?;
+    Ok(Some(claimed.map_or(enqueued, |claimed: Micros| claimed.max(enqueued))))
+}
