@@ -61,16 +61,16 @@ BEGIN
     ), cancelled AS (
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id IN (SELECT id FROM unclaimed) RETURNING s.job_id
     )
-    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
+    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
         FROM unclaimed WHERE id NOT IN (SELECT job_id FROM cancelled);
     GET DIAGNOSTICS v_count = ROW_COUNT;
 
     -- Running jobs, their claims and what is settled of those.
     FOR c IN SELECT * FROM {schema}.open_claims(NULL) LOOP
         CONTINUE WHEN NOT EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(c.lane_id, c.seq));
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
+        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) WHERE segment = p_segment;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         v_count := v_count + v_more;
