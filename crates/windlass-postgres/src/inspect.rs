@@ -6,6 +6,9 @@ use windlass_core::{
     Result, StoreStatus, WorkerId, WorkerRecord,
 };
 
+/// The column behind those of a job: where the page ended.
+const NEXT: usize = 18;
+
 /// How many workers a status lists at most.
 const MAX_WORKERS: i64 = 1_000;
 
@@ -59,7 +62,7 @@ impl PostgresStore {
         Ok(page)
     }
 
-    pub(crate) async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+    pub(crate) async fn has_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
         let connection = self.connections.client("look for available jobs").await?;
         let row = connection
             .query_one(
