@@ -18,12 +18,15 @@ const LOOK_AT: u32 = 50_000;
 
 const LANES: &str = "SELECT lane.id, cursor, running, available, parked, retryable, scheduled, discarded, cancelled, completed
     FROM lane JOIN queue ON queue.id = lane.queue WHERE (?1 IS NULL OR queue.name = ?1) AND lane.id >= ?2 ORDER BY lane.id";
-const LOG: &str = "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
+const LOG: &str =
+    "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
     enqueued_at, pos, attributes FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos";
-const LOG_BACKWARDS: &str = "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts,
+const LOG_BACKWARDS: &str =
+    "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts,
     crash_count, enqueued_at, pos, attributes FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC";
 // A lane has few open claims among many finished ones.
-const OPEN: &str = "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
+const OPEN: &str =
+    "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
 const HELD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
     FROM held WHERE lane = ?1 AND state = ?2 AND (available_at, id) > (?3, ?4) ORDER BY available_at, id";
@@ -138,7 +141,9 @@ impl Page<'_> {
                 }
                 Ok(Continue(()))
             }
-            Stage::Available => self.log(LOG_BACKWARDS, cursor + 1, before.min(twin - 1), JobState::Available),
+            Stage::Available => {
+                self.log(LOG_BACKWARDS, cursor + 1, before.min(twin - 1), JobState::Available)
+            }
             Stage::Completed => {
                 let direct = before.min(twin | position::SEQUENCE_MAX);
                 if self.log(LOG_BACKWARDS, twin, direct, JobState::Completed)?.is_break() {

@@ -80,9 +80,13 @@ BEGIN
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
-           OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u, unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi), {schema}.job j
-                      WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-                        AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id))
+           OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
+                      CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
+                      CROSS JOIN LATERAL (
+                          SELECT 1 FROM {schema}.job j
+                          WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+                            AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id)
+                          ORDER BY j.xid, j.id LIMIT 1) AS j)
         THEN RETURN true; END IF;
     END LOOP;
     RETURN false;
@@ -166,7 +170,7 @@ CREATE OR REPLACE FUNCTION {schema}.unclaimed_estimate(p_lane integer, p_lo xid8
     LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    k       record;
+    k       {schema}.cursor;
     v_sum   numeric := 0;
     v_first bigint;
     v_pages bigint;
@@ -182,12 +186,22 @@ BEGIN
             LIMIT 1;
         CONTINUE WHEN NOT FOUND;
         v_pages := pg_relation_size(format('{schema}.job_%s', v_segment)::regclass) / current_setting('block_size')::integer - v_first;
-        SELECT count(*) INTO v_rows FROM {schema}.job j
-            WHERE j.segment = v_segment AND j.ctid = ANY ({schema}.page_tids(v_first, v_pages, 120)) AND j.lane_id = p_lane
-              AND j.xid < '{direct}' AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id);
+        v_rows := {schema}.unclaimed_on_pages(k, v_segment, {schema}.page_tids(v_first, v_pages, 120));
         v_sum := v_sum + v_rows * v_pages::numeric / least(v_pages, 64);
     END LOOP;
     RETURN v_sum;
+END $$;
+
+-- unclaimed_on_pages(cursor, segment, tids): how many unclaimed rows of the cursor's lane are among these. The settings leave the planner
+-- nothing but to go by the tids: it thinks them dear, and compares each row of the lane with each of them.
+CREATE OR REPLACE FUNCTION {schema}.unclaimed_on_pages(k {schema}.cursor, p_segment integer, p_tids tid[]) RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+    SET enable_indexscan = off SET enable_indexonlyscan = off SET max_parallel_workers_per_gather = 0
+AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM {schema}.job j
+            WHERE j.segment = p_segment AND j.ctid = ANY (p_tids) AND j.lane_id = k.lane_id
+              AND j.xid < '{direct}' AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id));
 END $$;
 
 -- claimed_estimate(lane): about how many jobs the claims hold that are still stored, by 200 of them.
@@ -203,14 +217,17 @@ BEGIN
             FROM generate_series(0, 199) AS n) * (v_high - v_low + 1)::numeric / 200;
 END $$;
 
--- state_estimate(lane, state): about how many jobs of a lane are in a state that has rows outside the log, by 64 pages.
-CREATE OR REPLACE FUNCTION {schema}.state_estimate(p_lane integer, p_state text) RETURNS bigint LANGUAGE plpgsql STABLE
+-- state_estimate(lane, state): about how many jobs of a lane are in a state that has rows outside the log, by 64 pages. Settings
+-- as those of unclaimed_on_pages.
+CREATE OR REPLACE FUNCTION {schema}.state_estimate(p_lane integer, p_state text) RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+    SET enable_indexscan = off SET enable_indexonlyscan = off SET max_parallel_workers_per_gather = 0
 AS $$
 DECLARE
     v_dead  boolean := p_state IN ('cancelled', 'discarded');
     v_pages bigint := pg_relation_size(CASE WHEN v_dead THEN '{schema}.dead' ELSE '{schema}.waiting' END::regclass)
                       / current_setting('block_size')::integer;
-    v_tids  tid[] := {schema}.page_tids(0, v_pages, 250);
+    v_tids  tid[] := {schema}.page_tids(0, v_pages, 120);
     v_rows  bigint;
 BEGIN
     IF v_dead THEN

@@ -153,9 +153,14 @@ BEGIN
         FROM (SELECT o.seq FROM unnest(p_lanes, p_seqs) AS o(lane, seq)
               WHERE o.lane = p_lane AND o.seq >= coalesce(p_seq, 0) ORDER BY o.seq) AS o
         JOIN {schema}.claim k ON k.lane_id = p_lane AND k.seq = o.seq
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq) AS settled) AS part
         LEFT JOIN LATERAL (
-            SELECT * FROM {schema}.unsettled_jobs(p_lane, k.seq) j
-            WHERE k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id)) AS j ON true;
+            SELECT * FROM {schema}.claim_jobs(p_lane, k.seq) j
+            WHERE (k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id))
+              AND NOT (part.settled AND EXISTS (
+                  SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq
+                  AND (s.ranges IS NULL OR {schema}.in_ranges(j.id, s.ranges))))) AS j ON true;
     RETURN v_rows;
 END $$;
 
