@@ -192,4 +192,15 @@ async fn looking_costs_the_same_whatever_the_tables_hold() {
     assert!(near(queue.scheduled, 150_000) && near(queue.retryable, 50_000), "{queue:?}");
     assert!(near(queue.cancelled, 150_000) && near(queue.discarded, 50_000), "{queue:?}");
     assert_eq!(queue.running, 1_000);
+
+    // What was appended right before the log moved on is found as quickly.
+    session
+        .run(
+            "INSERT INTO windlass.job_0 (lane_id, kind, args)
+             SELECT windlass.lane_of('q', 0), 'k', '{}' FROM generate_series(1, 100000);
+             UPDATE windlass.ring SET segment = 1; SELECT windlass.summarize()",
+        )
+        .await;
+    let last = session.ids("SELECT max(id) FROM windlass.job").await;
+    session.bounded(&format!("windlass.job_record({})", last[0]), 400).await;
 }

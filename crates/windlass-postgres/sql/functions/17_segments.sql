@@ -156,11 +156,26 @@ BEGIN
 END $$;
 
 -- summarize(): lets lookups by id skip what was appended since the last round. Needs ownership.
+-- Of the segment that is written only ranges (of 64 pages, see job_id) that are full, newest first, up to one that was done
+-- before: an insert into a range that is summarized changes the index, and writes that to the WAL.
 CREATE OR REPLACE FUNCTION {schema}.summarize() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    i       record;
+    v_block bigint;
 BEGIN
-    PERFORM brin_summarize_new_values(i.indexrelid)
-        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-        WHERE a.amname = 'brin' AND i.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass;
+    FOR i IN SELECT x.indexrelid, x.indrelid, x.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass AS is_current
+        FROM pg_inherits h JOIN pg_index x ON x.indrelid = h.inhrelid JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_am a ON a.oid = c.relam
+        WHERE h.inhparent = '{schema}.job'::regclass AND a.amname = 'brin'
+    LOOP
+        IF NOT i.is_current THEN
+            PERFORM brin_summarize_new_values(i.indexrelid);
+            CONTINUE;
+        END IF;
+        v_block := pg_relation_size(i.indrelid) / current_setting('block_size')::integer / 64 * 64 - 64;
+        WHILE v_block >= 0 AND brin_summarize_range(i.indexrelid, v_block) > 0 LOOP
+            v_block := v_block - 64;
+        END LOOP;
+    END LOOP;
 END $$;
