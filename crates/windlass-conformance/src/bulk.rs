@@ -14,7 +14,9 @@ pub async fn one_large_enqueue_drains(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let mut enqueued = enqueue_jobs(&store, fixture.bulk_jobs()).await;
     assert_eq!(enqueued.len(), fixture.bulk_jobs());
-    assert_eq!(queue(&store, QUEUE).await.available, enqueued.len() as u64);
+    let stats = queue(&store, QUEUE).await;
+    let off = stats.available.abs_diff(enqueued.len() as u64);
+    assert!(off == 0 || (!stats.estimates.is_empty() && off < stats.available / 10), "{stats:?}");
     let mut claimers = JoinSet::new();
     for _ in 0..2 {
         let worker = worker_on(&fixture.open().await).await;

@@ -200,7 +200,7 @@ pub async fn cancel_races_with_claim(fixture: &dyn Fixture) {
     let filter =
         JobFilter { state: Some(JobState::Cancelled), limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
     let mut listed: Vec<_> = store.jobs(&filter).await.expect("list").iter().map(|job| job.id).collect();
-    listed.reverse();
+    listed.sort_unstable();
     cancelled.sort_unstable();
     assert_eq!(listed, cancelled);
 }

@@ -1,10 +1,10 @@
 //! Inspection: operators see each job, queue and worker as it is.
 
 use crate::{Fixture, steps::*};
-use std::sync::Arc;
-use windlass_core::{Disposition, ErrorKind, JobFilter, JobId, JobState, NewJob, Store};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, Store};
 
-/// Makes one job in each state that a job can be in, and returns them with it.
+/// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
 async fn one_of_each(store: &Arc<dyn Store>) -> Vec<(JobId, JobState)> {
     let worker = worker_on(store).await;
     enqueue_jobs(store, 5).await;
@@ -18,28 +18,40 @@ async fn one_of_each(store: &Arc<dyn Store>) -> Vec<(JobId, JobState)> {
     let scheduled = enqueue(store, job().with_delay(LATER)).await;
     let available = enqueue(store, job()).await;
     vec![
-        (jobs[0].job.id, JobState::Completed),
+        (jobs[4].job.id, JobState::Running),
+        (available, JobState::Available),
         (jobs[1].job.id, JobState::Retryable),
+        (scheduled, JobState::Scheduled),
         (jobs[2].job.id, JobState::Discarded),
         (jobs[3].job.id, JobState::Cancelled),
-        (jobs[4].job.id, JobState::Running),
-        (scheduled, JobState::Scheduled),
-        (available, JobState::Available),
+        (jobs[0].job.id, JobState::Completed),
     ]
+}
+
+/// Follows the pages of a filter to their end, each of which must hold no more than asked for.
+async fn pages(store: &Arc<dyn Store>, mut filter: JobFilter) -> Vec<JobPage> {
+    let mut pages = Vec::new();
+    loop {
+        let page = store.jobs(&filter).await.expect("list");
+        assert!(page.len() <= filter.limit as usize);
+        filter.after.clone_from(&page.next);
+        pages.push(page);
+        if filter.after.is_none() {
+            return pages;
+        }
+    }
 }
 
 async fn list(store: &Arc<dyn Store>, filter: JobFilter) -> Vec<JobId> {
     store.jobs(&filter).await.expect("list").iter().map(|job| job.id).collect()
 }
 
-/// Every job is listed in its state, newest first, and looked up in the same state.
+/// Every job is listed in its state, state by state, and looked up in the same state.
 pub async fn each_job_in_its_state(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let jobs = one_of_each(&store).await;
     let listed = store.jobs(&JobFilter::default()).await.expect("list");
-    assert!(listed.is_sorted_by(|a, b| a.id > b.id));
-    let mut seen: Vec<_> = listed.iter().map(|job| (job.id, job.state)).collect();
-    seen.reverse();
+    let seen: Vec<_> = listed.iter().map(|job| (job.id, job.state)).collect();
     assert_eq!(seen, jobs);
     for (id, expected) in jobs {
         assert_eq!(state(&store, id).await, expected);
@@ -70,8 +82,8 @@ pub async fn filters_narrow(fixture: &dyn Fixture) {
         queue: queue.map(str::to_owned),
         ..JobFilter::default()
     };
-    assert_eq!(list(&store, filter(Some("a"), None)).await, [ids[2], ids[0]]);
-    assert_eq!(list(&store, filter(None, Some("y"))).await, [ids[3], ids[2]]);
+    assert_eq!(list(&store, filter(Some("a"), None)).await, [ids[0], ids[2]]);
+    assert_eq!(list(&store, filter(None, Some("y"))).await, [ids[2], ids[3]]);
     assert_eq!(list(&store, filter(Some("b"), Some("y"))).await, [ids[3]]);
     assert!(list(&store, filter(Some("c"), None)).await.is_empty());
     assert!(list(&store, filter(None, Some("z"))).await.is_empty());
@@ -79,23 +91,143 @@ pub async fn filters_narrow(fixture: &dyn Fixture) {
     assert_eq!(list(&store, both).await, [ids[1]]);
 }
 
-/// Pages follow each other by their tokens, without gap or overlap, whatever the states.
+/// Pages of any size follow each other by their tokens, without gap or overlap, whatever the states.
 pub async fn pages_follow_each_other(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let mut expected: Vec<_> = one_of_each(&store).await.into_iter().map(|job| job.0).collect();
-    expected.extend(enqueue_jobs(&store, 10).await);
-    expected.reverse();
-    let (mut seen, mut filter) = (Vec::new(), JobFilter { limit: 4, ..JobFilter::default() });
-    loop {
-        let page = store.jobs(&filter).await.expect("list");
-        assert!(page.len() <= 4);
-        seen.extend(page.iter().map(|job| job.id));
-        filter.after = page.next;
-        if filter.after.is_none() {
-            break;
-        }
+    let unknown = enqueue(&store, NewJob::new("unknown", args(0)).with_queue("b")).await;
+    let worker = worker(&store, &["b"], &[], LEASE).await;
+    let held = worker.take_one().await;
+    worker.except(&held, Disposition::NoHandler).await;
+    // Right behind the job that was available before: newest first, then the lane of queue b.
+    expected.splice(1..1, enqueue_jobs(&store, 10).await.into_iter().rev());
+    expected.insert(12, unknown);
+    for limit in [1, 4, 100] {
+        let pages = pages(&store, JobFilter { limit, ..JobFilter::default() }).await;
+        let seen: Vec<_> = pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect();
+        assert_eq!(seen, expected, "by {limit}");
     }
-    assert_eq!(seen, expected);
+}
+
+/// Each state is listed in the order of the place where it lives.
+pub async fn each_state_has_its_order(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let listed = async |state: JobState| {
+        let filter = JobFilter { state: Some(state), limit: 2, ..JobFilter::default() };
+        let pages = pages(&store, filter).await;
+        pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect::<Vec<_>>()
+    };
+    let minutes = [3, 1, 2].map(|n| job().with_delay(Duration::from_secs(n * 60)));
+    let scheduled = store.enqueue(&minutes).await.expect("enqueue");
+    assert_eq!(listed(JobState::Scheduled).await, [scheduled[1], scheduled[2], scheduled[0]]);
+
+    let ids = enqueue_jobs(&store, 12).await;
+    assert_eq!(listed(JobState::Available).await, ids.iter().copied().rev().collect::<Vec<_>>());
+    let worker = worker_on(&store).await;
+    let mut held = Vec::new();
+    for _ in 0..ids.len() {
+        held.push(worker.take_one().await);
+    }
+    assert_eq!(listed(JobState::Running).await, ids);
+    for held in held.iter().rev().take(3) {
+        worker.except(held, Disposition::Discard { error: "bad".into(), failed: true }).await;
+    }
+    assert_eq!(listed(JobState::Discarded).await, ids[9..]);
+    for (held, minutes) in held[6..9].iter().zip([2, 3, 1]) {
+        let delay = Duration::from_secs(minutes * 60);
+        worker.except(held, Disposition::Retry { delay, error: "no".into() }).await;
+    }
+    assert_eq!(listed(JobState::Retryable).await, [ids[8], ids[6], ids[7]]);
+    for held in &held[..6] {
+        worker.complete(held).await;
+    }
+    assert_eq!(listed(JobState::Completed).await, ids[..6].iter().copied().rev().collect::<Vec<_>>());
+}
+
+/// A token is of use only with the filter that it came with; what is no token is refused too.
+pub async fn a_token_belongs_to_its_filter(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 3).await;
+    let mut filter = JobFilter { limit: 2, ..JobFilter::default() };
+    filter.after = store.jobs(&filter).await.expect("list").next;
+    let damaged = filter.after.clone().map(|token| PageToken(format!("{}x", token.0)));
+    let others = [
+        JobFilter { state: Some(JobState::Available), ..filter.clone() },
+        JobFilter { queue: Some(QUEUE.to_owned()), ..filter.clone() },
+        JobFilter { kind: Some(KIND.to_owned()), ..filter.clone() },
+        JobFilter { after: Some(PageToken("nonsense".to_owned())), ..filter.clone() },
+        JobFilter { after: damaged, ..filter.clone() },
+    ];
+    for other in others {
+        let error = store.jobs(&other).await.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidOption, "{other:?}");
+    }
+    // The limit may change from page to page.
+    assert_eq!(store.jobs(&JobFilter { limit: 50, ..filter }).await.expect("list").len(), 1);
+}
+
+/// What there is little of is found behind a deep backlog: by going on, or at once where it lives elsewhere.
+pub async fn a_deep_backlog_hides_nothing(fixture: &dyn Fixture) {
+    const BEHIND: usize = 300_000;
+    let store = fixture.open().await;
+    let done = enqueue(&store, job()).await;
+    let worker = worker_on(&store).await;
+    let held = worker.take_one().await;
+    worker.complete(&held).await;
+    let rare = enqueue(&store, NewJob::new("rare", args(0)).with_queue(QUEUE)).await;
+    for _ in 0..BEHIND / 10_000 {
+        enqueue_jobs(&store, 10_000).await;
+    }
+    let completed = JobFilter { state: Some(JobState::Completed), ..JobFilter::default() };
+    assert_eq!(store.jobs(&completed).await.expect("list")[0].id, done);
+    for state in [None, Some(JobState::Available)] {
+        let filter = JobFilter { state, kind: Some("rare".to_owned()), ..JobFilter::default() };
+        let pages = pages(&store, filter).await;
+        let seen: Vec<_> = pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect();
+        assert_eq!(seen, [rare]);
+    }
+    let filter = JobFilter { limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+    let pages = pages(&store, filter).await;
+    let mut seen: Vec<_> = pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), BEHIND + 2);
+
+    let stats = queue(&store, QUEUE).await;
+    let expected = BEHIND as u64 + 1;
+    match stats.estimates.contains(&JobState::Available) {
+        true => assert!(stats.available.abs_diff(expected) < expected / 10, "{stats:?}"),
+        false => assert_eq!(stats.available, expected),
+    }
+    assert_eq!((stats.completed, stats.estimates.contains(&JobState::Completed)), (1, false));
+}
+
+/// Whether a worker would find a job: not of a paused queue, of no other queue, none that waits for its time or for
+/// another worker's handlers.
+pub async fn any_available_asks_for_a_worker(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let any = async |queue: &str, kinds: &[&str]| {
+        let kinds: Vec<_> = kinds.iter().map(|&kind| kind.to_owned()).collect();
+        store.any_available(&["none".to_owned(), queue.to_owned()], &kinds).await.expect("asks")
+    };
+    assert!(!any(QUEUE, &[]).await);
+    enqueue(&store, job().with_delay(LATER)).await;
+    assert!(!any(QUEUE, &[]).await);
+    let id = enqueue(&store, job()).await;
+    assert!(any(QUEUE, &[]).await && any(QUEUE, &["other"]).await && !any("b", &[]).await);
+    store.pause(QUEUE, true).await.expect("pause");
+    assert!(!any(QUEUE, &[]).await);
+    store.pause(QUEUE, false).await.expect("resume");
+    let worker = worker_on(&store).await;
+    let held = worker.take_one().await;
+    assert!(!any(QUEUE, &[]).await);
+    worker.except(&held, Disposition::NoHandler).await;
+    assert!(any(QUEUE, &[]).await && any(QUEUE, &["x", KIND]).await && !any(QUEUE, &["other"]).await);
+    store.cancel(&[id]).await.expect("cancel");
+    assert!(!any(QUEUE, &[]).await);
+    let cancelled = enqueue(&store, job()).await;
+    store.cancel(&[cancelled]).await.expect("cancel");
+    assert!(!any(QUEUE, &[]).await);
 }
 
 /// A page of no jobs, or of too many, is refused.
@@ -110,7 +242,7 @@ pub async fn a_senseless_limit_is_refused(fixture: &dyn Fixture) {
 /// A queue counts its jobs by state; queues come by name, those that only have a worker too.
 pub async fn queues_count_their_jobs(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    one_of_each(&store).await;
+    let jobs = one_of_each(&store).await;
     enqueue(&store, job().with_queue("b")).await;
     worker(&store, &["a"], &[], LEASE).await;
     let names: Vec<_> = store.queues().await.expect("queues").into_iter().map(|queue| queue.name).collect();
@@ -118,7 +250,11 @@ pub async fn queues_count_their_jobs(fixture: &dyn Fixture) {
     let stats = queue(&store, QUEUE).await;
     assert_eq!((stats.available, stats.running, stats.scheduled, stats.retryable), (1, 1, 1, 1));
     assert_eq!((stats.completed, stats.cancelled, stats.discarded), (1, 1, 1));
-    assert_eq!(queue(&store, "b").await.available, 1);
+    assert!(stats.estimates.is_empty());
+    let enqueued_at = record(&store, jobs[1].0).await.enqueued_at;
+    assert_eq!(stats.oldest_available_at, Some(enqueued_at));
+    let b = queue(&store, "b").await;
+    assert_eq!((b.available, queue(&store, "a").await.oldest_available_at), (1, None));
 }
 
 /// The status names the store, its schema, its queues and its workers; who left is not live.

@@ -18,7 +18,7 @@ async fn once(store: &Arc<dyn Store>, key: &str, jobs: &[NewJob]) -> EnqueuedOnc
 /// Nothing is stored but these jobs.
 async fn only(store: &Arc<dyn Store>, ids: &[JobId]) {
     let filter = JobFilter { limit: 1_000, ..JobFilter::default() };
-    let mut stored: Vec<_> = store.jobs(&filter).await.expect("list").into_iter().map(|job| job.id).collect();
+    let mut stored: Vec<_> = store.jobs(&filter).await.expect("list").iter().map(|job| job.id).collect();
     stored.sort_unstable();
     assert_eq!(stored, ids);
 }

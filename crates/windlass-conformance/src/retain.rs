@@ -15,7 +15,7 @@ const MANY_ROTATIONS: usize = 12;
 
 async fn maintain_until_gone(store: &Arc<dyn Store>, ids: &[JobId]) {
     eventually("the settled jobs are removed", || async {
-        maintain_with(&store, KEEP_NOTHING).await;
+        maintain_with(store, KEEP_NOTHING).await;
         for &id in ids {
             if store.job(id).await.expect("look up").is_some() {
                 return None;

@@ -51,7 +51,8 @@ macro_rules! suite {
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;
-            inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow,
+            inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order,
+                a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,
                 the_status_lists_workers, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;

@@ -27,9 +27,23 @@ impl Deref for JobPage {
 }
 
 /// Which jobs to list.
+///
+/// They come state by state: running, available, retryable, scheduled, discarded, cancelled, completed. Each state
+/// comes queue by queue and priority by priority, in the order in which these were first used, and within that in
+/// the order of the place where its jobs live, so that a page costs its own size:
+///
+/// | state | order |
+/// |---|---|
+/// | running | longest held first |
+/// | available | newest first; then those that wait for a worker that knows their kind |
+/// | retryable, scheduled | next due first |
+/// | discarded, cancelled | last finished first |
+/// | completed | last claimed first |
+///
+/// Jobs that were claimed together come as they were handed out.
 #[derive(Clone, Debug)]
 pub struct JobFilter {
-    /// Only jobs in this state.
+    /// Only jobs in this state; all when `None`.
     pub state: Option<JobState>,
     /// Only jobs of this queue.
     pub queue: Option<String>,
@@ -148,7 +162,8 @@ pub enum RetryReply {
     NotFound,
 }
 
-/// A queue as an operator sees it. Counts are of this moment; finished ones within retention.
+/// A queue as an operator sees it. Counts are of this moment; finished ones within retention. A store may estimate
+/// counts above 10,000: see [`Self::estimates`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueStats {
     /// The queue's name.
@@ -169,6 +184,10 @@ pub struct QueueStats {
     pub cancelled: u64,
     /// Dead.
     pub discarded: u64,
+    /// When the job that has waited longest to be claimed was enqueued.
+    pub oldest_available_at: Option<Timestamp>,
+    /// The states whose counts are estimates; the others are exact.
+    pub estimates: Vec<JobState>,
 }
 
 /// A worker as an operator sees it.

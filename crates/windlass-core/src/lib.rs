@@ -24,6 +24,7 @@ mod inspect;
 mod limits;
 mod new_job;
 mod outcome;
+mod page;
 mod retry_policy;
 mod settings;
 mod settle;

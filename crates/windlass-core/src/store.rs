@@ -98,11 +98,15 @@ pub trait JobStore: Send + Sync + 'static {
     /// One job with its errors.
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
 
-    /// A page of jobs by filter. Each state is listed in the order of the place where it lives, which the store
-    /// documents; every job comes once over all pages while nothing changes.
+    /// A page of jobs by filter, in [its order](JobFilter). A page costs a bounded amount of work; every job comes once
+    /// over all pages while nothing changes.
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage>;
 
-    /// Every queue, by name.
+    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Paused queues
+    /// have none for it. Cheap at any backlog.
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool>;
+
+    /// Every queue, by name. Cheap at any backlog, so that counts above 10,000 may be estimates.
     async fn queues(&self) -> Result<Vec<QueueStats>>;
 
     /// The store's state.

@@ -6,6 +6,9 @@ use windlass_core::{
     Result, StoreStatus, WorkerId, WorkerRecord,
 };
 
+/// The column behind those of a job: where the page ended.
+const NEXT: usize = 18;
+
 /// How many workers a status lists at most.
 const MAX_WORKERS: i64 = 1_000;
 
@@ -32,32 +35,49 @@ impl PostgresStore {
     pub(crate) async fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         filter.check()?;
         let state = filter.state.map(|state| state.as_str());
-        let before = filter.after.as_ref().map(id_of).transpose()?;
+        let after = filter.position()?;
         let limit = i32::try_from(filter.limit).unwrap_or(i32::MAX);
         let mut connection = self.connections.client("list jobs").await?;
         connection.begin_long(Patience::Long).await?;
         let rows = connection
             .query(
-                &self.sql("SELECT * FROM {schema}.list_jobs($1, $2, $3, $4, $5)"),
+                &self.sql("SELECT (p.job).*, p.next FROM {schema}.list_jobs($1, $2, $3, $4, $5) p"),
                 &[
                     (&state, Type::TEXT),
                     (&filter.queue, Type::TEXT),
                     (&filter.kind, Type::TEXT),
-                    (&before, Type::INT8),
+                    (&after, Type::INT8_ARRAY),
                     (&limit, Type::INT4),
                 ],
                 Effect::Repeatable,
             )
             .await?;
-        let jobs = rows.iter().map(job_record).collect::<Result<Vec<_>>>()?;
-        let full = jobs.len() == filter.limit as usize;
-        let next = jobs.last().filter(|_| full).map(|job| PageToken(job.id.to_string()));
-        Ok(JobPage { jobs, next })
+        let mut page = JobPage::default();
+        for row in &rows {
+            match get::<Option<Vec<i64>>>(row, NEXT)? {
+                None => page.jobs.push(job_record(row)?),
+                Some(position) => page.next = Some(PageToken::new(filter, &position)),
+            }
+        }
+        Ok(page)
+    }
+
+    pub(crate) async fn has_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        let connection = self.connections.client("look for available jobs").await?;
+        let row = connection
+            .query_one(
+                &self.sql("SELECT {schema}.any_available($1, $2)"),
+                &[(&queues, Type::TEXT_ARRAY), (&kinds, Type::TEXT_ARRAY)],
+                Effect::Repeatable,
+            )
+            .await?;
+        get(&row, 0)
     }
 
     pub(crate) async fn list_queues(&self) -> Result<Vec<QueueStats>> {
         let sql = self.sql(
-            "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded
+            "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
+                    oldest_available_at, estimates
              FROM {schema}.queues ORDER BY name",
         );
         let mut connection = self.connections.client("list queues").await?;
@@ -75,6 +95,11 @@ impl PostgresStore {
                     completed: count(row, 6)?,
                     cancelled: count(row, 7)?,
                     discarded: count(row, 8)?,
+                    oldest_available_at: get(row, 9)?,
+                    estimates: get::<Vec<&str>>(row, 10)?
+                        .into_iter()
+                        .map(str::parse)
+                        .collect::<Result<_>>()?,
                 })
             })
             .collect()
@@ -136,11 +161,6 @@ fn worker_record(row: &Row) -> Result<WorkerRecord> {
 }
 
 /// A page ends with the job of this id.
-fn id_of(token: &PageToken) -> Result<i64> {
-    let bad = |_| Error::new(ErrorKind::InvalidOption, format!("unknown page token {:?}", token.0));
-    token.0.parse().map_err(bad)
-}
-
 fn json(row: &Row, index: usize) -> Result<Option<Args>> {
     let text: Option<JsonText<'_>> = get(row, index)?;
     text.map(|text| text.args()).transpose()

@@ -266,6 +266,10 @@ impl JobStore for PostgresStore {
         self.list_jobs(filter).await
     }
 
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        self.has_available(queues, kinds).await
+    }
+
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         self.list_queues().await
     }

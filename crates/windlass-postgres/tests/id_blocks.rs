@@ -74,7 +74,6 @@ async fn listing_reaches_over_gaps() {
     fixture.sql().await.query_one(&gap, &[]).await.unwrap();
     ids.extend(enqueue_jobs(&store, 3).await);
     assert_eq!(worker.drain(10).await, ids);
-    ids.reverse();
     for state in [Some(JobState::Completed), None] {
         let filter = JobFilter { state, ..JobFilter::default() };
         let listed: Vec<_> = store.jobs(&filter).await.unwrap().iter().map(|job| job.id).collect();

@@ -1,172 +1,211 @@
-//! Lists of jobs, newest first, merged from the log (lane by lane), the held and the dead.
+//! Lists of jobs, page by page: state by state, lane by lane, each in the order of the place where it lives.
 //!
-//! Each source comes newest first. Once a page is full, its oldest id is a floor below which the further
-//! sources need not look.
+//! A page ends at its limit or after a number of rows, whichever comes first. Its token is the stage, the lane and
+//! the key of the last row that was looked at.
 
 use crate::{
-    error::{Fault, Outcome},
+    error::Outcome,
+    moves::{Dead, Held},
     position,
     record::Records,
 };
 use rusqlite::{Connection, Row, ToSql, params};
-use windlass_core::{ErrorKind, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use std::ops::ControlFlow::{self, Break, Continue};
+use windlass_core::{JobFilter, JobPage, JobRecord, JobState, PageToken};
 
-const LANES: &str = "SELECT lane.id, cursor FROM lane JOIN queue ON queue.id = lane.queue
-    WHERE ?1 IS NULL OR queue.name = ?1";
-const UNMOVED: &str =
-    "SELECT pos & 35184372088831, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos, attributes
-    FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL AND (?3 IS NULL OR kind = ?3) ORDER BY pos DESC";
-const MOVED: &str = "SELECT id, pos >> 45, kind, args, attempt, max_attempts, crash_count, enqueued_at, pos, attributes
-    FROM job WHERE id IS NOT NULL AND id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
-    AND (?4 IS NULL OR ((pos >> 45) & ~1) IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
-    ORDER BY id DESC";
+/// How many rows one page looks at.
+const LOOK_AT: u32 = 50_000;
+
+const LANES: &str = "SELECT lane.id, cursor, running, available, parked, retryable, scheduled, discarded, cancelled, completed
+    FROM lane JOIN queue ON queue.id = lane.queue WHERE (?1 IS NULL OR queue.name = ?1) AND lane.id >= ?2 ORDER BY lane.id";
+const LOG: &str =
+    "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
+    enqueued_at, pos, attributes FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos";
+const LOG_BACKWARDS: &str =
+    "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts,
+    crash_count, enqueued_at, pos, attributes FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC";
+// A lane has few open claims among many finished ones.
+const OPEN: &str =
+    "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
 const HELD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
-    FROM held WHERE id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
-    AND (?4 IS NULL OR lane IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
-    AND (?5 IS NULL OR state = ?5) ORDER BY id DESC";
+    FROM held WHERE lane = ?1 AND state = ?2 AND (available_at, id) > (?3, ?4) ORDER BY available_at, id";
 const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
-    claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id > ?1 AND id < ?2 AND (?3 IS NULL OR kind = ?3)
-    AND (?4 IS NULL OR lane IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
-    AND (?5 IS NULL OR state = ?5) ORDER BY id DESC";
-// Running jobs are few among many finished ones, so they are looked for through the open claims.
-const RUNNING: &str = "SELECT coalesce(id, pos & 35184372088831) AS job, pos >> 45, kind, args, attempt, max_attempts,
-    crash_count, job.enqueued_at, pos, attributes FROM claim CROSS JOIN job WHERE claim.open > 0 AND pos BETWEEN lo AND hi
-    AND job > ?1 AND job < ?2 AND (?3 IS NULL OR kind = ?3)
-    AND (?4 IS NULL OR ((pos >> 45) & ~1) IN (SELECT lane.id FROM lane JOIN queue ON queue.id = lane.queue WHERE name = ?4))
-    ORDER BY job DESC";
+    claimed_at, claimed_by, finished_at, attributes
+    FROM dead WHERE lane = ?1 AND state = ?2 AND (finished_at, id) < (?3, ?4) ORDER BY finished_at DESC, id DESC";
 
-/// Jobs by filter, newest first.
+/// The places, in the order in which they are listed. The columns of `LANES` that count them have the same order.
+const STAGES: [Stage; 8] = [
+    Stage::Running,
+    Stage::Available,
+    Stage::Held(Held::Parked),
+    Stage::Held(Held::Retryable),
+    Stage::Held(Held::Scheduled),
+    Stage::Dead(Dead::Discarded),
+    Stage::Dead(Dead::Cancelled),
+    Stage::Completed,
+];
+const FIRST_COUNT: usize = 2;
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Running,
+    Available,
+    Held(Held),
+    Dead(Dead),
+    Completed,
+}
+
+impl Stage {
+    fn state(self) -> JobState {
+        match self {
+            Self::Running => JobState::Running,
+            Self::Available | Self::Held(Held::Parked) => JobState::Available,
+            Self::Held(Held::Retryable) => JobState::Retryable,
+            Self::Held(Held::Scheduled) => JobState::Scheduled,
+            Self::Dead(Dead::Discarded) => JobState::Discarded,
+            Self::Dead(Dead::Cancelled) => JobState::Cancelled,
+            Self::Completed => JobState::Completed,
+        }
+    }
+}
+
+/// A page of jobs.
 pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
-    let jobs = find(conn, filter)?;
-    let full = jobs.len() == filter.limit as usize;
-    let next = jobs.last().filter(|_| full).map(|job| PageToken(job.id.to_string()));
-    Ok(JobPage { jobs, next })
-}
-
-/// A page ends with the job of this id.
-fn id_of(token: &PageToken) -> Outcome<i64> {
-    let bad = |_| Fault::refused(ErrorKind::InvalidOption, format!("unknown page token {:?}", token.0));
-    token.0.parse().map_err(bad)
-}
-
-fn find(conn: &Connection, filter: &JobFilter) -> Outcome<Vec<JobRecord>> {
-    let after = filter.after.as_ref().map(id_of).transpose()?;
-    let before = after.unwrap_or(i64::MAX).min(position::SEQUENCE_MAX + 1);
-    let mut page = Page { conn, filter, before, floor: 0, found: Vec::new(), records: Records::new(conn) };
-    let wants = |states: &[JobState]| filter.state.is_none_or(|state| states.contains(&state));
-    if filter.state == Some(JobState::Running) {
-        page.log(RUNNING)?;
-        return Ok(page.found);
-    }
-    if wants(&[JobState::Available, JobState::Scheduled, JobState::Retryable]) {
-        page.held()?;
-    }
-    if wants(&[JobState::Cancelled, JobState::Discarded]) {
-        page.dead()?;
-    }
-    if wants(&[JobState::Available, JobState::Completed]) {
-        page.log(MOVED)?;
-        page.lanes()?;
-    }
-    Ok(page.found)
+    let after = filter.position()?.unwrap_or_default();
+    let mut page = Page { conn, filter, looked: 0, at: after, jobs: Vec::new(), records: Records::new(conn) };
+    let next = page.fill()?.is_break().then(|| PageToken::new(filter, &page.at));
+    Ok(JobPage { jobs: page.jobs, next })
 }
 
 struct Page<'c> {
     conn: &'c Connection,
     filter: &'c JobFilter,
-    before: i64,
-    floor: i64,
-    found: Vec<JobRecord>,
+    looked: u32,
+    /// Stage, lane, and the key of the last row that was looked at, if there was one.
+    at: Vec<i64>,
+    jobs: Vec<JobRecord>,
     records: Records<'c>,
 }
 
-impl<'c> Page<'c> {
-    fn held(&mut self) -> Outcome<()> {
-        let state = match self.filter.state {
-            Some(JobState::Scheduled) => Some(0),
-            Some(JobState::Retryable) => Some(1),
-            Some(_) => Some(2),
-            None => None,
-        };
-        let (floor, before, filter) = (self.floor, self.before, self.filter);
-        let (kind, queue) = (&filter.kind, &filter.queue);
-        self.take(HELD, params![floor, before, kind, queue, state], |records, row| {
-            records.of_held(row).map(Some)
-        })
-    }
-
-    fn dead(&mut self) -> Outcome<()> {
-        let state = self.filter.state.map(|state| i64::from(state == JobState::Discarded));
-        let (floor, before, filter) = (self.floor, self.before, self.filter);
-        let (kind, queue) = (&filter.kind, &filter.queue);
-        self.take(DEAD, params![floor, before, kind, queue, state], |records, row| {
-            records.of_dead(row).map(Some)
-        })
-    }
-
-    /// A query on the log by id, whose states are derived row by row.
-    fn log(&mut self, sql: &str) -> Outcome<()> {
-        let (floor, before, filter) = (self.floor, self.before, self.filter);
-        let (kind, queue, state) = (&filter.kind, &filter.queue, filter.state);
-        self.take(sql, params![floor, before, kind, queue], |records, row| log_row(records, row, state))
-    }
-
-    /// The jobs that never moved, lane by lane.
-    fn lanes(&mut self) -> Outcome<()> {
-        let (filter, state) = (self.filter, self.filter.state);
-        for (lane, cursor) in self.lane_cursors()? {
-            let mut lo = position::at(lane, self.floor + 1);
-            let mut hi = position::at(lane, self.before - 1);
-            match state {
-                Some(JobState::Available) => lo = lo.max(cursor + 1),
-                Some(_) => hi = hi.min(cursor),
-                None => {}
+impl Page<'_> {
+    fn fill(&mut self) -> Outcome<ControlFlow<()>> {
+        for (nth, &stage) in (0..).zip(&STAGES) {
+            let from = self.at.first().map_or(0, |&stage| stage);
+            let wanted = self.filter.state.is_none_or(|state| state == stage.state());
+            if nth < from || !wanted {
+                continue;
             }
-            self.take(UNMOVED, params![lo, hi, filter.kind], |records, row| log_row(records, row, state))?;
+            if nth > from {
+                self.at.clear();
+            }
+            for (lane, cursor) in self.lanes(nth)? {
+                if self.at.get(1) != Some(&lane.into()) {
+                    self.at = vec![nth, lane.into()];
+                }
+                if self.lane(stage, lane, cursor)?.is_break() {
+                    return Ok(Break(()));
+                }
+            }
         }
-        Ok(())
+        Ok(Continue(()))
     }
 
-    fn lane_cursors(&self) -> Outcome<Vec<(i32, i64)>> {
+    /// The lanes that have jobs of a stage, with their cursors, from where the page before ended.
+    fn lanes(&self, stage: i64) -> Outcome<Vec<(i32, i64)>> {
         let mut find = self.conn.prepare_cached(LANES)?;
-        let rows = find.query_map([&self.filter.queue], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut rows = find.query(params![self.filter.queue, self.at.get(1).copied().unwrap_or(0)])?;
+        let mut lanes = Vec::new();
+        while let Some(row) = rows.next()? {
+            if row.get::<_, i64>(FIRST_COUNT + stage as usize)? > 0 {
+                lanes.push((row.get(0)?, row.get(1)?));
+            }
+        }
+        Ok(lanes)
+    }
+
+    fn lane(&mut self, stage: Stage, lane: i32, cursor: i64) -> Outcome<ControlFlow<()>> {
+        let (first, twin) = (position::at(lane, 0), position::at(position::direct(lane), 0));
+        let key = (self.at.get(2).copied(), self.at.get(3).copied());
+        let upwards = (key.0.unwrap_or(i64::MIN), key.1.unwrap_or(0));
+        let downwards = (key.0.unwrap_or(i64::MAX), key.1.unwrap_or(0));
+        let before = key.0.map_or(i64::MAX, |pos| pos - 1);
+        match stage {
+            Stage::Running => {
+                for (lo, hi) in self.open_claims(first, twin | position::SEQUENCE_MAX)? {
+                    let lo = lo.max(upwards.0.saturating_add(1));
+                    if self.log(LOG, lo, hi, JobState::Running)?.is_break() {
+                        return Ok(Break(()));
+                    }
+                }
+                Ok(Continue(()))
+            }
+            Stage::Available => {
+                self.log(LOG_BACKWARDS, cursor + 1, before.min(twin - 1), JobState::Available)
+            }
+            Stage::Completed => {
+                let direct = before.min(twin | position::SEQUENCE_MAX);
+                if self.log(LOG_BACKWARDS, twin, direct, JobState::Completed)?.is_break() {
+                    return Ok(Break(()));
+                }
+                self.log(LOG_BACKWARDS, first, before.min(cursor), JobState::Completed)
+            }
+            Stage::Held(state) => {
+                let from = params![lane, state as i64, upwards.0, upwards.1];
+                self.take(HELD, from, &[9, 0], |records, row| records.of_held(row).map(Some))
+            }
+            Stage::Dead(state) => {
+                let from = params![lane, state as i64, downwards.0, downwards.1];
+                self.take(DEAD, from, &[12, 0], |records, row| records.of_dead(row).map(Some))
+            }
+        }
+    }
+
+    fn open_claims(&self, lo: i64, hi: i64) -> Outcome<Vec<(i64, i64)>> {
+        let mut find = self.conn.prepare_cached(OPEN)?;
+        let rows = find.query_map([lo, hi], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes a source's newest rows, merges them into the page and raises the floor.
+    /// Takes what is in the wanted state from a stretch of the log. The args of the rest are not read.
+    fn log(&mut self, sql: &str, lo: i64, hi: i64, wanted: JobState) -> Outcome<ControlFlow<()>> {
+        self.take(sql, params![lo, hi], &[8], |records, row| match records.log_state(row)? {
+            state if state == wanted => records.of_log(row).map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    /// Takes rows until there are no more or the page is over, which breaks. `key`: the columns of a row's key.
     fn take(
         &mut self,
         sql: &str,
         params: &[&dyn ToSql],
-        read: impl Fn(&mut Records<'c>, &Row<'_>) -> Outcome<Option<JobRecord>>,
-    ) -> Outcome<()> {
-        let (limit, conn) = (self.filter.limit as usize, self.conn);
-        let mut find = conn.prepare_cached(sql)?;
+        key: &[usize],
+        read: impl Fn(&mut Records<'_>, &Row<'_>) -> Outcome<Option<JobRecord>>,
+    ) -> Outcome<ControlFlow<()>> {
+        let mut find = self.conn.prepare_cached(sql)?;
         let mut rows = find.query(params)?;
-        let mut taken = 0;
-        while taken < limit
-            && let Some(row) = rows.next()?
-        {
-            if let Some(record) = read(&mut self.records, row)? {
-                self.found.push(record);
-                taken += 1;
+        loop {
+            if self.jobs.len() >= self.filter.limit as usize || self.looked >= LOOK_AT {
+                return Ok(Break(()));
+            }
+            let Some(row) = rows.next()? else { return Ok(Continue(())) };
+            self.looked += 1;
+            self.at.truncate(2);
+            for &column in key {
+                self.at.push(row.get(column)?);
+            }
+            if self.is_wanted(row)?
+                && let Some(record) = read(&mut self.records, row)?
+            {
+                self.jobs.push(record);
             }
         }
-        self.found.sort_unstable_by_key(|record| std::cmp::Reverse(record.id));
-        self.found.truncate(limit);
-        if self.found.len() == limit {
-            self.floor = self.found.last().map_or(0, |record| record.id.0);
-        }
-        Ok(())
     }
-}
 
-/// A row of the log, if it is in the wanted state. Its args are read only then.
-fn log_row(records: &mut Records<'_>, row: &Row<'_>, wanted: Option<JobState>) -> Outcome<Option<JobRecord>> {
-    match wanted {
-        Some(state) if records.log_state(row)? != state => Ok(None),
-        _ => records.of_log(row).map(Some),
+    fn is_wanted(&self, row: &Row<'_>) -> Outcome<bool> {
+        let Some(kind) = &self.filter.kind else { return Ok(true) };
+        Ok(row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)? == kind)
     }
 }

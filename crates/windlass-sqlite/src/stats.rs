@@ -1,4 +1,4 @@
-//! Counts of queues and the state of the store. Nothing here reads a job.
+//! Counts of queues and the state of the store. Of jobs at most one per lane is read.
 
 use crate::{
     clock::{Micros, timestamp},
@@ -13,12 +13,24 @@ use windlass_core::{ErrorKind, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 const WORKERS_MAX: u32 = 1_000;
 
 const QUEUES: &str = "SELECT name, paused, total(available + parked), total(running), total(scheduled),
-    total(retryable), total(completed), total(cancelled), total(discarded)
+    total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
+        (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END)
     FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
+const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
+    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND NOT paused AND (available > 0 OR parked > 0 AND EXISTS (
+        SELECT 1 FROM held WHERE held.lane = lane.id AND held.state = 2
+        AND (?2 = '[]' OR held.kind IN (SELECT value FROM json_each(?2))))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
-/// Every queue, by name.
+/// Whether a worker of these queues and kinds (none: all) would be given a job now. Jobs of the log count whatever
+/// their kind: a worker that does not know it puts them aside.
+pub(crate) fn any_available(conn: &Connection, queues: &[String], kinds: &[String]) -> Outcome<bool> {
+    let (queues, kinds) = (serde_json::json!(queues).to_string(), serde_json::json!(kinds).to_string());
+    Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one([queues, kinds], |row| row.get(0))?)
+}
+
+/// Every queue, by name. The counts are kept by those who move jobs.
 pub(crate) fn queues(conn: &Connection) -> Outcome<Vec<QueueStats>> {
     let mut find = conn.prepare_cached(QUEUES)?;
     let rows = find.query_map([], |row| {
@@ -32,6 +44,8 @@ pub(crate) fn queues(conn: &Connection) -> Outcome<Vec<QueueStats>> {
             completed: count(row, 6)?,
             cancelled: count(row, 7)?,
             discarded: count(row, 8)?,
+            oldest_available_at: row.get::<_, Option<Micros>>(9)?.map(timestamp),
+            estimates: Vec::new(),
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

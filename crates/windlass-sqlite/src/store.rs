@@ -258,6 +258,11 @@ impl JobStore for SqliteStore {
         self.read(move |conn| list::jobs(conn, &filter)).await
     }
 
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        let (queues, kinds) = (queues.to_vec(), kinds.to_vec());
+        self.read(move |conn| stats::any_available(conn, &queues, &kinds)).await
+    }
+
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         self.read(stats::queues).await
     }

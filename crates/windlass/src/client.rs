@@ -228,7 +228,16 @@ impl Client {
         self.store.configure(settings).await
     }
 
-    /// Every queue, by name.
+    /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Cheap at any
+    /// backlog.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        self.store.any_available(queues, kinds).await
+    }
+
+    /// Every queue, by name. Counts above 10,000 may be [estimates](QueueStats::estimates).
     ///
     /// # Errors
     /// The store's.

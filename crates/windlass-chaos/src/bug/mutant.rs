@@ -193,6 +193,10 @@ impl JobStore for Mutant {
         self.store.jobs(filter).await
     }
 
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        self.store.any_available(queues, kinds).await
+    }
+
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         self.store.queues().await
     }

@@ -11,7 +11,7 @@ const MAX_IDS: usize = 10_000;
 /// What to do with jobs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Jobs {
-    /// Lists jobs, newest first
+    /// Lists jobs, state by state and queue by queue
     List(list::List),
     /// Shows one job with its args and errors
     Show {

@@ -1,7 +1,8 @@
 use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
 use indicatif::HumanCount;
+use jiff::Timestamp;
 use serde_json::json;
-use windlass::QueueStats;
+use windlass::{JobState, QueueStats};
 
 /// The options of `queues`.
 #[derive(clap::Args)]
@@ -58,19 +59,25 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
     if queues.is_empty() {
         return "no queues\n".to_owned();
     }
+    let now = Timestamp::now();
     let row = |queue: &QueueStats| {
         let counts = [
-            queue.available,
-            queue.running,
-            queue.scheduled,
-            queue.retryable,
-            queue.completed,
-            queue.cancelled,
-            queue.discarded,
+            (JobState::Available, queue.available),
+            (JobState::Running, queue.running),
+            (JobState::Scheduled, queue.scheduled),
+            (JobState::Retryable, queue.retryable),
+            (JobState::Completed, queue.completed),
+            (JobState::Cancelled, queue.cancelled),
+            (JobState::Discarded, queue.discarded),
         ];
+        let count = |(state, count)| match queue.estimates.contains(&state) {
+            true => format!("≈{}", HumanCount(rounded(count))),
+            false => HumanCount(count).to_string(),
+        };
         let state = if queue.paused { "paused" } else { "open" };
         let head = [escape(&queue.name), state.to_owned()];
-        head.into_iter().chain(counts.map(|count| HumanCount(count).to_string())).collect::<Vec<_>>()
+        let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
+        head.into_iter().chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
     };
     let headers = [
         "QUEUE",
@@ -82,6 +89,50 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
         ">COMPLETED",
         ">CANCELLED",
         ">DISCARDED",
+        ">WAITS",
     ];
     table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
+}
+
+/// An estimate to two digits: more would look exact.
+fn rounded(count: u64) -> u64 {
+    let unit = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    (count + unit / 2) / unit * unit
+}
+
+/// How long the first job in line has waited, by this machine's clock.
+fn waited(now: Timestamp, since: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_have_two_digits() {
+        let pairs = [(0, 0), (9, 9), (99, 99), (10_449, 10_000), (10_500, 11_000), (99_999, 100_000)];
+        for (count, shown) in pairs {
+            assert_eq!(rounded(count), shown);
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_marked() {
+        let queue = QueueStats {
+            name: "mail".to_owned(),
+            available: 1_234_567,
+            completed: 7,
+            estimates: vec![JobState::Available],
+            ..QueueStats::default()
+        };
+        let shown = text(&[queue]);
+        assert!(shown.contains("≈1") && !shown.contains("≈7"), "{shown}");
+    }
 }

@@ -61,7 +61,7 @@ fn many_knows_every_field_and_skips_blank_lines() {
     fs::write(home.path().join("jobs.ndjson"), format!("\n{line}\r\n\n  \n{{\"kind\":\"b\"}}")).unwrap();
     let answer = home.run(&["enqueue", "--many", "jobs.ndjson"]).done();
     assert_eq!(answer.stdout, "enqueued 2 jobs\n");
-    let jobs = home.json(&["jobs", "list"]);
+    let jobs = &home.json(&["jobs", "list"])["jobs"];
     assert_eq!((&jobs[0]["kind"], &jobs[0]["args"]), (&"b".into(), &serde_json::json!({})));
     assert_eq!((&jobs[1]["state"], &jobs[1]["queue"]), (&"scheduled".into(), &"q".into()));
     assert_eq!((&jobs[1]["priority"], &jobs[1]["max_attempts"]), (&2.into(), &4.into()));

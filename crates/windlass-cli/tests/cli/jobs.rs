@@ -10,11 +10,16 @@ fn lists_filter_and_page() {
     let ids: Vec<_> = (0..5).map(|n| home.enqueue(&["a", &n.to_string()])).collect();
     let other = home.enqueue(&["b", "--queue", "q"]);
     let listed = |args: &[&str]| -> Vec<String> {
-        let jobs = home.json(&[&["jobs", "list"], args].concat());
-        jobs.as_array().expect("an array").iter().map(|job| job["id"].to_string()).collect()
+        let page = home.json(&[&["jobs", "list"], args].concat());
+        page["jobs"].as_array().expect("an array").iter().map(|job| job["id"].to_string()).collect()
     };
-    assert_eq!(listed(&["--limit", "2"]), [other.clone(), ids[4].clone()]);
-    assert_eq!(listed(&["--before", &ids[1]]), [ids[0].clone()]);
+    assert_eq!(listed(&["--limit", "2"]), [ids[4].clone(), ids[3].clone()]);
+    let next = home.json(&["jobs", "list", "--limit", "2"])["next"].as_str().expect("a token").to_owned();
+    let rest = [ids[2].clone(), ids[1].clone(), ids[0].clone(), other.clone()];
+    assert_eq!(listed(&["--after", &next]), rest);
+    home.run(&["jobs", "list", "--kind", "a", "--after", &next]).refused(2, &["belongs to another filter"]);
+    let text = home.run(&["jobs", "list", "--limit", "2"]).done().stdout;
+    assert!(text.ends_with(&format!("\n\nthere may be more; continue with --after {next}\n")), "{text}");
     assert_eq!(listed(&["--kind", "b"]), std::slice::from_ref(&other));
     assert_eq!(listed(&["--queue", "q", "--state", "available"]), [other]);
     assert!(listed(&["--state", "running"]).is_empty());

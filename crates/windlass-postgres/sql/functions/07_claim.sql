@@ -333,8 +333,8 @@ BEGIN
     RETURN QUERY
     WITH taken AS (DELETE FROM {schema}.waiting h WHERE h.id = ANY (v_ids) RETURNING h.*
     ), logged AS (
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args, t.attributes
+        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, true, t.kind, t.args, t.attributes
         FROM taken t ORDER BY t.id
     ), appended AS (
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id, job_count,

@@ -98,8 +98,8 @@ BEGIN
             WHERE v_status[o.n] = 0 AND o.disposition IN ('retry', 'snooze', 'no_handler');
     END IF;
     IF v_returns THEN
-        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-            SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, true, j.kind, j.args, j.attributes
             FROM {schema}.outcomes(p_outcomes) o
             JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job
             WHERE v_status[o.n] = 0 AND o.disposition = 'return';

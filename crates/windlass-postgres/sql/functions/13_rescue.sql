@@ -54,8 +54,8 @@ BEGIN
                              ELSE l.crash_count END AS crashes
             FROM left_over l
         ), back AS (
-            INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-            SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crashes, kind, args, attributes FROM counted
+            INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crashes, true, kind, args, attributes FROM counted
             WHERE crashes < v_most OR crashes = crash_count
             ORDER BY xid, id
             RETURNING 1

@@ -16,8 +16,8 @@ BEGIN
         ), taken AS (
             DELETE FROM {schema}.waiting h WHERE h.id = ANY (SELECT id FROM due) RETURNING h.*
         )
-        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-            SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crash_count, kind, args, attributes
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crash_count, true, kind, args, attributes
             FROM taken ORDER BY available_at, id;
         GET DIAGNOSTICS promoted = ROW_COUNT;
     END IF;

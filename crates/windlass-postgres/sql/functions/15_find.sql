@@ -1,13 +1,29 @@
 -- Where one job is.
 
+-- log_rows(id): the rows of the log with this id, the one that its enqueue wrote and those since, in no order.
+-- The leaves are never analysed, so the planner thinks little of the BRIN index: the settings leave it no other way
+-- than the indexes, and make a walk through all of job_lane dear. Planned anew each time, because a plan that was
+-- made while a leaf was empty is a walk through all of it.
+-- Cost: the BRIN index, 64 pages of the log and one probe of job_moved per leaf; beside that, the end of the log
+-- that summarize() has not seen yet.
+CREATE OR REPLACE FUNCTION {schema}.log_rows(p_id bigint) RETURNS TABLE (xid xid8, lane_id integer)
+    LANGUAGE sql STABLE ROWS 2
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+    SET enable_seqscan = off SET cpu_index_tuple_cost = 1000 SET max_parallel_workers_per_gather = 0
+AS $$
+    SELECT j.xid, j.lane_id FROM {schema}.job j WHERE j.id = p_id AND NOT j.moved
+    UNION ALL
+    SELECT j.xid, j.lane_id FROM {schema}.job j WHERE j.id = p_id AND j.moved
+$$;
+
 -- find_job(id): where a job stands now. place: waiting, dead, log (its newest row), or no row at all.
 -- For log rows also the claim that handed it out (seq NULL: not yet) and whether it was settled.
 -- A log row whose settlement says "went elsewhere" is history: another row or table has the job.
--- Cost: one BRIN lookup and, per log row found, a binary search over the lane's claims.
+-- Cost: log_rows and, per row that it finds, a binary search over the lane's claims.
 CREATE OR REPLACE FUNCTION {schema}.find_job(
     p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
     OUT claimed_at timestamptz, OUT settled_at timestamptz)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -17,7 +33,7 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id) THEN place := 'waiting'; RETURN; END IF;
     IF EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = p_id) THEN place := 'dead'; RETURN; END IF;
-    FOR r IN SELECT j.xid, j.lane_id FROM {schema}.job j WHERE j.id = p_id LOOP
+    FOR r IN SELECT * FROM {schema}.log_rows(p_id) LOOP
         SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
         IF c.seq IS NULL THEN
             place := 'log'; lane_id := r.lane_id; xid := r.xid;

@@ -22,7 +22,7 @@ BEGIN
             SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
             FROM gone g;
         IF FOUND THEN RETURN 'cancelled'; END IF;
-        SELECT j.lane_id INTO v_lane FROM {schema}.job j WHERE j.id = p_id LIMIT 1;
+        SELECT r.lane_id INTO v_lane FROM {schema}.log_rows(p_id) r LIMIT 1;
         IF FOUND THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
         SELECT * INTO f FROM {schema}.find_job(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
@@ -51,8 +51,8 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*)
-    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-        SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, g.kind, g.args, g.attributes FROM gone g;
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, true, g.kind, g.args, g.attributes FROM gone g;
     IF FOUND THEN RETURN 'retried'; END IF;
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
@@ -65,8 +65,8 @@ BEGIN
             PERFORM pg_notify({name}, '');
             RETURN 'retried';
         END IF;
-        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, kind, args, attributes)
-            VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, d.kind, d.args, d.attributes);
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
+            VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, true, d.kind, d.args, d.attributes);
         RETURN 'retried';
     END IF;
     SELECT * INTO f FROM {schema}.find_job(p_id);

@@ -61,16 +61,16 @@ BEGIN
     ), cancelled AS (
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id IN (SELECT id FROM unclaimed) RETURNING s.job_id
     )
-    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
+    INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
         FROM unclaimed WHERE id NOT IN (SELECT job_id FROM cancelled);
     GET DIAGNOSTICS v_count = ROW_COUNT;
 
     -- Running jobs, their claims and what is settled of those.
     FOR c IN SELECT * FROM {schema}.open_claims(NULL) LOOP
         CONTINUE WHEN NOT EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(c.lane_id, c.seq));
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, kind, args, attributes)
-            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, kind, args, attributes
+        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) WHERE segment = p_segment;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         v_count := v_count + v_more;
@@ -156,11 +156,26 @@ BEGIN
 END $$;
 
 -- summarize(): lets lookups by id skip what was appended since the last round. Needs ownership.
+-- Of the segment that is written only ranges (of 64 pages, see job_id) that are full, newest first, up to one that was done
+-- before: an insert into a range that is summarized changes the index, and writes that to the WAL.
 CREATE OR REPLACE FUNCTION {schema}.summarize() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    i       record;
+    v_block bigint;
 BEGIN
-    PERFORM brin_summarize_new_values(i.indexrelid)
-        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-        WHERE a.amname = 'brin' AND i.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass;
+    FOR i IN SELECT x.indexrelid, x.indrelid, x.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass AS is_current
+        FROM pg_inherits h JOIN pg_index x ON x.indrelid = h.inhrelid JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_am a ON a.oid = c.relam
+        WHERE h.inhparent = '{schema}.job'::regclass AND a.amname = 'brin'
+    LOOP
+        IF NOT i.is_current THEN
+            PERFORM brin_summarize_new_values(i.indexrelid);
+            CONTINUE;
+        END IF;
+        v_block := pg_relation_size(i.indrelid) / current_setting('block_size')::integer / 64 * 64 - 64;
+        WHILE v_block >= 0 AND brin_summarize_range(i.indexrelid, v_block) > 0 LOOP
+            v_block := v_block - 64;
+        END LOOP;
+    END LOOP;
 END $$;

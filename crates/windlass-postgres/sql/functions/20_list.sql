@@ -1,6 +1,17 @@
+-- Jobs as people and programs look at them: one by its id, and lists by page.
+
+-- result_of(lane, seq, id): what a completed job returned, if it did.
+CREATE OR REPLACE FUNCTION {schema}.result_of(p_lane integer, p_seq bigint, p_id bigint) RETURNS json
+    LANGUAGE sql STABLE
+AS $$
+    SELECT r.result FROM {schema}.result r WHERE r.lane_id = p_lane AND r.seq = p_seq AND r.job_id = p_id LIMIT 1
+$$;
+
 -- job_record(id): one row of view jobs by its id, without reading the log.
+-- Cost: find_job and one probe.
 CREATE OR REPLACE FUNCTION {schema}.job_record(p_id bigint) RETURNS SETOF {schema}.jobs
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql STABLE ROWS 1
+    SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET max_parallel_workers_per_gather = 0
 AS $$
 DECLARE
     f record;
@@ -17,67 +28,203 @@ BEGIN
                j.kind, j.lane_id, (j.attempt + CASE WHEN f.seq IS NULL THEN 0 ELSE 1 END)::smallint,
                j.max_attempts, j.crash_count, j.args, j.enqueued_at,
                NULL, f.claimed_at, f.worker_id, f.settled_at, NULL, j.attributes,
-               (SELECT r.result FROM {schema}.result r WHERE r.lane_id = f.lane_id AND r.seq = f.seq AND r.job_id = p_id LIMIT 1)
+               {schema}.result_of(f.lane_id, f.seq, p_id)
         FROM {schema}.job j WHERE f.place = 'log' AND j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id
     ) AS s
     JOIN {schema}.lane l ON l.id = s.lane_id;
 END $$;
 
--- list_jobs(...): a page of jobs, newest id first. Each state is read where it lives; completed jobs (and
--- all states together) by windows of ids, growing until the page is full or 200,000 jobs were looked at.
-CREATE OR REPLACE FUNCTION {schema}.list_jobs(p_state text, p_queue text, p_kind text, p_before bigint, p_limit integer)
-    RETURNS SETOF {schema}.jobs
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off
+-- list_jobs(state, queue, kind, after, limit, look_at): a page of jobs. Each state (NULL: one after the other, as named
+-- in v_stages) comes in the order of the place where it lives, lane by lane:
+--   running                 by claim, oldest first
+--   available               newest first; then those that wait for a worker that knows their kind
+--   retryable, scheduled    next due first
+--   discarded, cancelled    last finished first
+--   completed               by claim, newest first
+-- after: where the page before ended, NULL for the first: {stage, lane, up to three numbers in the order of the place}.
+-- Result: at most `limit` rows with a job, then, unless all was read, one that has only `next`. A page ends at its limit,
+-- or once about `look_at` rows were read: it may be short, even empty, with more jobs behind it.
+-- Invariant: while nothing changes, the pages together show every job once.
+-- Cost: linear in the rows read, where a lane or a claim counts as 20; claims are read whole.
+CREATE OR REPLACE FUNCTION {schema}.list_jobs(
+    p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer, p_look_at integer DEFAULT 50000)
+    RETURNS TABLE (next bigint[], job {schema}.jobs) LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
 AS $$
 DECLARE
-    v_lanes integer[] := ARRAY(SELECT l.id FROM {schema}.lane l WHERE p_queue IS NULL OR l.queue = p_queue);
-    v_ids   bigint[] := '{}';
-    v_more  bigint[];
-    v_high  bigint;
-    v_low   bigint;
-    v_width bigint := p_limit * 2;
-    v_rows  bigint;
-    v_seen  bigint := 0;
+    v_stages text[] := '{running,available,no_handler,retryable,scheduled,discarded,cancelled,completed}';
+    v_stage  text;
+    v_at     bigint[];
+    v_looked integer := 0;
+    v_listed integer := 0;
+    v_open_lanes integer[];
+    v_open_seqs  bigint[];
+    v_lane   record;
+    v_rows   refcursor;
+    r        record;
 BEGIN
-    SELECT least(coalesce(p_before - 1, 9223372036854775807), q.last_value + s.seqincrement - 1) INTO v_high
-        FROM {schema}.job_id_seq q, pg_sequence s WHERE s.seqrelid = '{schema}.job_id_seq'::regclass;
-    IF p_state IS NULL OR p_state IN ('scheduled', 'retryable', 'available') THEN
-        v_ids := ARRAY(SELECT id FROM {schema}.waiting WHERE id <= v_high AND lane_id = ANY (v_lanes)
-            AND (p_kind IS NULL OR kind = p_kind)
-            AND (p_state IS NULL OR state = CASE p_state WHEN 'available' THEN 'no_handler' ELSE p_state END)
-            ORDER BY id DESC LIMIT p_limit);
-    END IF;
-    IF p_state IS NULL OR p_state IN ('cancelled', 'discarded') THEN
-        v_ids := v_ids || ARRAY(SELECT id FROM {schema}.dead WHERE id <= v_high AND lane_id = ANY (v_lanes)
-            AND (p_kind IS NULL OR kind = p_kind) AND (p_state IS NULL OR state = p_state)
-            ORDER BY id DESC LIMIT p_limit);
-    END IF;
-    IF p_state = 'available' THEN
-        v_ids := v_ids || ARRAY(SELECT id FROM {schema}.unclaimed WHERE id <= v_high AND lane_id = ANY (v_lanes)
-            AND (p_kind IS NULL OR kind = p_kind) ORDER BY id DESC LIMIT p_limit);
-    ELSIF p_state = 'running' THEN
-        v_ids := v_ids || ARRAY(SELECT j.id FROM {schema}.open_claims(NULL) c
-            CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
-            WHERE j.id <= v_high AND j.lane_id = ANY (v_lanes) AND (p_kind IS NULL OR j.kind = p_kind)
-            ORDER BY j.id DESC LIMIT p_limit);
-    ELSIF p_state IS NULL OR p_state = 'completed' THEN
-        WHILE v_high > 0 AND v_seen < 200000 AND cardinality(v_ids) < p_limit * CASE WHEN p_state IS NULL THEN 3 ELSE 1 END LOOP
-            v_low := greatest(v_high - v_width, 0);
-            WITH near AS MATERIALIZED (
-                SELECT j.id, j.lane_id = ANY (v_lanes) AND (p_kind IS NULL OR j.kind = p_kind) AS fits
-                FROM {schema}.job j WHERE j.id > v_low AND j.id <= v_high)
-            SELECT (SELECT count(*) FROM near), ARRAY(
-                SELECT c.id FROM (SELECT DISTINCT n.id FROM near n WHERE n.fits) AS c, LATERAL {schema}.find_job(c.id) f
-                WHERE f.place = 'log' AND (p_state IS NULL OR f.settled_at IS NOT NULL))
-            INTO v_rows, v_more;
-            v_ids := v_ids || v_more;
-            v_seen := v_seen + v_rows;
-            v_high := v_low;
-            -- Where jobs are dense, windows stay small; gaps are passed in great leaps.
-            IF v_rows < 10000 THEN v_width := v_width * 2; END IF;
+    FOR n IN coalesce(p_after[1], 1)..cardinality(v_stages) LOOP
+        v_stage := v_stages[n];
+        CONTINUE WHEN p_state <> CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END;
+        v_at := CASE WHEN n = p_after[1] THEN p_after ELSE ARRAY[n, 0] END;
+        IF v_stage = 'running' THEN
+            SELECT array_agg(c.lane_id), array_agg(c.seq) INTO v_open_lanes, v_open_seqs FROM {schema}.open_claims(NULL) c;
+        END IF;
+        FOR v_lane IN SELECT l.id, l.queue, l.priority FROM {schema}.lane l
+            WHERE l.id >= v_at[2] AND (p_queue IS NULL OR l.queue = p_queue) ORDER BY l.id
+        LOOP
+            IF v_lane.id > v_at[2] THEN v_at := ARRAY[n, v_lane.id, NULL, NULL, NULL]; END IF;
+            v_looked := v_looked + 20;
+            v_rows := CASE v_stage
+                WHEN 'available' THEN {schema}.open_available(v_lane.id, v_at[3], v_at[4])
+                WHEN 'running' THEN {schema}.open_running(v_lane.id, v_open_lanes, v_open_seqs, v_at[3], v_at[4], v_at[5])
+                WHEN 'completed' THEN {schema}.open_completed(v_lane.id, v_at[3], v_at[4], v_at[5])
+                WHEN 'discarded' THEN {schema}.open_dead(v_lane.id, v_stage, v_at[3], v_at[4])
+                WHEN 'cancelled' THEN {schema}.open_dead(v_lane.id, v_stage, v_at[3], v_at[4])
+                ELSE {schema}.open_waiting(v_lane.id, v_stage, v_at[3], v_at[4]) END;
+            LOOP
+                IF v_listed >= p_limit OR v_looked >= p_look_at THEN
+                    next := array_remove(v_at, NULL); job := NULL;
+                    RETURN NEXT;
+                    RETURN;
+                END IF;
+                FETCH v_rows INTO r;
+                EXIT WHEN NOT FOUND;
+                v_looked := v_looked + CASE WHEN r.a = v_at[3] OR v_stage NOT IN ('running', 'completed') THEN 1 ELSE 20 END;
+                v_at := ARRAY[n, v_lane.id, r.a, r.b, r.c];
+                CONTINUE WHEN r.id IS NULL OR r.kind <> p_kind;
+                v_listed := v_listed + 1;
+                next := NULL;
+                job := ROW(r.id, CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END, r.kind, v_lane.queue, v_lane.priority,
+                           r.attempt, r.max_attempts, r.crash_count, r.args, r.enqueued_at, r.scheduled_at, r.claimed_at,
+                           r.claimed_by, r.finished_at, r.reason, nullif(r.attributes, '')::json->>'key',
+                           nullif(r.attributes, '')::json->'meta',
+                           CASE WHEN v_stage = 'completed' THEN {schema}.result_of(v_lane.id, r.a, r.id) END)::{schema}.jobs;
+                RETURN NEXT;
+            END LOOP;
+            CLOSE v_rows;
         END LOOP;
-    END IF;
-    RETURN QUERY SELECT r.* FROM (
-            SELECT DISTINCT i FROM unnest(v_ids) AS i ORDER BY i DESC LIMIT p_limit) AS page,
-        LATERAL {schema}.job_record(page.i) r ORDER BY r.id DESC;
+    END LOOP;
+END $$;
+
+-- open_...(lane, ..., a, b, c): a cursor over one place of one lane behind position {a, b, c}; NULLs: from its beginning.
+-- Rows have their position, then the job. Each reads as far as it is fetched from. Part of list_jobs, whose settings
+-- they run under.
+
+-- open_available: the log, backwards from its end to the cursor; position {xid, id}.
+CREATE OR REPLACE FUNCTION {schema}.open_available(p_lane integer, p_xid bigint, p_id bigint) RETURNS refcursor
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_rows refcursor;
+    v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
+BEGIN
+    SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
+    OPEN v_rows FOR
+        SELECT j.xid::text::bigint AS a, j.id AS b, NULL::bigint AS c,
+               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id) THEN j.id END AS id,
+               j.kind, j.attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at, NULL::timestamptz AS scheduled_at,
+               NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
+               NULL::text AS reason, j.attributes
+        FROM generate_series(cardinality(v_lo), 1, -1) AS n
+        CROSS JOIN LATERAL (
+            SELECT * FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (v_lo[n], v_lo_id[n]) AND j.xid <= v_hi[n]
+              AND (j.xid, j.id) < (coalesce(p_xid, {direct})::text::xid8, coalesce(p_id, 0))
+            ORDER BY j.xid DESC, j.id DESC) AS j;
+    RETURN v_rows;
+END $$;
+
+-- open_running: what is not settled of the lane's open claims, which are given; position {seq, xid, id}.
+CREATE OR REPLACE FUNCTION {schema}.open_running(
+    p_lane integer, p_lanes integer[], p_seqs bigint[], p_seq bigint, p_xid bigint, p_id bigint) RETURNS refcursor
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_rows refcursor;
+BEGIN
+    OPEN v_rows FOR
+        SELECT k.seq AS a, j.xid::text::bigint AS b, j.id AS c, j.id,
+               j.kind, (j.attempt + 1)::smallint AS attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at,
+               NULL::timestamptz AS scheduled_at, k.claimed_at, k.worker_id AS claimed_by, NULL::timestamptz AS finished_at,
+               NULL::text AS reason, j.attributes
+        FROM (SELECT o.seq FROM unnest(p_lanes, p_seqs) AS o(lane, seq)
+              WHERE o.lane = p_lane AND o.seq >= coalesce(p_seq, 0) ORDER BY o.seq) AS o
+        JOIN {schema}.claim k ON k.lane_id = p_lane AND k.seq = o.seq
+        CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq) AS settled) AS part
+        LEFT JOIN LATERAL (
+            SELECT * FROM {schema}.claim_jobs(p_lane, k.seq) j
+            WHERE (k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id))
+              AND NOT (part.settled AND EXISTS (SELECT 1 FROM {schema}.settlement_of(p_lane, k.seq, j.id)))) AS j ON true;
+    RETURN v_rows;
+END $$;
+
+-- open_completed: the lane's claims, newest first; position {seq, xid, id}. A claim that one settlement covers needs no look
+-- at the settlements for each job.
+CREATE OR REPLACE FUNCTION {schema}.open_completed(p_lane integer, p_seq bigint, p_xid bigint, p_id bigint) RETURNS refcursor
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_rows refcursor;
+BEGIN
+    OPEN v_rows FOR
+        SELECT k.seq AS a, j.xid::text::bigint AS b, j.id AS c,
+               CASE WHEN whole.settled_at IS NOT NULL OR part.completed THEN j.id END AS id,
+               j.kind, (j.attempt + 1)::smallint AS attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at,
+               NULL::timestamptz AS scheduled_at, k.claimed_at, k.worker_id AS claimed_by,
+               coalesce(whole.settled_at, part.settled_at) AS finished_at, NULL::text AS reason, j.attributes
+        FROM (SELECT * FROM {schema}.claim k
+              WHERE k.lane_id = p_lane AND k.seq <= coalesce(p_seq, 9223372036854775807) ORDER BY k.seq DESC) AS k
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS settlements,
+                   CASE WHEN count(*) = 1 THEN min(s.settled_at) FILTER (WHERE s.high_id IS NULL AND s.completed) END AS settled_at
+            FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq) AS whole
+        LEFT JOIN LATERAL (
+            SELECT * FROM {schema}.claim_jobs(p_lane, k.seq) j
+            WHERE whole.settlements > 0 AND (k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id))) AS j ON true
+        LEFT JOIN LATERAL (
+            SELECT s.completed, s.settled_at FROM {schema}.settlement_of(p_lane, k.seq, j.id) s
+            WHERE whole.settled_at IS NULL) AS part ON true;
+    RETURN v_rows;
+END $$;
+
+-- open_waiting: jobs of one state of table waiting, next due first; position {available_at in unix microseconds, id}.
+CREATE OR REPLACE FUNCTION {schema}.open_waiting(p_lane integer, p_state text, p_at bigint, p_id bigint) RETURNS refcursor
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_rows refcursor;
+BEGIN
+    OPEN v_rows FOR
+        SELECT (extract(epoch FROM h.available_at) * 1000000)::bigint AS a, h.id AS b, NULL::bigint AS c, h.id,
+               h.kind, h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
+               CASE WHEN h.state <> 'no_handler' THEN h.available_at END AS scheduled_at,
+               NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
+               CASE WHEN h.state = 'no_handler' THEN 'waits for a worker that knows its kind' END AS reason, h.attributes
+        FROM {schema}.waiting h
+        WHERE h.lane_id = p_lane AND h.state = p_state
+          AND (h.available_at, h.id) > (coalesce('epoch'::timestamptz + p_at * interval '1 microsecond', '-infinity'), coalesce(p_id, 0))
+        ORDER BY h.available_at, h.id;
+    RETURN v_rows;
+END $$;
+
+-- open_dead: jobs of one state of table dead, last finished first; position {finished_at in unix microseconds, id}.
+CREATE OR REPLACE FUNCTION {schema}.open_dead(p_lane integer, p_state text, p_at bigint, p_id bigint) RETURNS refcursor
+    LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_rows refcursor;
+BEGIN
+    OPEN v_rows FOR
+        SELECT (extract(epoch FROM d.finished_at) * 1000000)::bigint AS a, d.id AS b, NULL::bigint AS c, d.id,
+               d.kind, d.attempt, d.max_attempts, d.crash_count, d.args, d.enqueued_at, NULL::timestamptz AS scheduled_at,
+               NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, d.finished_at, d.reason, d.attributes
+        FROM {schema}.dead d
+        WHERE d.lane_id = p_lane AND d.state = p_state
+          AND (d.finished_at, d.id) < (coalesce('epoch'::timestamptz + p_at * interval '1 microsecond', 'infinity'), coalesce(p_id, 0))
+        ORDER BY d.finished_at DESC, d.id DESC;
+    RETURN v_rows;
 END $$;

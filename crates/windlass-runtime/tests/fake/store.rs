@@ -264,6 +264,10 @@ impl JobStore for FakeStore {
         Ok(JobPage::default())
     }
 
+    async fn any_available(&self, _: &[String], _: &[String]) -> Result<bool> {
+        Ok(false)
+    }
+
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         Ok(Vec::new())
     }

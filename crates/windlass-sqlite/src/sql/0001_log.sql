@@ -117,6 +117,7 @@ CREATE TABLE held (
 ) STRICT;
 CREATE INDEX held_due ON held (available_at, id) WHERE state < 2;
 CREATE INDEX held_parked ON held (lane, kind, id) WHERE state = 2;
+CREATE INDEX held_lane ON held (lane, state, available_at, id);
 
 -- Jobs that will not run any more. `state`: 0 cancelled, 1 discarded.
 CREATE TABLE dead (
@@ -136,6 +137,7 @@ CREATE TABLE dead (
     attributes TEXT
 ) STRICT;
 CREATE INDEX dead_finished ON dead (finished_at);
+CREATE INDEX dead_lane ON dead (lane, state, finished_at, id);
 
 CREATE TABLE attempt_error (
     n INTEGER PRIMARY KEY,

@@ -4,10 +4,14 @@ use crate::{
     table::table,
     text::{escape, shorten},
 };
-use windlass::{Client, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use std::fmt::Write;
+use windlass::{Client, Error, JobFilter, JobPage, JobRecord, JobState, PageToken};
 
 /// How much of a job's args a list shows.
 const ARGS_SHOWN: usize = 60;
+
+/// How many pages one call reads at most. Each looks at some 50,000 jobs.
+const MAX_PAGES: usize = 20;
 
 /// Which jobs to list.
 #[derive(clap::Args)]
@@ -21,7 +25,7 @@ pub(crate) struct List {
     /// Only jobs of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Goes on behind the page that ended with this token
+    /// Continue where a list ended that printed this token
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
     /// The most jobs to list
@@ -42,9 +46,26 @@ impl List {
             after: self.after.map(PageToken),
             limit: self.limit,
         };
-        let page = client.jobs(&filter).await?;
+        let page = look(client, filter).await?;
         globals.print(&page, || text(&page))
     }
+}
+
+/// Follows pages until the limit is reached, nothing is left, or enough was looked at.
+async fn look(client: &Client, mut filter: JobFilter) -> Result<JobPage, Error> {
+    let limit = filter.limit as usize;
+    let mut all = JobPage::default();
+    for _ in 0..MAX_PAGES {
+        let page = client.jobs(&filter).await?;
+        all.jobs.extend(page.jobs);
+        all.next = page.next;
+        if all.len() >= limit || all.next.is_none() {
+            break;
+        }
+        filter.limit = u32::try_from(limit - all.len()).unwrap_or(filter.limit);
+        filter.after.clone_from(&all.next);
+    }
+    Ok(all)
 }
 
 fn text(page: &JobPage) -> String {
@@ -64,9 +85,12 @@ fn text(page: &JobPage) -> String {
         ]
     };
     let headers = [">ID", "STATE", "QUEUE", ">PRIORITY", "KIND", ">ATTEMPT", "ENQUEUED", "ARGS"];
-    let mut text = table(&headers, &page.iter().map(row).collect::<Vec<_>>());
+    let mut text = match page.is_empty() {
+        true => "no such job so far\n".to_owned(),
+        false => table(&headers, &page.iter().map(row).collect::<Vec<_>>()),
+    };
     if let Some(next) = &page.next {
-        text.push_str(&format!("there may be more: --after {}\n", next.0));
+        let _ = writeln!(text, "\nthere may be more; continue with --after {}", next.0);
     }
     text
 }

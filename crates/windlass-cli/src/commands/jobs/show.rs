@@ -30,6 +30,9 @@ fn text(job: &JobRecord) -> String {
         ("claimed", when(job.claimed_at)),
         ("worker", job.claimed_by.map(|worker| worker.to_string())),
         ("finished", when(job.finished_at)),
+        ("key", job.key.as_deref().map(escape)),
+        ("meta", job.meta.as_ref().map(|meta| escape(meta.as_str()))),
+        ("result", job.result.as_ref().map(|result| escape(result.as_str()))),
         ("reason", job.reason.as_deref().map(escape)),
         ("args", Some(escape(job.args.as_str()))),
     ];

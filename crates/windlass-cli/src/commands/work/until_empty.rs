@@ -1,6 +1,6 @@
 use crate::failure::Outcome;
 use std::time::Duration;
-use windlass::{Client, Error, JobFilter, JobState, Worker};
+use windlass::{Client, Worker};
 
 /// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -24,32 +24,9 @@ pub(super) async fn wait(client: &Client, worker: &Worker, queues: &[String], ki
 
 /// An unreachable store is not empty: the worker outlives outages, so this does too.
 async fn is_empty(client: &Client, queues: &[String], kinds: &[String]) -> Outcome<bool> {
-    match any_available(client, queues, kinds).await {
+    match client.any_available(queues, kinds).await {
         Ok(any) => Ok(!any),
         Err(error) if error.is_connection_loss() => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-async fn any_available(client: &Client, queues: &[String], kinds: &[String]) -> Result<bool, Error> {
-    let stats = client.queues().await?;
-    let open = stats.iter().filter(|queue| queues.contains(&queue.name) && !queue.paused);
-    for queue in open.filter(|queue| queue.available > 0) {
-        if kinds.is_empty() {
-            return Ok(true);
-        }
-        for kind in kinds {
-            let filter = JobFilter {
-                state: Some(JobState::Available),
-                queue: Some(queue.name.clone()),
-                kind: Some(kind.clone()),
-                limit: 1,
-                ..JobFilter::default()
-            };
-            if !client.jobs(&filter).await?.is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
