@@ -99,7 +99,7 @@ impl Texts {
             std::array::from_fn(|segment| render(&text.replace("{segment}", &segment.to_string()), schema))
         };
         Self {
-            claim: render("SELECT * FROM {schema}.claim($1, $2, $3)", schema),
+            claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4)", schema),
             settle: render("SELECT {schema}.settle($1, $2, $3)", schema),
             insert: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4) RETURNING id",

@@ -1,5 +1,4 @@
-use crate::{deadline::Patience, error::Effect, store::PostgresStore};
-use jiff::Timestamp;
+use crate::{claim::Reference, deadline::Patience, error::Effect, store::PostgresStore};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{
@@ -33,14 +32,21 @@ impl PostgresStore {
     }
 
     pub(crate) async fn renew(&self, worker: WorkerId) -> Result<Heartbeat> {
-        let since = self.caches.holdings(worker, |held| held.open_since());
-        let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
+        let open = self.caches.holdings(worker, |held| held.open_claims());
+        let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
+        let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
+        let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();
         self.connections
             .settles("heartbeat")
             .await?
             .query(
-                &self.sql("SELECT {schema}.heartbeat($1, $2)"),
-                &[(&worker.0, Type::INT4), (&since, Type::TIMESTAMPTZ)],
+                &self.sql("SELECT {schema}.heartbeat($1, $2, $3, $4)"),
+                &[
+                    (&worker.0, Type::INT4),
+                    (&from, Type::INT8),
+                    (&lanes, Type::INT4_ARRAY),
+                    (&seqs, Type::INT8_ARRAY),
+                ],
                 Effect::Repeatable,
             )
             .await?;

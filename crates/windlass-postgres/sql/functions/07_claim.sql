@@ -2,15 +2,17 @@
 -- first. One statement is one transaction; it must be READ COMMITTED, so that each statement inside gets
 -- a snapshot taken after the lane's lock.
 --
--- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority,
--- claimed_at in unix microseconds; the rest NULL), then its jobs.
+-- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority; the rest NULL),
+-- then its jobs.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
 -- crash forgets only means that its jobs are handed out again (the token then differs).
 -- Cost (2 cores, PostgreSQL 15, 10^6 jobs of 14-byte args): see docs/design/postgres-log.md.
 -- Traps that the settings below close: a plan cached while the table was empty made claims 1,000 times
 -- slower; a sort or a bitmap scan walks the whole lane. Keep tests/plans.rs green.
-CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[])
+-- p_call: the number of this call, larger than that of every call before by this worker (see worker.open_from). Who
+-- does not count leaves it out: its claims are always looked at.
+CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[], p_call bigint DEFAULT 9223372036854775807)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE
@@ -34,13 +36,12 @@ DECLARE
     v_lo_id   bigint[];
     v_hi      xid8[];
     v_began   timestamptz;
-    v_since   timestamptz;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE 'claim needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
     END IF;
-    SELECT f.kinds, f.open_since INTO v_kinds, v_since FROM {schema}.fence(p_worker) f;
+    v_kinds := {schema}.fence(p_worker);
     FOR i IN 1..coalesce(cardinality(p_queues), 0) LOOP
         v_left := p_limits[i];
         FOR v_lane IN
@@ -63,7 +64,7 @@ BEGIN
                         SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                         FROM {schema}.claim k WHERE k.lane_id = v_lane.id ORDER BY k.seq DESC LIMIT 1) AS c ON true;
                 IF v_cursor.no_handler AND pass = 1 THEN
-                    RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane.id, v_left, v_kinds, v_since, i, v_lane.priority);
+                    RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane.id, v_left, v_kinds, p_call, i, v_lane.priority);
                     GET DIAGNOSTICS v_got = ROW_COUNT;
                     IF v_got > 0 THEN
                         v_left := v_left - (v_got - 1);
@@ -101,14 +102,13 @@ BEGIN
                         LIMIT v_left
                     ), last AS (SELECT b.xid, b.id FROM batch b OFFSET v_left - 1 LIMIT 1
                     ), appended AS (
-                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
                                                     job_count, segment, from_snapshot, to_snapshot)
                         SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
-                               greatest(clock_timestamp(), v_since), v_lane.id,
+                               p_call, v_lane.id,
                                (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                         FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
-                        RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
-                                        (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
+                        RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority] AS head)
                     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                     UNION ALL
@@ -129,14 +129,13 @@ BEGIN
                     ), gone AS MATERIALIZED (
                         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                     ), appended AS (
-                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+                        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
                                                     job_count, segment, from_snapshot, to_snapshot)
                         SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
-                               greatest(clock_timestamp(), v_since), v_lane.id,
+                               p_call, v_lane.id,
                                (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                         FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
-                        RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority,
-                                        (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head
+                        RETURNING ARRAY[lane_id, seq, token, job_count, i, v_lane.priority] AS head
                     ), settled AS (
                         INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, ranges)
                         SELECT v_seq, v_lane.id, p_worker, count(*) / 2, (SELECT g.segment FROM {schema}.ring g), false, array_agg(x ORDER BY x)
@@ -153,9 +152,9 @@ BEGIN
                 -- turned out to be at its end, or when finding out was slow (a rolled-back bulk insert lies there),
                 -- so that no claim walks it again.
                 IF v_got = 0 AND (v_xid IS NOT NULL OR clock_timestamp() - v_began > '2 ms') THEN
-                    INSERT INTO {schema}.claim (seq, start_xid, start_id, lane_id, token, worker_id, job_count, segment,
+                    INSERT INTO {schema}.claim (seq, start_xid, start_id, worker_call, lane_id, token, worker_id, job_count, segment,
                                                 from_snapshot, to_snapshot)
-                    VALUES (v_seq, v_xid, v_id, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
+                    VALUES (v_seq, v_xid, v_id, p_call, v_lane.id, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
                 END IF;
                 EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.cancelled);
             END LOOP;
@@ -167,7 +166,7 @@ END $$;
 -- log rows get a transaction id of the claim's own, far beyond every snapshot; the cursor stays.
 -- Runs under the lane's lock, inside claim. Result as claim.
 CREATE OR REPLACE FUNCTION {schema}.claim_no_handler(
-    p_worker integer, p_lane integer, p_limit integer, p_kinds text[], p_since timestamptz, p_queue integer, p_priority smallint)
+    p_worker integer, p_lane integer, p_limit integer, p_kinds text[], p_call bigint, p_queue integer, p_priority smallint)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -194,13 +193,12 @@ BEGIN
         SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, t.kind, t.args, t.attributes
         FROM taken t ORDER BY t.id
     ), appended AS (
-        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id, job_count,
+        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count,
                                     segment, from_snapshot, to_snapshot, direct)
-        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, greatest(clock_timestamp(), p_since), p_lane,
+        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, p_call, p_lane,
                 (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
                 coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true)
-        RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority,
-                        (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
+        RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL

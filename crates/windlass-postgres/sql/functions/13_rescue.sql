@@ -41,8 +41,12 @@ BEGIN
     discarded := 0;
     v_segment := {schema}.current_segment();
     -- An idle worker's end should not pay for planning the rest.
-    IF NOT EXISTS (SELECT 1 FROM {schema}.claim k JOIN {schema}.worker w ON w.id = k.worker_id
-                   WHERE k.worker_id = p_worker AND k.claimed_at >= w.open_since AND k.job_count > 0) THEN RETURN; END IF;
+    IF NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = p_worker AND (
+                       cardinality(w.open_seqs) > 0 OR EXISTS (
+                       SELECT 1 FROM {schema}.claim k
+                       WHERE k.worker_id = p_worker AND k.worker_call >= w.open_from AND k.job_count > 0))) THEN
+        RETURN;
+    END IF;
     FOR c IN SELECT * FROM {schema}.open_claims(p_worker) LOOP
         WITH left_over AS MATERIALIZED (
             SELECT j.*, least(j.crash_count + 1, greatest(j.crash_count, 2)) AS together

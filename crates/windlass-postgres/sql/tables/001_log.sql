@@ -79,12 +79,15 @@ CREATE INDEX job_id ON {schema}.job USING brin (id) WITH (pages_per_range = 16);
 --   handed out so far: visible in from_snapshot, or visible in to_snapshot and (xid, id) up to end
 -- A NULL start is the beginning, a NULL end the end of that difference. A direct claim leaves the cursor
 -- where it was; its rows carry xid {direct} + seq, which no snapshot ever reaches and no cursor hands out.
+-- worker_call: which of its worker's calls made it, as the worker counts them (see worker.open_from). No default,
+-- because a copy without it would be invisible to rescue.
 CREATE TABLE {schema}.claim (
     seq           bigint NOT NULL,
     start_xid     xid8,
     start_id      bigint,
     end_xid       xid8,
     end_id        bigint,
+    worker_call   bigint NOT NULL,
     claimed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     lane_id       integer NOT NULL,
     token         integer NOT NULL,
@@ -96,7 +99,7 @@ CREATE TABLE {schema}.claim (
     direct        boolean NOT NULL DEFAULT false
 ) PARTITION BY LIST (segment);
 CREATE UNIQUE INDEX claim_lane ON {schema}.claim (lane_id, seq, segment);
-CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
+CREATE INDEX claim_worker ON {schema}.claim (worker_id, worker_call);
 
 -- What became of jobs of a claim. ranges: inclusive pairs of job ids [lo, hi, lo, hi, ...] among the
 -- claim's own jobs; NULL: every job of the claim that no other settlement names.
@@ -191,6 +194,8 @@ CREATE INDEX attempt_error_job ON {schema}.attempt_error (job_id);
 CREATE INDEX attempt_error_at ON {schema}.attempt_error (at);
 
 -- One row per registration of a worker process; the id is its fencing token and never reused.
+-- Its open claims are those from call open_from on, and of the older ones those that it lists (open_lanes, open_seqs). Calls are
+-- counted, not timed: a clock that is set back would hide claims.
 CREATE TABLE {schema}.worker (
     id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name         text NOT NULL,
@@ -199,7 +204,9 @@ CREATE TABLE {schema}.worker (
     lease        interval NOT NULL,
     started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    open_since   timestamptz NOT NULL DEFAULT clock_timestamp(), -- no claim before this is open
+    open_from    bigint NOT NULL DEFAULT 0,
+    open_lanes   integer[] NOT NULL DEFAULT '{}',
+    open_seqs    bigint[] NOT NULL DEFAULT '{}',
     ended_at     timestamptz,
     suspect_id   bigint
 ) WITH (fillfactor = 50);
