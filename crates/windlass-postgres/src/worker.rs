@@ -1,4 +1,4 @@
-use crate::{claim::Reference, deadline::Patience, error::Effect, store::PostgresStore};
+use crate::{claim::Reference, deadline::Patience, error::Effect, migrate, store::PostgresStore};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{
@@ -12,10 +12,9 @@ impl PostgresStore {
             Limits::check_queue_name(queue)?;
         }
         let lease = spec.lease.as_secs_f64();
-        let row = self
-            .connections
-            .upkeep("register")
-            .await?
+        let mut connection = self.connections.upkeep("register").await?;
+        migrate::ensure_home(self, &mut connection).await?;
+        let row = connection
             .query_one(
                 &self.sql("SELECT {schema}.register($1, $2, $3, $4)"),
                 &[

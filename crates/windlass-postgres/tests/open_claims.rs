@@ -7,7 +7,7 @@ use windlass_conformance::steps::{LEASE, MAX_CRASHES, QUEUE, enqueue_jobs, ids, 
 use windlass_core::Store;
 
 /// The lease of this worker is over.
-const EXPIRE: &str = "UPDATE windlass.worker SET heartbeat_at = heartbeat_at - interval '10 years'";
+const EXPIRE: &str = "UPDATE windlass.worker SET lease = '1 ms'";
 
 #[tokio::test]
 async fn a_claim_made_after_the_clock_was_set_back_is_rescued() {

@@ -13,6 +13,15 @@ CREATE TABLE {schema}.migration (
     applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Where the log is at home: one row, whose own transaction id is noted in it. A dump or logical replication writes the
+-- row anew, under another transaction, and so tells that the log was moved to where its positions mean nothing.
+-- system: the cluster's identifier where it may be read, so that a table that was only rewritten is told from one that moved.
+CREATE TABLE {schema}.home (
+    one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+    xid    xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    system bigint
+);
+
 -- Policy, for all workers alike: one row, changed by configure.
 CREATE TABLE {schema}.setting (
     one            boolean PRIMARY KEY DEFAULT true CHECK (one),
