@@ -69,6 +69,9 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Takes the jobs of workers whose lease has ended and makes them available again. A job that was
     /// held by [`Settings::max_crashes`] dying workers is discarded as `crash_loop`.
+    ///
+    /// Leases end while the store cannot be reached, also of workers that live. So a process should not call this before it
+    /// has been in touch with the store for a lease without a break: then the living have renewed theirs.
     async fn rescue(&self) -> Result<RescueReport>;
 
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
@@ -182,6 +185,8 @@ pub struct RescueReport {
     pub rescued: u64,
     /// How many were discarded as crash loops.
     pub discarded: u64,
+    /// How long until the next lease can end, by the store's clock; `None` when no worker is live.
+    pub next_end: Option<Duration>,
 }
 
 /// What a promotion did.

@@ -43,7 +43,11 @@ async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
         if epoch.is_lost() {
             continue;
         }
-        match renew(core, &epoch, patience).await {
+        let answer = renew(core, &epoch, patience).await;
+        if answer.as_ref().err().is_none_or(Error::is_lease_lost) {
+            core.contact.heard();
+        }
+        match answer {
             Err(error) if error.is_lease_lost() && cfg!(feature = "bug_ignore_lease_lost") => {}
             Err(error) if error.is_lease_lost() => core.lose(&epoch),
             other => other?,

@@ -44,6 +44,7 @@ mod backoff;
 mod batch;
 mod claimer;
 mod config;
+mod contact;
 mod context;
 mod core;
 mod dispatch;
