@@ -1,5 +1,5 @@
 use crate::{
-    connection::Connections, group_commit::GroupCommit, holdings::Holdings, migrate,
+    connection::Connections, due::Due, group_commit::GroupCommit, holdings::Holdings, migrate,
     options::PostgresOptions, sql::render, wakeup::PostgresWakeup,
 };
 use async_trait::async_trait;
@@ -57,6 +57,7 @@ pub(crate) struct Caches {
     pub(crate) segment: AtomicUsize,
     pub(crate) segment_read_at: Mutex<Option<Instant>>,
     holdings: Mutex<HashMap<WorkerId, Holdings>>,
+    pub(crate) due: Mutex<Due>,
 }
 
 /// How long a remembered current segment is used. A late writer only delays that segment's removal.
@@ -207,8 +208,8 @@ impl JobStore for PostgresStore {
         self.note_suspect(worker, job).await
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
-        self.rescue_overdue().await
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.rescue_overdue(rescuer).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {

@@ -1,6 +1,5 @@
 use crate::{
     Dispatch, WorkerConfig, WorkerStats,
-    contact::Contact,
     epoch::{Epoch, Phase},
     executor,
     outage::Outage,
@@ -41,7 +40,6 @@ pub(crate) struct Core {
     pub(crate) settled: AtomicU64,
     /// Claiming stopped because too many results wait for the store.
     pub(crate) full: AtomicBool,
-    pub(crate) contact: Contact,
     /// Whether this worker leads, as far as it knows.
     pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
@@ -68,7 +66,6 @@ impl Core {
         let pool = |queue| Arc::new(Pool::new(queue, config.settling, threads));
         Arc::new(Self {
             pools: config.queues.iter().map(pool).collect(),
-            contact: Contact::new(config.lease),
             leads: AtomicBool::new(false),
             store,
             config,

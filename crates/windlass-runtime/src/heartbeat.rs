@@ -43,11 +43,7 @@ async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
         if epoch.is_lost() {
             continue;
         }
-        let answer = renew(core, &epoch, patience).await;
-        if answer.as_ref().err().is_none_or(Error::is_lease_lost) {
-            core.contact.heard();
-        }
-        match answer {
+        match renew(core, &epoch, patience).await {
             Err(error) if error.is_lease_lost() && cfg!(feature = "bug_ignore_lease_lost") => {}
             Err(error) if error.is_lease_lost() => core.lose(&epoch),
             other => other?,

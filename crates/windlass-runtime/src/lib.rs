@@ -44,7 +44,6 @@ mod backoff;
 mod batch;
 mod claimer;
 mod config;
-mod contact;
 mod context;
 mod core;
 mod dispatch;

@@ -62,18 +62,17 @@ fn nap(promoted: &Promoted, poll_interval: Duration, stands_by: bool, random: fn
     promoted.next_due.map_or(poll, |due| (due + jitter.mul_f64(random())).min(poll)).max(SHORTEST_NAP)
 }
 
-/// Takes the jobs of dead workers, in every worker: when the next lease can end, and not before this process has
-/// been in touch with the store for a whole lease.
+/// Takes the jobs of dead workers, in every worker, when the next lease can end.
 pub(crate) async fn rescue(core: Arc<Core>) {
     let lease = core.config.lease;
     let mut outage = Outage::new("rescue", core.config.random);
     loop {
-        let missing = lease.saturating_sub(core.contact.lasted());
-        if !missing.is_zero() {
-            sleep(spread(missing.min(RESCUE_EVERY), (core.config.random)())).await;
+        // The oldest: it has been in touch with the store for the longest.
+        let Some(epoch) = core.epochs().into_iter().find(|epoch| !epoch.is_lost()) else {
+            sleep(RESCUE_EVERY).await;
             continue;
-        }
-        match core.store.rescue().await {
+        };
+        match core.store.rescue(epoch.worker()).await {
             Ok(report) => {
                 outage.over();
                 if !report.workers.is_empty() {

@@ -32,6 +32,8 @@ AS $$
 BEGIN
     -- One that a later heartbeat has overtaken only makes rescue look at more: what is open now was open then.
     UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(),
+            in_touch_since = CASE WHEN clock_timestamp() BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since
+                                  ELSE clock_timestamp() END,
             open_from = coalesce(p_open_from, open_from),
             open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
             open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END

@@ -164,7 +164,7 @@ CREATE TABLE {schema}.waiting (
     args         json NOT NULL,
     attributes   text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX waiting_due ON {schema}.waiting (available_at) WHERE state <> 'no_handler';
+CREATE INDEX waiting_due ON {schema}.waiting (available_at, id) WHERE state <> 'no_handler';
 CREATE INDEX waiting_no_handler ON {schema}.waiting (lane_id, kind) WHERE state = 'no_handler';
 
 -- Cancelled and discarded jobs, readable and retryable until dead_retention.
@@ -213,6 +213,7 @@ CREATE TABLE {schema}.worker (
     lease        interval NOT NULL,
     started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    in_touch_since timestamptz NOT NULL DEFAULT clock_timestamp(), -- since when no two heartbeats were half a lease apart
     open_from    bigint NOT NULL DEFAULT 0,
     open_lanes   integer[] NOT NULL DEFAULT '{}',
     open_seqs    bigint[] NOT NULL DEFAULT '{}',
