@@ -1,12 +1,7 @@
 //! A database moves to another cluster by pg_dump and pg_restore, while a worker runs on: nothing is lost, nothing
 //! that was done before is done again, and no two jobs have one id.
-#![cfg(all(unix, feature = "postgres"))]
 
-mod own_cluster;
-#[path = "../../windlass-postgres/tests/strand/mod.rs"]
-mod strand;
-
-use own_cluster::OwnCluster;
+use crate::{own_cluster::OwnCluster, strand::Forwarder};
 use std::{
     collections::BTreeMap,
     process::Command,
@@ -16,7 +11,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use strand::Forwarder;
 use windlass::{Client, Context, Job, JobId, JobState, Worker};
 
 #[derive(serde::Serialize, serde::Deserialize)]

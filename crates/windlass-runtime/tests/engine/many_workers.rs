@@ -1,8 +1,6 @@
 //! Several processes on one store: who takes whose jobs, and what all of them together ask of it.
 
-mod fake;
-
-use fake::{
+use crate::fake::{
     Call, FakeStore, Handlers, config,
     history::{What, Why},
 };
