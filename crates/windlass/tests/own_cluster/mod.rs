@@ -1,5 +1,4 @@
 //! A PostgreSQL cluster that a test may take down: made, started and removed by the test itself.
-#![allow(dead_code)] // each test binary uses its part
 
 use std::{
     path::{Path, PathBuf},
