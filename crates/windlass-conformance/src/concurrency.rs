@@ -12,6 +12,7 @@ use std::{
 use tokio::{sync::Mutex, task::JoinSet};
 use windlass_core::{
     CancelReply, Claim, Completion, Disposition, Error, JobFilter, JobId, JobSet, JobState, Settled, Store,
+    WorkerId,
 };
 
 /// How often each job completed, by everybody together.
@@ -141,9 +142,10 @@ pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
     for _ in 0..4 {
         let (store, ledger) = (fixture.open().await, Arc::clone(&ledger));
         mortals.spawn(async move {
+            let rescuer = worker_on(&store).await.id;
             let mut mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
             while !ledger.done(count, started) {
-                if work_mortally(&mortal, &ledger).await.is_err_and(|error| error.is_lease_lost()) {
+                if work_mortally(&mortal, rescuer, &ledger).await.is_err_and(|error| error.is_lease_lost()) {
                     mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
                 }
             }
@@ -154,10 +156,10 @@ pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
 }
 
 /// One round of a worker whose lease others take at any moment, and who takes others'.
-async fn work_mortally(mortal: &TestWorker, ledger: &Ledger) -> Result<(), Error> {
+async fn work_mortally(mortal: &TestWorker, rescuer: WorkerId, ledger: &Ledger) -> Result<(), Error> {
     let claims = mortal.try_claim(fastrand::u32(1..=100)).await?;
     if fastrand::u8(..) < 50 {
-        mortal.store.rescue().await?;
+        mortal.store.rescue(rescuer).await?;
     }
     for claim in &claims {
         settle_mortally(mortal, claim, ledger).await?;

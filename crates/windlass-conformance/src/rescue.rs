@@ -71,7 +71,7 @@ pub async fn a_live_worker_keeps_its_jobs(fixture: &dyn Fixture) {
     dying.take_one().await;
     let report = rescue_of(&store, &dying, MAX_CRASHES).await;
     assert_eq!((report.workers, report.rescued), (vec![dying.id], 1));
-    let again = store.rescue().await.expect("rescue");
+    let again = store.rescue(live.id).await.expect("rescue");
     assert_eq!((again.workers.len(), again.rescued, again.discarded), (0, 0, 0));
     assert_eq!(state(&store, ids[0]).await, JobState::Running);
     store.heartbeat(live.id).await.expect("still live");
@@ -128,4 +128,41 @@ pub async fn a_small_crash_limit_discards_no_neighbours(fixture: &dyn Fixture) {
         let report = rescue_of(&store, &dying, Settings::LEAST_CRASHES).await;
         assert_eq!((report.rescued, report.discarded), (2, 0));
     }
+}
+
+/// Who has not been in touch with the store for a lease takes nobody's jobs: after an outage the living renew first.
+pub async fn a_newcomer_rescues_nobody(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 2).await;
+    let lease = std::time::Duration::from_millis(400);
+    let silent = worker(&store, &[QUEUE], &[], lease).await;
+    silent.take(2).await;
+    eventually("the lease has ended", || async {
+        let workers = store.status().await.expect("status").workers;
+        workers.iter().all(|worker| worker.id != silent.id || !worker.live).then_some(())
+    })
+    .await;
+    let (arrived, newcomer) = (std::time::Instant::now(), worker_on(&store).await);
+    let dead = eventually("the newcomer is no newcomer any more", || async {
+        let report = store.rescue(newcomer.id).await.expect("rescue");
+        (!report.workers.is_empty()).then_some(report.workers)
+    })
+    .await;
+    assert_eq!(dead, [silent.id]);
+    assert!(arrived.elapsed() >= lease, "after {:?}", arrived.elapsed());
+}
+
+/// A worker whose own heartbeats stopped takes nobody's jobs, however late its call arrives.
+pub async fn the_silent_rescue_nobody(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let silent = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    eventually("the leases have ended", || async {
+        let workers = store.status().await.expect("status").workers;
+        workers.iter().all(|worker| !worker.live).then_some(())
+    })
+    .await;
+    assert_eq!(store.rescue(silent.id).await.expect("rescue").workers, []);
+    rescue_of(&store, &silent, MAX_CRASHES).await;
+    assert_eq!(store.rescue(silent.id).await.expect("rescue").workers, [], "nor do the dead");
 }

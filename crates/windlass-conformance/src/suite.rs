@@ -29,7 +29,7 @@ macro_rules! suite {
             fence: an_unknown_claim_is_refused, another_workers_claim_is_refused,
                 a_refused_entry_spoils_no_other, a_returned_job_is_out_of_reach, only_live_workers_write,
                 deregistering_hands_everything_back;
-            rescue: a_dead_workers_jobs_come_back, a_zombie_writes_nothing, a_small_crash_limit_discards_no_neighbours,
+            rescue: a_dead_workers_jobs_come_back, a_newcomer_rescues_nobody, the_silent_rescue_nobody, a_zombie_writes_nothing, a_small_crash_limit_discards_no_neighbours,
                 an_ended_lease_is_kept_until_it_is_taken, a_live_worker_keeps_its_jobs,
                 an_idle_worker_can_die, jobs_survive_many_deaths,
                 a_retried_job_keeps_its_attempts_through_a_crash;

@@ -69,7 +69,11 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Takes the jobs of workers whose lease has ended and makes them available again. A job that was
     /// held by [`Settings::max_crashes`] dying workers is discarded as `crash_loop`.
-    async fn rescue(&self) -> Result<RescueReport>;
+    ///
+    /// Leases end while the store cannot be reached, also of workers that live. So `rescuer` takes a worker's jobs only
+    /// when it has been in touch with the store for as long as that worker's lease, by its own heartbeats, none of them
+    /// more than half of its own lease after the one before: then the living have renewed theirs.
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport>;
 
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
@@ -186,6 +190,8 @@ pub struct RescueReport {
     pub rescued: u64,
     /// How many were discarded as crash loops.
     pub discarded: u64,
+    /// How long until the next lease can end, by the store's clock; `None` when no worker is live.
+    pub next_end: Option<Duration>,
 }
 
 /// What a promotion did.

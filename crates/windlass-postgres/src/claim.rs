@@ -36,9 +36,6 @@ impl From<ClaimRef> for Reference {
     }
 }
 
-/// A claim with the server's time of it, in microseconds.
-type TimedClaim = (Claim, i64);
-
 impl PostgresStore {
     pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
         let (mut queues, mut limits, mut bytes, mut wanted) =
@@ -53,7 +50,8 @@ impl PostgresStore {
             return Ok(Claimed::default());
         }
         let connection = self.connections.claims().await?;
-        self.caches.holdings(request.worker, Holdings::claiming);
+        let call = self.caches.holdings(request.worker, Holdings::claiming);
+        let number = i64::try_from(call).unwrap_or(i64::MAX);
         let rows = connection
             .query(
                 &self.texts.claim,
@@ -62,6 +60,7 @@ impl PostgresStore {
                     (&queues, Type::TEXT_ARRAY),
                     (&limits, Type::INT4_ARRAY),
                     (&bytes, Type::INT8_ARRAY),
+                    (&number, Type::INT8),
                 ],
                 Effect::Write,
             )
@@ -72,24 +71,24 @@ impl PostgresStore {
             Err(error) => {
                 // Any other error means that the transaction rolled back.
                 if !error.is_ambiguous() {
-                    self.caches.holdings(request.worker, |held| held.claimed(&[]));
+                    self.caches.holdings(request.worker, |held| held.claimed(call, &[]));
                 }
                 return Err(error);
             }
         };
-        self.caches.holdings(request.worker, |held| held.claimed(&claims));
-        let claims = claims.into_iter().map(|(claim, ..)| claim).filter(|claim| !claim.jobs.is_empty());
-        Ok(Claimed { claims: claims.collect(), contended })
+        self.caches.holdings(request.worker, |held| held.claimed(call, &claims));
+        let claims = claims.into_iter().filter(|claim| !claim.jobs.is_empty()).collect();
+        Ok(Claimed { claims, contended })
     }
 }
 
 /// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it
 /// says that there is more.
-fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<TimedClaim>, bool)> {
+fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<Claim>, bool)> {
     let bad = |cause: tokio_postgres::Error| {
         Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
     };
-    let mut claims: Vec<TimedClaim> = Vec::new();
+    let mut claims: Vec<Claim> = Vec::new();
     let mut more = false;
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
@@ -125,20 +124,19 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<TimedClaim>, bool)> {
         claims
             .last_mut()
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a claimed job came without its claim"))?
-            .0
             .jobs
             .push(job);
     }
     let mut buffer = buffer.freeze();
-    let jobs = claims.iter_mut().flat_map(|(claim, ..)| &mut claim.jobs);
+    let jobs = claims.iter_mut().flat_map(|claim| &mut claim.jobs);
     for (job, size) in jobs.zip(sizes) {
         job.args = buffer.split_to(size);
     }
     Ok((claims, more))
 }
 
-fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim> {
-    let &[lane, seq, token, job_count, queue, priority, claimed_at] = head else {
+fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<Claim> {
+    let &[lane, seq, token, job_count, queue, priority] = head else {
         return Err(Error::new(ErrorKind::Internal, "a claim's header has an unknown shape"));
     };
     let narrow = |value: i64| i32::try_from(value).unwrap_or(0);
@@ -148,11 +146,10 @@ fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<TimedClaim>
             format!("a claim names queue number {queue}, which was not asked for"),
         )
     })?;
-    let claim = Claim {
+    Ok(Claim {
         reference: Reference { lane: narrow(lane), seq, token: narrow(token) }.into(),
         queue: Arc::clone(queue),
         priority: i16::try_from(priority).unwrap_or(0),
         jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),
-    };
-    Ok((claim, claimed_at))
+    })
 }

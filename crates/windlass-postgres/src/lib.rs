@@ -23,6 +23,7 @@ mod connection;
 mod control;
 mod copy;
 mod deadline;
+mod due;
 mod enqueue;
 mod error;
 mod group_commit;

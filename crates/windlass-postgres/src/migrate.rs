@@ -16,23 +16,30 @@ pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
     if installed.version == 0 {
         return Ok(());
     }
-    let transplanted = store.sql("SELECT {schema}.is_transplanted()");
-    let moved: bool = match connection.query_one(&transplanted, &[], Effect::Repeatable).await {
-        Ok(row) => row.get(0),
+    match ensure_home(store, &mut connection).await {
         // A producer has no right to look; a worker will.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if moved {
-        connection.begin_long(Patience::Endless).await?;
-        let row = connection.query_one(&store.sql("SELECT {schema}.rehome()"), &[], Effect::Write).await?;
-        if let Some(kept) = row.get::<_, Option<i64>>(0) {
-            tracing::warn!(
-                schema = &*store.schema,
-                kept,
-                "database was restored from another cluster: unfinished jobs are available again"
-            );
-        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        other => other,
+    }
+}
+
+/// Puts the log in order when the database was moved here from another cluster: until then every write by a
+/// worker is refused.
+pub(crate) async fn ensure_home(store: &PostgresStore, connection: &mut Connection) -> Result<()> {
+    let row =
+        connection.query_one(&store.sql("SELECT {schema}.home_state()"), &[], Effect::Repeatable).await?;
+    if row.get::<_, &str>(0) == "home" {
+        return Ok(());
+    }
+    connection.begin_long(Patience::Endless).await?;
+    // Another process may have done it meanwhile; then this does nothing.
+    let row = connection.query_one(&store.sql("SELECT {schema}.rehome()"), &[], Effect::Repeatable).await?;
+    if let Some(kept) = row.get::<_, Option<i64>>(0) {
+        tracing::warn!(
+            schema = &*store.schema,
+            kept,
+            "database was moved here from another cluster: unfinished jobs are available again"
+        );
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 use crate::{
-    connection::Connections, group_commit::GroupCommit, holdings::Holdings, migrate,
+    connection::Connections, due::Due, group_commit::GroupCommit, holdings::Holdings, migrate,
     options::PostgresOptions, sql::render, wakeup::PostgresWakeup,
 };
 use async_trait::async_trait;
@@ -59,6 +59,7 @@ pub(crate) struct Caches {
     holdings: Mutex<HashMap<WorkerId, Holdings>>,
     /// The queues of the workers that registered here: what their wake-up listens for.
     queues: Mutex<HashMap<WorkerId, Vec<String>>>,
+    pub(crate) due: Mutex<Due>,
 }
 
 /// How long a remembered current segment is used. A late writer only delays that segment's removal.
@@ -101,7 +102,7 @@ impl Texts {
             std::array::from_fn(|segment| render(&text.replace("{segment}", &segment.to_string()), schema))
         };
         Self {
-            claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4)", schema),
+            claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4, $5)", schema),
             settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
             insert: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4)
@@ -226,8 +227,8 @@ impl JobStore for PostgresStore {
         self.note_suspect(worker, job).await
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
-        self.rescue_overdue().await
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.rescue_overdue(rescuer).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {

@@ -1,6 +1,11 @@
-use crate::{deadline::Patience, error::Effect, store::PostgresStore};
-use jiff::Timestamp;
-use std::time::Duration;
+use crate::{
+    claim::Reference,
+    deadline::Patience,
+    error::Effect,
+    migrate,
+    store::{PostgresStore, lock},
+};
+use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 use windlass_core::{
     Heartbeat, JobId, Limits, MaintainReport, Promoted, Registration, RescueReport, Result, WorkerId,
@@ -13,10 +18,9 @@ impl PostgresStore {
             Limits::check_queue_name(queue)?;
         }
         let lease = spec.lease.as_secs_f64();
-        let row = self
-            .connections
-            .upkeep("register")
-            .await?
+        let mut connection = self.connections.upkeep("register").await?;
+        migrate::ensure_home(self, &mut connection).await?;
+        let row = connection
             .query_one(
                 &self.sql("SELECT {schema}.register($1, $2, $3, $4)"),
                 &[
@@ -35,14 +39,21 @@ impl PostgresStore {
     }
 
     pub(crate) async fn renew(&self, worker: WorkerId) -> Result<Heartbeat> {
-        let since = self.caches.holdings(worker, |held| held.open_since());
-        let since = since.and_then(|micros| Timestamp::from_microsecond(micros).ok());
+        let open = self.caches.holdings(worker, |held| held.open_claims());
+        let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
+        let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
+        let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();
         self.connections
             .settles("heartbeat")
             .await?
             .query(
-                &self.sql("SELECT {schema}.heartbeat($1, $2)"),
-                &[(&worker.0, Type::INT4), (&since, Type::TIMESTAMPTZ)],
+                &self.sql("SELECT {schema}.heartbeat($1, $2, $3, $4)"),
+                &[
+                    (&worker.0, Type::INT4),
+                    (&from, Type::INT8),
+                    (&lanes, Type::INT4_ARRAY),
+                    (&seqs, Type::INT8_ARRAY),
+                ],
                 Effect::Repeatable,
             )
             .await?;
@@ -77,44 +88,42 @@ impl PostgresStore {
         Ok(())
     }
 
-    pub(crate) async fn rescue_overdue(&self) -> Result<RescueReport> {
+    pub(crate) async fn rescue_overdue(&self, rescuer: WorkerId) -> Result<RescueReport> {
         let mut connection = self.connections.upkeep("rescue").await?;
-        let overdue = self.sql("SELECT * FROM {schema}.overdue_workers()");
-        let end = self.sql("SELECT rescued, discarded FROM {schema}.end_worker($1, true)");
+        let rescue = self.sql("SELECT worker, rescued, discarded, next_end_ms FROM {schema}.rescue($1)");
         let mut report = RescueReport::default();
-        for row in connection.query(&overdue, &[], Effect::Repeatable).await? {
-            let worker: i32 = row.get(0);
+        loop {
             connection.extend(Patience::Long);
-            let ended = connection.query_one(&end, &[(&worker, Type::INT4)], Effect::Repeatable).await?;
-            // NULL: another rescuer was faster, the worker came back, or a write of it is under way.
-            if let (Some(rescued), Some(discarded)) =
-                (ended.get::<_, Option<i64>>(0), ended.get::<_, Option<i64>>(1))
-            {
-                report.workers.push(WorkerId(worker));
-                report.rescued += rescued.unsigned_abs();
-                report.discarded += discarded.unsigned_abs();
-            }
+            let row = connection.query_one(&rescue, &[(&rescuer.0, Type::INT4)], Effect::Repeatable).await?;
+            report.next_end = row.get::<_, Option<f64>>(3).map(from_ms);
+            let Some(worker) = row.get::<_, Option<i32>>(0) else { return Ok(report) };
+            report.workers.push(WorkerId(worker));
+            report.rescued += row.get::<_, i64>(1).unsigned_abs();
+            report.discarded += row.get::<_, i64>(2).unsigned_abs();
         }
-        Ok(report)
     }
 
     pub(crate) async fn promote_due(&self, limit: u32) -> Result<Promoted> {
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let from = lock(&self.caches.due).position();
+        let (at, id) = from.map_or((None, None), |(at, id)| (Some(at), Some(id)));
+        let asked_at = Instant::now();
         let row = self
             .connections
             .upkeep("promote")
             .await?
             .query_one(
-                &self.sql("SELECT promoted, next_due_ms FROM {schema}.promote($1)"),
-                &[(&limit, Type::INT4)],
+                &self.sql("SELECT promoted, next_due_ms, from_at, from_id FROM {schema}.promote($1, $2, $3)"),
+                &[(&limit, Type::INT4), (&at, Type::TIMESTAMPTZ), (&id, Type::INT8)],
                 Effect::Repeatable,
             )
             .await?;
+        if let (Some(at), Some(id)) = (row.get(2), row.get(3)) {
+            lock(&self.caches.due).looked((at, id), from.is_none().then(|| asked_at.elapsed()));
+        }
         Ok(Promoted {
             count: row.get::<_, i64>(0).unsigned_abs(),
-            next_due: row
-                .get::<_, Option<f64>>(1)
-                .map(|ms| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX)),
+            next_due: row.get::<_, Option<f64>>(1).map(from_ms),
         })
     }
 
@@ -171,4 +180,8 @@ impl PostgresStore {
             .await?;
         Ok(())
     }
+}
+
+fn from_ms(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX)
 }

@@ -118,7 +118,7 @@ async fn every_call_on_a_stranded_connection_ends_and_the_next_one_works() {
         call!("heartbeat", store.heartbeat(worker.id)),
         call!("suspect", store.suspect(worker.id, None)),
         call!("promote", store.promote(10)),
-        call!("rescue", store.rescue()),
+        call!("rescue", store.rescue(worker.id)),
         call!("lead", store.lead(worker.id, Duration::from_secs(1))),
         call!("maintain", store.maintain()),
         call!("resign", store.resign(worker.id)),

@@ -111,13 +111,14 @@ async fn an_open_completion_holds_off_the_rescue() {
     store.enqueue(&jobs(1)).await.unwrap();
     let worker =
         windlass_conformance::steps::worker(&seam, &["q"], &[], std::time::Duration::from_millis(1)).await;
+    let rescuer = worker_on(&seam).await;
     let held = worker.take_one().await;
     let mut client = fixture.sql().await;
     let tx = client.transaction().await.unwrap();
     let lease =
         JobLease { worker: worker.id, claim: held.claim, job: held.job.id, position: held.job.position };
     store.complete_in(&tx, lease).await.unwrap();
-    assert_eq!(store.rescue().await.unwrap().workers, []);
+    assert_eq!(store.rescue(rescuer.id).await.unwrap().workers, []);
     tx.commit().await.unwrap();
     let report = windlass_conformance::steps::rescue_of(&seam, &worker, 5).await;
     assert_eq!((report.rescued, report.discarded), (0, 0));

@@ -221,3 +221,17 @@ async fn consume(fixture: &Fixture, tally: &Tally, seed: u64) {
         tokio::task::yield_now().await;
     }
 }
+
+/// An older snapshot would show a job where it no longer is.
+#[tokio::test]
+async fn what_moves_jobs_by_hand_needs_read_committed() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for call in ["cancel", "retry"] {
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+        let refused =
+            client.query_one(&fixture.text(&format!("SELECT windlass.{call}(1)")), &[]).await.unwrap_err();
+        assert_eq!(refused.code().map(|code| code.code()), Some("WL006"), "{call}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}

@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) settled: AtomicU64,
     /// Claiming stopped because too many results wait for the store.
     pub(crate) full: AtomicBool,
+    /// Whether this worker leads, as far as it knows.
+    pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
     pub(crate) put_off: Notify,
     pub(crate) switches: Switches,
@@ -64,6 +66,7 @@ impl Core {
         let pool = |queue| Arc::new(Pool::new(queue, config.settling, threads));
         Arc::new(Self {
             pools: config.queues.iter().map(pool).collect(),
+            leads: AtomicBool::new(false),
             store,
             config,
             dispatch,

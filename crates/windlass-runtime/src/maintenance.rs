@@ -1,24 +1,35 @@
 use crate::{backoff::spread, core::Core, outage::Outage};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 use windlass_core::{Promoted, Result};
 
-/// How many due jobs one call makes available.
-const PROMOTE_LIMIT: u32 = 1_000;
+/// How many due jobs one call makes available; the second while more are due.
+const PROMOTE_LIMITS: [u32; 2] = [1_000, 5_000];
 /// A due time is not rounded down to a busy loop.
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
+/// Who does not lead, and finds nothing to promote, looks so many times more seldom.
+const STANDBY: u32 = 5;
+/// And so much later than due at most, so that not all of them come at once.
+const MOST_JITTER: Duration = Duration::from_millis(20);
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
+/// While no lease is about to end, one looks for those of new workers so often within a lease.
+const RESCUES_PER_LEASE: u32 = 3;
 const LEAD_EVERY: Duration = Duration::from_secs(10);
 /// Leadership outlives a missed turn or two.
 const TERM: Duration = Duration::from_secs(30);
 
-/// Makes due jobs available, in every worker: on time by this store's next due job, and at the latest
-/// every poll interval for those that others scheduled meanwhile.
+/// Makes due jobs available: on time by this store's next due job, and for those that others scheduled
+/// meanwhile at the latest every poll interval in the worker that leads. The others stand by: a thousand idle
+/// workers must not ask a thousand times a second.
 pub(crate) async fn promote(core: Arc<Core>) {
     let mut outage = Outage::new("promote", core.config.random);
+    let mut limit = PROMOTE_LIMITS[0];
     loop {
-        let promoted = match core.store.promote(PROMOTE_LIMIT).await {
+        let promoted = match core.store.promote(limit).await {
             Ok(promoted) => promoted,
             Err(error) => {
                 sleep(outage.failed(&error)).await;
@@ -30,27 +41,38 @@ pub(crate) async fn promote(core: Arc<Core>) {
             debug!(count = promoted.count, "made due jobs available");
             core.signals.wake_claimer();
         }
-        if promoted.count < u64::from(PROMOTE_LIMIT) {
-            tokio::select! {
-                biased;
-                () = sleep(nap(&promoted, core.config.poll_interval, (core.config.random)())) => {}
-                () = core.put_off.notified() => {}
-            }
+        if promoted.count >= u64::from(limit) {
+            limit = PROMOTE_LIMITS[1];
+            continue;
+        }
+        limit = PROMOTE_LIMITS[0];
+        let stands_by = !core.leads.load(Ordering::Relaxed) && promoted.count == 0;
+        let random = core.config.random;
+        tokio::select! {
+            biased;
+            () = sleep(nap(&promoted, core.config.poll_interval, stands_by, random)) => {}
+            () = core.put_off.notified() => {}
         }
     }
 }
 
-fn nap(promoted: &Promoted, poll_interval: Duration, random: f64) -> Duration {
-    let poll = spread(poll_interval, random);
-    promoted.next_due.map_or(poll, |due| due.min(poll)).max(SHORTEST_NAP)
+fn nap(promoted: &Promoted, poll_interval: Duration, stands_by: bool, random: fn() -> f64) -> Duration {
+    let (polls, jitter) = if stands_by { (STANDBY, MOST_JITTER) } else { (1, Duration::ZERO) };
+    let poll = spread(poll_interval * polls, random());
+    promoted.next_due.map_or(poll, |due| (due + jitter.mul_f64(random())).min(poll)).max(SHORTEST_NAP)
 }
 
-/// Takes the jobs of dead workers, in every worker.
+/// Takes the jobs of dead workers, in every worker, when the next lease can end.
 pub(crate) async fn rescue(core: Arc<Core>) {
+    let lease = core.config.lease;
     let mut outage = Outage::new("rescue", core.config.random);
-    sleep(RESCUE_EVERY.mul_f64((core.config.random)())).await;
     loop {
-        match core.store.rescue().await {
+        // The oldest: it has been in touch with the store for the longest.
+        let Some(epoch) = core.epochs().into_iter().find(|epoch| !epoch.is_lost()) else {
+            sleep(RESCUE_EVERY).await;
+            continue;
+        };
+        match core.store.rescue(epoch.worker()).await {
             Ok(report) => {
                 outage.over();
                 if !report.workers.is_empty() {
@@ -58,7 +80,9 @@ pub(crate) async fn rescue(core: Arc<Core>) {
                     warn!(workers = ?report.workers, rescued, discarded, "rescued the jobs of dead workers");
                     core.signals.wake_claimer();
                 }
-                sleep(spread(RESCUE_EVERY, (core.config.random)())).await;
+                let longest = (lease / RESCUES_PER_LEASE).max(RESCUE_EVERY);
+                let until_next = report.next_end.map_or(longest, |next| next.clamp(RESCUE_EVERY, longest));
+                sleep(spread(until_next, (core.config.random)())).await;
             }
             Err(error) => sleep(outage.failed(&error)).await,
         }
@@ -68,10 +92,9 @@ pub(crate) async fn rescue(core: Arc<Core>) {
 /// Keeps house, in the one worker that leads.
 pub(crate) async fn lead(core: Arc<Core>) {
     let mut outage = Outage::new("maintain", core.config.random);
-    let mut leads = false;
     sleep(RESCUE_EVERY.mul_f64((core.config.random)())).await;
     loop {
-        match tenure(&core, &mut leads).await {
+        match tenure(&core).await {
             Ok(()) => {
                 outage.over();
                 sleep(spread(LEAD_EVERY, (core.config.random)())).await;
@@ -81,13 +104,14 @@ pub(crate) async fn lead(core: Arc<Core>) {
     }
 }
 
-async fn tenure(core: &Core, leads: &mut bool) -> Result<()> {
+async fn tenure(core: &Core) -> Result<()> {
     let Some(epoch) = core.live_epoch() else { return Ok(()) };
-    let led = std::mem::replace(leads, core.store.lead(epoch.worker(), TERM).await?);
-    if *leads && !led {
+    let leads = core.store.lead(epoch.worker(), TERM).await?;
+    let led = core.leads.swap(leads, Ordering::Relaxed);
+    if leads && !led {
         info!(worker = %epoch.worker(), "leads now");
     }
-    if *leads {
+    if leads {
         let report = core.store.maintain().await?;
         debug!(?report, "kept house");
     }
@@ -101,10 +125,13 @@ mod tests {
     #[test]
     fn naps_until_the_next_job_is_due_but_never_longer_than_the_poll_interval() {
         let second = Duration::from_secs(1);
-        let due = |next_due| nap(&Promoted { count: 0, next_due }, second, 0.5);
+        let due = |next_due| nap(&Promoted { count: 0, next_due }, second, false, || 0.5);
         assert_eq!(due(None), second);
         assert_eq!(due(Some(second / 4)), second / 4);
         assert_eq!(due(Some(second * 9)), second);
         assert_eq!(due(Some(Duration::ZERO)), SHORTEST_NAP);
+        let standby = |next_due| nap(&Promoted { count: 0, next_due }, second, true, || 0.5);
+        assert_eq!(standby(None), second * STANDBY);
+        assert_eq!(standby(Some(second / 4)), second / 4 + MOST_JITTER / 2);
     }
 }

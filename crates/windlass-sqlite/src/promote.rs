@@ -1,11 +1,12 @@
 //! Promotion: jobs whose time has come move into the log, the longest due first.
 
 use crate::{
+    clock::Micros,
     error::Outcome,
     moves::{self, Held},
     tx::Tx,
 };
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use std::time::Duration;
 use windlass_core::Promoted;
 
@@ -28,7 +29,11 @@ pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
     for &(id, lane, state) in &due {
         moves::append_held(tx, id, lane, Held::of(state))?;
     }
-    let next: Option<i64> = tx.conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
-    let next_due = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
-    Ok(Promoted { count: due.len() as u64, next_due })
+    Ok(Promoted { count: due.len() as u64, next_due: next_due(tx.conn, tx.now)? })
+}
+
+/// How long until the next job is due; zero when one is.
+pub(crate) fn next_due(conn: &Connection, now: Micros) -> Outcome<Option<Duration>> {
+    let next: Option<i64> = conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
+    Ok(next.map(|at| Duration::from_micros(at.saturating_sub(now).max(0).unsigned_abs())))
 }

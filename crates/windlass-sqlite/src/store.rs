@@ -195,20 +195,24 @@ impl JobStore for SqliteStore {
         self.write(RELAXED, move |tx| workers::suspect(tx, worker, job)).await
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
-        self.write(RELAXED, workers::rescue).await
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.write(RELAXED, move |tx| workers::rescue(tx, rescuer)).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
-        let mut total = Promoted::default();
-        loop {
+        // Writers wait for one another: who finds nothing due only reads.
+        let clock = self.options.clock.clone();
+        let next_due = self.read(move |conn| promote::next_due(conn, clock.now())).await?;
+        let mut total = Promoted { count: 0, next_due };
+        while total.next_due == Some(Duration::ZERO) {
             let ask = (u64::from(limit) - total.count).min(promote::PROMOTE_MAX.into()) as u32;
             let chunk = self.write(RELAXED, move |tx| promote::promote(tx, ask)).await?;
             total = Promoted { count: total.count + chunk.count, next_due: chunk.next_due };
             if chunk.count < u64::from(ask) || total.count >= u64::from(limit) {
-                return Ok(total);
+                break;
             }
         }
+        Ok(total)
     }
 
     async fn maintain(&self) -> Result<MaintainReport> {

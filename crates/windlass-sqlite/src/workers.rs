@@ -8,6 +8,7 @@ use crate::{
     tx::Tx,
 };
 use rusqlite::params;
+use std::time::Duration;
 use windlass_core::{
     Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
@@ -18,16 +19,24 @@ const RESCUE_MAX: u32 = 64;
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;
 
-const INSERT: &str = "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
-const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+const INSERT: &str =
+    "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at, in_touch_since)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5)";
+const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2,
+    in_touch_since = CASE WHEN ?2 BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since ELSE ?2 END
+    WHERE id = ?1 AND ended_at IS NULL";
 const SUSPECT: &str = "UPDATE worker SET suspect = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const END: &str = "UPDATE worker SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 // A heartbeat from the future is one from before the clock was set back: its lease starts anew.
 const CLOCK_WENT_BACK: &str =
-    "UPDATE worker SET heartbeat_at = ?1 WHERE ended_at IS NULL AND heartbeat_at > ?1";
-const EXPIRED: &str = "SELECT id, suspect FROM worker WHERE ended_at IS NULL AND heartbeat_at + lease < ?1
-    ORDER BY heartbeat_at LIMIT ?2";
+    "UPDATE worker SET heartbeat_at = ?1, in_touch_since = ?1 WHERE ended_at IS NULL AND heartbeat_at > ?1";
+// While nobody can reach the file (the machine slept) the leases of the living end too: the rescuer must have been in touch
+// for as long as the lease of the other.
+const EXPIRED: &str = "SELECT w.id, w.suspect FROM worker r, worker w
+    WHERE r.id = ?3 AND r.ended_at IS NULL AND r.heartbeat_at + r.lease / 2 >= ?1
+    AND w.ended_at IS NULL AND w.heartbeat_at + w.lease < ?1 AND r.in_touch_since + w.lease <= ?1
+    ORDER BY w.heartbeat_at LIMIT ?2";
+const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended_at IS NULL";
 
 /// Checks what a worker says of itself, before anything is written.
 pub(crate) fn check(spec: &WorkerSpec) -> Result<()> {
@@ -86,11 +95,11 @@ fn end(tx: &Tx<'_>, worker: WorkerId) -> Outcome<bool> {
 }
 
 /// Declares workers dead whose lease has ended, and takes their jobs.
-pub(crate) fn rescue(tx: &mut Tx<'_>) -> Outcome<RescueReport> {
+pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport> {
     let max_crashes = settings::read(tx.conn)?.max_crashes;
     tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])?;
     let mut report = RescueReport::default();
-    for (worker, suspect) in expired(tx)? {
+    for (worker, suspect) in expired(tx, rescuer)? {
         end(tx, worker)?;
         for lease in Lease::open_of(tx, worker)? {
             let (back, dead) = lease.hand_back(tx, |job| fate(job, suspect, max_crashes))?;
@@ -99,12 +108,14 @@ pub(crate) fn rescue(tx: &mut Tx<'_>) -> Outcome<RescueReport> {
         }
         report.workers.push(worker);
     }
+    let next: Option<i64> = tx.conn.prepare_cached(NEXT_END)?.query_one([], |row| row.get(0))?;
+    report.next_end = next.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
     Ok(report)
 }
 
-fn expired(tx: &Tx<'_>) -> Outcome<Vec<(WorkerId, Option<JobId>)>> {
+fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Vec<(WorkerId, Option<JobId>)>> {
     let mut find = tx.conn.prepare_cached(EXPIRED)?;
-    let rows = find.query_map(params![tx.now, RESCUE_MAX], |row| {
+    let rows = find.query_map(params![tx.now, RESCUE_MAX, rescuer.0], |row| {
         Ok((WorkerId(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(JobId)))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -153,8 +153,8 @@ impl JobStore for Mutant {
         self.store.suspect(worker, job).await
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
-        self.store.rescue().await
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.store.rescue(rescuer).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {

@@ -11,7 +11,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             &[("fence", "AND w.ended_at IS NULL", ""), ("end_worker", "HAVING count(*) > 0", "HAVING false")]
         }
         Bug::RescueByTimeAlone => &[
-            ("overdue_workers", "+ lease <", "+ lease / 20 <"),
+            ("overdue_workers", "+ w.lease <", "+ w.lease / 20 <"),
             ("end_worker", "+ lease <", "+ lease / 20 <"),
         ],
         Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT EXISTS", "WHERE true OR NOT EXISTS")],

@@ -195,10 +195,10 @@ impl JobStore for Witness {
         result
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         self.recorder.note(What::RescueSent { call });
-        let report = self.store.rescue().await?;
+        let report = self.store.rescue(rescuer).await?;
         let dead = report.workers.iter().map(|worker| What::Rescued { call, worker: worker.0 });
         self.recorder.note_all(dead.chain([What::RescueDone { call }]));
         Ok(report)

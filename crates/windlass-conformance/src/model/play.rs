@@ -237,8 +237,9 @@ impl Play {
         if suspect.is_some() {
             store.suspect(worker, suspect).await.expect("suspect");
         }
+        let rescuer = self.register(&store, &[], LEASE).await;
         let report = eventually("the worker is declared dead", || async {
-            let report = self.admin.rescue().await.expect("rescue");
+            let report = self.admin.rescue(rescuer).await.expect("rescue");
             report.workers.contains(&worker).then_some(report)
         })
         .await;

@@ -1,4 +1,4 @@
-use super::{TestWorker, eventually};
+use super::{TestWorker, eventually, worker_on};
 use std::sync::Arc;
 use windlass_core::{JobId, JobRecord, JobState, MaintainReport, QueueStats, RescueReport, Settings, Store};
 
@@ -28,8 +28,9 @@ pub async fn queue(store: &Arc<dyn Store>, name: &str) -> QueueStats {
 pub async fn rescue_of(store: &Arc<dyn Store>, worker: &TestWorker, max_crashes: u16) -> RescueReport {
     let settings = store.settings().await.expect("settings").with_max_crashes(max_crashes);
     store.configure(&settings).await.expect("configure");
+    let rescuer = worker_on(store).await.id;
     eventually("the worker is declared dead", || async {
-        let report = store.rescue().await.expect("rescue");
+        let report = store.rescue(rescuer).await.expect("rescue");
         report.workers.contains(&worker.id).then_some(report)
     })
     .await

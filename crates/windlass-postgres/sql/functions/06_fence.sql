@@ -1,15 +1,20 @@
 -- fence(worker): holds off a rescue of this worker until the transaction ends, and refuses when it has
 -- already happened. Also holds off the truncation of segments, which is not safe beside statements
 -- whose snapshot is older. Every write by a worker starts with it.
--- Returns the kinds that the worker knows, and the time that its claims must not be older than.
-CREATE OR REPLACE FUNCTION {schema}.fence(p_worker integer, OUT kinds text[], OUT open_since timestamptz)
+-- Also refuses everybody in a database that was moved to another cluster, until a registration has put the log in order.
+-- Returns the kinds that the worker knows.
+CREATE OR REPLACE FUNCTION {schema}.fence(p_worker integer) RETURNS text[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_kinds text[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.worker'), p_worker);
-    SELECT w.kinds, w.open_since INTO kinds, open_since FROM {schema}.worker w WHERE w.id = p_worker AND w.ended_at IS NULL;
+    SELECT w.kinds INTO v_kinds FROM {schema}.worker w, {schema}.home h
+        WHERE w.id = p_worker AND w.ended_at IS NULL AND h.xmin = h.xid::xid;
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
     END IF;
+    RETURN v_kinds;
 END $$;

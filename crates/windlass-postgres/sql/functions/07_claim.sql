@@ -3,8 +3,8 @@
 -- one transaction; it must be READ COMMITTED, so that each statement inside gets a snapshot taken after the
 -- lane's lock.
 --
--- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority,
--- claimed_at in unix microseconds; the rest NULL), then its jobs. A header of lane 0 says that there is more
+-- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority;
+-- the rest NULL), then its jobs. A header of lane 0 says that there is more
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
@@ -14,7 +14,10 @@
 -- Cost (2 cores, PostgreSQL 15, 10^6 jobs of 14-byte args): see docs/design/postgres-log.md.
 -- Traps that the settings below close: a plan cached while the table was empty made claims 1,000 times
 -- slower; a sort or a bitmap scan walks the whole lane. Keep tests/plans.rs green.
-CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[], p_bytes bigint[] DEFAULT NULL)
+-- p_call: the number of this call, larger than that of every call before by this worker (see worker.open_from). Who
+-- does not count leaves it out: its claims are always looked at.
+CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_limits integer[], p_bytes bigint[] DEFAULT NULL,
+    p_call bigint DEFAULT 9223372036854775807)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE
@@ -50,13 +53,12 @@ DECLARE
     v_lo_id   bigint[];
     v_hi      xid8[];
     v_began   timestamptz;
-    v_since   timestamptz;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE 'claim needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
     END IF;
-    SELECT f.kinds, f.open_since INTO v_kinds, v_since FROM {schema}.fence(p_worker) f;
+    v_kinds := {schema}.fence(p_worker);
     SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[] INTO v_lanes, v_priorities, v_queues, v_shares FROM (
         SELECT l.id, l.priority, u.n FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
         JOIN {schema}.lane l ON l.queue = u.queue
@@ -101,7 +103,7 @@ BEGIN
                     SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                     FROM {schema}.claim k WHERE k.lane_id = v_lane ORDER BY k.seq DESC LIMIT 1) AS c ON true;
             IF v_cursor.no_handler AND pass = 1 THEN
-                RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, v_since, i, v_priority);
+                RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 IF v_got > 0 THEN
                     v_most := v_most - (v_got - 1);
@@ -150,18 +152,17 @@ BEGIN
                                      ELSE (SELECT sum(octet_length(b.args::text)) FROM batch b) <= v_bytes END AS fits
                     FROM (SELECT count(*) AS n, sum(pg_column_size(b.args)) AS stored FROM batch b) AS s
                 ), appended AS (
-                    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+                    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
                                                 job_count, segment, from_snapshot, to_snapshot)
                     SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
-                           greatest(clock_timestamp(), v_since), v_lane,
+                           p_call, v_lane,
                            (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                     FROM counted WHERE n > 0 AND fits
-                    RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority,
-                                    (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
+                    RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head)
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                        NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
-                SELECT ARRAY[0, 0, 0, 0, i, v_priority, 0]::bigint[], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM counted WHERE NOT fits
+                SELECT ARRAY[0, 0, 0, 0, i, v_priority]::bigint[], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM counted WHERE NOT fits
                 UNION ALL
                 SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE (SELECT c.fits FROM counted c);
@@ -198,14 +199,13 @@ BEGIN
                 ), gone AS MATERIALIZED (
                     DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                 ), appended AS (
-                    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+                    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
                                                 job_count, segment, from_snapshot, to_snapshot)
                     SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
-                           greatest(clock_timestamp(), v_since), v_lane,
+                           p_call, v_lane,
                            (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
                     FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
-                    RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority,
-                                    (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head
+                    RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head
                 ), settled AS (
                     INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
                     SELECT v_seq, v_lane, p_worker, 1, (SELECT r.segment FROM {schema}.ring r), false, g.job_id, g.job_id FROM gone g)
@@ -225,15 +225,15 @@ BEGIN
             -- turned out to be at its end, or when finding out was slow (a rolled-back bulk insert lies there),
             -- so that no claim walks it again.
             IF v_got = 0 AND (v_xid IS NOT NULL OR clock_timestamp() - v_began > '2 ms') THEN
-                INSERT INTO {schema}.claim (seq, start_xid, start_id, lane_id, token, worker_id, job_count, segment,
+                INSERT INTO {schema}.claim (seq, start_xid, start_id, worker_call, lane_id, token, worker_id, job_count, segment,
                                             from_snapshot, to_snapshot)
-                VALUES (v_seq, v_xid, v_id, v_lane, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
+                VALUES (v_seq, v_xid, v_id, p_call, v_lane, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
             END IF;
             EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.cancelled);
         END LOOP;
     END LOOP;
     IF v_more OR (v_busy AND v_left > 0) THEN
-        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
 END $$;
@@ -301,7 +301,7 @@ END $$;
 -- Cost: an index probe per kind; settings of its own, because those of claim make a sort of few jobs a walk of the
 -- whole table.
 CREATE OR REPLACE FUNCTION {schema}.claim_no_handler(
-    p_worker integer, p_lane integer, p_limit integer, p_bytes bigint, p_kinds text[], p_since timestamptz, p_queue integer, p_priority smallint)
+    p_worker integer, p_lane integer, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer, p_priority smallint)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE
@@ -337,13 +337,12 @@ BEGIN
         SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, true, t.kind, t.args, t.attributes
         FROM taken t ORDER BY t.id
     ), appended AS (
-        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id, job_count,
+        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count,
                                     segment, from_snapshot, to_snapshot, direct)
-        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, greatest(clock_timestamp(), p_since), p_lane,
+        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, p_call, p_lane,
                 (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
                 coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true)
-        RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority,
-                        (extract(epoch FROM claimed_at) * 1000000)::bigint] AS head)
+        RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL

@@ -66,7 +66,8 @@ $$;
 -- open_claims(worker): the claims of one worker that may have unsettled jobs; NULL: of every worker that is
 -- not ended (an ended one has none). Counts can be too high by settlements that name a job twice, so a claim
 -- of several jobs only counts as closed when its rest was settled; unsettled_jobs is exact.
--- Cost: one settlement probe per claim since the worker's open_since, so of the last heartbeat or two.
+-- Cost: one settlement probe per claim since the worker's open_from, so of the last heartbeat or two, and per older
+-- one that its heartbeat listed.
 CREATE OR REPLACE FUNCTION {schema}.open_claims(p_worker integer)
     RETURNS TABLE (lane_id integer, seq bigint, worker_id integer, claimed_at timestamptz, open_count bigint)
     LANGUAGE sql STABLE ROWS 10
@@ -74,7 +75,12 @@ CREATE OR REPLACE FUNCTION {schema}.open_claims(p_worker integer)
 AS $$
     SELECT c.lane_id, c.seq, c.worker_id, c.claimed_at, greatest(c.job_count - s.n, 0)
     FROM {schema}.worker w
-    JOIN {schema}.claim c ON c.worker_id = w.id AND c.claimed_at >= w.open_since AND c.job_count > 0
+    CROSS JOIN LATERAL (
+        SELECT k.* FROM {schema}.claim k WHERE k.worker_id = w.id AND k.worker_call >= w.open_from AND k.job_count > 0
+        UNION ALL
+        SELECT k.* FROM unnest(w.open_lanes, w.open_seqs) AS o(lane_id, seq)
+        JOIN {schema}.claim k ON k.lane_id = o.lane_id AND k.seq = o.seq
+        WHERE k.worker_id = w.id AND k.worker_call < w.open_from AND k.job_count > 0) AS c
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(t.job_count), 0) AS n, coalesce(bool_or(t.high_id IS NULL), false) AS whole
         FROM {schema}.settlement t WHERE t.lane_id = c.lane_id AND t.seq = c.seq) AS s

@@ -23,13 +23,20 @@ BEGIN
     UPDATE {schema}.worker SET suspect_id = p_job WHERE id = p_worker;
 END $$;
 
--- heartbeat(worker, open_since): renews the lease; refused once it was taken away. open_since: the worker
--- knows that all its claims before this time are settled (NULL: as before); rescue need not look at them.
-CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_since timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+-- heartbeat(worker, open_from, open_lanes, open_seqs): renews the lease; refused once it was taken away. The rest says which
+-- claims rescue has to look at: those from call open_from on, and these older ones (NULL: as before). The worker
+-- must know that all its other claims are settled.
+CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[])
+    RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(), open_since = greatest(open_since, p_open_since)
+    -- One that a later heartbeat has overtaken only makes rescue look at more: what is open now was open then.
+    UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(),
+            in_touch_since = CASE WHEN clock_timestamp() BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since
+                                  ELSE clock_timestamp() END,
+            open_from = coalesce(p_open_from, open_from),
+            open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
+            open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END
         WHERE id = p_worker AND ended_at IS NULL;
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';

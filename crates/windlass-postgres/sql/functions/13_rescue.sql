@@ -1,14 +1,47 @@
 -- The end of workers: what they held is available again.
 
--- overdue_workers(): whose lease is over. After a restart of the server everybody gets a full lease to
--- come back: nobody could have sent a heartbeat while it was down.
-CREATE OR REPLACE FUNCTION {schema}.overdue_workers() RETURNS SETOF integer
+-- overdue_workers(rescuer): whose lease is over, the longest first, as far as the rescuer may say so. While the server cannot be
+-- reached (a cut network, a restart, a failover to whichever standby) the leases of the living end too. So the rescuer
+-- must have been in touch for as long as the lease of the other: then the other, if it lives, has renewed it. A call
+-- that was sent before the outage and arrives after it finds the rescuer's own heartbeat too old.
+CREATE OR REPLACE FUNCTION {schema}.overdue_workers(p_rescuer integer) RETURNS SETOF integer
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT id FROM {schema}.worker
-    WHERE ended_at IS NULL AND greatest(heartbeat_at, pg_postmaster_start_time()) + lease < clock_timestamp()
-    ORDER BY id
+    SELECT w.id FROM {schema}.worker r JOIN {schema}.worker w ON w.ended_at IS NULL AND w.heartbeat_at + w.lease < clock_timestamp()
+    WHERE r.id = p_rescuer AND r.ended_at IS NULL AND r.heartbeat_at + r.lease / 2 >= clock_timestamp()
+      AND r.in_touch_since + w.lease <= clock_timestamp()
+    ORDER BY w.heartbeat_at, w.id
 $$;
+
+-- rescue(rescuer): ends one worker whose lease is over and takes back what it holds. worker: NULL when there was none,
+-- when somebody else is at it, or when all of them are busy writing. Also how long until the next lease can end, in ms; NULL: no worker is live.
+-- One rescues at a time, so that many callers do the work of one.
+-- Cost: a look at the live workers.
+CREATE OR REPLACE FUNCTION {schema}.rescue(
+    p_rescuer integer, OUT worker integer, OUT rescued bigint, OUT discarded bigint, OUT next_end_ms double precision)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_overdue integer;
+BEGIN
+    -- A heartbeat from the future is one from before the clock was set back: its lease begins anew.
+    IF EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND w.heartbeat_at > clock_timestamp() + interval '1 second') THEN
+        UPDATE {schema}.worker w SET heartbeat_at = clock_timestamp()
+            WHERE w.ended_at IS NULL AND w.heartbeat_at > clock_timestamp() + interval '1 second';
+    END IF;
+    IF EXISTS (SELECT 1 FROM {schema}.overdue_workers(p_rescuer))
+       AND pg_try_advisory_xact_lock(hashtext({name} || '.rescue'), 0) THEN
+        FOR v_overdue IN SELECT o FROM {schema}.overdue_workers(p_rescuer) AS o LOOP
+            SELECT e.rescued, e.discarded INTO rescued, discarded FROM {schema}.end_worker(v_overdue, true) e;
+            IF rescued IS NOT NULL THEN
+                worker := v_overdue;
+                EXIT;
+            END IF;
+        END LOOP;
+    END IF;
+    SELECT greatest(extract(epoch FROM min(w.heartbeat_at + w.lease) - clock_timestamp()) * 1000, 0) INTO next_end_ms
+        FROM {schema}.worker w WHERE w.ended_at IS NULL;
+END $$;
 
 -- end_worker(worker, crashed): takes back every job that the worker holds.
 -- crashed = false, a clean end: the jobs are available again, nothing is counted.
@@ -34,15 +67,19 @@ BEGIN
     -- A statement of its own, so that it sees what was committed before the lock came.
     UPDATE {schema}.worker SET ended_at = clock_timestamp()
         WHERE id = p_worker AND ended_at IS NULL
-          AND (NOT p_crashed OR greatest(heartbeat_at, pg_postmaster_start_time()) + lease < clock_timestamp())
+          AND (NOT p_crashed OR heartbeat_at + lease < clock_timestamp())
         RETURNING suspect_id INTO v_suspect;
     IF NOT FOUND THEN RETURN; END IF;
     rescued := 0;
     discarded := 0;
     v_segment := {schema}.current_segment();
     -- An idle worker's end should not pay for planning the rest.
-    IF NOT EXISTS (SELECT 1 FROM {schema}.claim k JOIN {schema}.worker w ON w.id = k.worker_id
-                   WHERE k.worker_id = p_worker AND k.claimed_at >= w.open_since AND k.job_count > 0) THEN RETURN; END IF;
+    IF NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = p_worker AND (
+                       cardinality(w.open_seqs) > 0 OR EXISTS (
+                       SELECT 1 FROM {schema}.claim k
+                       WHERE k.worker_id = p_worker AND k.worker_call >= w.open_from AND k.job_count > 0))) THEN
+        RETURN;
+    END IF;
     FOR c IN SELECT * FROM {schema}.open_claims(p_worker) LOOP
         WITH left_over AS MATERIALIZED (
             SELECT j.*, least(j.crash_count + 1, greatest(j.crash_count, 2)) AS together

@@ -1,26 +1,59 @@
--- promote(limit): moves due jobs into the log. Returns how many, and how long until the next, in ms.
--- Two promoters never take the same row; none waits for another.
-CREATE OR REPLACE FUNCTION {schema}.promote(p_limit integer, OUT promoted bigint, OUT next_due_ms double precision)
+-- promote(limit, from): moves due jobs into the log. Returns how many, how long until the next is due in ms (NULL when none
+-- waits, or when somebody else is at it), and from where the next call of this caller may look.
+-- One promotes at a time, so that many callers do the work of one; the others stand back at once.
+-- from_at, from_id: a position in the order of due times before which nothing waits, as far as this caller knows; NULL: look from the
+-- beginning. Without it each call would walk the index entries of all jobs that were promoted since the oldest open
+-- transaction began. A job that is committed more than a second after it was due lies before it: look from the
+-- beginning from time to time.
+-- Cost: one index probe when nothing is due.
+CREATE OR REPLACE FUNCTION {schema}.promote(
+    p_limit integer, INOUT from_at timestamptz DEFAULT NULL, INOUT from_id bigint DEFAULT NULL,
+    OUT promoted bigint, OUT next_due_ms double precision)
     LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
+#variable_conflict use_column
 DECLARE
     v_now     timestamptz := clock_timestamp();
-    v_segment smallint := {schema}.current_segment();
+    v_at      timestamptz := coalesce(from_at, '-infinity');
+    v_id      bigint := coalesce(from_id, 0);
+    v_segment smallint;
+    v_last    record;
 BEGIN
     promoted := 0;
-    IF EXISTS (SELECT 1 FROM {schema}.waiting WHERE state <> 'no_handler' AND available_at <= v_now) THEN
+    SELECT h.available_at AS at INTO v_last FROM {schema}.waiting h
+        WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
+    IF v_last.at <= v_now THEN
+        IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.promote'), 0) THEN RETURN; END IF;
+        v_segment := {schema}.current_segment();
         WITH due AS MATERIALIZED (
-            SELECT id FROM {schema}.waiting WHERE state <> 'no_handler' AND available_at <= v_now
-            ORDER BY available_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+            SELECT h.id FROM {schema}.waiting h
+            WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) AND h.available_at <= v_now
+            ORDER BY h.available_at, h.id LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), taken AS (
-            DELETE FROM {schema}.waiting h WHERE h.id = ANY (SELECT id FROM due) RETURNING h.*
-        )
-        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            DELETE FROM {schema}.waiting h WHERE h.id = ANY (SELECT d.id FROM due d) RETURNING h.*
+        ), logged AS (
+            INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crash_count, true, kind, args, attributes
-            FROM taken ORDER BY available_at, id;
-        GET DIAGNOSTICS promoted = ROW_COUNT;
+            FROM taken ORDER BY available_at, id
+        )
+        SELECT count(*) AS n, max(t.available_at) AS at,
+               (SELECT x.id FROM taken x ORDER BY x.available_at DESC, x.id DESC LIMIT 1) AS id INTO v_last FROM taken t;
+        promoted := v_last.n;
+        IF promoted = p_limit THEN
+            v_at := v_last.at;
+            v_id := v_last.id;
+        END IF;
     END IF;
-    SELECT greatest(extract(epoch FROM available_at - clock_timestamp()) * 1000, 0) INTO next_due_ms
-        FROM {schema}.waiting WHERE state <> 'no_handler' ORDER BY available_at LIMIT 1;
+    IF promoted < p_limit THEN
+        -- Nothing that is visible now is due; what is being committed has a second.
+        v_at := v_now - interval '1 second';
+        v_id := 0;
+    END IF;
+    from_at := v_at;
+    from_id := v_id;
+    SELECT greatest(extract(epoch FROM h.available_at - clock_timestamp()) * 1000, 0) INTO next_due_ms
+        FROM {schema}.waiting h
+        WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
 END $$;

@@ -49,6 +49,9 @@ DECLARE
     f    record;
     d    record;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE 'retry needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
+    END IF;
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*)
     INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)

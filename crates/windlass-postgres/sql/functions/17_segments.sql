@@ -74,9 +74,9 @@ BEGIN
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) WHERE segment = p_segment;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         v_count := v_count + v_more;
-        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
                                     job_count, segment, from_snapshot, to_snapshot, direct)
-            SELECT seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+            SELECT seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
                    job_count, v_current, from_snapshot, to_snapshot, direct
             FROM {schema}.claim k WHERE k.lane_id = c.lane_id AND k.seq = c.seq AND k.segment = p_segment;
         INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
@@ -85,9 +85,9 @@ BEGIN
     END LOOP;
 
     -- The cursors. Their jobs are settled, so they come over with none.
-    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, claimed_at, lane_id, token, worker_id,
+    INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
                                 job_count, segment, from_snapshot, to_snapshot)
-        SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.claimed_at, k.lane_id, k.token, k.worker_id,
+        SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.worker_call, k.claimed_at, k.lane_id, k.token, k.worker_id,
                0, v_current, k.from_snapshot, k.to_snapshot
         FROM {schema}.lane n CROSS JOIN LATERAL (
             SELECT * FROM {schema}.claim x WHERE x.lane_id = n.id ORDER BY x.seq DESC, x.segment = p_segment LIMIT 1) AS k

@@ -1,49 +1,109 @@
--- The move to another cluster: pg_dump, logical replication, blue/green.
+-- The move to another cluster: pg_dump, logical replication, blue/green. The cursor arithmetic is void then.
 
--- is_transplanted(): whether rows carry transaction ids that this cluster has not reached: the database
--- came here by pg_dump or logical replication. The cursor arithmetic is void then.
-CREATE OR REPLACE FUNCTION {schema}.is_transplanted() RETURNS boolean
-    LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off
+-- system_identifier(): of this cluster; NULL where it may not be read.
+CREATE OR REPLACE FUNCTION {schema}.system_identifier() RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT EXISTS (
-        SELECT 1 FROM {schema}.lane l
-        LEFT JOIN LATERAL (SELECT c.to_snapshot FROM {schema}.claim c WHERE c.lane_id = l.id ORDER BY c.seq DESC LIMIT 1) c ON true
-        LEFT JOIN LATERAL (SELECT j.xid FROM {schema}.job j WHERE j.lane_id = l.id AND j.xid < '{direct}'
-                           ORDER BY j.xid DESC, j.id DESC LIMIT 1) j ON true
-        WHERE pg_snapshot_xmax(c.to_snapshot) > pg_snapshot_xmax(pg_current_snapshot())
-           OR j.xid >= pg_snapshot_xmax(pg_current_snapshot()))
+BEGIN
+    RETURN (SELECT c.system_identifier FROM pg_control_system() c);
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN NULL;
+END $$;
+
+-- Not inside the table's own file: it must be the migration's top-level transaction that writes the row.
+INSERT INTO {schema}.home (system) SELECT {schema}.system_identifier() WHERE NOT EXISTS (SELECT 1 FROM {schema}.home);
+
+-- home_state(): 'home'; 'rewritten': somebody wrote the row of table home anew (pg_repack does), but the log is where it was;
+-- 'moved': the log came here from another cluster.
+-- Cost: one row.
+CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN h.xmin = h.xid::xid THEN 'home'
+                WHEN h.system = {schema}.system_identifier() THEN 'rewritten'
+                ELSE 'moved' END
+    FROM (SELECT 1) AS one LEFT JOIN {schema}.home h ON true
 $$;
 
--- rehome(): after a restore into another cluster: every unfinished job becomes available anew, under this
+-- rehome(): after a move into another cluster: every unfinished job becomes available anew, under this
 -- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
--- Returns how many jobs were kept. Does nothing (NULL) where nothing is transplanted.
--- A row whose heap xmin is its own xid was written by this cluster, so nobody can have worked on it yet.
+-- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved.
+-- Invariant: no job is lost and no two have one id. Rows that this cluster's own transactions wrote have an xid from when the log
+-- came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
+-- fence refuses. Logical replication carries no sequences, so these rows may carry the ids of older jobs: such
+-- a job gets another id.
 CREATE OR REPLACE FUNCTION {schema}.rehome() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_count bigint;
     v_more  bigint;
+    v_own   bigint;
+    v_since bigint;
+    v_now   bigint := pg_current_xact_id()::text::bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
     LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result IN ACCESS EXCLUSIVE MODE;
-    IF NOT {schema}.is_transplanted() THEN RETURN NULL; END IF;
+    IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
+    IF {schema}.home_state() = 'rewritten' THEN
+        UPDATE {schema}.home SET xid = pg_current_xact_id();
+        RETURN NULL;
+    END IF;
+    -- When the row of table home came here, as a full transaction id: the newest one that ends like its xmin.
+    SELECT v_now - ((v_now - h.xmin::text::bigint) & 4294967295) INTO v_since FROM {schema}.home h;
+    v_since := coalesce(v_since, 0);
+    PERFORM {schema}.advance_sequences();
+
+    CREATE TEMP TABLE windlass_own ON COMMIT DROP AS
+        SELECT j.* FROM {schema}.job j
+        WHERE j.xid < '{direct}' AND j.xid::text::bigint >= v_since
+          AND j.xid::text::bigint <= v_now - ((v_now - j.xmin::text::bigint) & 4294967295);
+    -- Cancelled here since the move; where an older job has the id too, it is that one.
+    DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
+        WHERE s.job_id = o.id AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.id = o.id AND j.xid <> o.xid);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.xid < '{direct}'
-          AND (NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-               OR j.xmin::text::bigint = j.xid::text::bigint % 4294967296)
+          AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
+          AND NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
           AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.open_claims(NULL) c CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
+        WHERE NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_more = ROW_COUNT;
+    UPDATE windlass_own o SET id = nextval('{schema}.job_id_seq')
+        WHERE EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = o.id) OR EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = o.id);
+    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
+        SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, 'scheduled', kind, args, attributes
+        FROM windlass_own;
+    GET DIAGNOSTICS v_own = ROW_COUNT;
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log;
-    RETURN v_count + v_more;
+    DELETE FROM {schema}.home;
+    INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
+    RETURN v_count + v_more + v_own;
+END $$;
+
+-- advance_sequences(): beyond every job, lane and worker id that is stored, because logical replication leaves
+-- sequences where they were.
+CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM setval('{schema}.job_id_seq', s.top + 16) FROM (
+        SELECT greatest((SELECT last_value FROM {schema}.job_id_seq), (SELECT max(id) FROM {schema}.job),
+                        (SELECT max(id) FROM {schema}.waiting), (SELECT max(id) FROM {schema}.dead),
+                        (SELECT max(job_id) FROM {schema}.attempt_error),
+                        (SELECT max(r) FROM {schema}.enqueue_key, unnest(ranges) AS r)) AS top) AS s;
+    PERFORM setval(pg_get_serial_sequence('{schema}.worker', 'id'),
+                   (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.worker UNION ALL SELECT max(worker_id) FROM {schema}.claim
+                    UNION ALL SELECT max(worker_id) FROM {schema}.attempt_error UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.worker', 'id'))) AS x));
+    PERFORM setval(pg_get_serial_sequence('{schema}.lane', 'id'),
+                   (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.lane
+                    UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));
 END $$;

@@ -13,6 +13,15 @@ CREATE TABLE {schema}.migration (
     applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Where the log is at home: one row, whose own transaction id is noted in it. A dump or logical replication writes the
+-- row anew, under another transaction, and so tells that the log was moved to where its positions mean nothing.
+-- system: the cluster's identifier where it may be read, so that a table that was only rewritten is told from one that moved.
+CREATE TABLE {schema}.home (
+    one    boolean PRIMARY KEY DEFAULT true CHECK (one),
+    xid    xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    system bigint
+);
+
 -- Policy, for all workers alike: one row, changed by configure.
 CREATE TABLE {schema}.setting (
     one            boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -83,12 +92,15 @@ CREATE INDEX job_moved ON {schema}.job (id) WHERE moved;
 --   handed out so far: visible in from_snapshot, or visible in to_snapshot and (xid, id) up to end
 -- A NULL start is the beginning, a NULL end the end of that difference. A direct claim leaves the cursor
 -- where it was; its rows carry xid {direct} + seq, which no snapshot ever reaches and no cursor hands out.
+-- worker_call: which of its worker's calls made it, as the worker counts them (see worker.open_from). No default,
+-- because a copy without it would be invisible to rescue.
 CREATE TABLE {schema}.claim (
     seq           bigint NOT NULL,
     start_xid     xid8,
     start_id      bigint,
     end_xid       xid8,
     end_id        bigint,
+    worker_call   bigint NOT NULL,
     claimed_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     lane_id       integer NOT NULL,
     token         integer NOT NULL,
@@ -100,7 +112,7 @@ CREATE TABLE {schema}.claim (
     direct        boolean NOT NULL DEFAULT false
 ) PARTITION BY LIST (segment);
 CREATE UNIQUE INDEX claim_lane ON {schema}.claim (lane_id, seq, segment);
-CREATE INDEX claim_worker ON {schema}.claim (worker_id, claimed_at);
+CREATE INDEX claim_worker ON {schema}.claim (worker_id, worker_call);
 
 -- What became of jobs of a claim: those of its jobs whose ids lie from low_id to high_id; NULL: every job of the
 -- claim that no other settlement names. One row for one range, so that an index finds what became of a job.
@@ -161,7 +173,7 @@ CREATE TABLE {schema}.waiting (
     args         json NOT NULL,
     attributes   text NOT NULL DEFAULT ''
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX waiting_due ON {schema}.waiting (available_at) WHERE state <> 'no_handler';
+CREATE INDEX waiting_due ON {schema}.waiting (available_at, id) WHERE state <> 'no_handler';
 CREATE INDEX waiting_no_handler ON {schema}.waiting (lane_id, kind, id) WHERE state = 'no_handler';
 CREATE INDEX waiting_lane ON {schema}.waiting (lane_id, state, available_at, id);
 
@@ -202,6 +214,8 @@ CREATE INDEX attempt_error_job ON {schema}.attempt_error (job_id);
 CREATE INDEX attempt_error_at ON {schema}.attempt_error (at);
 
 -- One row per registration of a worker process; the id is its fencing token and never reused.
+-- Its open claims are those from call open_from on, and of the older ones those that it lists (open_lanes, open_seqs). Calls are
+-- counted, not timed: a clock that is set back would hide claims.
 CREATE TABLE {schema}.worker (
     id           integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name         text NOT NULL,
@@ -210,7 +224,10 @@ CREATE TABLE {schema}.worker (
     lease        interval NOT NULL,
     started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    open_since   timestamptz NOT NULL DEFAULT clock_timestamp(), -- no claim before this is open
+    in_touch_since timestamptz NOT NULL DEFAULT clock_timestamp(), -- since when no two heartbeats were half a lease apart
+    open_from    bigint NOT NULL DEFAULT 0,
+    open_lanes   integer[] NOT NULL DEFAULT '{}',
+    open_seqs    bigint[] NOT NULL DEFAULT '{}',
     ended_at     timestamptz,
     suspect_id   bigint
 ) WITH (fillfactor = 50);

@@ -1,8 +1,10 @@
 //! A TCP forwarder whose connections can go silent without closing, as behind a proxy that lost its other
-//! half: what is sent to them is acknowledged by a kernel and read by nobody.
+//! half: what is sent to them is acknowledged by a kernel and read by nobody. Or it leads to another server from
+//! now on, as after a switch-over.
+#![allow(dead_code)] // each test binary uses its part
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 use tokio::{
@@ -13,7 +15,8 @@ use tokio::{
 
 pub(crate) struct Forwarder {
     pub(crate) port: u16,
-    strands: watch::Sender<()>,
+    to: Arc<Mutex<String>>,
+    strands: watch::Sender<bool>,
     open: Arc<AtomicUsize>,
 }
 
@@ -21,12 +24,15 @@ impl Forwarder {
     /// To `host:port`, from a free port of the loopback interface.
     pub(crate) async fn start(to: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-        let (port, strands) = (listener.local_addr().expect("has an address").port(), watch::Sender::new(()));
+        let (port, strands) =
+            (listener.local_addr().expect("has an address").port(), watch::Sender::new(false));
         let open = Arc::<AtomicUsize>::default();
-        let (watched, count) = (strands.clone(), Arc::clone(&open));
+        let to = Arc::new(Mutex::new(to));
+        let (watched, count, target) = (strands.clone(), Arc::clone(&open), Arc::clone(&to));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (stranded, to, count) = (watched.subscribe(), to.clone(), Arc::clone(&count));
+                let (stranded, to, count) =
+                    (watched.subscribe(), target.lock().unwrap().clone(), Arc::clone(&count));
                 tokio::spawn(async move {
                     count.fetch_add(1, Ordering::SeqCst);
                     forward(client, &to, stranded).await;
@@ -34,12 +40,18 @@ impl Forwarder {
                 });
             }
         });
-        Self { port, strands, open }
+        Self { port, to, strands, open }
     }
 
     /// Every open connection passes no byte any more; new ones work.
     pub(crate) fn strand(&self) {
-        self.strands.send_replace(());
+        self.strands.send_replace(true);
+    }
+
+    /// Leads to another `host:port`; every open connection ends.
+    pub(crate) fn repoint(&self, to: String) {
+        *self.to.lock().unwrap() = to;
+        self.strands.send_replace(false);
     }
 
     /// How many connections the client has not closed.
@@ -48,11 +60,14 @@ impl Forwarder {
     }
 }
 
-async fn forward(mut client: TcpStream, to: &str, mut stranded: watch::Receiver<()>) {
+async fn forward(mut client: TcpStream, to: &str, mut stranded: watch::Receiver<bool>) {
     let Ok(mut server) = TcpStream::connect(to).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut client, &mut server) => return,
         _ = stranded.changed() => {}
+    }
+    if !*stranded.borrow() {
+        return;
     }
     // Read and forgotten until the client closes; the server hears nothing of it until then.
     let mut nowhere = [0; 4096];

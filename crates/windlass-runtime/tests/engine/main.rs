@@ -6,6 +6,7 @@ mod fake;
 
 mod demand;
 mod epochs;
+mod many_workers;
 mod outages;
 mod outcomes;
 mod settlement;

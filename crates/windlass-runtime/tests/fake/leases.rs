@@ -15,7 +15,9 @@ pub struct Worker {
     pub client: usize,
     kinds: Vec<String>,
     lease: Duration,
-    ends: Instant,
+    renewed: Instant,
+    /// Since when it renewed without a break.
+    in_touch_since: Instant,
     pub suspect: Option<JobId>,
 }
 
@@ -30,7 +32,8 @@ impl Model {
         let worker = WorkerId(self.registered.len() as i32 + 1);
         self.registered.push(worker);
         let (kinds, lease) = (spec.kinds.clone(), spec.lease);
-        let live = Worker { client, kinds, lease, ends: Instant::now() + lease, suspect: None };
+        let now = Instant::now();
+        let live = Worker { client, kinds, lease, renewed: now, in_touch_since: now, suspect: None };
         self.workers.insert(worker, live);
         self.history.note(client, What::Registered { worker, lease });
         worker
@@ -53,7 +56,11 @@ impl Model {
     pub fn heartbeat(&mut self, worker: WorkerId) -> Result<()> {
         self.heartbeats += 1;
         let live = self.live(worker)?;
-        live.ends = Instant::now() + live.lease;
+        let now = Instant::now();
+        if now - live.renewed > live.lease / 2 {
+            live.in_touch_since = now;
+        }
+        live.renewed = now;
         let client = live.client;
         self.history.note(client, What::Renewed(worker));
         Ok(())
@@ -84,14 +91,33 @@ impl Model {
         }
     }
 
+    /// How many registrations are live.
+    pub fn live_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Takes or renews leadership.
+    pub fn lead(&mut self, worker: WorkerId, term: Duration) -> bool {
+        let now = Instant::now();
+        if self.leader.is_some_and(|(leader, until)| leader != worker && until > now) {
+            return false;
+        }
+        self.leader = Some((worker, now + term));
+        true
+    }
+
     /// Takes the jobs of workers whose lease ran out.
-    pub fn rescue(&mut self) -> RescueReport {
+    pub fn rescue(&mut self, rescuer: WorkerId) -> RescueReport {
         let mut report = RescueReport::default();
         if !self.leases_run_out {
             return report;
         }
         let now = Instant::now();
-        let overdue = self.workers.iter().filter(|(_, worker)| worker.ends <= now);
+        let Some(rescuer) = self.workers.get(&rescuer).cloned() else { return report };
+        let in_touch = if now - rescuer.renewed > rescuer.lease / 2 { now } else { rescuer.in_touch_since };
+        let overdue =
+            |worker: &Worker| worker.renewed + worker.lease <= now && in_touch + worker.lease <= now;
+        let overdue = self.workers.iter().filter(|(_, worker)| overdue(worker));
         report.workers = overdue.map(|(id, _)| *id).collect();
         for worker in report.workers.clone() {
             let held = self.held_by(worker);
@@ -110,6 +136,8 @@ impl Model {
                 }
             }
         }
+        let next = self.workers.values().map(|worker| worker.renewed + worker.lease).min();
+        report.next_end = next.map(|ends| ends.saturating_duration_since(now));
         report
     }
 

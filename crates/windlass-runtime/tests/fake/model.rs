@@ -70,6 +70,8 @@ pub struct Model {
     pub(super) parked: BTreeSet<i64>,
     paused: BTreeSet<String>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
+    /// Who leads, and until when.
+    pub(super) leader: Option<(WorkerId, Instant)>,
     pub registered: Vec<WorkerId>,
     pub deregistered: Vec<WorkerId>,
     pub(super) claims: HashMap<i64, (WorkerId, Vec<i64>)>,
@@ -104,6 +106,7 @@ impl Model {
             parked: BTreeSet::new(),
             paused: BTreeSet::new(),
             workers: BTreeMap::new(),
+            leader: None,
             registered: Vec::new(),
             deregistered: Vec::new(),
             claims: HashMap::new(),

@@ -220,8 +220,8 @@ impl JobStore for FakeStore {
         self.act(Call::Suspect, Some(worker), |model| model.announce_suspect(worker, job)).await
     }
 
-    async fn rescue(&self) -> Result<RescueReport> {
-        self.act(Call::Upkeep, None, |model| Ok(model.rescue())).await
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.act(Call::Upkeep, None, |model| Ok(model.rescue(rescuer))).await
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
@@ -285,12 +285,16 @@ impl JobStore for FakeStore {
 
 #[async_trait]
 impl Leader for FakeStore {
-    async fn lead(&self, _: WorkerId, _: Duration) -> Result<bool> {
-        self.act(Call::Upkeep, None, |_| Ok(true)).await
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        self.act(Call::Upkeep, None, |model| Ok(model.lead(worker, term))).await
     }
 
-    async fn resign(&self, _: WorkerId) -> Result<()> {
-        self.act(Call::Upkeep, None, |_| Ok(())).await
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        self.act(Call::Upkeep, None, |model| {
+            model.leader = model.leader.filter(|(leader, _)| *leader != worker);
+            Ok(())
+        })
+        .await
     }
 }
 

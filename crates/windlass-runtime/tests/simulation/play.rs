@@ -19,8 +19,9 @@ use tokio::{
 use windlass_core::JobId;
 use windlass_runtime::EngineHandle;
 
-/// How long everything may take to get done once the trouble is over.
-const DRAIN: Duration = Duration::from_secs(240);
+/// How long everything may take to get done once the trouble is over: a job that kills its workers takes a
+/// lease each time.
+const DRAIN: Duration = Duration::from_secs(480);
 /// How long it may take until every slot has a job.
 const PROBE_WAIT: Duration = Duration::from_secs(30);
 

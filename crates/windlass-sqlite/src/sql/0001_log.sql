@@ -148,6 +148,7 @@ CREATE TABLE attempt_error (
 ) STRICT;
 CREATE INDEX attempt_error_job ON attempt_error (job);
 
+-- `in_touch_since`: since when no two heartbeats were half a lease apart.
 -- `ended_at` is set when the worker left or was declared dead: nothing it writes is accepted from then on.
 CREATE TABLE worker (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -157,6 +158,7 @@ CREATE TABLE worker (
     lease INTEGER NOT NULL,
     started_at INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
+    in_touch_since INTEGER NOT NULL,
     ended_at INTEGER,
     suspect INTEGER
 ) STRICT;

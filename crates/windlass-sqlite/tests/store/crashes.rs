@@ -7,19 +7,21 @@ const PAST_LEASE: Duration = Duration::from_secs(31);
 #[tokio::test]
 async fn a_living_worker_keeps_its_jobs() {
     let f = Fixture::new();
+    let rescuer = f.rescuer().await;
     f.add(1).await;
     let worker = f.worker().await;
     f.take_one(worker).await;
     f.advance(LEASE);
     f.heartbeat(worker).await.unwrap();
     f.advance(LEASE);
-    assert!(f.rescue().await.unwrap().workers.is_empty());
+    assert!(f.rescue(rescuer).await.unwrap().workers.is_empty());
     assert_eq!(f.queues().await.unwrap()[0].running, 1);
 }
 
 #[tokio::test]
 async fn sharing_workers_with_a_killer_never_kills_the_innocent() {
     let f = Fixture::new();
+    let rescuer = f.rescuer().await;
     f.add(2).await;
     for round in 1..=6_u16 {
         let worker = f.worker().await;
@@ -27,7 +29,7 @@ async fn sharing_workers_with_a_killer_never_kills_the_innocent() {
         assert_eq!(claims[0].jobs.len(), 2);
         assert!(claims[0].jobs.iter().all(|job| job.crash_count == (round - 1).min(2) && job.attempt == 1));
         f.advance(PAST_LEASE);
-        let report = f.rescue().await.unwrap();
+        let report = f.rescue(rescuer).await.unwrap();
         assert_eq!((report.workers, report.rescued, report.discarded), (vec![worker], 2, 0));
     }
 }
@@ -35,6 +37,7 @@ async fn sharing_workers_with_a_killer_never_kills_the_innocent() {
 #[tokio::test]
 async fn a_suspect_answers_for_itself_alone() {
     let f = Fixture::new();
+    let rescuer = f.rescuer().await;
     f.configure(&windlass_core::Settings::DEFAULT.with_max_crashes(3)).await.unwrap();
     let added = f.add(2).await;
     for round in 1..=3_u16 {
@@ -42,7 +45,7 @@ async fn a_suspect_answers_for_itself_alone() {
         f.take(worker, 2).await;
         f.suspect(worker, Some(added[0])).await.unwrap();
         f.advance(PAST_LEASE);
-        let report = f.rescue().await.unwrap();
+        let report = f.rescue(rescuer).await.unwrap();
         let dies = u64::from(round == 3);
         assert_eq!((report.rescued, report.discarded), (2 - dies, dies));
     }
@@ -56,26 +59,28 @@ async fn a_suspect_answers_for_itself_alone() {
 #[tokio::test]
 async fn a_suspicion_that_is_over_does_not_count() {
     let f = Fixture::new();
+    let rescuer = f.rescuer().await;
     let id = f.add(1).await[0];
     let worker = f.worker().await;
     f.take(worker, 1).await;
     f.suspect(worker, Some(id)).await.unwrap();
     f.suspect(worker, None).await.unwrap();
     f.advance(PAST_LEASE);
-    assert_eq!(f.rescue().await.unwrap().discarded, 0);
+    assert_eq!(f.rescue(rescuer).await.unwrap().discarded, 0);
     assert_eq!(f.job(id).await.unwrap().unwrap().crash_count, 1);
 }
 
 #[tokio::test]
 async fn completed_jobs_of_a_dead_worker_stay_completed() {
     let f = Fixture::new();
+    let rescuer = f.rescuer().await;
     let added = f.add(4).await;
     let worker = f.worker().await;
     let claim = f.take(worker, 4).await.remove(0);
     let some = windlass_core::JobSet::Ranges(vec![(added[0].0, added[1].0)]);
     f.settle(&crate::fixture::completion(worker, &claim, some)).await.unwrap();
     f.advance(PAST_LEASE);
-    assert_eq!(f.rescue().await.unwrap().rescued, 2);
+    assert_eq!(f.rescue(rescuer).await.unwrap().rescued, 2);
     assert_eq!(f.state(added[1]).await, JobState::Completed);
     assert_eq!(f.state(added[2]).await, JobState::Available);
 }

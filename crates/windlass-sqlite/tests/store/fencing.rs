@@ -5,12 +5,12 @@ use windlass_core::{ClaimRef, Disposition, JobSet, JobState, JobStore, Leader, S
 #[tokio::test]
 async fn everything_a_dead_worker_writes_is_refused() {
     let f = Fixture::new();
-    let id = f.add(1).await[0];
+    let (id, rescuer) = (f.add(1).await[0], f.rescuer().await);
     let (zombie, live) = (f.worker().await, f.worker().await);
     let claim = f.take(zombie, 1).await.remove(0);
     f.advance(LEASE + Duration::from_micros(1));
     f.heartbeat(live).await.unwrap();
-    assert_eq!(f.rescue().await.unwrap().workers, [zombie]);
+    assert_eq!(f.rescue(rescuer).await.unwrap().workers, [zombie]);
 
     let held = crate::fixture::Held { claim: claim.reference, job: claim.jobs[0].clone() };
     assert!(f.settle(&completion(zombie, &claim, JobSet::Rest)).await.unwrap_err().is_lease_lost());

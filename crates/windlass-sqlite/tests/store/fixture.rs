@@ -55,6 +55,14 @@ impl Fixture {
         self.micros.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
     }
 
+    /// A worker that is in touch with the store from now on, whatever time passes.
+    pub(crate) async fn rescuer(&self) -> WorkerId {
+        let lease = 1_000_000 * LEASE;
+        let spec =
+            WorkerSpec { name: "rescuer".into(), queues: vec!["default".into()], kinds: vec![], lease };
+        self.register(&spec).await.unwrap().worker
+    }
+
     pub(crate) async fn worker(&self) -> WorkerId {
         self.worker_for(&[]).await
     }

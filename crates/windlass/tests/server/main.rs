@@ -11,3 +11,8 @@ mod own_cluster;
 mod postgres;
 #[cfg(unix)]
 mod replication;
+#[cfg(unix)]
+mod restore;
+#[cfg(unix)]
+#[path = "../../../windlass-postgres/tests/strand/mod.rs"]
+mod strand;

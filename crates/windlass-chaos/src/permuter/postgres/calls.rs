@@ -235,7 +235,7 @@ async fn single(client: &Client, schema: &str, call: &Call) -> Result<Reply, Err
             Reply::Done
         }
         Call::Heartbeat(worker) => {
-            one("SELECT 1 FROM {schema}.heartbeat($1, NULL)", &[(&worker.0, Type::INT4)]).await?;
+            one("SELECT 1 FROM {schema}.heartbeat($1, NULL, NULL, NULL)", &[(&worker.0, Type::INT4)]).await?;
             Reply::Done
         }
         Call::Suspect(worker, job) => {

@@ -52,11 +52,8 @@ const GATES: &[(&str, &str)] = &[
     ("maintain", "v_next := (v_ring.segment + 1) % 4;"),
 ];
 
-/// Leases run out by moving the heartbeat into the past, also on a server that has just started; and
-/// housekeeping gives up sooner than it does for users, settling later: who waits is decided by the order.
+/// Housekeeping gives up sooner than it does for users, settling later: who waits is decided by the order.
 const ADJUSTMENTS: &[Patch] = &[
-    Patch { function: "end_worker", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
-    Patch { function: "overdue_workers", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
     Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "empty_segment", from: "lock_timeout TO '50ms'", to: "lock_timeout TO '4ms'" },
 ];
