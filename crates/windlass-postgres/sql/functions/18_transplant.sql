@@ -44,6 +44,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_more = ROW_COUNT;
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log;
+    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
+    UPDATE {schema}.housekeeping SET segment = NULL;
     RETURN v_count + v_more;
 END $$;
