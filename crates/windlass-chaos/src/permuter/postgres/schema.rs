@@ -48,7 +48,10 @@ const GATES: &[(&str, &str)] = &[
     ("end_worker", "v_segment := {schema}.current_segment();"),
     ("promote", "promoted := 0;"),
     ("suspect", "UPDATE {schema}.worker SET suspect_id"),
-    ("maintain", "v_next := (v_ring.segment + 1) % 4;"),
+    ("maintain", "IF v_segment IS NOT NULL THEN"),
+    ("move_jobs", "WITH gone AS (DELETE FROM {schema}.job j WHERE"),
+    ("move_cursors", "WITH open AS MATERIALIZED"),
+    ("maintain", "v_end := {schema}.truncate_segment("),
 ];
 
 /// Leases run out by moving the heartbeat into the past, also on a server that has just started; and
@@ -57,7 +60,7 @@ const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "end_worker", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
     Patch { function: "overdue_workers", from: "pg_postmaster_start_time()", to: "'-infinity'::timestamptz" },
     Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
-    Patch { function: "empty_segment", from: "lock_timeout TO '50ms'", to: "lock_timeout TO '4ms'" },
+    Patch { function: "truncate_segment", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '4ms'" },
 ];
 
 /// Creates the schema, with gates where the scenario wants them, and patches it.
