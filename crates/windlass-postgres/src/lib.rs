@@ -30,6 +30,7 @@ mod group_commit;
 mod holdings;
 mod inspect;
 mod lane;
+mod maintain;
 mod migrate;
 mod once;
 mod options;

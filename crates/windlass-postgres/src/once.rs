@@ -3,8 +3,6 @@
 
 use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
-    connection::Connection,
-    deadline::Patience,
     enqueue::{begin, commit},
     error::{Effect, store_error},
     store::PostgresStore,
@@ -12,11 +10,6 @@ use crate::{
 use std::pin::pin;
 use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
-
-/// How many keys are forgotten in one transaction.
-const FORGET_CHUNK: i32 = 10_000;
-/// The most such transactions of one round of housekeeping; the next round goes on.
-const FORGET_CHUNKS: usize = 100;
 
 impl PostgresStore {
     pub(crate) async fn enqueue_jobs_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
@@ -67,20 +60,6 @@ impl PostgresStore {
             self.store_under(transaction, &batch, &ids, row.get(2), by).await?;
         }
         Ok(EnqueuedOnce { ids, repeated })
-    }
-
-    /// Part of housekeeping: removes keys past their retention.
-    pub(crate) async fn forget_keys(&self, connection: &mut Connection) -> Result<()> {
-        let forget = self.sql("SELECT {schema}.forget_keys((SELECT retention FROM {schema}.setting), $1)");
-        for _ in 0..FORGET_CHUNKS {
-            connection.extend(Patience::Long);
-            let params = [(&FORGET_CHUNK as _, Type::INT4)];
-            let forgotten: i64 = connection.query_one(&forget, &params, Effect::Repeatable).await?.get(0);
-            if forgotten < i64::from(FORGET_CHUNK) {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{task::AbortHandle, time::timeout};
 use tokio_postgres::{
@@ -32,12 +32,15 @@ const SETTINGS: &str = "SET default_transaction_isolation = 'read committed'; SE
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most lanes that one connection remembers.
 const MAX_LANES: usize = 10_000;
+/// How long it remembers one. Housekeeping removes a lane a day after new writers were last told of it: see
+/// `sql/functions/26_forget_lanes.sql`.
+const LANE_TTL: Duration = Duration::from_secs(60);
 
 /// One connection of a pool.
 pub(crate) struct Session {
     client: ClientWrapper,
     pub(crate) line: Arc<Line>,
-    lanes: Mutex<HashMap<(String, i16), i32>>,
+    lanes: Mutex<HashMap<(String, i16), (i32, Instant)>>,
 }
 
 /// What outlives a borrowed session: the way to close it, and what its driver counts.
@@ -116,7 +119,8 @@ impl Manager for Sessions {
 /// connection too, and so what it remembers.
 impl Session {
     pub(crate) fn lane(&self, queue: &str, priority: i16) -> Option<i32> {
-        lock(&self.lanes).get(&(queue.to_owned(), priority)).copied()
+        let (lane, read_at) = *lock(&self.lanes).get(&(queue.to_owned(), priority))?;
+        (read_at.elapsed() < LANE_TTL).then_some(lane)
     }
 
     pub(crate) fn set_lane(&self, queue: &str, priority: i16, lane: i32) {
@@ -124,7 +128,7 @@ impl Session {
         if lanes.len() >= MAX_LANES {
             lanes.clear();
         }
-        lanes.insert((queue.to_owned(), priority), lane);
+        lanes.insert((queue.to_owned(), priority), (lane, Instant::now()));
     }
 }
 

@@ -30,11 +30,16 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/14_promote.sql"),
     include_str!("../sql/functions/15_find.sql"),
     include_str!("../sql/functions/16_control.sql"),
-    include_str!("../sql/functions/17_segments.sql"),
+    include_str!("../sql/functions/17_ring.sql"),
     include_str!("../sql/functions/18_transplant.sql"),
     include_str!("../sql/functions/19_views.sql"),
     include_str!("../sql/functions/20_list.sql"),
     include_str!("../sql/functions/21_settings.sql"),
+    include_str!("../sql/functions/22_move.sql"),
+    include_str!("../sql/functions/23_truncate.sql"),
+    include_str!("../sql/functions/24_maintain.sql"),
+    include_str!("../sql/functions/25_forget.sql"),
+    include_str!("../sql/functions/26_forget_lanes.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 

@@ -1,5 +1,5 @@
 use crate::{
-    connection::Connections, due::Due, group_commit::GroupCommit, holdings::Holdings, migrate,
+    connection::Connections, due::Due, group_commit::GroupCommit, holdings::Holdings, maintain, migrate,
     options::PostgresOptions, sql::render, wakeup::PostgresWakeup,
 };
 use async_trait::async_trait;
@@ -236,7 +236,7 @@ impl JobStore for PostgresStore {
     }
 
     async fn maintain(&self) -> Result<MaintainReport> {
-        self.maintain_log().await
+        maintain::maintain(&self.connections, &self.schema).await
     }
 
     async fn settings(&self) -> Result<Settings> {

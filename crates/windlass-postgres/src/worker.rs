@@ -8,8 +8,7 @@ use crate::{
 use std::time::{Duration, Instant};
 use tokio_postgres::types::Type;
 use windlass_core::{
-    Heartbeat, JobId, Limits, MaintainReport, Promoted, Registration, RescueReport, Result, WorkerId,
-    WorkerSpec,
+    Heartbeat, JobId, Limits, Promoted, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
 
 impl PostgresStore {
@@ -124,32 +123,6 @@ impl PostgresStore {
         Ok(Promoted {
             count: row.get::<_, i64>(0).unsigned_abs(),
             next_due: row.get::<_, Option<f64>>(1).map(from_ms),
-        })
-    }
-
-    pub(crate) async fn maintain_log(&self) -> Result<MaintainReport> {
-        let mut connection = self.connections.upkeep("maintain").await?;
-        connection.begin_long(Patience::Long).await?;
-        let row = connection
-            .query_one(
-                &self.sql("SELECT rotated, truncated, rehomed, removed_dead FROM {schema}.maintain()"),
-                &[],
-                Effect::Repeatable,
-            )
-            .await?;
-        connection.begin_long(Patience::Long).await?;
-        // Only the owner may; without it lookups by id are slower, nothing else.
-        if let Err(error) =
-            connection.query(&self.sql("SELECT {schema}.summarize()"), &[], Effect::Repeatable).await
-        {
-            tracing::debug!(%error, "cannot summarize the log's id index");
-        }
-        self.forget_keys(&mut connection).await?;
-        Ok(MaintainReport {
-            rotated: row.get(0),
-            truncated: row.get::<_, i32>(1).unsigned_abs(),
-            rehomed: row.get::<_, i64>(2).unsigned_abs(),
-            removed_dead: row.get::<_, i64>(3).unsigned_abs(),
         })
     }
 

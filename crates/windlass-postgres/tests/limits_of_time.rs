@@ -109,7 +109,8 @@ async fn the_transaction_of_a_dead_client_does_not_keep_the_worker_from_rescue()
     let call = complete_in(&fixture, &dead, &held[0]);
     client.batch_execute("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
     client.batch_execute(&format!("BEGIN; {call}")).await.unwrap();
-    assert_eq!(store.rescue().await.unwrap().workers, [], "the completion may still commit");
+    let rescuer = worker_on(&store).await.id;
+    assert_eq!(store.rescue(rescuer).await.unwrap().workers, [], "the completion may still commit");
     rescue_of(&store, &dead, 5).await;
     for id in ids {
         assert_eq!(state(&store, id).await, JobState::Available);

@@ -131,7 +131,7 @@ async fn a_producer_needs_no_more_than_execute() {
         "SELECT * FROM windlass.enqueue_key",
         "SELECT windlass.take_key('x', 1)",
         "SELECT windlass.hold_key('x', '{}', 1)",
-        "SELECT windlass.forget_keys('0', 1)",
+        "SELECT windlass.forget_keys(1)",
         "SELECT windlass.enqueue_many_once('x', '[]')",
     ] {
         let error = producer.query(&fixture.text(denied), &[]).await.unwrap_err();
@@ -151,7 +151,7 @@ async fn old_keys_are_forgotten_in_bounded_chunks() {
     client.batch_execute(&fixture.text(old)).await.unwrap();
     store.enqueue_once("new", &[job()]).await.unwrap();
     let keys = fixture.text("SELECT count(*) FROM windlass.enqueue_key");
-    let forgotten = one(&client, &fixture.text("SELECT windlass.forget_keys('1 day', 10000)")).await;
+    let forgotten = one(&client, &fixture.text("SELECT windlass.forget_keys(10000)")).await;
     assert_eq!((forgotten, one(&client, &keys).await), (10_000, 15_001));
 
     let holding = holder.transaction().await.unwrap();

@@ -27,11 +27,10 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             "o.disposition IN ('retry', 'snooze', 'no_handler')",
             "o.disposition IN ('snooze', 'no_handler')",
         )],
-        Bug::TruncatesUnclaimed => &[(
-            "empty_segment",
-            "FROM unclaimed WHERE id NOT IN (SELECT job_id FROM cancelled)",
-            "FROM unclaimed WHERE false",
-        )],
+        Bug::TruncatesUnclaimed => &[
+            ("move_jobs", "WHERE NOT n.consumed", "WHERE false"),
+            ("still_needed", "RETURN 'jobs that nobody has claimed'", "NULL"),
+        ],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;", "")],
         _ => return None,
     })

@@ -91,17 +91,3 @@ BEGIN
     END IF;
     RETURN QUERY SELECT unnest(v_ids);
 END $$;
-
--- forget_keys(retention, most): removes keys that are older, at most so many. Returns how many.
-CREATE OR REPLACE FUNCTION {schema}.forget_keys(p_retention interval, p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    v_count bigint;
-BEGIN
-    DELETE FROM {schema}.enqueue_key k WHERE k.key = ANY (ARRAY(
-        SELECT x.key FROM {schema}.enqueue_key x WHERE x.at < clock_timestamp() - p_retention
-        ORDER BY x.at LIMIT p_most FOR UPDATE SKIP LOCKED));
-    GET DIAGNOSTICS v_count = ROW_COUNT;
-    RETURN v_count;
-END $$;

@@ -36,6 +36,8 @@ BEGIN
     FOR r IN SELECT * FROM {schema}.log_rows(p_id) LOOP
         SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
         IF c.seq IS NULL THEN
+            -- Cancelled, and what was kept of it is past its retention: nothing but a row to step over.
+            IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id) THEN RETURN; END IF;
             place := 'log'; lane_id := r.lane_id; xid := r.xid;
             seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
             RETURN;

@@ -1,9 +1,9 @@
 -- The append-only log and the ordinary tables beside it. Design: docs/design/postgres-log.md
 --
 -- Hot, append-only, removed only by TRUNCATE of a whole segment: job, claim, settlement, result.
--- Invariant: no UPDATE and no DELETE on these four, ever. Which segment a row sits in never matters
--- for correctness: readers read the parent. Autovacuum is off for them: nothing in them ever dies
--- except rolled-back inserts, and TRUNCATE removes those (anti-wraparound vacuum still runs).
+-- Invariant: no UPDATE on these four, ever, and no DELETE but of what moves out of a segment that is truncated
+-- next. Which segment a row sits in never matters for correctness: readers read the parent. Autovacuum is off
+-- for them: what dies there goes with TRUNCATE (anti-wraparound vacuum still runs).
 
 -- One row per version of the tables. compatible_with: the oldest program, by the newest version that it knows,
 -- that may work on this version.
@@ -45,7 +45,9 @@ CREATE TABLE {schema}.queue (
 CREATE TABLE {schema}.lane (
     id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue    text NOT NULL CHECK (queue ~ '^[A-Za-z0-9_.:/-]{1,128}$'),
-    priority smallint NOT NULL
+    priority smallint NOT NULL,
+    idle_since  timestamptz, -- since when housekeeping finds no job of it; see forget_lanes
+    retired_xid xid8         -- every transaction below this may still write to it
 );
 CREATE INDEX lane_queue ON {schema}.lane (queue, priority, id);
 
@@ -57,6 +59,25 @@ CREATE TABLE {schema}.ring (
     closed_at timestamptz[] NOT NULL DEFAULT array_fill(now(), ARRAY[4])
 );
 INSERT INTO {schema}.ring DEFAULT VALUES;
+
+-- What housekeeping has done already: the segment that is being emptied and up to which of its jobs (lane_id
+-- NULL: all); when lanes were last looked at. Not in ring, which every claim reads: this is updated often.
+CREATE TABLE {schema}.housekeeping (
+    one              boolean PRIMARY KEY DEFAULT true CHECK (one),
+    segment          smallint,
+    lane_id          integer,
+    xid              xid8,
+    id               bigint,
+    lanes_checked_at timestamptz NOT NULL DEFAULT '-infinity'
+);
+INSERT INTO {schema}.housekeeping DEFAULT VALUES;
+
+-- Claims that moved out of the segment that they were written to, until they go with another.
+CREATE TABLE {schema}.moved_claim (
+    lane_id integer NOT NULL,
+    seq     bigint NOT NULL,
+    PRIMARY KEY (lane_id, seq)
+);
 
 -- Job ids come in blocks: each nextval takes 16, of which a batch uses all and a single job the first. Taking an
 -- id for each row was 15 % of a bulk enqueue. Programs read the size of a block where they take one, so it may change.
@@ -204,14 +225,16 @@ CREATE TABLE {schema}.cancelled_in_log (
 CREATE INDEX cancelled_in_log_lane ON {schema}.cancelled_in_log (lane_id);
 
 CREATE TABLE {schema}.attempt_error (
-    job_id    bigint NOT NULL,
-    at        timestamptz NOT NULL DEFAULT clock_timestamp(),
-    worker_id integer NOT NULL,
-    attempt   smallint NOT NULL,
-    error     text NOT NULL
+    job_id     bigint NOT NULL,
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    checked_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when housekeeping last looked whether it is needed
+    left_over  boolean NOT NULL DEFAULT false,                 -- what it found: the job waits for nothing and is not dead
+    worker_id  integer NOT NULL,
+    attempt    smallint NOT NULL,
+    error      text NOT NULL
 );
 CREATE INDEX attempt_error_job ON {schema}.attempt_error (job_id);
-CREATE INDEX attempt_error_at ON {schema}.attempt_error (at);
+CREATE INDEX attempt_error_checked ON {schema}.attempt_error (checked_at);
 
 -- One row per registration of a worker process; the id is its fencing token and never reused.
 -- Its open claims are those from call open_from on, and of the older ones those that it lists (open_lanes, open_seqs). Calls are
@@ -232,6 +255,7 @@ CREATE TABLE {schema}.worker (
     suspect_id   bigint
 ) WITH (fillfactor = 50);
 CREATE INDEX worker_live ON {schema}.worker (id) WHERE ended_at IS NULL;
+CREATE INDEX worker_ended ON {schema}.worker (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE {schema}.leader (
     one        boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -86,8 +86,8 @@ impl Place {
     pub(crate) async fn fresh_queue(&mut self) -> anyhow::Result<String> {
         self.orders += 1;
         if self.orders.is_multiple_of(ORDERS_PER_SCHEMA) {
-            let empty = "TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.waiting, {schema}.dead,
-                         {schema}.cancelled_in_log, {schema}.attempt_error, {schema}.worker, {schema}.lane, {schema}.queue,
+            let empty = "TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead,
+                         {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.attempt_error, {schema}.worker, {schema}.lane, {schema}.queue,
                          {schema}.enqueue_key";
             self.desk.client.batch_execute(&schema::render(empty, &self.schema)).await?;
         }

@@ -49,13 +49,16 @@ const GATES: &[(&str, &str)] = &[
     ("end_worker", "v_segment := {schema}.current_segment();"),
     ("promote", "promoted := 0;"),
     ("suspect", "UPDATE {schema}.worker SET suspect_id"),
-    ("maintain", "v_next := (v_ring.segment + 1) % 4;"),
+    ("maintain", "IF v_segment IS NOT NULL THEN"),
+    ("move_jobs", "WITH gone AS (DELETE FROM {schema}.job j WHERE"),
+    ("move_cursors", "WITH open AS MATERIALIZED"),
+    ("maintain", "v_end := {schema}.truncate_segment("),
 ];
 
 /// Housekeeping gives up sooner than it does for users, settling later: who waits is decided by the order.
 const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
-    Patch { function: "empty_segment", from: "lock_timeout TO '50ms'", to: "lock_timeout TO '4ms'" },
+    Patch { function: "truncate_segment", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '4ms'" },
 ];
 
 /// Creates the schema, with gates where the scenario wants them, and patches it.

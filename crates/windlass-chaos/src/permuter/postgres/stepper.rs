@@ -31,7 +31,7 @@ pub(crate) async fn play(
     round: &mut Round,
 ) -> anyhow::Result<()> {
     let (sender, replies) = mpsc::unbounded_channel();
-    let housekeeping_waits = scenario.patches.iter().any(|patch| patch.function == "empty_segment");
+    let housekeeping_waits = scenario.patches.iter().any(|patch| patch.function == "truncate_segment");
     let firsts = first_jobs(scenario);
     place.sessions.iter_mut().for_each(super::sessions::Session::reset);
     let mut stepper = Stepper {

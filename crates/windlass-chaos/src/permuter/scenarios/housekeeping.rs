@@ -5,7 +5,7 @@ use crate::permuter::scenario::{Act::*, Fate, Patch, Scenario};
 
 /// Housekeeping waits for its locks as long as it takes.
 const WAITS: Patch =
-    Patch { function: "empty_segment", from: "lock_timeout TO '4ms'", to: "lock_timeout TO '0'" };
+    Patch { function: "truncate_segment", from: "lock_timeout TO '4ms'", to: "lock_timeout TO '0'" };
 
 /// Each meeting twice: giving up soon, as for users, and waiting for locks as long as it takes.
 pub(super) fn all() -> Vec<Scenario> {
@@ -15,7 +15,7 @@ pub(super) fn all() -> Vec<Scenario> {
             [ANY, ANY],
             &[Enqueue(4, A), Claim(0, 2), Cancel(3), Maintain],
             &[
-                &[Maintain.commit()],
+                &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
                 &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
                 &[Claim(1, 1).commit()],
             ],
@@ -26,7 +26,11 @@ pub(super) fn all() -> Vec<Scenario> {
             name,
             [ANY],
             &[Enqueue(1, A), Claim(0, 1), CompleteRest(0)],
-            &[&[Maintain.commit(), Maintain.commit()], &[Enqueue(1, A).early()], &[Claim(0, 2).commit()]],
+            &[
+                &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
+                &[Enqueue(1, A).early()],
+                &[Claim(0, 2).commit()],
+            ],
         )
     };
     let by_hand = |name| {
@@ -34,7 +38,11 @@ pub(super) fn all() -> Vec<Scenario> {
             name,
             [ANY, ANY],
             &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Maintain],
-            &[&[Maintain.commit()], &[Rescue(0).commit()], &[Retry(1).commit(), Cancel(2).commit()]],
+            &[
+                &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
+                &[Rescue(0).commit()],
+                &[Retry(1).commit(), Cancel(2).commit()],
+            ],
         )
     };
     let parked = scenario(
@@ -57,10 +65,35 @@ pub(super) fn all() -> Vec<Scenario> {
             &[Claim(1, 2).commit()],
         ],
     );
+    // The transaction that completes has chosen its segment before the claim moves to a newer one.
+    let complete_in = scenario(
+        "truncate_vs_complete_in",
+        [ANY, ANY],
+        &[Enqueue(3, A), Claim(0, 2), Complete(0, &[0]), Maintain],
+        &[
+            &[CompleteIn(0, 1).commit()],
+            &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
+            &[Deregister(0).commit()],
+        ],
+    );
+    // Moved and proved between the statements of others, and the other way round.
+    let steps = scenario(
+        "",
+        [ANY, ANY],
+        &[Enqueue(3, A), Claim(0, 1), CompleteRest(0), Maintain, Maintain],
+        &[
+            &[Maintain.commit(), Maintain.commit()],
+            &[Claim(1, 1).commit(), CompleteRest(1).commit()],
+            &[Enqueue(1, A).early()],
+        ],
+    )
+    .inside("truncate_vs_claim_inside");
     let waits = |scenario: Scenario| Scenario { patches: vec![WAITS], ..scenario };
     vec![
         parked,
         partly,
+        complete_in,
+        steps,
         rotate("rotate_vs_enqueue_vs_claim"),
         waits(rotate("rotate_waits_vs_enqueue_vs_claim")),
         truncate("truncate_vs_settle_vs_claim"),

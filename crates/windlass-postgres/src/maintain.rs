@@ -1,0 +1,71 @@
+//! Housekeeping: one round, in many short transactions.
+
+use crate::{
+    connection::{Connection, Connections},
+    deadline::Patience,
+    error::Effect,
+    sql::render,
+};
+use std::sync::Arc;
+use tokio_postgres::types::Type;
+use windlass_core::{MaintainReport, Result};
+
+/// The most steps of emptying segments in one round; each moves up to 10,000 jobs. The next round goes on.
+const MOST_STEPS: usize = 1_000;
+/// How many rows are removed in one transaction.
+const CHUNK: i32 = 5_000;
+/// The most such transactions of one kind in a round. A round comes every ten seconds, so what grows by less than
+/// 100,000 rows a second is removed as fast as it grows.
+const MOST_CHUNKS: usize = 200;
+
+/// Keeps house once.
+pub(crate) async fn maintain(connections: &Arc<Connections>, schema: &str) -> Result<MaintainReport> {
+    let mut connection = connections.upkeep("maintain").await?;
+    connection.begin_long(Patience::Long).await?;
+    let mut report = empty_segments(schema, &mut connection).await?;
+    connection.begin_long(Patience::Long).await?;
+    // Only the owner may; without it lookups by id are slower, nothing else.
+    if let Err(error) =
+        connection.query(&render("SELECT {schema}.summarize()", schema), &[], Effect::Repeatable).await
+    {
+        tracing::debug!(%error, "cannot summarize the log's id index");
+    }
+    report.removed_dead = forget(schema, &mut connection, "forget_dead").await?;
+    for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
+        forget(schema, &mut connection, what).await?;
+    }
+    Ok(report)
+}
+
+/// Moves the ring on and empties what is past retention.
+async fn empty_segments(schema: &str, connection: &mut Connection) -> Result<MaintainReport> {
+    let step = render("SELECT rotated, truncated, rehomed, again FROM {schema}.maintain()", schema);
+    let mut report = MaintainReport::default();
+    for _ in 0..MOST_STEPS {
+        connection.extend(Patience::Long);
+        let row = connection.query_one(&step, &[], Effect::Repeatable).await?;
+        report.rotated |= row.get::<_, bool>(0);
+        report.truncated += row.get::<_, i32>(1).unsigned_abs();
+        report.rehomed += row.get::<_, i64>(2).unsigned_abs();
+        if !row.get::<_, bool>(3) {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// Calls a function that removes a chunk until nothing is left for it. Returns how many rows it named.
+async fn forget(schema: &str, connection: &mut Connection, what: &str) -> Result<u64> {
+    let sql = render(&format!("SELECT {{schema}}.{what}($1)"), schema);
+    let mut count = 0;
+    for _ in 0..MOST_CHUNKS {
+        connection.extend(Patience::Long);
+        let chunk: i64 =
+            connection.query_one(&sql, &[(&CHUNK, Type::INT4)], Effect::Repeatable).await?.get(0);
+        count += chunk.unsigned_abs();
+        if chunk < i64::from(CHUNK) {
+            break;
+        }
+    }
+    Ok(count)
+}
