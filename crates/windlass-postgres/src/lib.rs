@@ -38,6 +38,7 @@ mod session;
 mod settings;
 mod settle;
 mod sql;
+mod sql_call;
 mod store;
 mod tls;
 mod transaction;
@@ -45,5 +46,7 @@ mod verifier;
 mod wakeup;
 mod worker;
 
+pub use error::sqlstate_error;
 pub use options::PostgresOptions;
+pub use sql_call::{SqlCall, SqlParam};
 pub use store::PostgresStore;
