@@ -2,6 +2,9 @@
 //! target of this name.
 #![cfg(feature = "postgres")]
 
+mod adapters;
+#[cfg(feature = "diesel")]
+mod diesel;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]
@@ -11,3 +14,5 @@ mod own_cluster;
 mod postgres;
 #[cfg(unix)]
 mod replication;
+#[cfg(feature = "sqlx")]
+mod sqlx;

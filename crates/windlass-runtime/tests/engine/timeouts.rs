@@ -1,8 +1,6 @@
 //! An attempt that takes longer than its timeout is told to stop, then dropped, and fails.
 
-mod fake;
-
-use fake::{FakeStore, Handlers, State, config};
+use crate::fake::{FakeStore, Handlers, State, config};
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,

@@ -1,8 +1,6 @@
 //! User code that panics outside its handler's future costs an attempt, never a slot.
 
-mod fake;
-
-use fake::{FakeStore, State, config};
+use crate::fake::{FakeStore, State, config};
 use std::{
     sync::{
         Arc,
