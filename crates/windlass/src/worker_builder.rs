@@ -55,6 +55,15 @@ impl WorkerBuilder {
 
     /// Shares a value with the handlers, which take it as [`Data<T>`](crate::Data): one of each type, before or
     /// after the handlers that take it. [`Self::start`] refuses handlers whose data is missing.
+    ///
+    /// ```
+    /// # use windlass::{Client, Data, RawJob, Worker};
+    /// # struct Db;
+    /// async fn store(job: RawJob, db: Data<Db>) {}
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).data(Db).handle_kind("store", store);
+    /// # }
+    /// ```
     pub fn data<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.registry.data.insert(value);
         self
@@ -62,6 +71,17 @@ impl WorkerBuilder {
 
     /// Runs a [middleware](Middleware) around every handler, whether that is added before or after. The first
     /// one added is the outermost.
+    ///
+    /// ```
+    /// # use windlass::{Client, Context, Next, Worker};
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).layer(|job: Context, next: Next| async move {
+    ///     let outcome = next.run().await;
+    ///     println!("{} {}: {outcome:?}", job.kind(), job.id());
+    ///     outcome
+    /// });
+    /// # }
+    /// ```
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
         self.registry.layer(middleware);
         self
@@ -99,6 +119,15 @@ impl WorkerBuilder {
     }
 
     /// How long an attempt may take, unless its type [says so itself](Job::TIMEOUT). Default: for ever.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Client, RawJob, Worker};
+    /// # async fn fetch(_: RawJob) {}
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).handle_kind("fetch", fetch).timeout(Duration::from_secs(60));
+    /// # }
+    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.config.timeout = Some(timeout);
         self
