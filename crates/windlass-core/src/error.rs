@@ -1,5 +1,8 @@
 use std::{error::Error as StdError, fmt};
 
+/// How many sources of an error are looked at: one may lead back to itself.
+const MAX_SOURCES: usize = 64;
+
 /// The result of every fallible call in Windlass.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -130,6 +133,20 @@ impl Error {
     pub fn is_schema_mismatch(&self) -> bool {
         matches!(self.kind, ErrorKind::SchemaMissing | ErrorKind::SchemaTooNew | ErrorKind::SchemaTooOld)
     }
+}
+
+/// An error with its sources, on one line. A source that its error names itself is not repeated.
+pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    for source in std::iter::successors(error.source(), |source| StdError::source(*source)).take(MAX_SOURCES)
+    {
+        let source = source.to_string();
+        if !text.contains(&source) {
+            text.push_str(": ");
+            text.push_str(&source);
+        }
+    }
+    text
 }
 
 impl fmt::Display for Error {

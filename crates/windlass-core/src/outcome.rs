@@ -1,6 +1,6 @@
-use crate::Args;
+use crate::{Args, error::with_causes};
 use serde::Serialize;
-use std::{fmt::Display, time::Duration};
+use std::{error::Error as StdError, time::Duration};
 
 /// What a handler says about its job. A value, not an exception.
 ///
@@ -45,6 +45,9 @@ impl Outcome {
 
 /// What a handler may return: nothing, an [`Outcome`], or a `Result` of either.
 ///
+/// The error may be any error type that is `Send + Sync`, `anyhow::Error`, `Box<dyn Error + Send + Sync>` or
+/// text. It is kept with its sources.
+///
 /// ```
 /// use windlass_core::{IntoOutcome, Outcome};
 /// assert_eq!(().into_outcome(), Outcome::Complete(None));
@@ -68,12 +71,38 @@ impl IntoOutcome for () {
     }
 }
 
-impl<T: IntoOutcome, E: Display> IntoOutcome for Result<T, E> {
+impl<T: IntoOutcome, E: Into<Box<dyn StdError + Send + Sync>>> IntoOutcome for Result<T, E> {
     fn into_outcome(self) -> Outcome {
         match self {
             Ok(value) => value.into_outcome(),
-            // `{:#}` lets anyhow print its whole chain.
-            Err(error) => Outcome::Retry { after: None, error: format!("{error:#}") },
+            Err(error) => Outcome::Retry { after: None, error: with_causes(&*error.into()) },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, ErrorKind};
+
+    fn kept(failed: Result<(), impl Into<Box<dyn StdError + Send + Sync>>>) -> String {
+        match failed.into_outcome() {
+            Outcome::Retry { after: None, error } => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_error_is_kept_with_its_sources() {
+        let io = || std::io::Error::other("disk on fire");
+        let error = |message: &str| Error::new(ErrorKind::Internal, message).with_source(io());
+        assert_eq!(kept(Err(error("cannot send"))), "cannot send: disk on fire");
+        assert_eq!(kept(Err(error("cannot send (disk on fire)"))), "cannot send (disk on fire)");
+        let nested = Error::new(ErrorKind::Internal, "mail").with_source(error("cannot send"));
+        assert_eq!(kept(Err(nested)), "mail: cannot send: disk on fire");
+        let boxed: Box<dyn StdError + Send + Sync> = Box::new(error("boxed"));
+        assert_eq!(kept(Err(boxed)), "boxed: disk on fire");
+        assert_eq!(kept(Err("text")), "text");
+        assert_eq!(kept(Err(format!("no {}", "route"))), "no route");
     }
 }

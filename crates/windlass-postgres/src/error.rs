@@ -19,8 +19,24 @@ pub(crate) fn store_error(cause: tokio_postgres::Error, effect: Effect) -> Error
         return Error::new(kind, format!("connection to PostgreSQL lost: {}", chain(&cause)))
             .with_source(cause);
     };
-    let message = db.message();
-    let (kind, text) = match db.code().code() {
+    let (kind, text) = describe(db.code().code(), db.message(), lost);
+    Error::new(kind, text).with_source(cause)
+}
+
+/// The error of Windlass for one of PostgreSQL's, by its SQLSTATE: for drivers other than our own.
+///
+/// ```
+/// let error = windlass_postgres::sqlstate_error("WL001", "job 7 is settled already");
+/// assert!(error.is_lease_lost());
+/// ```
+pub fn sqlstate_error(sqlstate: &str, message: &str) -> Error {
+    let (kind, text) = describe(sqlstate, message, ErrorKind::Unavailable);
+    Error::new(kind, text)
+}
+
+/// `lost`: what it means that the server goes down.
+fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, String) {
+    match sqlstate {
         "WL001" => (ErrorKind::LeaseLost, message.to_owned()),
         "WL002" => (ErrorKind::InvalidName, message.to_owned()),
         "WL003" => (ErrorKind::InvalidOption, message.to_owned()),
@@ -45,22 +61,22 @@ pub(crate) fn store_error(cause: tokio_postgres::Error, effect: Effect) -> Error
         "25006" => {
             (ErrorKind::Unavailable, format!("{message}: connected to a read-only server (a standby?)"))
         }
-        code if matches!(&code[..2], "08" | "53") || is_transient(db.code()) => {
+        code if code.starts_with("08") || code.starts_with("53") || is_transient(code) => {
             (ErrorKind::Unavailable, format!("PostgreSQL cannot do it now: {message}"))
         }
         code => (ErrorKind::Internal, format!("PostgreSQL: {message} (SQLSTATE {code})")),
-    };
-    Error::new(kind, text).with_source(cause)
+    }
 }
 
-fn is_transient(code: &SqlState) -> bool {
+fn is_transient(code: &str) -> bool {
     [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::QUERY_CANCELED,
         SqlState::LOCK_NOT_AVAILABLE,
     ]
-    .contains(code)
+    .iter()
+    .any(|state| state.code() == code)
 }
 
 /// The driver could not convert a value: a defect of ours, not a lost connection.

@@ -40,6 +40,7 @@ mod session;
 mod settings;
 mod settle;
 mod sql;
+mod sql_call;
 mod store;
 mod tls;
 mod transaction;
@@ -47,5 +48,7 @@ mod verifier;
 mod wakeup;
 mod worker;
 
+pub use error::sqlstate_error;
 pub use options::PostgresOptions;
+pub use sql_call::{SqlCall, SqlParam};
 pub use store::PostgresStore;

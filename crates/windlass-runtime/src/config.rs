@@ -23,6 +23,14 @@ pub struct WorkerConfig {
     pub poll_interval: Duration,
     /// When failed jobs are tried again, unless their handler has a policy of its own.
     pub retry_policy: RetryPolicy,
+    /// How long an attempt may take, unless its handler has a [timeout](crate::Handler::timeout) of its own;
+    /// `None` means for ever. When the time is over the handler is told to stop by
+    /// [`Context::cancelled`](crate::Context::cancelled), and the attempt fails with an error that begins with
+    /// `timeout`. A handler that blocks its thread cannot be stopped.
+    pub timeout: Option<Duration>,
+    /// How long a handler may go on after it was told to stop because its time was over. Then its future is
+    /// dropped.
+    pub timeout_grace: Duration,
     /// How many finished jobs may wait for an unreachable store before claiming stops.
     pub max_buffered: usize,
     /// Whether a slot waits until its job's settlement is committed.
@@ -64,6 +72,8 @@ impl WorkerConfig {
     pub const DEFAULT_LEASE: Duration = Duration::from_secs(30);
     /// Default of [`Self::grace_period`].
     pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(30);
+    /// Default of [`Self::timeout_grace`].
+    pub const DEFAULT_TIMEOUT_GRACE: Duration = Duration::from_secs(5);
     /// Default of [`Self::poll_interval`].
     pub const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
     /// Default of [`Self::max_buffered`]: seconds of full speed, a few megabytes.
@@ -128,6 +138,8 @@ impl Default for WorkerConfig {
             grace_period: Self::DEFAULT_GRACE_PERIOD,
             poll_interval: Self::DEFAULT_POLL_INTERVAL,
             retry_policy: RetryPolicy::default(),
+            timeout: None,
+            timeout_grace: Self::DEFAULT_TIMEOUT_GRACE,
             max_buffered: Self::DEFAULT_MAX_BUFFERED,
             settling: Settling::default(),
             random: fastrand::f64,

@@ -1,7 +1,8 @@
-use crate::epoch::ClaimScope;
+use crate::{epoch::ClaimScope, time_limit::JobSwitch};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{fmt, sync::Arc};
+use tokio_util::sync::CancellationToken;
 use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 
 /// What a handler knows about its job besides the args, and how it learns that it should stop.
@@ -10,6 +11,8 @@ use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 #[derive(Clone)]
 pub struct Context {
     scope: Arc<ClaimScope>,
+    /// Of this job alone; else the token of its epoch counts.
+    switch: Option<Arc<JobSwitch>>,
     id: JobId,
     kind: Arc<str>,
     attempt: u16,
@@ -21,7 +24,11 @@ pub struct Context {
 }
 
 impl Context {
-    pub(crate) fn split(job: ClaimedJob, scope: Arc<ClaimScope>) -> (Bytes, Self) {
+    pub(crate) fn split(
+        job: ClaimedJob,
+        scope: Arc<ClaimScope>,
+        switch: Option<Arc<JobSwitch>>,
+    ) -> (Bytes, Self) {
         let ClaimedJob {
             id,
             kind,
@@ -36,7 +43,18 @@ impl Context {
         let attributes = attributes.map(Arc::from);
         (
             args,
-            Self { scope, id, kind, attempt, max_attempts, crash_count, enqueued_at, position, attributes },
+            Self {
+                scope,
+                switch,
+                id,
+                kind,
+                attempt,
+                max_attempts,
+                crash_count,
+                enqueued_at,
+                position,
+                attributes,
+            },
         )
     }
 
@@ -95,15 +113,27 @@ impl Context {
         self.attributes.as_ref()?.meta.as_ref()
     }
 
-    /// Whether the handler should stop: the worker shuts down and its grace period is over, or the
-    /// store took the job away. Its future is dropped soon after.
+    /// Whether the handler should stop: the worker shuts down and its grace period is over, the store
+    /// took the job away, or the attempt took longer than its [timeout](crate::Handler::timeout). Its future
+    /// is dropped soon after.
     pub fn is_cancelled(&self) -> bool {
-        self.scope.epoch.interrupted().is_cancelled()
+        self.token().is_cancelled()
     }
 
     /// Waits until [`Self::is_cancelled`].
     pub async fn cancelled(&self) {
-        self.scope.epoch.interrupted().cancelled().await;
+        self.token().cancelled().await;
+    }
+
+    fn token(&self) -> &CancellationToken {
+        self.switch.as_ref().map_or(self.scope.epoch.interrupted(), |switch| &switch.token)
+    }
+
+    /// The error that the attempt fails with because its time and the grace after it are over, and its future
+    /// is about to be dropped: it is polled once more then. For what wraps handlers and wants to see that: it
+    /// drops the handler's future and returns this.
+    pub fn expired(&self) -> Option<&str> {
+        self.switch.as_ref()?.expired.get().map(String::as_str)
     }
 
     /// Proof that this worker holds the job, to complete it inside a transaction of your own.

@@ -1,6 +1,6 @@
 use crate::Context;
 use bytes::Bytes;
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use windlass_core::{Outcome, RetryPolicy};
 
 /// What a handler returns: the one allocation that a job costs the engine.
@@ -14,6 +14,14 @@ pub trait Handler: Send + Sync + 'static {
 
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
     fn retry_policy(&self) -> Option<&RetryPolicy> {
+        None
+    }
+
+    /// How long an attempt may take; `None` means as the worker says ([`WorkerConfig::timeout`]), and
+    /// `Duration::MAX` means for ever. Asked once per run of equal kinds.
+    ///
+    /// [`WorkerConfig::timeout`]: crate::WorkerConfig::timeout
+    fn timeout(&self) -> Option<Duration> {
         None
     }
 }

@@ -1,22 +1,22 @@
 use crate::{
-    Context, Dispatch, Handler, HandlerFuture,
+    Context, Handler, HandlerFuture, caught,
     core::Core,
     epoch::{ClaimScope, Epoch},
     pool::{Done, Pool, Step, Turn},
     ready::Popped,
     suspect,
+    time_limit::TimeLimit,
     verdict::{Attempt, Verdict, decide},
 };
 use std::{
-    any::Any,
     future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
-    task::Poll,
+    task::{self, Poll, ready},
+    time::Duration,
 };
 use tokio::sync::Notify;
-use tracing::{Instrument, Level, debug_span};
+use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
 /// One of a queue's `concurrency` executors: takes a job, runs it, hands in its result with the same
@@ -66,15 +66,28 @@ fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
 #[derive(Default)]
 struct LastHandler {
     kind: Option<Arc<str>>,
-    handler: Option<Arc<dyn Handler>>,
+    found: Option<Found>,
+}
+
+/// A handler, and how long its attempts may take.
+struct Found {
+    handler: Arc<dyn Handler>,
+    timeout: Option<Duration>,
 }
 
 impl LastHandler {
-    fn find(&mut self, dispatch: &dyn Dispatch, kind: &Arc<str>) -> Option<&Arc<dyn Handler>> {
+    /// An error when the handler map panicked.
+    fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Found>, String> {
         if !self.kind.as_ref().is_some_and(|known| Arc::ptr_eq(known, kind) || known == kind) {
-            (self.kind, self.handler) = (Some(Arc::clone(kind)), dispatch.find(kind));
+            self.kind = None;
+            self.found = caught(|| {
+                let handler = core.dispatch.find(kind)?;
+                let timeout = handler.timeout().or(core.config.timeout);
+                Some(Found { handler, timeout: timeout.filter(|timeout| *timeout < Duration::MAX) })
+            })?;
+            self.kind = Some(Arc::clone(kind));
         }
-        self.handler.as_ref()
+        Ok(self.found.as_ref())
     }
 }
 
@@ -90,19 +103,28 @@ async fn run(
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
     let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
     let mut done = Done { slot, index, position: job.position, verdict: Verdict::Complete, waited: false };
-    let Some(handler) = handlers.find(&*core.dispatch, &job.kind) else {
-        done.verdict = Verdict::Except(Disposition::NoHandler);
-        return done;
+    let found = match handlers.find(core, &job.kind) {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            done.verdict = Verdict::Except(Disposition::NoHandler);
+            return done;
+        }
+        Err(error) => {
+            let (policy, random) = (&core.config.retry_policy, (core.config.random)());
+            let failed = Attempt { number, max_attempts, policy, random, interrupted: false };
+            done.verdict = Verdict::Except(decide(Outcome::Retry { after: None, error }, &failed));
+            return done;
+        }
     };
     let ended = if job.crash_count < suspect::CRASHES {
-        attempt(core, pool, scope, &**handler, job, &mut done.waited).await
+        attempt(core, pool, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
         core.recruit(pool, pool.waits());
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
-                let ended = attempt(core, pool, scope, &**handler, job, &mut done.waited).await;
+                let ended = attempt(core, pool, scope, found, job, &mut done.waited).await;
                 alone.end(core).await;
                 ended
             }
@@ -113,12 +135,17 @@ async fn run(
         Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
         Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
+        Ended::TimedOut(failure) => (failure, false),
         Ended::NotRun => {
             done.verdict = Verdict::Except(Disposition::Return);
             return done;
         }
     };
-    let policy = handler.retry_policy().unwrap_or(&core.config.retry_policy);
+    let policy = caught(|| found.handler.retry_policy()).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
+        None
+    });
+    let policy = policy.unwrap_or(&core.config.retry_policy);
     let random = (core.config.random)();
     done.verdict =
         Verdict::Except(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
@@ -129,6 +156,8 @@ async fn run(
 enum Ended {
     Outcome(Outcome),
     Panic(String),
+    /// In a failure after its time was over.
+    TimedOut(Outcome),
     /// Not begun, or dropped half-way because the job was taken from this worker.
     NotRun,
 }
@@ -137,42 +166,48 @@ async fn attempt(
     core: &Arc<Core>,
     pool: &Arc<Pool>,
     scope: &Arc<ClaimScope>,
-    handler: &dyn Handler,
+    found: &Found,
     job: ClaimedJob,
     waited: &mut bool,
 ) -> Ended {
     let span = tracing::enabled!(Level::DEBUG)
         .then(|| debug_span!("job", id = %job.id, kind = %job.kind, attempt = job.attempt));
-    let (args, context) = Context::split(job, Arc::clone(scope));
-    let mut future = match catch_unwind(AssertUnwindSafe(|| handler.call(args, context))) {
+    let limit = |timeout| TimeLimit::new(timeout, core.config.timeout_grace, &scope.epoch);
+    let mut limit = found.timeout.map(limit);
+    let switch = limit.as_ref().map(|limit| Arc::clone(limit.switch()));
+    let (args, context) = Context::split(job, Arc::clone(scope), switch);
+    let mut future = match caught(|| found.handler.call(args, context)) {
         Ok(future) => future,
-        Err(panic) => return Ended::Panic(panic_text(&*panic)),
+        Err(panic) => return Ended::Panic(panic),
     };
     if let Some(span) = span {
         future = Box::pin(future.instrument(span));
     }
-    let ended = drive(core, pool, &scope.epoch, &mut future, waited).await;
-    match catch_unwind(AssertUnwindSafe(move || drop(future))) {
-        Ok(()) => ended,
-        Err(panic) => Ended::Panic(panic_text(&*panic)),
+    let ended = drive(core, pool, &scope.epoch, &mut future, &mut limit, waited).await;
+    let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
+    match (ended, limit.filter(TimeLimit::is_over)) {
+        (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
+            Ended::TimedOut(limit.failure(after, &error))
+        }
+        (Ended::Panic(error), Some(limit)) => Ended::TimedOut(limit.failure(None, &error)),
+        (ended, _) => ended,
     }
 }
 
-/// Polls the handler. Only one that waits pays for listening to its eviction, and gives its place among
-/// the active executors away.
+/// Polls the handler. Only one that waits pays for listening to its eviction and for its time limit, and
+/// gives its place among the active executors away.
 async fn drive(
     core: &Arc<Core>,
     pool: &Arc<Pool>,
     epoch: &Epoch,
     future: &mut HandlerFuture,
+    limit: &mut Option<TimeLimit>,
     waited: &mut bool,
 ) -> Ended {
     let mut evicted = pin!(None);
     poll_fn(|cx| {
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Ready(outcome)) => return Poll::Ready(Ended::Outcome(outcome)),
-            Err(panic) => return Poll::Ready(Ended::Panic(panic_text(&*panic))),
-            Ok(Poll::Pending) => {}
+        if let Poll::Ready(ended) = poll(future, cx) {
+            return Poll::Ready(ended);
         }
         if evicted.is_none() {
             evicted.set(Some(epoch.evicted().cancelled()));
@@ -180,16 +215,23 @@ async fn drive(
                 core.recruit(pool, pool.waits());
             }
         }
-        match evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
-            Some(Poll::Ready(())) => Poll::Ready(Ended::NotRun),
-            _ => Poll::Pending,
+        if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
+            return Poll::Ready(Ended::NotRun);
         }
+        let Some(limit) = limit else { return Poll::Pending };
+        let failure = ready!(limit.poll(cx));
+        // What wraps the handler may still take note.
+        Poll::Ready(match poll(future, cx) {
+            Poll::Ready(ended) => ended,
+            Poll::Pending => Ended::Outcome(failure),
+        })
     })
     .await
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("handler panicked: {}", text.unwrap_or("with something that is no text"))
+fn poll(future: &mut HandlerFuture, cx: &mut task::Context<'_>) -> Poll<Ended> {
+    match caught(|| future.as_mut().poll(cx)) {
+        Ok(outcome) => outcome.map(Ended::Outcome),
+        Err(panic) => Poll::Ready(Ended::Panic(panic)),
+    }
 }

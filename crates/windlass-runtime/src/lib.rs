@@ -42,6 +42,7 @@ extern crate self as windlass_runtime;
 
 mod backoff;
 mod batch;
+mod caught;
 mod claimer;
 mod config;
 mod context;
@@ -68,8 +69,10 @@ mod signals;
 mod stats;
 mod suspect;
 mod sync;
+mod time_limit;
 mod verdict;
 
+pub use caught::caught;
 pub use config::{QueueConfig, Settling, WorkerConfig};
 pub use context::Context;
 pub use dispatch::{Dispatch, Handler, HandlerFuture};

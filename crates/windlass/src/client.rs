@@ -1,8 +1,8 @@
 use crate::{ConnectOptions, IntoJob, connect};
 use std::{fmt, sync::Arc};
 use windlass_core::{
-    CancelReply, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats,
-    Result, RetryReply, Settings, Store, StoreStatus,
+    CancelReply, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport,
+    NewJob, QueueStats, Result, RetryReply, Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Enqueues one job under an idempotency key, at most once: a repeated call with the same key stores
-    /// nothing and returns the id of the first. What to call when an earlier try ended
+    /// nothing, returns the id of the first and [says so](Enqueued::repeated). What to call when an earlier try ended
     /// [ambiguously](Error::is_ambiguous), and from whatever may run twice: a web request, a message, a script.
     ///
     /// Keys are 1 to 200 bytes, belong to the whole store, and are remembered for at least the retention of
@@ -105,7 +105,8 @@ impl Client {
     /// # client.migrate().await?;
     /// let first = client.enqueue_once("ship/42", Ship { order: 42 }).await?;
     /// let again = client.enqueue_once("ship/42", Ship { order: 42 }).await?; // the user pressed twice
-    /// assert_eq!(first, again);
+    /// assert_eq!(first.id, again.id);
+    /// assert!(!first.repeated && again.repeated);
     /// # Ok(()) }
     /// # #[cfg(not(feature = "sqlite"))] fn main() {}
     /// ```
@@ -114,12 +115,13 @@ impl Client {
     /// As [`Self::enqueue`]; [`ErrorKind::InvalidOption`] for a bad key, or one that was used for several jobs;
     /// [`ErrorKind::SchemaTooOld`] when the store has yet to be migrated for keys. After one that
     /// [is ambiguous](Error::is_ambiguous) or [retryable](Error::is_retryable), repeat the call.
-    pub async fn enqueue_once(&self, key: &str, job: impl IntoJob) -> Result<JobId> {
-        only(&self.store.enqueue_once(key, &[job.into_job()?]).await?.ids)
+    pub async fn enqueue_once(&self, key: &str, job: impl IntoJob) -> Result<Enqueued> {
+        let EnqueuedOnce { ids, repeated } = self.store.enqueue_once(key, &[job.into_job()?]).await?;
+        Ok(Enqueued { id: only(&ids)?, repeated })
     }
 
     /// Enqueues jobs under an idempotency key: all or none, and at most once. Returns their ids in order, those
-    /// of the first call when this one repeated it. See [`Self::enqueue_once`].
+    /// of the first call when this one repeated it, and whether it did. See [`Self::enqueue_once`].
     ///
     /// An empty batch uses its key, too.
     ///
@@ -129,9 +131,9 @@ impl Client {
         &self,
         key: &str,
         jobs: impl IntoIterator<Item = J>,
-    ) -> Result<Vec<JobId>> {
+    ) -> Result<EnqueuedOnce> {
         let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
-        Ok(self.store.enqueue_once(key, &jobs).await?.ids)
+        self.store.enqueue_once(key, &jobs).await
     }
 
     /// Enqueues jobs, all or none, and returns their ids in order.
@@ -257,6 +259,25 @@ impl Client {
     pub async fn close(&self) {
         self.store.close().await;
     }
+}
+
+/// What became of [`Client::enqueue_once`].
+///
+/// ```
+/// # async fn example(client: &windlass::Client, job: windlass::NewJob) -> windlass::Result<()> {
+/// let ship = client.enqueue_once("ship/42", job).await?;
+/// if ship.repeated {
+///     println!("order 42 was already on its way as job {}", ship.id);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Enqueued {
+    /// The job that this call stored, or that the first call with its key did.
+    pub id: JobId,
+    /// Whether the key was used before, so that nothing was stored now.
+    pub repeated: bool,
 }
 
 /// The id of an enqueue of one job.

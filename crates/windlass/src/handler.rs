@@ -1,32 +1,29 @@
-use crate::{Context, Job, RawJob};
+use crate::{Context, DataSet, HandlerFn, Job, RawJob};
 use bytes::Bytes;
-use std::{future::Future, marker::PhantomData};
-use windlass_core::{IntoOutcome, Outcome, RetryPolicy};
+use std::{marker::PhantomData, time::Duration};
+use windlass_core::{IntoOutcome, Outcome, Result, RetryPolicy};
 use windlass_runtime::{Handler, HandlerFuture};
 
 /// A function from a typed job. Per job it allocates the future and what parsing the args takes.
-pub(crate) struct TypedHandler<J, F> {
+pub(crate) struct TypedHandler<J, X, F: HandlerFn<J, X>> {
     function: F,
+    prepared: F::Prepared,
     retry_policy: Option<RetryPolicy>,
-    job: PhantomData<fn(J)>,
+    takes: PhantomData<fn(J, X)>,
 }
 
-impl<J: Job, F> TypedHandler<J, F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self { function, retry_policy: J::retry_policy(), job: PhantomData }
+impl<J: Job, X, F: HandlerFn<J, X>> TypedHandler<J, X, F> {
+    pub(crate) fn new(function: F, data: &DataSet) -> Result<Self> {
+        let prepared = F::prepare(data)?;
+        Ok(Self { function, prepared, retry_policy: J::retry_policy(), takes: PhantomData })
     }
 }
 
-impl<J, F, R> Handler for TypedHandler<J, F>
-where
-    J: Job,
-    F: Fn(J, Context) -> R + Send + Sync + 'static,
-    R: Future<Output: IntoOutcome> + Send + 'static,
-{
+impl<J: Job, X: 'static, F: HandlerFn<J, X>> Handler for TypedHandler<J, X, F> {
     fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
         match serde_json::from_slice::<J>(&args) {
             Ok(job) => {
-                let running = (self.function)(job, context);
+                let running = self.function.start(&self.prepared, job, context);
                 Box::pin(async move { running.await.into_outcome() })
             }
             Err(cause) => {
@@ -43,26 +40,28 @@ where
     fn retry_policy(&self) -> Option<&RetryPolicy> {
         self.retry_policy.as_ref()
     }
-}
 
-/// A function from unparsed args.
-pub(crate) struct RawHandler<F> {
-    function: F,
-}
-
-impl<F> RawHandler<F> {
-    pub(crate) fn new(function: F) -> Self {
-        Self { function }
+    fn timeout(&self) -> Option<Duration> {
+        J::TIMEOUT
     }
 }
 
-impl<F, R> Handler for RawHandler<F>
-where
-    F: Fn(RawJob, Context) -> R + Send + Sync + 'static,
-    R: Future<Output: IntoOutcome> + Send + 'static,
-{
+/// A function from unparsed args.
+pub(crate) struct RawHandler<X, F: HandlerFn<RawJob, X>> {
+    function: F,
+    prepared: F::Prepared,
+    takes: PhantomData<fn(X)>,
+}
+
+impl<X, F: HandlerFn<RawJob, X>> RawHandler<X, F> {
+    pub(crate) fn new(function: F, data: &DataSet) -> Result<Self> {
+        Ok(Self { prepared: F::prepare(data)?, function, takes: PhantomData })
+    }
+}
+
+impl<X: 'static, F: HandlerFn<RawJob, X>> Handler for RawHandler<X, F> {
     fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
-        let running = (self.function)(RawJob::new(args), context);
+        let running = self.function.start(&self.prepared, RawJob::new(args), context);
         Box::pin(async move { running.await.into_outcome() })
     }
 }

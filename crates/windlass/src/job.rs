@@ -1,4 +1,5 @@
 use serde::{Serialize, de::DeserializeOwned};
+use std::time::Duration;
 use windlass_core::{Args, NewJob, Result, RetryPolicy};
 
 /// A type whose values are jobs: the fields are the args, as JSON.
@@ -29,6 +30,12 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const PRIORITY: i16 = 0;
     /// How often the job is tried at most, the first time included.
     const MAX_ATTEMPTS: u16 = NewJob::DEFAULT_MAX_ATTEMPTS;
+
+    /// How long an attempt may take; `None` means as the worker says, `Some(Duration::MAX)` for ever. When the
+    /// time is over, [`Context::cancelled`](crate::Context::cancelled) tells the handler, after a grace of 5 s its
+    /// future is dropped, and the attempt failed with an error that begins with `timeout`. A handler that blocks
+    /// its thread cannot be stopped.
+    const TIMEOUT: Option<Duration> = None;
 
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
     fn retry_policy() -> Option<RetryPolicy> {

@@ -38,8 +38,12 @@
 
 mod client;
 mod connect;
+mod data;
+mod extract;
 mod handler;
+mod handler_fn;
 mod job;
+mod middleware;
 mod raw_job;
 mod registry;
 #[cfg(feature = "postgres")]
@@ -47,12 +51,67 @@ mod transaction;
 mod worker;
 mod worker_builder;
 
-pub use client::Client;
+pub use client::{Client, Enqueued};
 pub use connect::ConnectOptions;
+pub use data::{Data, DataSet};
+pub use extract::{Attempt, Extract};
+pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
+pub use middleware::{Middleware, Next};
 pub use raw_job::RawJob;
+#[cfg(feature = "postgres")]
+pub use transaction::SqlTransaction;
+#[cfg(feature = "postgres")]
+pub use windlass_postgres::{SqlCall, SqlParam, sqlstate_error};
 pub use worker::Worker;
 pub use worker_builder::WorkerBuilder;
+
+/// Makes a type a job.
+///
+/// ```
+/// use std::time::Duration;
+/// use windlass::Job;
+/// #[derive(serde::Serialize, serde::Deserialize, Job)]
+/// #[job(kind = "mail.send", queue = "mail", priority = 5, max_attempts = 3, timeout = "30s")]
+/// struct SendMail { to: String }
+///
+/// assert_eq!((SendMail::KIND, SendMail::QUEUE), ("mail.send", "mail"));
+/// assert_eq!((SendMail::PRIORITY, SendMail::MAX_ATTEMPTS), (5, 3));
+/// assert_eq!(SendMail::TIMEOUT, Some(Duration::from_secs(30)));
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Job)]
+/// enum CleanUp { All, Older { days: u32 } }
+///
+/// assert_eq!((CleanUp::KIND, CleanUp::QUEUE, CleanUp::TIMEOUT), ("clean_up", "default", None));
+/// ```
+///
+/// What cannot be a job is refused by the compiler:
+///
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// #[job(kind = "send mail")] // a kind has no spaces
+/// struct SendMail;
+/// ```
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// #[job(timeout = "soon")]
+/// struct SendMail;
+/// ```
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// #[job(max_attempts = 0)]
+/// struct SendMail;
+/// ```
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// struct Send<T>(T); // a kind for each T?
+/// ```
+/// ```compile_fail
+/// #[derive(windlass::Job)] // args are JSON: Serialize and Deserialize are missing
+/// struct SendMail;
+/// ```
+#[cfg(feature = "derive")]
+pub use windlass_macros::Job;
 
 #[doc(no_inline)]
 pub use jiff::Timestamp;

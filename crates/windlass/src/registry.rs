@@ -1,31 +1,54 @@
+use crate::{DataSet, Middleware, middleware::Layered};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Error, ErrorKind, Result};
 use windlass_runtime::{Dispatch, Handler};
 
-/// The handlers of a worker, by kind.
+/// Makes a handler when all data is known.
+type Make = Box<dyn FnOnce(&DataSet) -> Result<Arc<dyn Handler>> + Send>;
+/// Puts a middleware around a handler.
+type Wrap = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send>;
+
+/// What a builder was told of its worker's handlers.
 #[derive(Default)]
 pub(crate) struct Registry {
-    by_kind: HashMap<String, Arc<dyn Handler>>,
-    any: Option<Arc<dyn Handler>>,
+    by_kind: HashMap<String, Make>,
+    any: Option<Make>,
     /// The first kind that was given two handlers.
     doubled: Option<String>,
+    /// Outermost first.
+    layers: Vec<Wrap>,
+    pub(crate) data: DataSet,
 }
 
 impl Registry {
-    pub(crate) fn insert(&mut self, kind: String, handler: Arc<dyn Handler>) {
-        if let Some(kind) = self.by_kind.get(&kind).map(|_| kind.clone()) {
-            self.doubled.get_or_insert(kind);
+    pub(crate) fn insert<H: Handler>(
+        &mut self,
+        kind: String,
+        make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static,
+    ) {
+        if self.by_kind.contains_key(&kind) {
+            self.doubled.get_or_insert_with(|| kind.clone());
         }
-        self.by_kind.insert(kind, handler);
+        self.by_kind.insert(kind, boxed(make));
     }
 
-    pub(crate) fn insert_any(&mut self, handler: Arc<dyn Handler>) {
-        if self.any.replace(handler).is_some() {
+    pub(crate) fn insert_any<H: Handler>(
+        &mut self,
+        make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static,
+    ) {
+        if self.any.replace(boxed(make)).is_some() {
             self.doubled.get_or_insert_with(|| "any".to_owned());
         }
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn layer(&mut self, middleware: impl Middleware) {
+        let middleware = Arc::new(middleware);
+        self.layers
+            .push(Box::new(move |inner| Arc::new(Layered { middleware: Arc::clone(&middleware), inner })));
+    }
+
+    /// The handlers, or what is wrong with them.
+    pub(crate) fn build(self) -> Result<Handlers> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
         if let Some(kind) = &self.doubled {
             return refuse(format!("kind {kind:?} has two handlers; keep one"));
@@ -35,11 +58,36 @@ impl Registry {
                 "the worker has no handler; add one with handle, handle_kind or handle_any".to_owned(),
             );
         }
-        Ok(())
+        self.data.check()?;
+        let (data, layers) = (&self.data, &self.layers);
+        let built = |kind: &str, make: Make| {
+            let named = |error: Error| {
+                Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
+                    .with_source(error)
+            };
+            let handler = make(data).map_err(named)?;
+            Ok(layers.iter().rev().fold(handler, |inner, wrap| wrap(inner)))
+        };
+        let any = self.any.map(|make| built("any", make)).transpose()?;
+        let by_kind = self.by_kind.into_iter().map(|(kind, make)| {
+            let handler = built(&kind, make)?;
+            Ok((kind, handler))
+        });
+        Ok(Handlers { by_kind: by_kind.collect::<Result<_>>()?, any })
     }
 }
 
-impl Dispatch for Registry {
+fn boxed<H: Handler>(make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {
+    Box::new(move |data| Ok(Arc::new(make(data)?)))
+}
+
+/// The handlers of a worker, by kind.
+pub(crate) struct Handlers {
+    by_kind: HashMap<String, Arc<dyn Handler>>,
+    any: Option<Arc<dyn Handler>>,
+}
+
+impl Dispatch for Handlers {
     fn kinds(&self) -> Vec<String> {
         match self.any {
             Some(_) => Vec::new(),

@@ -1,12 +1,70 @@
+#[cfg(feature = "diesel")]
+mod diesel;
+#[cfg(feature = "sqlx")]
+mod sqlx;
+mod tokio_postgres;
+
 use crate::{Client, Context, IntoJob};
-use std::sync::Arc;
-use tokio_postgres::Transaction;
-use windlass_core::{Error, ErrorKind, JobId, Result};
-use windlass_postgres::PostgresStore;
+use std::{future::Future, sync::Arc};
+use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
+use windlass_postgres::{PostgresStore, SqlCall};
+
+/// A PostgreSQL transaction of yours, in which [`Client::enqueue_in`] and [`Client::complete_in`] work.
+///
+/// Implemented for `&tokio_postgres::Transaction`; with the feature `sqlx` for
+/// `&mut sqlx::Transaction<Postgres>` and `&mut sqlx::PgConnection`; with the feature `diesel` for
+/// `&mut diesel_async::AsyncPgConnection`. What wraps one of them is passed as `&*tx` or `&mut *tx`. For other
+/// drivers implement [`Self::run`], or run [`Client::enqueue_sql`] yourself.
+///
+/// ```
+/// use windlass::{Result, SqlCall, SqlParam, SqlTransaction};
+/// # struct Transaction;
+/// # struct Statement;
+/// # impl Statement { fn bind<T>(&mut self, _: T) {} async fn ids(self) -> Result<Vec<i64>> { Ok(vec![]) } }
+/// # impl Transaction { fn statement(&mut self, _: &str) -> Statement { Statement } }
+/// struct Mine<'a>(&'a mut Transaction);
+///
+/// impl SqlTransaction for Mine<'_> {
+///     async fn run(self, call: SqlCall) -> Result<Vec<i64>> {
+///         let mut statement = self.0.statement(&call.text);
+///         for param in call.params {
+///             match param {
+///                 SqlParam::Text(value) => statement.bind(value),
+///                 SqlParam::Int4(value) => statement.bind(value),
+///                 SqlParam::Int8(value) => statement.bind(value),
+///             }
+///         }
+///         statement.ids().await
+///     }
+/// }
+/// ```
+pub trait SqlTransaction: Sized + Send {
+    /// Runs a call and returns the one column of its rows, in order.
+    ///
+    /// # Errors
+    /// The database's; [`sqlstate_error`](crate::sqlstate_error) makes them errors of Windlass.
+    fn run(self, call: SqlCall) -> impl Future<Output = Result<Vec<i64>>> + Send;
+
+    /// Enqueues jobs, of which there is at least one, and returns their ids in order.
+    ///
+    /// # Errors
+    /// As [`Client::enqueue_in`].
+    fn enqueue(
+        self,
+        store: &PostgresStore,
+        jobs: &[NewJob],
+    ) -> impl Future<Output = Result<Vec<JobId>>> + Send {
+        let call = match jobs {
+            [job] => store.enqueue_sql(job),
+            jobs => store.enqueue_many_sql(jobs),
+        };
+        async { Ok(self.run(call?).await?.into_iter().map(JobId).collect()) }
+    }
+}
 
 /// Jobs as part of your own PostgreSQL transaction.
 impl Client {
-    /// Enqueues a job inside your transaction: it exists if and when that commits.
+    /// Enqueues a job inside your [transaction](SqlTransaction): it exists if and when that commits.
     ///
     /// ```no_run
     /// # use windlass::{Client, Job};
@@ -20,9 +78,41 @@ impl Client {
     /// # Ok(()) }
     /// ```
     ///
+    /// With sqlx:
+    ///
+    #[cfg_attr(feature = "sqlx", doc = "```no_run")]
+    #[cfg_attr(not(feature = "sqlx"), doc = "```ignore")]
+    /// # use windlass::{Client, NewJob};
+    /// # async fn sign_up(client: &Client, pool: sqlx::PgPool, welcome: NewJob) -> anyhow::Result<()> {
+    /// let mut tx = pool.begin().await?;
+    /// sqlx::query("insert into users default values").execute(&mut *tx).await?;
+    /// client.enqueue_in(&mut tx, welcome).await?;
+    /// tx.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// With diesel-async:
+    ///
+    #[cfg_attr(feature = "diesel", doc = "```no_run")]
+    #[cfg_attr(not(feature = "diesel"), doc = "```ignore")]
+    /// # use windlass::{Client, NewJob};
+    /// # use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl};
+    /// # async fn sign_up(client: &Client, db: &mut AsyncPgConnection, welcome: NewJob) -> anyhow::Result<()> {
+    /// db.transaction::<_, anyhow::Error, _>(async |tx| {
+    ///     diesel::sql_query("insert into users default values").execute(tx).await?;
+    ///     client.enqueue_in(&mut *tx, welcome).await?;
+    ///     Ok(())
+    /// })
+    /// .await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Through sqlx and diesel the args are stored as `jsonb` prints them, and many jobs cost more than through
+    /// tokio-postgres, which can COPY.
+    ///
     /// # Errors
     /// As [`Self::enqueue`]; [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
-    pub async fn enqueue_in(&self, tx: &Transaction<'_>, job: impl IntoJob) -> Result<JobId> {
+    pub async fn enqueue_in(&self, tx: impl SqlTransaction, job: impl IntoJob) -> Result<JobId> {
         let ids = self.enqueue_many_in(tx, [job]).await?;
         ids.first().copied().ok_or_else(|| {
             Error::new(ErrorKind::Internal, "the store returned no id for an enqueued job; please report it")
@@ -35,15 +125,42 @@ impl Client {
     /// As [`Self::enqueue_in`].
     pub async fn enqueue_many_in<J: IntoJob>(
         &self,
-        tx: &Transaction<'_>,
+        tx: impl SqlTransaction,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<Vec<JobId>> {
         let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
-        self.transactional()?.enqueue_in(tx, &jobs).await
+        let store = self.transactional()?;
+        if jobs.is_empty() { Ok(Vec::new()) } else { tx.enqueue(store, &jobs).await }
     }
 
-    /// Completes a handler's job inside your transaction, so that its effects and its completion commit
-    /// together, exactly once. Call it last, commit, and return success.
+    /// The SQL that enqueues a job, for any driver: run it where you like. It returns the job's id.
+    ///
+    /// ```
+    /// # use windlass::{Client, Job, SqlParam};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Welcome { user: i64 }
+    /// # impl Job for Welcome { const KIND: &'static str = "welcome"; }
+    /// # fn sign_up(client: &Client) -> windlass::Result<()> {
+    /// let call = client.enqueue_sql(Welcome { user: 7 })?;
+    /// println!("{}", call.text); // SELECT "windlass".enqueue($1::text, $2::text::jsonb, ...) AS id
+    /// for (number, param) in (1..).zip(&call.params) {
+    ///     match param {
+    ///         SqlParam::Text(value) => println!("bind ${number} as text: {value}"),
+    ///         SqlParam::Int4(value) => println!("bind ${number} as integer: {value}"),
+    ///         SqlParam::Int8(value) => println!("bind ${number} as bigint: {value}"),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Args or options that break the limits; [`ErrorKind::Unsupported`] when this client's store is not
+    /// PostgreSQL.
+    pub fn enqueue_sql(&self, job: impl IntoJob) -> Result<SqlCall> {
+        self.transactional()?.enqueue_sql(&job.into_job()?)
+    }
+
+    /// Completes a handler's job inside your [transaction](SqlTransaction), so that its effects and its completion
+    /// commit together, exactly once. Call it last, commit, and return success.
     ///
     /// ```no_run
     /// # use windlass::{Client, Context};
@@ -58,8 +175,8 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::LeaseLost`] when the job was taken from this worker: roll back.
     /// [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
-    pub async fn complete_in(&self, tx: &Transaction<'_>, context: &Context) -> Result<()> {
-        self.transactional()?.complete_in(tx, context.lease()).await
+    pub async fn complete_in(&self, tx: impl SqlTransaction, context: &Context) -> Result<()> {
+        tx.run(self.transactional()?.complete_sql(context.lease())).await.map(drop)
     }
 
     fn transactional(&self) -> Result<&Arc<PostgresStore>> {

@@ -1,10 +1,10 @@
 use crate::{
-    Client, Context, Job, RawJob, Worker,
+    Client, HandlerFn, Job, Middleware, RawJob, Worker,
     handler::{RawHandler, TypedHandler},
     registry::Registry,
 };
-use std::{future::Future, sync::Arc, time::Duration};
-use windlass_core::{IntoOutcome, NewJob, Result, RetryPolicy};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{NewJob, Result, RetryPolicy};
 use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
@@ -30,34 +30,60 @@ impl WorkerBuilder {
         self
     }
 
-    /// Runs jobs of one type; the type decides the kind.
-    pub fn handle<J, F, R>(mut self, function: F) -> Self
-    where
-        J: Job,
-        F: Fn(J, Context) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoOutcome> + Send + 'static,
-    {
-        self.registry.insert(J::KIND.to_owned(), Arc::new(TypedHandler::new(function)));
+    /// Runs jobs of one type by an async function of the job and of [what else it needs](HandlerFn); the job's
+    /// type decides the kind.
+    pub fn handle<J: Job, X: 'static>(mut self, function: impl HandlerFn<J, X>) -> Self {
+        self.registry.insert(J::KIND.to_owned(), |data| TypedHandler::new(function, data));
         self
     }
 
     /// Runs jobs of `kind` with their args unparsed.
-    pub fn handle_kind<F, R>(mut self, kind: impl Into<String>, function: F) -> Self
-    where
-        F: Fn(RawJob, Context) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoOutcome> + Send + 'static,
-    {
-        self.registry.insert(kind.into(), Arc::new(RawHandler::new(function)));
+    pub fn handle_kind<X: 'static>(
+        mut self,
+        kind: impl Into<String>,
+        function: impl HandlerFn<RawJob, X>,
+    ) -> Self {
+        self.registry.insert(kind.into(), |data| RawHandler::new(function, data));
         self
     }
 
     /// Runs jobs of every kind that has no handler of its own.
-    pub fn handle_any<F, R>(mut self, function: F) -> Self
-    where
-        F: Fn(RawJob, Context) -> R + Send + Sync + 'static,
-        R: Future<Output: IntoOutcome> + Send + 'static,
-    {
-        self.registry.insert_any(Arc::new(RawHandler::new(function)));
+    pub fn handle_any<X: 'static>(mut self, function: impl HandlerFn<RawJob, X>) -> Self {
+        self.registry.insert_any(|data| RawHandler::new(function, data));
+        self
+    }
+
+    /// Shares a value with the handlers, which take it as [`Data<T>`](crate::Data): one of each type, before or
+    /// after the handlers that take it. [`Self::start`] refuses handlers whose data is missing.
+    ///
+    /// ```
+    /// # use windlass::{Client, Data, RawJob, Worker};
+    /// # struct Db;
+    /// async fn store(job: RawJob, db: Data<Db>) {}
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).data(Db).handle_kind("store", store);
+    /// # }
+    /// ```
+    pub fn data<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.registry.data.insert(value);
+        self
+    }
+
+    /// Runs a [middleware](Middleware) around every handler, whether that is added before or after. The first
+    /// one added is the outermost.
+    ///
+    /// ```
+    /// # use windlass::{Client, Context, Next, Worker};
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).layer(|job: Context, next: Next| async move {
+    ///     let outcome = next.run().await;
+    ///     println!("{} {}: {outcome:?}", job.kind(), job.id());
+    ///     outcome
+    /// });
+    /// # }
+    /// ```
+    pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        self.registry.layer(middleware);
         self
     }
 
@@ -92,6 +118,21 @@ impl WorkerBuilder {
         self
     }
 
+    /// How long an attempt may take, unless its type [says so itself](Job::TIMEOUT). Default: for ever.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Client, RawJob, Worker};
+    /// # async fn fetch(_: RawJob) {}
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).handle_kind("fetch", fetch).timeout(Duration::from_secs(60));
+    /// # }
+    /// ```
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.config.timeout = Some(timeout);
+        self
+    }
+
     /// Changes any other option.
     pub fn configure(mut self, change: impl FnOnce(&mut WorkerConfig)) -> Self {
         change(&mut self.config);
@@ -101,15 +142,15 @@ impl WorkerBuilder {
     /// Starts the worker in the current tokio runtime.
     ///
     /// # Errors
-    /// An option that cannot work, a missing or doubled handler, or the store's error when it cannot be
-    /// reached. Once started, a worker survives every outage of the store.
+    /// An option that cannot work, a missing or doubled handler, [data](Self::data) that a handler takes and nobody
+    /// gave, or the store's error when it cannot be reached. Once started, a worker survives every outage of the store.
     pub async fn start(mut self) -> Result<Worker> {
-        self.registry.check()?;
+        let handlers = self.registry.build()?;
         if self.config.queues.is_empty() {
             self.config = self.config.with_queue(NewJob::DEFAULT_QUEUE, Self::DEFAULT_CONCURRENCY);
         }
         let store = Arc::clone(self.client.store());
-        let engine = WorkerEngine::start(store, self.config, Arc::new(self.registry)).await?;
+        let engine = WorkerEngine::start(store, self.config, Arc::new(handlers)).await?;
         Ok(Worker::new(engine))
     }
 }

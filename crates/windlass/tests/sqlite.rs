@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass::{
-    Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, NewJob, Outcome,
+    Client, Context, ErrorKind, IntoJob, Job, JobFilter, JobId, JobRecord, JobState, NewJob, Outcome, RawJob,
     RetryPolicy, Worker,
 };
 
@@ -71,7 +71,7 @@ async fn typed_and_raw_jobs_find_their_handlers() {
             let sender = sender.clone();
             async move { sender.send(format!("{} in {}", job.name, ctx.queue())) }
         })
-        .handle_any(move |job, ctx| {
+        .handle_any(move |job: RawJob, ctx: Context| {
             let raw = raw.clone();
             async move { raw.send(format!("{} {}", ctx.kind(), job.json()?)).map_err(anyhow::Error::from) }
         })
@@ -111,7 +111,7 @@ async fn typed_and_raw_jobs_find_their_handlers() {
 async fn args_that_do_not_fit_the_type_are_an_error_that_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let client = client(&dir).await;
-    let worker = Worker::builder(&client).handle(|_: Greet, _| async {}).start().await.unwrap();
+    let worker = Worker::builder(&client).handle(|_: Greet| async {}).start().await.unwrap();
     let wrong =
         NewJob::new(Greet::KIND, windlass::Args::parse(r#"{"nome":"Ada"}"#).unwrap()).with_max_attempts(1);
     let id = client.enqueue(wrong).await.unwrap();
@@ -130,15 +130,12 @@ async fn jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them() {
     let client = client(&dir).await;
     let id = client.enqueue(Greet { name: "Ada".into() }).await.unwrap();
     let marker = client.enqueue(NewJob::new("known", windlass::Args::parse("1").unwrap())).await.unwrap();
-    let ignorant = Worker::builder(&client).handle_kind("known", |_, _| async {}).start().await.unwrap();
+    let ignorant = Worker::builder(&client).handle_kind("known", |_: RawJob| async {}).start().await.unwrap();
     until(&client, marker, JobState::Completed).await;
     ignorant.shutdown().await;
     assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Available);
-    let expert = Worker::builder(&client)
-        .handle(|_: Greet, _| async { Outcome::Complete(None) })
-        .start()
-        .await
-        .unwrap();
+    let expert =
+        Worker::builder(&client).handle(|_: Greet| async { Outcome::Complete(None) }).start().await.unwrap();
     until(&client, id, JobState::Completed).await;
     expert.shutdown().await;
 }
@@ -148,12 +145,14 @@ async fn a_key_enqueues_once() {
     let dir = tempfile::tempdir().unwrap();
     let client = client(&dir).await;
     let ada = || Greet { name: "Ada".into() };
-    let id = client.enqueue_once("greet/ada", ada()).await.unwrap();
-    assert_eq!(client.enqueue_once("greet/ada", ada()).await.unwrap(), id);
+    let first = client.enqueue_once("greet/ada", ada()).await.unwrap();
+    let again = client.enqueue_once("greet/ada", ada()).await.unwrap();
+    assert_eq!((again.id, first.repeated, again.repeated), (first.id, false, true));
     let side = ada().into_job().unwrap().with_queue("side");
-    assert_ne!(client.enqueue_once("greet/ada/side", side).await.unwrap(), id);
-    let ids = client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap();
-    assert_eq!(client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap(), ids);
+    assert_ne!(client.enqueue_once("greet/ada/side", side).await.unwrap().id, first.id);
+    let all = client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap();
+    let again = client.enqueue_many_once("all", (0..20).map(|_| ada())).await.unwrap();
+    assert_eq!((again.ids, all.repeated, again.repeated), (all.ids, false, true));
     assert_eq!(client.jobs(&JobFilter { limit: 100, ..JobFilter::default() }).await.unwrap().len(), 22);
     let error = client.enqueue_many_once("all", (0..21).map(|_| ada())).await.unwrap_err();
     assert!(error.is_invalid_input() && error.to_string().contains("20 jobs"), "{error}");

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::Notify;
-use windlass::{Args, Client, NewJob, Worker};
+use windlass::{Args, Client, NewJob, RawJob, Worker};
 
 const QUEUE: &str = "measure";
 /// The share of throughput that a held snapshot may cost.
@@ -92,7 +92,7 @@ async fn drain(client: &Client, count: u64) -> Result<f64> {
     let (done, all) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let began = Instant::now();
     let (counter, signal) = (Arc::clone(&done), Arc::clone(&all));
-    let worker = Worker::builder(client).queue(QUEUE, 200).handle_kind("drain", move |_, _| {
+    let worker = Worker::builder(client).queue(QUEUE, 200).handle_kind("drain", move |_: RawJob| {
         if counter.fetch_add(1, Ordering::Relaxed) + 1 == count {
             signal.notify_one();
         }

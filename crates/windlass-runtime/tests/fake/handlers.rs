@@ -1,4 +1,4 @@
-use std::{collections::HashMap, future::Future, sync::Arc};
+use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use windlass_core::{IntoOutcome, RetryPolicy};
 use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture, WorkerConfig};
 
@@ -11,6 +11,7 @@ pub struct Handlers {
 struct Closure<F> {
     call: F,
     policy: Option<RetryPolicy>,
+    timeout: Option<Duration>,
 }
 
 impl Handlers {
@@ -22,12 +23,24 @@ impl Handlers {
         self.with_policy(kind, None, call)
     }
 
-    pub fn with_policy<F, R>(mut self, kind: &str, policy: Option<RetryPolicy>, call: F) -> Self
+    pub fn with_policy<F, R>(self, kind: &str, policy: Option<RetryPolicy>, call: F) -> Self
     where
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.by_kind.insert(kind.to_owned(), Arc::new(Closure { call, policy }));
+        self.insert(kind, Closure { call, policy, timeout: None })
+    }
+
+    pub fn with_timeout<F, R>(self, kind: &str, timeout: Duration, call: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.insert(kind, Closure { call, policy: None, timeout: Some(timeout) })
+    }
+
+    fn insert(mut self, kind: &str, handler: impl Handler) -> Self {
+        self.by_kind.insert(kind.to_owned(), Arc::new(handler));
         self
     }
 }
@@ -44,6 +57,10 @@ where
 
     fn retry_policy(&self) -> Option<&RetryPolicy> {
         self.policy.as_ref()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 }
 

@@ -2,6 +2,9 @@
 //! target of this name.
 #![cfg(feature = "postgres")]
 
+mod adapters;
+#[cfg(feature = "diesel")]
+mod diesel;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]
@@ -13,6 +16,8 @@ mod postgres;
 mod replication;
 #[cfg(unix)]
 mod restore;
+#[cfg(feature = "sqlx")]
+mod sqlx;
 #[cfg(unix)]
 #[path = "../../../windlass-postgres/tests/strand/mod.rs"]
 mod strand;

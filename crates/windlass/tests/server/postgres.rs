@@ -1,9 +1,13 @@
 //! Jobs inside the user's own PostgreSQL transactions.
 
+use crate::adapters::{check, one_of_each};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::NoTls;
-use windlass::{Client, ConnectOptions, ErrorKind, Job, JobId, JobState, Worker};
+use windlass::{
+    Client, ConnectOptions, ErrorKind, Job, JobId, JobState, Result, SqlCall, SqlParam, SqlTransaction,
+    Worker,
+};
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Transfer {
@@ -47,6 +51,48 @@ async fn a_job_exists_if_and_when_the_transaction_commits() {
     for id in ids {
         assert_eq!(client.job(id).await.unwrap().unwrap().state, JobState::Available);
     }
+    client.close().await;
+}
+
+/// The text alone, with the values written into it: how a driver does it that has none of our types.
+struct PlainText<'a>(&'a tokio_postgres::Client);
+
+impl SqlTransaction for PlainText<'_> {
+    async fn run(self, call: SqlCall) -> Result<Vec<i64>> {
+        let mut text = call.text;
+        for (number, param) in (1..).zip(call.params) {
+            let value = match param {
+                SqlParam::Text(value) => format!("'{}'", value.replace('\'', "''")),
+                SqlParam::Int4(value) => value.to_string(),
+                SqlParam::Int8(value) => value.to_string(),
+            };
+            // Cast, as $1 is: `-7::int4` is -(7::int4).
+            text = text.replace(&format!("${number}:"), &format!("({value}):"));
+        }
+        let rows = self.0.simple_query(&text).await.unwrap();
+        let row = |row: &_| match row {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get("id").map(|id| id.parse().unwrap()),
+            _ => None,
+        };
+        Ok(rows.iter().filter_map(row).collect())
+    }
+}
+
+#[tokio::test]
+async fn any_driver_can_enqueue() {
+    let (client, db) = connect("facade_enqueue_sql").await;
+    let together = client.enqueue_many_in(PlainText(&db), one_of_each()).await.unwrap();
+    let mut single = Vec::new();
+    for job in one_of_each() {
+        let ids = PlainText(&db).run(client.enqueue_sql(job).unwrap()).await.unwrap();
+        single.extend(ids.into_iter().map(JobId));
+    }
+    check(&client, &together).await;
+    check(&client, &single).await;
+    let tracked = "select id from facade_enqueue_sql.job where attributes like '%\"tracked\"%' union all
+        select id from facade_enqueue_sql.waiting where attributes like '%\"tracked\"%'";
+    let rows = db.query(tracked, &[]).await.unwrap();
+    assert_eq!(rows.len(), 4, "two of each");
     client.close().await;
 }
 

@@ -1,0 +1,138 @@
+use std::time::Duration;
+use syn::{Attribute, Error, Expr, LitInt, LitStr, Result, meta::ParseNestedMeta};
+
+/// The rules of `windlass_core::Limits`. That crate stays out of what is built for the compiler; a test compares.
+const MAX_KIND_BYTES: usize = 200;
+const MAX_QUEUE_BYTES: usize = 128;
+const MAX_ATTEMPTS: u16 = 1_000;
+
+/// What `#[job(...)]` says.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    pub(crate) kind: Option<LitStr>,
+    pub(crate) queue: Option<LitStr>,
+    pub(crate) priority: Option<i16>,
+    pub(crate) max_attempts: Option<u16>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Attributes {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut parsed = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("job")) {
+            attribute.parse_nested_meta(|meta| parsed.take(&meta))?;
+        }
+        Ok(parsed)
+    }
+
+    fn take(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        match name.as_str() {
+            "kind" => set(&mut self.kind, meta, kind),
+            "queue" => set(&mut self.queue, meta, queue),
+            "priority" => set(&mut self.priority, meta, priority),
+            "max_attempts" => set(&mut self.max_attempts, meta, max_attempts),
+            "timeout" => set(&mut self.timeout, meta, timeout),
+            _ => {
+                Err(meta
+                    .error("unknown attribute; known are kind, queue, priority, max_attempts and timeout"))
+            }
+        }
+    }
+}
+
+fn set<T>(
+    slot: &mut Option<T>,
+    meta: &ParseNestedMeta<'_>,
+    read: impl FnOnce(&ParseNestedMeta<'_>) -> Result<T>,
+) -> Result<()> {
+    if slot.replace(read(meta)?).is_some() {
+        return Err(meta.error("given twice; keep one"));
+    }
+    Ok(())
+}
+
+fn kind(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
+    let kind = text(meta, "kind = \"mail.send\"")?;
+    if is_kind(&kind.value()) {
+        return Ok(kind);
+    }
+    let message =
+        format!("invalid kind; use 1 to {MAX_KIND_BYTES} bytes without spaces or control characters");
+    Err(Error::new(kind.span(), message))
+}
+
+fn is_kind(name: &str) -> bool {
+    (1..=MAX_KIND_BYTES).contains(&name.len()) && !name.chars().any(|c| c.is_control() || c.is_whitespace())
+}
+
+fn queue(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
+    let queue = text(meta, "queue = \"mail\"")?;
+    if is_queue(&queue.value()) {
+        return Ok(queue);
+    }
+    let message = format!("invalid queue name; use 1 to {MAX_QUEUE_BYTES} of letters, digits and _ - . : /");
+    Err(Error::new(queue.span(), message))
+}
+
+fn is_queue(name: &str) -> bool {
+    (1..=MAX_QUEUE_BYTES).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b))
+}
+
+fn priority(meta: &ParseNestedMeta<'_>) -> Result<i16> {
+    let example = "write a number of -32768 to 32767, like priority = 5";
+    let value: Expr = meta.value()?.parse()?;
+    let text = quote::quote!(#value).to_string().replace(' ', "");
+    text.parse().map_err(|_| Error::new_spanned(&value, example))
+}
+
+fn max_attempts(meta: &ParseNestedMeta<'_>) -> Result<u16> {
+    let example = format!("write a number of 1 to {MAX_ATTEMPTS}, like max_attempts = 3");
+    let value: Expr = meta.value()?.parse()?;
+    let number = syn::parse2::<LitInt>(quote::quote!(#value)).and_then(|number| number.base10_parse());
+    match number {
+        Ok(number) if (1..=MAX_ATTEMPTS).contains(&number) => Ok(number),
+        _ => Err(Error::new_spanned(&value, example)),
+    }
+}
+
+fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
+    let literal = text(meta, "timeout = \"30s\"")?;
+    match humantime::parse_duration(&literal.value()) {
+        Ok(Duration::ZERO) => Err(Error::new(literal.span(), "a timeout of 0 leaves no time for the job")),
+        Ok(timeout) => Ok(timeout),
+        Err(cause) => {
+            let message = format!("{cause}; write a duration like \"30s\", \"500ms\" or \"1h 30m\"");
+            Err(Error::new(literal.span(), message))
+        }
+    }
+}
+
+fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
+    let value: Expr = meta.value()?.parse()?;
+    syn::parse2(quote::quote!(#value))
+        .map_err(|_| Error::new_spanned(&value, format!("write a text in quotes, like {example}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{Args, Limits, NewJob};
+
+    fn fits(kind: &str, queue: &str, attempts: u16) -> bool {
+        let job = NewJob::new(kind.to_owned(), Args::of(&()).expect("args")).with_queue(queue.to_owned());
+        Limits::default().check(&[job.with_max_attempts(attempts)]).is_ok()
+    }
+
+    #[test]
+    fn the_rules_are_those_of_the_store() {
+        let lengths = [0, 1, 127, 128, 129, 199, 200, 201].map(|length| "a".repeat(length));
+        let names = ["a b", "a\u{a0}b", "a\nb", "ä", "a.b:c/d-e_f", "a,b", "7"].map(str::to_owned);
+        for name in lengths.iter().chain(&names) {
+            assert_eq!(is_kind(name), fits(name, "q", 1), "kind {name:?}");
+            assert_eq!(is_queue(name), fits("k", name, 1), "queue {name:?}");
+        }
+        assert_eq!((fits("k", "q", MAX_ATTEMPTS), fits("k", "q", MAX_ATTEMPTS + 1)), (true, false));
+    }
+}

@@ -1,0 +1,150 @@
+use crate::{claim::Reference, store::PostgresStore};
+use serde::Serialize;
+use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, When};
+
+/// A call of one of Windlass's SQL functions, for any driver of PostgreSQL: bind the parameters in order, run the
+/// text inside a transaction of yours, read the one column of its rows, `id`, a `bigint`.
+///
+/// ```no_run
+/// # use windlass_core::{Args, NewJob};
+/// # use windlass_postgres::SqlParam;
+/// # fn example(store: windlass_postgres::PostgresStore) -> windlass_core::Result<()> {
+/// let job = NewJob::new("mail.send", Args::parse(r#"{"user": 7}"#)?);
+/// let call = store.enqueue_sql(&job)?;
+/// assert!(call.text.starts_with(r#"SELECT "windlass".enqueue($1::text, $2::text::jsonb,"#));
+/// assert_eq!(call.params[0], SqlParam::Text("mail.send".into()));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqlCall {
+    /// The statement; the same for all jobs that set the same options.
+    pub text: String,
+    /// The values of `$1`, `$2` and so on.
+    pub params: Vec<SqlParam>,
+}
+
+/// A parameter of a [`SqlCall`] and its type. None is ever null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlParam {
+    /// `text`
+    Text(String),
+    /// `integer`
+    Int4(i32),
+    /// `bigint`
+    Int8(i64),
+}
+
+/// One job as [`PostgresStore::enqueue_many_sql`] passes it.
+#[derive(Serialize)]
+struct Row<'a> {
+    kind: &'a str,
+    args: &'a Args,
+    queue: &'a str,
+    priority: i16,
+    max_attempts: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes: Option<&'a Attributes>,
+}
+
+impl PostgresStore {
+    /// How to enqueue a job by any driver: its id is what the call returns. The args are stored as `jsonb` prints
+    /// them, which may order the fields of an object anew.
+    ///
+    /// # Errors
+    /// A job that breaks the limits.
+    pub fn enqueue_sql(&self, job: &NewJob) -> Result<SqlCall> {
+        self.limits.check(std::slice::from_ref(job))?;
+        let text = |text: &str| SqlParam::Text(text.to_owned());
+        let mut params = vec![text(job.kind()), text(job.args().as_str()), text(job.queue())];
+        params.extend([SqlParam::Int4(job.priority().into()), SqlParam::Int4(job.max_attempts().into())]);
+        let mut rest = String::new();
+        let mut add = |before: &str, param: SqlParam, after: &str| {
+            params.push(param);
+            rest.push_str(&format!(", {before}${}{after}", params.len()));
+        };
+        match when(job) {
+            (Some(at), _) => add("scheduled_at => ", SqlParam::Text(at), "::text::timestamptz"),
+            (_, Some(delay_us)) => {
+                let now = "scheduled_at => clock_timestamp() + ";
+                add(now, SqlParam::Int8(delay_us), "::int8 * interval '1 microsecond'");
+            }
+            (None, None) => {}
+        }
+        let Attributes { key, meta, tracked } = job.attributes().cloned().unwrap_or_default();
+        if let Some(key) = key {
+            add("key => ", SqlParam::Text(key), "::text");
+        }
+        if let Some(meta) = meta {
+            add("meta => ", text(meta.as_str()), "::text::jsonb");
+        }
+        if tracked {
+            rest.push_str(", tracked => true");
+        }
+        let call =
+            "SELECT {schema}.enqueue($1::text, $2::text::jsonb, $3::text, $4::int4, $5::int4{rest}) AS id";
+        Ok(SqlCall { text: self.sql(&call.replace("{rest}", &rest)), params })
+    }
+
+    /// How to enqueue many jobs in one round trip by any driver: the call returns their ids in order. See
+    /// [`Self::enqueue_sql`].
+    ///
+    /// # Errors
+    /// A job that breaks the limits, with its place.
+    pub fn enqueue_many_sql(&self, jobs: &[NewJob]) -> Result<SqlCall> {
+        self.limits.check(jobs)?;
+        let rows: Vec<_> = jobs.iter().map(row).collect();
+        let rows = serde_json::to_string(&rows).map_err(|cause| {
+            Error::new(ErrorKind::Internal, format!("jobs do not serialise: {cause}")).with_source(cause)
+        })?;
+        Ok(SqlCall { text: self.sql(ENQUEUE_MANY), params: vec![SqlParam::Text(rows)] })
+    }
+
+    /// How to complete a job by any driver. The call returns one row; it fails with SQLSTATE `WL001` when the job
+    /// is no longer this worker's: roll back then.
+    pub fn complete_sql(&self, lease: JobLease) -> SqlCall {
+        let JobLease { worker, claim, job, .. } = lease;
+        let Reference { lane, seq, token } = claim.into();
+        let params = vec![
+            SqlParam::Int4(worker.0),
+            SqlParam::Int4(lane),
+            SqlParam::Int8(seq),
+            SqlParam::Int4(token),
+            SqlParam::Int8(job.0),
+        ];
+        SqlCall { text: self.sql(COMPLETE), params }
+    }
+}
+
+const ENQUEUE_MANY: &str = "SELECT {schema}.enqueue(j->>'kind', j->'args', j->>'queue', (j->>'priority')::int4, \
+    (j->>'max_attempts')::int4, coalesce((j->>'at')::timestamptz, \
+    clock_timestamp() + (j->>'delay_us')::int8 * interval '1 microsecond'), key => j->'attributes'->>'key', \
+    meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false)) AS id \
+    FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) ORDER BY nth";
+
+const COMPLETE: &str =
+    "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8)";
+
+fn row(job: &NewJob) -> Row<'_> {
+    let (at, delay_us) = when(job);
+    let (kind, args, queue, attributes) = (job.kind(), job.args(), job.queue(), job.attributes());
+    let (priority, max_attempts) = (job.priority(), job.max_attempts());
+    Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes }
+}
+
+/// A time as text, or a delay in microseconds by the database's clock.
+fn when(job: &NewJob) -> (Option<String>, Option<i64>) {
+    const LONGEST: u64 = Limits::MAX_DELAY_SECONDS * 1_000_000;
+    match job.when() {
+        When::At(at) => (Some(at.to_string()), None),
+        When::After(delay) => {
+            let microseconds = delay.as_micros().min(LONGEST.into());
+            (None, i64::try_from(microseconds).ok())
+        }
+        _ => (None, None),
+    }
+}

@@ -1,0 +1,164 @@
+//! An attempt that takes longer than its timeout is told to stop, then dropped, and fails.
+
+use crate::fake::{FakeStore, Handlers, State, config};
+use std::{future::pending, sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+use windlass_core::{JobId, Outcome};
+use windlass_runtime::{Context, EngineHandle, WorkerConfig, WorkerEngine};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(5);
+
+async fn start(store: &FakeStore, config: WorkerConfig, handlers: Handlers) -> EngineHandle {
+    WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap()
+}
+
+/// Waits, on the paused clock, until a job is neither available nor held.
+async fn settled(store: &FakeStore, job: JobId) {
+    let began = Instant::now();
+    while matches!(store.model().job(job).state, State::Available | State::Held(..)) {
+        assert!(began.elapsed() < 100 * LIMIT, "job {job} goes on for ever");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// What comes next, before the paused clock is far ahead.
+async fn next<T>(receiver: &mut mpsc::UnboundedReceiver<T>) -> T {
+    timeout(100 * LIMIT, receiver.recv()).await.expect("nothing comes").expect("the handlers live")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_is_told_and_what_it_says_then_counts() {
+    let store = FakeStore::new();
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let started = Instant::now();
+    let handler = move |says: fn() -> Outcome| {
+        let sender = sender.clone();
+        move |ctx: Context| {
+            let sender = sender.clone();
+            async move {
+                ctx.cancelled().await;
+                assert!(ctx.is_cancelled() && sender.send(started.elapsed()).is_ok());
+                says()
+            }
+        }
+    };
+    let minute = Duration::from_secs(60);
+    let failing = || Outcome::Retry { after: Some(Duration::from_secs(60)), error: "half done".into() };
+    let handlers = Handlers::default()
+        .with_timeout("fails", LIMIT, handler(failing))
+        .with_timeout("panics", LIMIT, handler(|| panic!("when told")))
+        .with_timeout("completes", LIMIT, handler(|| Outcome::Complete(None)))
+        .with_timeout("discards", LIMIT, handler(|| Outcome::Discard("too large".into())));
+    let kinds = ["fails", "panics", "completes", "discards"];
+    let jobs = kinds.map(|kind| store.add("q", kind, 1)[0]);
+    let engine = start(&store, config(4), handlers).await;
+    for job in jobs {
+        settled(&store, job).await;
+    }
+    for _ in jobs {
+        assert_eq!(next(&mut told).await.as_secs(), LIMIT.as_secs());
+    }
+    let errors = |job: JobId| store.model().job(job).errors.clone();
+    assert_eq!(errors(jobs[0]), ["timeout after 60s: half done"]);
+    assert_eq!(errors(jobs[1]), ["timeout after 60s: handler panicked: when told"]);
+    engine.shutdown().await;
+    let model = store.model();
+    assert_eq!(model.job(jobs[2]).state, State::Completed);
+    assert_eq!(model.job(jobs[3]).state, State::Discarded { failed: false });
+    let exceptions = model.settles.iter().flat_map(|settle| &settle.exceptions);
+    let delays = exceptions.filter_map(|exception| match exception.disposition {
+        windlass_core::Disposition::Retry { delay, .. } if exception.job == jobs[0] => Some(delay),
+        _ => None,
+    });
+    assert_eq!(delays.collect::<Vec<_>>(), [minute], "the delay that the handler asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_does_not_listen_is_dropped_after_the_grace_and_its_slot_is_free() {
+    struct TellOnDrop(mpsc::UnboundedSender<Duration>, Instant);
+    impl Drop for TellOnDrop {
+        fn drop(&mut self) {
+            let _ = self.0.send(self.1.elapsed());
+        }
+    }
+    let store = FakeStore::new();
+    let (sender, mut dropped) = mpsc::unbounded_channel();
+    let handlers = Handlers::default()
+        .with_timeout("hangs", LIMIT, move |_| {
+            let guard = TellOnDrop(sender.clone(), Instant::now());
+            async move {
+                pending::<()>().await;
+                drop(guard);
+            }
+        })
+        .on("quick", |_| async {});
+    let hanging = store.add("q", "hangs", 1)[0];
+    let engine = start(&store, config(1), handlers).await;
+    assert_eq!(next(&mut dropped).await.as_secs(), (LIMIT + GRACE).as_secs());
+    settled(&store, hanging).await;
+    let errors = store.model().job(hanging).errors.clone();
+    assert_eq!(errors, ["timeout after 60s: the handler went on for 5s more and was dropped"]);
+    let quick = store.add("q", "quick", 1)[0];
+    settled(&store, quick).await;
+    assert_eq!(store.model().job(quick).state, State::Completed);
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_workers_timeout_is_for_kinds_without_one() {
+    let store = FakeStore::new();
+    let wait = |seconds| move |_: Context| sleep(Duration::from_secs(seconds));
+    let handlers = Handlers::default()
+        .on("silent", wait(3_600))
+        .with_timeout("longer", Duration::from_secs(7_200), wait(3_600))
+        .with_timeout("for_ever", Duration::MAX, wait(3_600));
+    let jobs = ["silent", "longer", "for_ever"].map(|kind| store.add("q", kind, 1)[0]);
+    let config = WorkerConfig { timeout: Some(LIMIT), timeout_grace: Duration::from_secs(1), ..config(3) };
+    let engine = start(&store, config, handlers).await;
+    for job in jobs {
+        settled(&store, job).await;
+    }
+    engine.shutdown().await;
+    let model = store.model();
+    let errors = &model.job(jobs[0]).errors;
+    assert_eq!(errors[0], "timeout after 60s: the handler went on for 1s more and was dropped");
+    assert_eq!(model.job(jobs[1]).state, State::Completed);
+    assert_eq!(model.job(jobs[2]).state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_jobs_timeout_is_not_another_jobs_and_a_shutdown_reaches_both() {
+    let store = FakeStore::new();
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let listen = move |ctx: Context| {
+        let sender = sender.clone();
+        async move {
+            ctx.cancelled().await;
+            let _ = sender.send(ctx.kind().to_owned());
+            match ctx.kind() {
+                "short" => Outcome::Discard("once is enough".into()),
+                _ => Outcome::Retry { after: None, error: "told to stop".into() },
+            }
+        }
+    };
+    let handlers = Handlers::default()
+        .with_timeout("short", LIMIT, listen.clone())
+        .with_timeout("long", 100 * LIMIT, listen.clone())
+        .on("unlimited", listen);
+    let jobs = ["short", "long", "unlimited"].map(|kind| store.add("q", kind, 1)[0]);
+    let engine = start(&store, WorkerConfig { grace_period: LIMIT, ..config(3) }, handlers).await;
+    assert_eq!(next(&mut told).await, "short");
+    sleep(LIMIT).await;
+    assert!(told.try_recv().is_err(), "the others go on");
+    engine.shutdown().await;
+    let mut rest = [next(&mut told).await, next(&mut told).await];
+    rest.sort();
+    assert_eq!(rest, ["long", "unlimited"]);
+    for job in &jobs[1..] {
+        assert_eq!(store.model().job(*job).errors, Vec::<String>::new(), "handed back, not failed");
+    }
+}
