@@ -1,0 +1,40 @@
+use crate::{job::Place, state::State};
+use windlass_core::{CancelReply, Error, ErrorKind, JobId, JobState, Result, RetryReply};
+
+/// Takes a waiting job out.
+pub(crate) fn cancel(state: &mut State, id: JobId) -> CancelReply {
+    let Some(job) = state.jobs.get(&id) else { return CancelReply::NotFound };
+    match job.place.state() {
+        JobState::Running => CancelReply::Running,
+        JobState::Completed | JobState::Cancelled | JobState::Discarded => CancelReply::Finished,
+        _ => {
+            let (at, reason) = (state.now(), "cancelled by request".to_owned());
+            state.move_job(id, Place::Cancelled { at, reason });
+            CancelReply::Cancelled
+        }
+    }
+}
+
+/// Makes a dead, cancelled or retryable job available now. A dead one gets its attempts anew.
+pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
+    let Some(job) = state.jobs.get_mut(&id) else { return RetryReply::NotFound };
+    match job.place.state() {
+        JobState::Completed => return RetryReply::Completed,
+        JobState::Retryable => {}
+        JobState::Cancelled | JobState::Discarded => (job.attempt, job.crash_count) = (0, 0),
+        _ => return RetryReply::Pending,
+    }
+    state.make_available(id);
+    RetryReply::Retried
+}
+
+/// Stops or allows claiming from a queue.
+pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<()> {
+    match state.queues.get_mut(queue) {
+        Some(is_paused) => {
+            *is_paused = paused;
+            Ok(())
+        }
+        None => Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist"))),
+    }
+}

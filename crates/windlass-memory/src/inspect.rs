@@ -1,0 +1,116 @@
+use crate::{
+    clock::later,
+    job::{Job, Place},
+    lane::Lane,
+    state::{State, Worker},
+};
+use windlass_core::{
+    Attributes, JobId, JobRecord, JobState, QueueStats, StoreStatus, WorkerId, WorkerRecord,
+};
+
+/// What tells a job that waits for a worker with its handler from other available ones.
+const NO_HANDLER: &str = "waits for a worker that knows its kind";
+
+/// One job with its errors.
+pub(crate) fn job(state: &State, id: JobId) -> Option<JobRecord> {
+    let job = state.jobs.get(&id)?;
+    Some(JobRecord { errors: job.errors.clone(), ..record(state, job) })
+}
+
+/// One job as it stands in lists.
+pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
+    let lane = &state.lanes[job.lane];
+    let attributes: Attributes = job.attributes.as_deref().cloned().unwrap_or_default();
+    let begun = matches!(job.place, Place::Running | Place::Completed { .. });
+    let held = job.held.filter(|_| begun);
+    let (scheduled_at, reason, result) = match &job.place {
+        Place::Scheduled(at) | Place::Retryable(at) => (Some(*at), None, None),
+        Place::NoHandler => (None, Some(NO_HANDLER.to_owned()), None),
+        Place::Cancelled { reason, .. } | Place::Discarded { reason, .. } => {
+            (None, Some(reason.clone()), None)
+        }
+        Place::Completed { result, .. } => (None, None, result.clone()),
+        Place::Available(_) | Place::Running => (None, None, None),
+    };
+    JobRecord {
+        id: job.id,
+        state: job.place.state(),
+        kind: job.kind.to_string(),
+        queue: lane.queue.to_string(),
+        priority: lane.priority,
+        attempt: job.attempt + u16::from(begun),
+        max_attempts: job.max_attempts,
+        crash_count: job.crash_count,
+        args: job.args.clone(),
+        enqueued_at: job.enqueued_at,
+        scheduled_at,
+        claimed_at: held.map(|held| held.at),
+        claimed_by: held.map(|held| held.worker),
+        finished_at: job.place.finished_at(),
+        reason,
+        key: attributes.key,
+        meta: attributes.meta,
+        result,
+        errors: Vec::new(),
+    }
+}
+
+/// Every queue, by name.
+pub(crate) fn queues(state: &State) -> Vec<QueueStats> {
+    let stats = |(name, paused): (_, &bool)| {
+        let mut stats = QueueStats { name: str::to_owned(name), paused: *paused, ..QueueStats::default() };
+        for job in state.jobs.values().filter(|job| *state.lanes[job.lane].queue == *name) {
+            count(&mut stats, job);
+            if matches!(job.place, Place::Available(_)) {
+                let oldest = stats.oldest_available_at.map_or(job.enqueued_at, |at| at.min(job.enqueued_at));
+                stats.oldest_available_at = Some(oldest);
+            }
+        }
+        stats
+    };
+    state.queues.iter().map(|(name, paused)| stats((&**name, paused))).collect()
+}
+
+fn count(stats: &mut QueueStats, job: &Job) {
+    let job_state = job.place.state();
+    *match job_state {
+        JobState::Scheduled => &mut stats.scheduled,
+        JobState::Running => &mut stats.running,
+        JobState::Retryable => &mut stats.retryable,
+        JobState::Completed => &mut stats.completed,
+        JobState::Cancelled => &mut stats.cancelled,
+        JobState::Discarded => &mut stats.discarded,
+        JobState::Available | JobState::Blocked => &mut stats.available,
+    } += 1;
+}
+
+/// Whether a worker on these queues that knows these kinds would find a job.
+pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) -> bool {
+    let is_open = |lane: &&Lane| {
+        queues.iter().any(|queue| **queue == *lane.queue) && state.queues.get(&lane.queue) == Some(&false)
+    };
+    let known = |id: &JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[id].kind);
+    let mut lanes = state.lanes.iter().filter(is_open);
+    lanes.any(|lane| !lane.available.is_empty() || lane.no_handler.iter().any(known))
+}
+
+/// The state of the store.
+pub(crate) fn status(state: &State) -> StoreStatus {
+    let mut workers: Vec<_> =
+        state.workers.iter().map(|(id, worker)| worker_record(state, *id, worker)).collect();
+    workers.sort_by_key(|worker| (!worker.live, std::cmp::Reverse(worker.id)));
+    let jobs: usize = state.jobs.values().map(|job| size_of::<Job>() + job.args.len()).sum();
+    let size_bytes = (size_of::<State>() + jobs) as u64;
+    StoreStatus { store: "memory".to_owned(), schema_version: 1, size_bytes, workers, queues: queues(state) }
+}
+
+fn worker_record(state: &State, id: WorkerId, worker: &Worker) -> WorkerRecord {
+    WorkerRecord {
+        id,
+        name: worker.spec.name.clone(),
+        queues: worker.spec.queues.clone(),
+        started_at: worker.started_at,
+        heartbeat_at: worker.heartbeat_at,
+        live: worker.ended_at.is_none() && later(worker.heartbeat_at, worker.spec.lease) >= state.now(),
+    }
+}

@@ -1,0 +1,100 @@
+use bytes::Bytes;
+use jiff::Timestamp;
+use std::sync::Arc;
+use windlass_core::{Args, AttemptError, Attributes, ClaimedJob, JobId, JobState, WorkerId};
+
+/// One job, wherever it is.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    /// Its lane's index.
+    pub(crate) lane: usize,
+    pub(crate) kind: Arc<str>,
+    pub(crate) args: Args,
+    pub(crate) attributes: Option<Box<Attributes>>,
+    /// Attempts used up.
+    pub(crate) attempt: u16,
+    pub(crate) max_attempts: u16,
+    pub(crate) crash_count: u16,
+    pub(crate) enqueued_at: Timestamp,
+    /// Who held it last.
+    pub(crate) held: Option<Hold>,
+    pub(crate) errors: Vec<AttemptError>,
+    pub(crate) place: Place,
+}
+
+/// When and by whom a job was claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hold {
+    pub(crate) claim: u64,
+    pub(crate) worker: WorkerId,
+    pub(crate) at: Timestamp,
+    /// Its place in the order of everything that was handed out.
+    pub(crate) order: i64,
+}
+
+/// Where a job is in its life.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// In its lane, at this place in the order.
+    Available(i64),
+    /// Until this time.
+    Scheduled(Timestamp),
+    /// Until this time.
+    Retryable(Timestamp),
+    /// In its lane, for a worker that knows its kind.
+    NoHandler,
+    /// As [`Job::held`] says.
+    Running,
+    Completed {
+        at: Timestamp,
+        result: Option<Args>,
+    },
+    Cancelled {
+        at: Timestamp,
+        reason: String,
+    },
+    Discarded {
+        at: Timestamp,
+        reason: String,
+    },
+}
+
+impl Place {
+    pub(crate) fn state(&self) -> JobState {
+        match self {
+            Self::Available(_) | Self::NoHandler => JobState::Available,
+            Self::Scheduled(_) => JobState::Scheduled,
+            Self::Retryable(_) => JobState::Retryable,
+            Self::Running => JobState::Running,
+            Self::Completed { .. } => JobState::Completed,
+            Self::Cancelled { .. } => JobState::Cancelled,
+            Self::Discarded { .. } => JobState::Discarded,
+        }
+    }
+
+    /// When it reached a final state.
+    pub(crate) fn finished_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Completed { at, .. } | Self::Cancelled { at, .. } | Self::Discarded { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
+}
+
+impl Job {
+    /// As a worker gets it. `order` is its position: it changes each time that the job is handed out.
+    pub(crate) fn claimed(&self, order: i64) -> ClaimedJob {
+        ClaimedJob {
+            id: self.id,
+            position: order,
+            kind: Arc::clone(&self.kind),
+            args: Bytes::copy_from_slice(self.args.as_str().as_bytes()),
+            attempt: self.attempt.saturating_add(1),
+            max_attempts: self.max_attempts,
+            crash_count: self.crash_count,
+            enqueued_at: self.enqueued_at,
+            attributes: self.attributes.clone(),
+        }
+    }
+}

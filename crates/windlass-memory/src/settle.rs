@@ -1,0 +1,100 @@
+use crate::{clock::later, job::Place, state::State};
+use windlass_core::{
+    AttemptError, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, Limits, Result, SettleReply,
+    SettleRequest, Settled, WorkerId,
+};
+
+/// Settles a request: the jobs that are named one by one first, so that the rest of a claim leaves them out.
+pub(crate) fn settle(state: &mut State, request: &SettleRequest) -> Result<SettleReply> {
+    state.fence(request.worker)?;
+    let mut reply = SettleReply::default();
+    for exception in &request.exceptions {
+        reply.exceptions.push(settle_one(state, request.worker, exception));
+    }
+    for completion in &request.completions {
+        reply.completions.push(complete(state, request.worker, completion));
+    }
+    Ok(reply)
+}
+
+/// Whether this worker made the claim.
+fn is_holder(state: &State, worker: WorkerId, ClaimRef(token, number): ClaimRef) -> bool {
+    state.claims.get(&number).is_some_and(|claim| claim.token == token && claim.worker == worker)
+}
+
+fn complete(state: &mut State, worker: WorkerId, completion: &Completion) -> Settled {
+    if !is_holder(state, worker, completion.claim) {
+        return Settled::Refused;
+    }
+    let named = |id: &&JobId| match &completion.jobs {
+        JobSet::Rest => true,
+        JobSet::Ranges(ranges) => ranges.iter().any(|(low, high)| (*low..=*high).contains(&id.0)),
+    };
+    let open = &state.claims[&completion.claim.1].open;
+    let ids: Vec<JobId> = open.iter().filter(named).copied().collect();
+    let at = state.now();
+    for id in &ids {
+        state.move_job(*id, Place::Completed { at, result: None });
+    }
+    if ids.is_empty() { Settled::Already } else { Settled::Accepted }
+}
+
+fn settle_one(state: &mut State, worker: WorkerId, exception: &Exception) -> Settled {
+    let Exception { claim, job, position, disposition } = exception;
+    if !is_holder(state, worker, *claim) {
+        return Settled::Refused;
+    }
+    let claim = &state.claims[&claim.1];
+    if !claim.jobs.contains(job) {
+        return Settled::Refused;
+    }
+    if !claim.open.contains(job) {
+        return Settled::Already;
+    }
+    if state.jobs[job].held.is_none_or(|held| held.order != *position) {
+        return Settled::Refused;
+    }
+    dispose(state, *job, disposition);
+    Settled::Accepted
+}
+
+fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
+    let now = state.now();
+    match disposition {
+        Disposition::Complete { result } => {
+            state.move_job(id, Place::Completed { at: now, result: result.clone() });
+        }
+        Disposition::Retry { delay, error } => {
+            fail(state, id, error);
+            state.move_job(id, Place::Retryable(later(now, (*delay).min(LONGEST))));
+        }
+        Disposition::Snooze { delay } => {
+            state.move_job(id, Place::Scheduled(later(now, (*delay).min(LONGEST))));
+        }
+        Disposition::Cancel { reason } => {
+            let reason = Limits::storable_error(reason);
+            state.move_job(id, Place::Cancelled { at: now, reason });
+        }
+        Disposition::Discard { error, failed } => {
+            if *failed {
+                fail(state, id, error);
+            }
+            let reason = Limits::storable_error(error);
+            state.move_job(id, Place::Discarded { at: now, reason });
+        }
+        Disposition::NoHandler => state.move_job(id, Place::NoHandler),
+        // Unknown dispositions of a newer engine: hand the job back, so that nothing is lost.
+        _ => state.make_available(id),
+    }
+}
+
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(Limits::MAX_DELAY_SECONDS);
+
+/// Uses up an attempt.
+fn fail(state: &mut State, id: JobId, error: &str) {
+    let at = state.now();
+    if let Some(job) = state.jobs.get_mut(&id) {
+        job.attempt += 1;
+        job.errors.push(AttemptError { attempt: job.attempt, at, error: Limits::storable_error(error) });
+    }
+}

@@ -1,0 +1,163 @@
+use crate::{
+    clock::Clock,
+    job::{Hold, Job, Place},
+    lane::Lane,
+};
+use jiff::Timestamp;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+use windlass_core::{Error, ErrorKind, JobId, Result, Settings, WorkerId, WorkerSpec};
+
+/// Everything that a store keeps.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
+    pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// In the order of their first use.
+    pub(crate) lanes: Vec<Lane>,
+    /// Whether each queue is paused.
+    pub(crate) queues: BTreeMap<Arc<str>, bool>,
+    /// Scheduled and retryable jobs by when they are due.
+    pub(crate) due: BTreeSet<(Timestamp, JobId)>,
+    /// Jobs in a final state by when they reached it.
+    pub(crate) finished: BTreeSet<(Timestamp, JobId)>,
+    pub(crate) claims: HashMap<u64, ClaimState>,
+    pub(crate) workers: BTreeMap<WorkerId, Worker>,
+    /// Idempotency keys: when each was used and for which jobs.
+    pub(crate) keys: HashMap<String, (Timestamp, Vec<JobId>)>,
+    pub(crate) leader: Option<(WorkerId, Timestamp)>,
+    /// The last number given to a job, to a place in the order, to a claim and to a worker.
+    pub(crate) last: Numbers,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    pub(crate) job: i64,
+    pub(crate) order: i64,
+    pub(crate) claim: u64,
+    pub(crate) worker: i32,
+}
+
+/// A claim that may have unsettled jobs.
+#[derive(Debug)]
+pub(crate) struct ClaimState {
+    pub(crate) token: u64,
+    pub(crate) worker: WorkerId,
+    /// Every job of it.
+    pub(crate) jobs: Vec<JobId>,
+    /// Those without a settlement.
+    pub(crate) open: BTreeSet<JobId>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) spec: WorkerSpec,
+    pub(crate) started_at: Timestamp,
+    pub(crate) heartbeat_at: Timestamp,
+    /// Since when no two heartbeats were half a lease apart.
+    pub(crate) in_touch_since: Timestamp,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) suspect: Option<JobId>,
+}
+
+impl State {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            settings: Settings::DEFAULT,
+            jobs: BTreeMap::new(),
+            lanes: Vec::new(),
+            queues: BTreeMap::new(),
+            due: BTreeSet::new(),
+            finished: BTreeSet::new(),
+            claims: HashMap::new(),
+            workers: BTreeMap::new(),
+            keys: HashMap::new(),
+            leader: None,
+            last: Numbers::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The queue's one name; makes it on first use.
+    pub(crate) fn queue(&mut self, name: &str) -> Arc<str> {
+        if let Some((name, _)) = self.queues.get_key_value(name) {
+            return Arc::clone(name);
+        }
+        let name: Arc<str> = name.into();
+        self.queues.insert(Arc::clone(&name), false);
+        name
+    }
+
+    /// The lane's index; makes it on first use.
+    pub(crate) fn lane(&mut self, queue: &str, priority: i16) -> usize {
+        let known = self.lanes.iter().position(|lane| &*lane.queue == queue && lane.priority == priority);
+        known.unwrap_or_else(|| {
+            let queue = self.queue(queue);
+            self.lanes.push(Lane::new(queue, priority));
+            self.lanes.len() - 1
+        })
+    }
+
+    /// Refuses a worker whose lease was taken or that never registered.
+    pub(crate) fn fence(&self, worker: WorkerId) -> Result<()> {
+        match self.workers.get(&worker) {
+            Some(Worker { ended_at: None, .. }) => Ok(()),
+            _ => Err(Error::new(ErrorKind::LeaseLost, format!("worker {worker} lost its lease"))),
+        }
+    }
+
+    /// Takes a job out of wherever it is and puts it there. The only way that a job moves.
+    pub(crate) fn move_job(&mut self, id: JobId, place: Place) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let lane = &mut self.lanes[job.lane];
+        match &job.place {
+            Place::Available(order) => drop(lane.available.remove(order)),
+            Place::NoHandler => drop(lane.no_handler.remove(&id)),
+            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.remove(&(*at, id))),
+            Place::Running => {
+                let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim));
+                claim.map(|claim| claim.open.remove(&id));
+            }
+            done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
+        }
+        match &place {
+            Place::Available(order) => drop(lane.available.insert(*order, id)),
+            Place::NoHandler => drop(lane.no_handler.insert(id)),
+            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.insert((*at, id))),
+            Place::Running => {}
+            done => drop(done.finished_at().map(|at| self.finished.insert((at, id)))),
+        }
+        job.place = place;
+    }
+
+    /// Makes a job available, behind all that are.
+    pub(crate) fn make_available(&mut self, id: JobId) {
+        self.last.order += 1;
+        self.move_job(id, Place::Available(self.last.order));
+    }
+
+    /// Hands a job to the newest claim.
+    pub(crate) fn hand_out(&mut self, id: JobId, worker: WorkerId) -> i64 {
+        self.last.order += 1;
+        let (claim, order, at) = (self.last.claim, self.last.order, self.now());
+        self.move_job(id, Place::Running);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.held = Some(Hold { claim, worker, at, order });
+        }
+        order
+    }
+
+    /// Forgets a job.
+    pub(crate) fn remove(&mut self, id: JobId) {
+        // Out of every index first.
+        self.move_job(id, Place::Running);
+        self.jobs.remove(&id);
+    }
+}

@@ -1,0 +1,196 @@
+use crate::{
+    Clock, claim, control, enqueue, inspect, list, maintain, settle, state::State, wakeup::MemoryWakeup,
+    workers,
+};
+use async_trait::async_trait;
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::sync::watch;
+use windlass_core::{
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
+    Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    Wakeup, WorkerId, WorkerSpec,
+};
+
+/// Jobs in the memory of this process. Clones are the same store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    clock: Clock,
+    limits: Limits,
+    changed: Arc<watch::Sender<()>>,
+}
+
+impl MemoryStore {
+    /// An empty store with the usual limits.
+    pub fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    /// An empty store.
+    pub fn with_limits(limits: Limits) -> Self {
+        let clock = Clock::new();
+        let state = Arc::new(Mutex::new(State::new(clock.clone())));
+        Self { state, clock, limits, changed: Arc::new(watch::Sender::new(())) }
+    }
+
+    /// The store's time, which can be moved.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a defect; what is stored can still be looked at.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is stored, and wakes those who wait for work.
+    fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let done = act(&mut self.state());
+        self.changed.send_replace(());
+        done
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("jobs", &self.state().jobs.len()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl JobStore for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    async fn migrate(&self) -> Result<MigrationReport> {
+        Ok(MigrationReport { from: 1, to: 1 })
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.limits.check(jobs)?;
+        Ok(self.change(|state| enqueue::enqueue(state, jobs)))
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        Limits::check_idempotency_key(key)?;
+        self.limits.check(jobs)?;
+        self.change(|state| enqueue::enqueue_once(state, key, jobs))
+    }
+
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
+        worker.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
+        Ok(Registration { worker: workers::register(&mut self.state(), worker) })
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
+        workers::heartbeat(&mut self.state(), worker)?;
+        Ok(Heartbeat::default())
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        self.change(|state| workers::deregister(state, worker));
+        Ok(())
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        claim::claim(&mut self.state(), request)
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        self.change(|state| settle::settle(state, request))
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        workers::with_worker(&mut self.state(), worker, |worker| worker.suspect = job)
+    }
+
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        Ok(self.change(|state| workers::rescue(state, rescuer)))
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        let promoted = workers::promote(&mut self.state(), limit);
+        if promoted.count > 0 {
+            self.changed.send_replace(());
+        }
+        Ok(promoted)
+    }
+
+    async fn maintain(&self) -> Result<MaintainReport> {
+        Ok(maintain::maintain(&mut self.state()))
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        Ok(self.state().settings)
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        settings.check()?;
+        self.state().settings = *settings;
+        Ok(())
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        let mut state = self.state();
+        Ok(ids.iter().map(|id| control::cancel(&mut state, *id)).collect())
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        Ok(self.change(|state| ids.iter().map(|id| control::retry(state, *id)).collect()))
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        self.change(|state| control::pause(state, queue, paused))
+    }
+
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        Ok(inspect::any_available(&self.state(), queues, kinds))
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        Ok(inspect::job(&self.state(), id))
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
+        list::jobs(&self.state(), filter)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        Ok(inspect::queues(&self.state()))
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        Ok(inspect::status(&self.state()))
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        Box::new(MemoryWakeup(self.changed.subscribe()))
+    }
+
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl Leader for MemoryStore {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        Ok(workers::lead(&mut self.state(), worker, term))
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        let mut state = self.state();
+        state.leader = state.leader.filter(|(leader, _)| *leader != worker);
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+use crate::{
+    clock::{later, until},
+    job::Place,
+    state::{State, Worker},
+};
+use jiff::Timestamp;
+use std::time::Duration;
+use windlass_core::{JobId, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
+
+/// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
+/// alone, and only a crash that it then causes counts.
+const INNOCENT_CRASHES: u16 = 2;
+
+pub(crate) fn register(state: &mut State, spec: &WorkerSpec) -> WorkerId {
+    for queue in &spec.queues {
+        state.queue(queue);
+    }
+    state.last.worker += 1;
+    let (id, now) = (WorkerId(state.last.worker), state.now());
+    let worker = Worker {
+        spec: spec.clone(),
+        started_at: now,
+        heartbeat_at: now,
+        in_touch_since: now,
+        ended_at: None,
+        suspect: None,
+    };
+    state.workers.insert(id, worker);
+    id
+}
+
+/// Changes a live worker.
+pub(crate) fn with_worker(state: &mut State, id: WorkerId, change: impl FnOnce(&mut Worker)) -> Result<()> {
+    state.fence(id)?;
+    state.workers.get_mut(&id).map(change);
+    Ok(())
+}
+
+/// A clean end: everything that the worker holds is available again. Repeating it does nothing.
+pub(crate) fn deregister(state: &mut State, id: WorkerId) {
+    if state.fence(id).is_ok() {
+        for job in end(state, id) {
+            state.make_available(job);
+        }
+    }
+}
+
+/// Ends a worker. Returns what it held, in the order in which that was handed out.
+fn end(state: &mut State, id: WorkerId) -> Vec<JobId> {
+    let now = state.now();
+    if let Some(worker) = state.workers.get_mut(&id) {
+        worker.ended_at = Some(now);
+    }
+    state.leader = state.leader.filter(|(leader, _)| *leader != id);
+    let claims = state.claims.values().filter(|claim| claim.worker == id);
+    let mut held: Vec<JobId> = claims.flat_map(|claim| claim.open.iter().copied()).collect();
+    held.sort_by_key(|id| state.jobs[id].held.map(|held| held.order));
+    held
+}
+
+fn lease_end(worker: &Worker) -> Timestamp {
+    later(worker.heartbeat_at, worker.spec.lease)
+}
+
+/// A sign of life.
+pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<()> {
+    let now = state.now();
+    with_worker(state, id, |worker| {
+        if now > later(worker.heartbeat_at, worker.spec.lease / 2) {
+            worker.in_touch_since = now;
+        }
+        worker.heartbeat_at = now;
+    })
+}
+
+/// Takes the jobs of workers whose lease has ended, of those with a lease no longer than the rescuer has been in
+/// touch: while nobody could reach the store the leases of the living ended too.
+pub(crate) fn rescue(state: &mut State, rescuer: WorkerId) -> RescueReport {
+    let now = state.now();
+    let in_touch_since = match state.workers.get(&rescuer) {
+        Some(Worker { ended_at: None, heartbeat_at, in_touch_since, spec, .. })
+            if later(*heartbeat_at, spec.lease / 2) >= now =>
+        {
+            *in_touch_since
+        }
+        _ => Timestamp::MAX,
+    };
+    let live = || state.workers.iter().filter(|(_, worker)| worker.ended_at.is_none());
+    let is_dead =
+        |worker: &Worker| lease_end(worker) < now && later(in_touch_since, worker.spec.lease) <= now;
+    let dead: Vec<_> = live().filter(|(_, worker)| is_dead(worker)).map(|(id, _)| *id).collect();
+    let mut report = RescueReport { workers: dead, ..RescueReport::default() };
+    for worker in report.workers.clone() {
+        let suspect = state.workers[&worker].suspect;
+        for id in end(state, worker) {
+            match rescue_job(state, id, suspect) {
+                true => report.rescued += 1,
+                false => report.discarded += 1,
+            }
+        }
+    }
+    let live = state.workers.values().filter(|worker| worker.ended_at.is_none());
+    report.next_end = live.map(lease_end).min().map(|ends| until(now, ends));
+    report
+}
+
+/// Counts the crash. Whether the job is available again; else it is known to kill its workers.
+fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> bool {
+    let (now, most) = (state.now(), state.settings.max_crashes);
+    let Some(job) = state.jobs.get_mut(&id) else { return false };
+    let alone = suspect == Some(id);
+    job.crash_count += u16::from(alone || (suspect.is_none() && job.crash_count < INNOCENT_CRASHES));
+    let crashes = job.crash_count;
+    if alone && crashes >= most {
+        let reason = format!("crash_loop: {crashes} workers died while they held this job");
+        state.move_job(id, Place::Discarded { at: now, reason });
+        return false;
+    }
+    state.make_available(id);
+    true
+}
+
+/// Makes due jobs available, in the order in which they are due.
+pub(crate) fn promote(state: &mut State, limit: u32) -> Promoted {
+    let now = state.now();
+    let due: Vec<JobId> =
+        state.due.iter().take_while(|(at, _)| *at <= now).take(limit as usize).map(|(_, id)| *id).collect();
+    for id in &due {
+        state.make_available(*id);
+    }
+    let next_due: Option<Duration> = state.due.first().map(|(at, _)| until(now, *at));
+    Promoted { count: due.len() as u64, next_due }
+}
+
+/// Takes or renews leadership. Whether this worker leads now.
+pub(crate) fn lead(state: &mut State, worker: WorkerId, term: Duration) -> bool {
+    let now = state.now();
+    let free = state.leader.is_none_or(|(leader, ends)| leader == worker || ends < now);
+    if free {
+        state.leader = Some((worker, later(now, term)));
+    }
+    free
+}
