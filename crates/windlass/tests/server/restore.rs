@@ -113,7 +113,7 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
     .await;
     let later = enqueue(3).await;
     worker.shutdown().await;
-    let runs = runs.lock().unwrap();
+    let runs = runs.lock().unwrap().clone();
     assert!(done.iter().all(|id| runs[id] == 1), "what was done before is done again");
     assert!(open.iter().all(|id| runs.contains_key(id)), "lost");
     let by_sql = runs.keys().filter(|id| !done.contains(id) && !open.contains(id) && !later.contains(id));
