@@ -47,7 +47,10 @@ impl Ledger {
         enqueued.sort_unstable();
         assert!(ids == enqueued, "{} enqueued, {} completed", enqueued.len(), ids.len());
         let stats = queue(store, QUEUE).await;
-        assert_eq!((stats.completed, stats.available, stats.running), (ids.len() as u64, 0, 0));
+        assert_eq!((stats.available, stats.running), (0, 0));
+        let off = stats.completed.abs_diff(ids.len() as u64);
+        let is_estimate = stats.estimates.contains(&JobState::Completed);
+        assert!(off == 0 || (is_estimate && off < stats.completed / 10), "{stats:?}");
     }
 }
 

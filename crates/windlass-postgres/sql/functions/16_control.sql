@@ -4,6 +4,7 @@
 -- 'finished' or 'not_found'. Holds the lane's lock until the transaction ends, so keep that short.
 CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -42,6 +43,7 @@ END $$;
 -- its time, is available or running: left alone), 'completed' or 'not_found'. A dead job gets its attempts anew.
 CREATE OR REPLACE FUNCTION {schema}.retry(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
 AS $$
 #variable_conflict use_column
 DECLARE

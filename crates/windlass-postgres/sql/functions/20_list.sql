@@ -181,13 +181,12 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT count(*) AS settlements,
                    CASE WHEN count(*) = 1 THEN min(s.settled_at) FILTER (WHERE s.high_id IS NULL AND s.completed) END AS settled_at
-            FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq) AS whole
+            FROM (SELECT * FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = k.seq LIMIT 2) AS s) AS whole
         LEFT JOIN LATERAL (
             SELECT * FROM {schema}.claim_jobs(p_lane, k.seq) j
             WHERE whole.settlements > 0 AND (k.seq IS DISTINCT FROM p_seq OR (j.xid, j.id) > (p_xid::text::xid8, p_id))) AS j ON true
-        LEFT JOIN LATERAL (
-            SELECT s.completed, s.settled_at FROM {schema}.settlement_of(p_lane, k.seq, j.id) s
-            WHERE whole.settled_at IS NULL) AS part ON true;
+        -- Of lane NULL there is nothing to look for.
+        LEFT JOIN LATERAL {schema}.settlement_of(CASE WHEN whole.settled_at IS NULL THEN p_lane END, k.seq, j.id) AS part ON true;
     RETURN v_rows;
 END $$;
 
