@@ -31,8 +31,8 @@ impl Session {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// The pages that a call touches, and the rows that it answers. The call is undone.
-    async fn pages(&self, call: &str) -> (i64, i64) {
+    /// The pages that a call touches. The call is undone.
+    async fn pages(&self, call: &str) -> i64 {
         self.run("BEGIN").await;
         let explain = self
             .fixture
@@ -41,14 +41,20 @@ impl Session {
         self.run("ROLLBACK").await;
         let plan: serde_json::Value = row.get(0);
         let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-        (number("Shared Hit Blocks") + number("Shared Read Blocks"), number("Actual Rows"))
+        number("Shared Hit Blocks") + number("Shared Read Blocks")
     }
 
-    /// Asserts that a call touches at most so many pages. The first time it also reads the catalogs.
+    /// Asserts that a call touches at most so many pages. Whenever somebody makes or changes tables, the next call
+    /// also reads the catalogs: the least of a few counts.
     async fn bounded(&self, call: &str, most: i64) {
-        self.pages(call).await;
-        let (pages, _) = self.pages(call).await;
-        assert!(pages <= most, "{call} touched {pages} pages, at most {most} were expected");
+        let mut least = i64::MAX;
+        for _ in 0..5 {
+            least = least.min(self.pages(call).await);
+            if least <= most {
+                return;
+            }
+        }
+        panic!("{call} touched {least} pages, at most {most} were expected");
     }
 }
 
