@@ -1,5 +1,7 @@
 use crate::{
-    commands::{demo::Demo, enqueue::Enqueue, jobs::Jobs, migrate, queues::Queues, status, work::Work},
+    commands::{
+        demo::Demo, enqueue::Enqueue, jobs::Jobs, migrate, queues::Queues, settings, status, work::Work,
+    },
     failure::Outcome,
     globals::Globals,
     program::Program,
@@ -34,6 +36,8 @@ enum Command {
     Jobs(Jobs),
     /// Lists, pauses or resumes queues
     Queues(Queues),
+    /// Shows or changes what the store keeps, and how many crashes a job survives
+    Settings(settings::Change),
     /// Shows the store, its workers and its queues
     Status,
 }
@@ -52,6 +56,7 @@ impl Program for Cli {
             Command::Work(work) => work.run(globals).await,
             Command::Jobs(jobs) => jobs.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
+            Command::Settings(change) => change.run(globals).await,
             Command::Status => status::run(globals).await,
         }
     }

@@ -5,5 +5,6 @@ pub(crate) mod enqueue;
 pub(crate) mod jobs;
 pub(crate) mod migrate;
 pub(crate) mod queues;
+pub(crate) mod settings;
 pub(crate) mod status;
 pub(crate) mod work;

@@ -107,7 +107,7 @@ impl PostgresStore {
     /// How to complete a job by any driver. The call returns one row; it fails with SQLSTATE `WL001` when the job
     /// is no longer this worker's: roll back then.
     pub fn complete_sql(&self, lease: JobLease) -> SqlCall {
-        let JobLease { worker, claim, job, .. } = lease;
+        let JobLease { worker, claim, job, position } = lease;
         let Reference { lane, seq, token } = claim.into();
         let params = vec![
             SqlParam::Int4(worker.0),
@@ -115,6 +115,7 @@ impl PostgresStore {
             SqlParam::Int8(seq),
             SqlParam::Int4(token),
             SqlParam::Int8(job.0),
+            SqlParam::Int8(position),
         ];
         SqlCall { text: self.sql(COMPLETE), params }
     }
@@ -126,8 +127,8 @@ const ENQUEUE_MANY: &str = "SELECT {schema}.enqueue(j->>'kind', j->'args', j->>'
     meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false)) AS id \
     FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) ORDER BY nth";
 
-const COMPLETE: &str =
-    "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8)";
+const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
+    $6::int8::text::xid8)";
 
 fn row(job: &NewJob) -> Row<'_> {
     let (at, delay_us) = when(job);

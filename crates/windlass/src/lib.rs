@@ -124,3 +124,14 @@ pub use windlass_core::{
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
+
+/// The examples of docs/guide, under test.
+#[cfg(all(doctest, feature = "derive"))]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/handlers.md")]
+    struct Handlers;
+    #[doc = include_str!("../../../docs/guide/retention.md")]
+    struct Retention;
+    #[doc = include_str!("../../../docs/guide/testing.md")]
+    struct Testing;
+}

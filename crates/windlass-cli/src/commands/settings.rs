@@ -1,0 +1,65 @@
+use crate::{duration, failure::Outcome, globals::Globals, open};
+use indicatif::BinaryBytes;
+use serde_json::json;
+use std::time::Duration;
+use windlass::Settings;
+
+/// The options of `settings`. Without any it shows what is set.
+#[derive(clap::Args)]
+pub(crate) struct Change {
+    /// How long completed jobs stay readable, such as 1day or 36h
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    retention: Option<Duration>,
+    /// How long cancelled and discarded jobs stay readable
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    dead_retention: Option<Duration>,
+    /// The size at which the log moves on to its next segment
+    #[arg(long, value_name = "BYTES")]
+    segment_bytes: Option<u64>,
+    /// A job that so many dying workers held is discarded, at least 3
+    #[arg(long, value_name = "COUNT")]
+    max_crashes: Option<u16>,
+}
+
+impl Change {
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        let client = open::existing(globals.url()).await?;
+        let before = client.settings().await?;
+        let after = self.of(before);
+        if after != before {
+            client.configure(&after).await?;
+        }
+        client.close().await;
+        let answer = json!({
+            "retention_seconds": after.retention.as_secs_f64(),
+            "dead_retention_seconds": after.dead_retention.as_secs_f64(),
+            "segment_bytes": after.segment_bytes,
+            "max_crashes": after.max_crashes,
+        });
+        globals.print(&answer, || text(&after))
+    }
+
+    fn of(&self, settings: Settings) -> Settings {
+        settings
+            .with_retention(self.retention.unwrap_or(settings.retention))
+            .with_dead_retention(self.dead_retention.unwrap_or(settings.dead_retention))
+            .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
+            .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
+    }
+}
+
+fn text(settings: &Settings) -> String {
+    let Settings { retention, dead_retention, segment_bytes, max_crashes, .. } = *settings;
+    let lines = [
+        ("retention", humantime::format_duration(retention).to_string(), "of completed jobs"),
+        (
+            "dead_retention",
+            humantime::format_duration(dead_retention).to_string(),
+            "of cancelled and discarded jobs",
+        ),
+        ("segment_bytes", BinaryBytes(segment_bytes).to_string(), "the log's segments (PostgreSQL)"),
+        ("max_crashes", max_crashes.to_string(), "dying workers that a job may have been held by"),
+    ];
+    let line = |(name, value, what): (&str, String, &str)| format!("{name:<15} {value:<12} {what}\n");
+    lines.into_iter().map(line).collect()
+}
