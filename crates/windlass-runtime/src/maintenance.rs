@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 use windlass_core::{Promoted, Result};
 
@@ -15,6 +15,11 @@ const SHORTEST_NAP: Duration = Duration::from_millis(1);
 const STANDBY: u32 = 5;
 /// And so much later than due at most, so that not all of them come at once.
 const MOST_JITTER: Duration = Duration::from_millis(20);
+/// While delayed jobs come, the worker that leads looks so often for those that were enqueued since: a short delay that is
+/// scheduled while nobody is idle wakes nobody. The store answers by one index probe.
+const BUSY_POLL: Duration = Duration::from_millis(50);
+/// How long after the last promotion that goes on.
+const BUSY_FOR: Duration = Duration::from_secs(60);
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
 /// While no lease is about to end, one looks for those of new workers so often within a lease.
 const RESCUES_PER_LEASE: u32 = 3;
@@ -28,6 +33,7 @@ const TERM: Duration = Duration::from_secs(30);
 pub(crate) async fn promote(core: Arc<Core>) {
     let mut outage = Outage::new("promote", core.config.random);
     let mut limit = PROMOTE_LIMITS[0];
+    let mut promoted_at: Option<Instant> = None;
     loop {
         let promoted = match core.store.promote(limit).await {
             Ok(promoted) => promoted,
@@ -40,17 +46,21 @@ pub(crate) async fn promote(core: Arc<Core>) {
         if promoted.count > 0 {
             debug!(count = promoted.count, "made due jobs available");
             core.signals.wake_claimer();
+            promoted_at = Some(Instant::now());
         }
         if promoted.count >= u64::from(limit) {
             limit = PROMOTE_LIMITS[1];
             continue;
         }
         limit = PROMOTE_LIMITS[0];
-        let stands_by = !core.leads.load(Ordering::Relaxed) && promoted.count == 0;
+        let leads = core.leads.load(Ordering::Relaxed);
+        let stands_by = !leads && promoted.count == 0;
+        let is_busy = leads && promoted_at.is_some_and(|at| at.elapsed() < BUSY_FOR);
+        let poll = if is_busy { core.config.poll_interval.min(BUSY_POLL) } else { core.config.poll_interval };
         let random = core.config.random;
         tokio::select! {
             biased;
-            () = sleep(nap(&promoted, core.config.poll_interval, stands_by, random)) => {}
+            () = sleep(nap(&promoted, poll, stands_by, random)) => {}
             () = core.put_off.notified() => {}
         }
     }

@@ -53,8 +53,8 @@ async fn a_claim_that_does_not_lock_its_lane() {
     finds(
         "claim_vs_claim",
         "claim",
-        "CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext(",
-        "CONTINUE WHEN NOT pg_try_advisory_xact_lock(random()::integer + hashtext(random()::text || ",
+        "OR NOT pg_try_advisory_xact_lock(hashtext(",
+        "OR NOT pg_try_advisory_xact_lock(random()::integer + hashtext(random()::text || ",
         "duplicate key",
     )
     .await;

@@ -10,6 +10,7 @@ mod many_workers;
 mod outages;
 mod outcomes;
 mod panics;
+mod scheduled;
 mod settlement;
 mod shutdown;
 mod sqlite;

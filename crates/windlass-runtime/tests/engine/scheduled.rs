@@ -1,0 +1,49 @@
+//! Short delays: on time also while no worker is idle, so that nothing announces them.
+
+use crate::fake::Handlers;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+use windlass_core::{Args, JobStore, NewJob};
+use windlass_memory::MemoryStore;
+use windlass_runtime::{WorkerConfig, WorkerEngine};
+
+const DELAY: Duration = Duration::from_millis(100);
+const JOBS: usize = 50;
+
+fn job(kind: &'static str, queue: &'static str) -> NewJob {
+    NewJob::new(kind, Args::parse("{}").unwrap()).with_queue(queue)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_worker_starts_delayed_jobs_on_time() {
+    let store = MemoryStore::new();
+    store.enqueue(&vec![job("busy", "busy"); 20_000]).await.unwrap();
+    let starts = Arc::<Mutex<Vec<Instant>>>::default();
+    let seen = Arc::clone(&starts);
+    let handlers =
+        Handlers::default().on("busy", |_| sleep(Duration::from_millis(10))).on("late", move |_| {
+            seen.lock().unwrap().push(Instant::now());
+            std::future::ready(())
+        });
+    let second = Duration::from_secs(1);
+    let config = WorkerConfig { poll_interval: second, ..WorkerConfig::default() };
+    let config = config.with_queue("busy", 4).with_queue("late", 4);
+    let engine = WorkerEngine::start(Arc::new(store.clone()), config, Arc::new(handlers)).await.unwrap();
+    sleep(5 * second).await;
+    let mut late = Vec::new();
+    for nth in 0..JOBS {
+        let due = Instant::now() + DELAY;
+        store.enqueue(&[job("late", "late").with_delay(DELAY)]).await.unwrap();
+        while starts.lock().unwrap().len() <= nth {
+            sleep(Duration::from_millis(1)).await;
+        }
+        late.push(starts.lock().unwrap()[nth].saturating_duration_since(due));
+        sleep(Duration::from_millis(130)).await;
+    }
+    // The first may wait for a poll: nobody knew that there would be any.
+    assert!(late[1..].iter().all(|late| *late < second / 5), "{late:?}");
+    engine.abort_now();
+}
