@@ -43,14 +43,20 @@ impl MemoryStore {
         &self.clock
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock is a defect; what is stored can still be looked at.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Everything that is stored. Gives other tasks a turn from time to time, as a store that waits for something does.
+    async fn state(&self) -> MutexGuard<'_, State> {
+        tokio::task::coop::consume_budget().await;
+        self.lock()
+    }
+
     /// Changes what is stored, and wakes those who wait for work.
-    fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        let done = act(&mut self.state());
+    async fn change<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let done = act(&mut *self.state().await);
         self.changed.send_replace(());
         done
     }
@@ -64,7 +70,7 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("jobs", &self.state().jobs.len()).finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("jobs", &self.lock().jobs.len()).finish_non_exhaustive()
     }
 }
 
@@ -80,48 +86,48 @@ impl JobStore for MemoryStore {
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
         self.limits.check(jobs)?;
-        Ok(self.change(|state| enqueue::enqueue(state, jobs)))
+        Ok(self.change(|state| enqueue::enqueue(state, jobs)).await)
     }
 
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         Limits::check_idempotency_key(key)?;
         self.limits.check(jobs)?;
-        self.change(|state| enqueue::enqueue_once(state, key, jobs))
+        self.change(|state| enqueue::enqueue_once(state, key, jobs)).await
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         worker.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
-        Ok(Registration { worker: workers::register(&mut self.state(), worker) })
+        Ok(Registration { worker: workers::register(&mut *self.state().await, worker) })
     }
 
     async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        workers::heartbeat(&mut self.state(), worker)?;
+        workers::heartbeat(&mut *self.state().await, worker)?;
         Ok(Heartbeat::default())
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
-        self.change(|state| workers::deregister(state, worker));
+        self.change(|state| workers::deregister(state, worker)).await;
         Ok(())
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        claim::claim(&mut self.state(), request)
+        claim::claim(&mut *self.state().await, request)
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
-        self.change(|state| settle::settle(state, request))
+        self.change(|state| settle::settle(state, request)).await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
-        workers::with_worker(&mut self.state(), worker, |worker| worker.suspect = job)
+        workers::with_worker(&mut *self.state().await, worker, |worker| worker.suspect = job)
     }
 
     async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
-        Ok(self.change(|state| workers::rescue(state, rescuer)))
+        Ok(self.change(|state| workers::rescue(state, rescuer)).await)
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
-        let promoted = workers::promote(&mut self.state(), limit);
+        let promoted = workers::promote(&mut *self.state().await, limit);
         if promoted.count > 0 {
             self.changed.send_replace(());
         }
@@ -129,50 +135,50 @@ impl JobStore for MemoryStore {
     }
 
     async fn maintain(&self) -> Result<MaintainReport> {
-        Ok(maintain::maintain(&mut self.state()))
+        Ok(maintain::maintain(&mut *self.state().await))
     }
 
     async fn settings(&self) -> Result<Settings> {
-        Ok(self.state().settings)
+        Ok(self.state().await.settings)
     }
 
     async fn configure(&self, settings: &Settings) -> Result<()> {
         settings.check()?;
-        self.state().settings = *settings;
+        self.state().await.settings = *settings;
         Ok(())
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        let mut state = self.state();
+        let mut state = self.state().await;
         Ok(ids.iter().map(|id| control::cancel(&mut state, *id)).collect())
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        Ok(self.change(|state| ids.iter().map(|id| control::retry(state, *id)).collect()))
+        Ok(self.change(|state| ids.iter().map(|id| control::retry(state, *id)).collect()).await)
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
-        self.change(|state| control::pause(state, queue, paused))
+        self.change(|state| control::pause(state, queue, paused)).await
     }
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
-        Ok(inspect::any_available(&self.state(), queues, kinds))
+        Ok(inspect::any_available(&*self.state().await, queues, kinds))
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
-        Ok(inspect::job(&self.state(), id))
+        Ok(inspect::job(&*self.state().await, id))
     }
 
     async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
-        list::jobs(&self.state(), filter)
+        list::jobs(&*self.state().await, filter)
     }
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
-        Ok(inspect::queues(&self.state()))
+        Ok(inspect::queues(&*self.state().await))
     }
 
     async fn status(&self) -> Result<StoreStatus> {
-        Ok(inspect::status(&self.state()))
+        Ok(inspect::status(&*self.state().await))
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
@@ -185,11 +191,11 @@ impl JobStore for MemoryStore {
 #[async_trait]
 impl Leader for MemoryStore {
     async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
-        Ok(workers::lead(&mut self.state(), worker, term))
+        Ok(workers::lead(&mut *self.state().await, worker, term))
     }
 
     async fn resign(&self, worker: WorkerId) -> Result<()> {
-        let mut state = self.state();
+        let mut state = self.state().await;
         state.leader = state.leader.filter(|(leader, _)| *leader != worker);
         Ok(())
     }
