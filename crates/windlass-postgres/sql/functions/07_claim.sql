@@ -358,7 +358,7 @@ END $$;
 -- kinds_without_handler(lane): the kinds of the lane's jobs that wait for a handler.
 -- Cost: an index probe per kind.
 CREATE OR REPLACE FUNCTION {schema}.kinds_without_handler(p_lane integer) RETURNS text[]
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
 DECLARE
     v_kinds text[] := '{}';

@@ -71,7 +71,7 @@ $$;
 CREATE OR REPLACE FUNCTION {schema}.open_claims(p_worker integer)
     RETURNS TABLE (lane_id integer, seq bigint, worker_id integer, claimed_at timestamptz, open_count bigint)
     LANGUAGE sql STABLE ROWS 10
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
     SELECT c.lane_id, c.seq, c.worker_id, c.claimed_at, greatest(c.job_count - s.n, 0)
     FROM {schema}.worker w

@@ -3,7 +3,7 @@
 -- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it: left alone),
 -- 'finished' or 'not_found'. Holds the lane's lock until the transaction ends, so keep that short.
 CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
 AS $$
 #variable_conflict use_column
@@ -42,7 +42,7 @@ END $$;
 -- retry(id): makes a dead, cancelled or retryable job available now. 'retried', 'pending' (it waits for
 -- its time, is available or running: left alone), 'completed' or 'not_found'. A dead job gets its attempts anew.
 CREATE OR REPLACE FUNCTION {schema}.retry(id bigint) RETURNS text
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
 AS $$
 #variable_conflict use_column

@@ -47,7 +47,7 @@ CREATE OR REPLACE VIEW {schema}.jobs AS
 -- unclaimed_ranges(lane): what no claim of the lane has handed out, as ascending ranges of the log: rows with
 -- (xid, id) > (lo, lo_id) and xid <= hi. Like a claim, steps neither over what was handed out nor over open transactions.
 CREATE OR REPLACE FUNCTION {schema}.unclaimed_ranges(p_lane integer, OUT lo xid8[], OUT lo_id bigint[], OUT hi xid8[])
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 DECLARE
     c      record;
@@ -195,7 +195,7 @@ END $$;
 -- unclaimed_on_pages(cursor, segment, tids): how many unclaimed rows of the cursor's lane are among these. The settings leave the planner
 -- nothing but to go by the tids: it thinks them dear, and compares each row of the lane with each of them.
 CREATE OR REPLACE FUNCTION {schema}.unclaimed_on_pages(k {schema}.cursor, p_segment integer, p_tids tid[]) RETURNS bigint
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
     SET enable_indexscan = off SET enable_indexonlyscan = off SET max_parallel_workers_per_gather = 0
 AS $$
 BEGIN
@@ -220,7 +220,7 @@ END $$;
 -- state_estimate(lane, state): about how many jobs of a lane are in a state that has rows outside the log, by 64 pages. Settings
 -- as those of unclaimed_on_pages.
 CREATE OR REPLACE FUNCTION {schema}.state_estimate(p_lane integer, p_state text) RETURNS bigint
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
     SET enable_indexscan = off SET enable_indexonlyscan = off SET max_parallel_workers_per_gather = 0
 AS $$
 DECLARE

@@ -8,7 +8,7 @@
 
 -- segment_lanes(segment): the lanes that have jobs there. Cost: one index probe for each.
 CREATE OR REPLACE FUNCTION {schema}.segment_lanes(p_segment smallint) RETURNS SETOF integer
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 AS $$
 DECLARE
@@ -142,7 +142,7 @@ END $$;
 -- A transaction that settles (complete_in may stay open for long) may have chosen its segment before the claim moved,
 -- so this goes by moved_claim and not by what is open now.
 CREATE OR REPLACE FUNCTION {schema}.move_settlements(p_segment smallint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
