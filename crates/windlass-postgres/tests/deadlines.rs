@@ -135,7 +135,9 @@ async fn every_call_on_a_stranded_connection_ends_and_the_next_one_works() {
         let error = fails(what, call()).await;
         assert!(error.is_connection_loss(), "{what}: {error}");
         let text = error.to_string();
-        assert!(text.starts_with(what) && text.contains("no answer") && text.contains("700ms"), "{text}");
+        // A rescue moves whatever the worker held, and has thirty times as long.
+        let within = if what == &"rescue" { "21s" } else { "700ms" };
+        assert!(text.starts_with(what) && text.contains("no answer") && text.contains(within), "{text}");
         ends(what, call()).await.unwrap_or_else(|error| panic!("{what}, the next: {error}"));
         ends("a call of another pool", store.enqueue(&one)).await.unwrap();
         ends("a call of another pool", store.promote(0)).await.unwrap();
@@ -214,7 +216,10 @@ async fn what_nobody_waits_for_any_more_is_cancelled() {
 async fn a_call_that_finds_no_free_connection_ends() {
     let ground = Ground::fresh().await;
     let locker = ground.fixture.sql().await;
-    locker.batch_execute(&ground.fixture.text("BEGIN; LOCK TABLE windlass.job")).await.unwrap();
+    locker
+        .batch_execute(&ground.fixture.text("BEGIN; LOCK TABLE windlass.lane, windlass.job"))
+        .await
+        .unwrap();
     let filter = JobFilter::default();
     let lists = futures_util::future::try_join_all((0..10).map(|_| ground.store.jobs(&filter)));
     let refused = async {

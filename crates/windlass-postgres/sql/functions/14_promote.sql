@@ -41,7 +41,7 @@ BEGIN
         SELECT count(*) AS n, max(t.available_at) AS at,
                (SELECT x.id FROM taken x ORDER BY x.available_at DESC, x.id DESC LIMIT 1) AS id INTO v_last FROM taken t;
         promoted := v_last.n;
-        IF promoted = p_limit THEN
+        IF promoted = p_limit AND p_limit > 0 THEN
             v_at := v_last.at;
             v_id := v_last.id;
         END IF;
@@ -51,8 +51,8 @@ BEGIN
         v_at := v_now - interval '1 second';
         v_id := 0;
     END IF;
-    from_at := v_at;
-    from_id := v_id;
+    from_at := nullif(v_at, '-infinity');
+    from_id := CASE WHEN from_at IS NOT NULL THEN v_id END;
     SELECT greatest(extract(epoch FROM h.available_at - clock_timestamp()) * 1000, 0) INTO next_due_ms
         FROM {schema}.waiting h
         WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
