@@ -96,13 +96,13 @@ async fn lists_are_newest_first_filtered_and_paged() {
             .collect::<Vec<_>>()
     };
     let all = JobFilter::default();
-    assert_eq!(list(all.clone()).await, [2, 4, 0, 5, 3, 1]);
+    assert_eq!(list(all.clone()).await, [2, 0, 4, 5, 3, 1]);
     let after = f.jobs(&JobFilter { limit: 3, ..all.clone() }).await.unwrap().next;
     assert_eq!(list(JobFilter { limit: 2, after, ..all.clone() }).await, [5, 3]);
     assert_eq!(list(JobFilter { queue: Some("mail".into()), ..all.clone() }).await, [4]);
     assert_eq!(list(JobFilter { kind: Some("other".into()), ..all.clone() }).await, [4]);
     for (state, expected) in [
-        (JobState::Available, vec![4, 0]),
+        (JobState::Available, vec![0, 4]),
         (JobState::Completed, vec![1]),
         (JobState::Running, vec![2]),
         (JobState::Cancelled, vec![3]),
