@@ -91,6 +91,16 @@ impl Witness {
     }
 }
 
+/// The lane of a claim and its number there: PostgreSQL's as they are, of SQLite's the position (see `position.rs` of each store).
+/// Only claims of one lane are numbered in their order.
+fn lane_and_seq(ClaimRef(high, low): ClaimRef) -> (i32, i64) {
+    let lane = match high >> 32 {
+        0 => low >> 45,
+        lane => lane,
+    };
+    ((lane as u32).cast_signed(), low.cast_signed())
+}
+
 fn outcome_of(disposition: &Disposition) -> Outcome {
     match disposition {
         Disposition::Retry { .. } => Outcome::Retry,
@@ -153,9 +163,7 @@ impl JobStore for Witness {
         let claimed = result?;
         let worker = request.worker.0;
         self.recorder.note_all(claimed.claims.iter().flat_map(|claim| {
-            // Numbers that only the store can read, which tell claims apart all the same.
-            let ClaimRef(high, low) = claim.reference;
-            let (lane, seq) = (((high >> 32) as u32).cast_signed(), low.cast_signed());
+            let (lane, seq) = lane_and_seq(claim.reference);
             claim.jobs.iter().map(move |job| What::Claimed {
                 worker,
                 id: job.id.0,

@@ -60,10 +60,10 @@ impl Bench {
 /// Claims under an epoch and delivers, as the claimer does.
 pub(super) async fn claim(core: &Arc<Core>, epoch: &Arc<Epoch>, limit: u32) {
     let pool = &core.pools[0];
-    let queues = vec![QueueDemand { queue: Arc::clone(pool.queue()), limit }];
+    let queues = vec![QueueDemand::new(Arc::clone(pool.queue()), limit)];
     let request = ClaimRequest { worker: epoch.worker(), queues };
-    let Ok(claims) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
-    for claim in claims {
+    let Ok(claimed) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
+    for claim in claimed.claims {
         core.recruit(pool, pool.deliver(epoch, claim, HandBack::Return));
     }
 }
