@@ -2,9 +2,11 @@
 mod cluster;
 
 use cluster::Fixture;
-use std::sync::Arc;
-use windlass_conformance::steps::{QUEUE, eventually, job, jobs, worker_on};
-use windlass_core::{JobId, JobStore, Store};
+use std::{sync::Arc, time::Duration};
+use windlass_conformance::steps::{QUEUE, enqueue_jobs, eventually, job, jobs, worker_on};
+use windlass_core::{
+    ClaimRef, Completion, Disposition, Exception, JobId, JobSet, JobState, JobStore, Settled, Store,
+};
 use windlass_postgres::PostgresStore;
 
 /// What an asynchronous failover does to a lane that was just made: its row is gone, and so is every
@@ -92,5 +94,32 @@ async fn a_job_of_the_users_transaction_after_a_failover_can_be_claimed() {
             assert_eq!(done, expected);
         }
         admin.batch_execute(&fixture.text("DELETE FROM windlass.lane")).await.unwrap();
+    }
+}
+
+/// A failover forgets claims, and gives their numbers again: only the token tells them apart. A worker that settles
+/// both in one call is told the truth about each, and the one that stands is settled.
+#[tokio::test]
+async fn a_claim_that_a_failover_forgot_does_not_stand_for_the_next_of_its_number() {
+    let fixture = Fixture::fresh().await;
+    let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&seam).await;
+    enqueue_jobs(&seam, 3).await;
+    let forgotten = |ClaimRef(lane_and_token, seq)| ClaimRef(lane_and_token ^ 1, seq);
+
+    let held = worker.take_one().await;
+    let returned = held.exception(Disposition::Retry { delay: Duration::from_secs(60), error: "no".into() });
+    let old = Exception { claim: forgotten(returned.claim), ..returned.clone() };
+    let reply = worker.try_settle(vec![], vec![old, returned]).await.expect("settles");
+    assert_eq!(reply.exceptions, [Settled::Refused, Settled::Accepted]);
+
+    for jobs in [JobSet::Rest, JobSet::Ranges(vec![(1, i64::MAX)])] {
+        let claim = worker.claim(1).await.remove(0);
+        let new = Completion { claim: claim.reference, jobs: jobs.clone(), count: 1 };
+        let old = Completion { claim: forgotten(claim.reference), ..new.clone() };
+        let reply = worker.try_settle(vec![old, new], vec![]).await.expect("settles");
+        assert_eq!(reply.completions, [Settled::Refused, Settled::Accepted], "{jobs:?}");
+        let record = seam.job(claim.jobs[0].id).await.expect("look up").expect("is there");
+        assert_eq!(record.state, JobState::Completed, "{jobs:?}");
     }
 }

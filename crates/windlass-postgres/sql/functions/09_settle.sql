@@ -38,7 +38,7 @@ BEGIN
         SELECT e.n, e.lane, e.seq, e.count, greatest(c.job_count - s.settled, 0) AS remaining,
                CASE WHEN e.count IS NOT NULL THEN coalesce(v_ranges[e.n], 1)
                     WHEN c.seq IS NULL THEN 2
-                    WHEN c.job_count = 0 OR s.whole OR row_number() OVER (PARTITION BY e.lane, e.seq, e.count IS NULL ORDER BY e.n) > 1 THEN 1
+                    WHEN c.job_count = 0 OR s.whole OR row_number() OVER (PARTITION BY e.lane, e.seq, e.token, e.count IS NULL ORDER BY e.n) > 1 THEN 1
                     WHEN s.settled < c.job_count THEN 0
                     -- As many as it had; but a job that two settlements name counts twice.
                     WHEN EXISTS (SELECT 1 FROM {schema}.unsettled_jobs(e.lane, e.seq)) THEN 0

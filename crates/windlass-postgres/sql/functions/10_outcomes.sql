@@ -58,7 +58,7 @@ DECLARE
 BEGIN
     WITH entry AS MATERIALIZED (
         SELECT o.*, CASE WHEN c.seq IS NULL THEN 2
-                         WHEN j.id IS NULL OR row_number() OVER (PARTITION BY o.lane, o.seq, o.job ORDER BY o.n) > 1
+                         WHEN j.id IS NULL OR row_number() OVER (PARTITION BY o.lane, o.seq, o.token, o.job ORDER BY o.n) > 1
                               OR EXISTS (SELECT 1 FROM {schema}.settlement_of(o.lane, o.seq, o.job)) THEN 1
                          ELSE 0 END AS status,
                j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
