@@ -139,9 +139,10 @@ impl Cli {
                 if let Some(path) = json {
                     std::fs::write(path, serde_json::to_vec_pretty(&lines)?)?;
                 }
-                let bad = lines.iter().filter(|line| !line.is_fine()).count();
-                println!("{} trials, {bad} not as promised", lines.len());
-                Ok(if bad == 0 && !lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+                let bad: Vec<&Line> = lines.iter().filter(|line| !line.is_fine()).collect();
+                println!("{} trials, {} not as promised", lines.len(), bad.len());
+                bad.iter().for_each(|line| say_in_short(line));
+                Ok(if bad.is_empty() && !lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             }
             Command::Bugs { tries, until_caught, seed, only, side_by_side } => {
                 let seed = seed.unwrap_or_else(any_seed);
@@ -229,6 +230,20 @@ fn say(line: &Line) {
     if let (Some(report), Some(folder)) = (&line.report, &line.histories) {
         println!("         histories: {}", folder.display());
         print(report, History::read(folder).ok().as_ref());
+    }
+}
+
+/// What a trial broke, once more at the end: a CI server shows the last lines of a long output.
+fn say_in_short(line: &Line) {
+    let Line { scenario, store, seed, .. } = line;
+    println!("{scenario} on {store:?} with seed {seed}: {}", line.trouble.as_deref().unwrap_or_default());
+    let Some(report) = &line.report else { return };
+    println!("    {}", figures(report));
+    for violation in report.violations.iter().take(3) {
+        println!("    {} (job {:?}): {}", violation.invariant, violation.job, violation.text);
+    }
+    for text in report.failures.iter().chain(&report.unknowns).take(3) {
+        println!("    {text}");
     }
 }
 

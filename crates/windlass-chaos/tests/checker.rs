@@ -198,6 +198,27 @@ fn an_enqueue_that_nobody_knows_of_may_exist_or_not() {
 }
 
 #[test]
+fn a_job_given_back_by_a_process_that_died_before_the_answer_is_fine() {
+    let given_back = |outcome| What::GivenBack { worker: 1, id: 7, seq: 1, outcome };
+    let next = |told: Told| {
+        told.killed(ONE)
+            .claimed(TWO, 2, 2, 1, 0)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+            .check()
+    };
+    for outcome in [Outcome::Park, Outcome::Return] {
+        let report = next(Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(outcome)));
+        assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    }
+    let refused = Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(Outcome::Park));
+    let refused = refused.settled(ONE, 1, 1, Fate::Refused, Outcome::Park);
+    assert_eq!(broken(&next(refused)), [Invariant::I3], "the store said that it did not take it back");
+    assert_eq!(broken(&next(Told::begun().claimed(ONE, 1, 1, 1, 0))), [Invariant::I3]);
+}
+
+#[test]
 fn i3_two_leases_at_once() {
     let report = Told::begun()
         .claimed(ONE, 1, 1, 1, 0)

@@ -18,6 +18,8 @@ pub(super) struct Hold {
     pub(super) claimed: u64,
     pub(super) started: Option<u64>,
     pub(super) finished: Option<(u64, Outcome)>,
+    /// How its process was about to give it back, without having run it.
+    pub(super) given_back: Option<Outcome>,
     /// Answers to its settlements: fate, what they said, when they were sent, when answered.
     pub(super) answers: Vec<(Fate, Outcome, u64, u64)>,
 }
@@ -35,14 +37,15 @@ impl Hold {
     }
 
     /// How it may have been settled without anybody knowing: a lost reply, or a process that died between
-    /// the handler's end and the answer.
+    /// the handler's end, or its giving the job back, and the answer.
     pub(super) fn maybe_settled(&self) -> Option<Outcome> {
         let unknown = self.answers.iter().find(|(fate, ..)| *fate == Fate::Unknown);
         let handler = self.finished.map(|(_, outcome)| match outcome {
             Outcome::Interrupted => Outcome::Return,
             said => said,
         });
-        unknown.map(|(_, outcome, ..)| *outcome).or(handler)
+        let given_back = self.given_back.filter(|_| self.answers.is_empty());
+        unknown.map(|(_, outcome, ..)| *outcome).or(given_back).or(handler)
     }
 }
 
@@ -185,6 +188,7 @@ impl Job {
                 claimed: at,
                 started: None,
                 finished: None,
+                given_back: None,
                 answers: Vec::new(),
             }),
             What::Started { worker, seq, key, .. } => {
@@ -199,6 +203,11 @@ impl Job {
             What::Finished { worker, seq, outcome, .. } => {
                 if let Some(hold) = self.hold(process, worker, seq, |hold| hold.started.is_some()) {
                     hold.finished = Some((at, outcome));
+                }
+            }
+            What::GivenBack { worker, seq, outcome, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
+                    hold.given_back = Some(outcome);
                 }
             }
             What::Settled { worker, seq, fate, outcome, sent, .. } => {

@@ -36,6 +36,8 @@ pub enum What {
     Started { worker: i32, id: i64, seq: i64, key: i64, attempt: u16 },
     /// A handler ended.
     Finished { worker: i32, id: i64, seq: i64, outcome: Outcome },
+    /// The worker is about to give a job back that it did not run.
+    GivenBack { worker: i32, id: i64, seq: i64, outcome: Outcome },
     /// A settlement was answered.
     Settled { worker: i32, id: i64, seq: i64, fate: Fate, outcome: Outcome, sent: u64 },
     /// A handler is about to commit its effect and its job's completion in one transaction of its own.
@@ -156,6 +158,9 @@ impl Event {
                 b: seq,
                 ..none()
             },
+            What::GivenBack { worker, id, seq, outcome } => {
+                Record { kind: 24, worker, id, b: seq, code: outcome.number(), ..none() }
+            }
             What::EffectSent { worker, id, seq } => Record { kind: 22, worker, id, b: seq, ..none() },
             What::Effect { id } => Record { kind: 23, id, ..none() },
             What::LeaseLost { worker } => Record { kind: 11, worker, ..none() },
@@ -232,6 +237,7 @@ impl Event {
             }
             22 => What::EffectSent { worker, id, seq: b },
             23 => What::Effect { id },
+            24 => What::GivenBack { worker, id, seq: b, outcome: Outcome::of(code)? },
             other => return Err(DecodeError(format!("unknown kind {other}"))),
         };
         Ok(Self { at, what })
@@ -247,6 +253,7 @@ impl What {
             | Self::Claimed { id, .. }
             | Self::Started { id, .. }
             | Self::Finished { id, .. }
+            | Self::GivenBack { id, .. }
             | Self::Settled { id, .. }
             | Self::CancelAsked { id, .. }
             | Self::RetryAsked { id, .. }
@@ -265,6 +272,7 @@ impl What {
             | Self::Claimed { worker, .. }
             | Self::Started { worker, .. }
             | Self::Finished { worker, .. }
+            | Self::GivenBack { worker, .. }
             | Self::Settled { worker, .. }
             | Self::EffectSent { worker, .. }
             | Self::LeaseLost { worker }

@@ -59,6 +59,18 @@ impl Witness {
         completions.chain(exceptions).collect()
     }
 
+    /// Notes which jobs are about to be given back without a handler's end to tell it: should the process die now, nothing
+    /// else explains who gets them next.
+    fn note_given_back(&self, request: &SettleRequest) {
+        let worker = request.worker.0;
+        self.recorder.note_all(request.exceptions.iter().filter_map(|exception| {
+            let outcome = outcome_of(&exception.disposition);
+            let is_back = matches!(outcome, Outcome::Park | Outcome::Return);
+            let seq = exception.claim.1.cast_signed();
+            is_back.then_some(What::GivenBack { worker, id: exception.job.0, seq, outcome })
+        }));
+    }
+
     /// Notes the fates of a request's entries, and forgets the jobs that are settled.
     fn note_fates(&self, request: &SettleRequest, named: &[Vec<(i64, Outcome)>], fates: &[Fate], sent: u64) {
         let worker = request.worker.0;
@@ -183,6 +195,7 @@ impl JobStore for Witness {
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         let (named, sent) = (self.named(request), now_ns());
+        self.note_given_back(request);
         let result = self.store.settle(request).await;
         self.note_loss(request.worker, &result);
         let fates: Vec<Fate> = match &result {
