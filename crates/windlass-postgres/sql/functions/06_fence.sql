@@ -18,3 +18,14 @@ BEGIN
     END IF;
     RETURN v_kinds;
 END $$;
+
+-- read_committed(what): refuses another isolation level. Functions that read a lane's rows behind its lock need it:
+-- each statement then gets a snapshot taken after the lock.
+CREATE OR REPLACE FUNCTION {schema}.read_committed(p_what text)
+    RETURNS void LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE '% needs READ COMMITTED, got %', p_what, current_setting('transaction_isolation') USING ERRCODE = 'WL006';
+    END IF;
+END $$;

@@ -56,9 +56,7 @@ DECLARE
     v_sum     bigint;
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE 'claim needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
-    END IF;
+    PERFORM {schema}.read_committed('claim');
     v_kinds := {schema}.fence(p_worker);
     SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[] INTO v_lanes, v_priorities, v_queues, v_shares FROM (
         SELECT l.id, l.priority, u.n FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)

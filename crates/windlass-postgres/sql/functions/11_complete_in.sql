@@ -29,9 +29,7 @@ DECLARE
     v_held    boolean;
     v_settled boolean;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE 'complete_in needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
-    END IF;
+    PERFORM {schema}.read_committed('complete_in');
     IF current_setting('idle_in_transaction_session_timeout') = '0' THEN
         PERFORM set_config('idle_in_transaction_session_timeout', '60s', true);
     END IF;

@@ -12,9 +12,7 @@ DECLARE
     f    record;
     v_lane integer;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE 'cancel needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
-    END IF;
+    PERFORM {schema}.read_committed('cancel');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     -- The job can move between waiting and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
@@ -51,9 +49,7 @@ DECLARE
     f    record;
     d    record;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE 'retry needs READ COMMITTED, got %', current_setting('transaction_isolation') USING ERRCODE = 'WL006';
-    END IF;
+    PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*)
     INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
