@@ -6,7 +6,8 @@ use crate::{
     error::Effect,
     sql::render,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
+use tokio::time::sleep;
 use tokio_postgres::types::Type;
 use windlass_core::{MaintainReport, Result};
 
@@ -17,6 +18,9 @@ const CHUNK: i32 = 5_000;
 /// The most such transactions of one kind in a round. A round comes every ten seconds, so what grows by less than
 /// 100,000 rows a second is removed as fast as it grows.
 const MOST_CHUNKS: usize = 200;
+/// How many times as long as a step of the summary the rest after it is. A tenth of one processor keeps up with a
+/// million appended jobs a second.
+const REST: u32 = 9;
 
 /// Keeps house once.
 pub(crate) async fn maintain(connections: &Arc<Connections>, schema: &str) -> Result<MaintainReport> {
@@ -24,17 +28,28 @@ pub(crate) async fn maintain(connections: &Arc<Connections>, schema: &str) -> Re
     connection.begin_long(Patience::Long).await?;
     let mut report = empty_segments(schema, &mut connection).await?;
     connection.begin_long(Patience::Long).await?;
-    // Only the owner may; without it lookups by id are slower, nothing else.
-    if let Err(error) =
-        connection.query(&render("SELECT {schema}.summarize()", schema), &[], Effect::Repeatable).await
-    {
-        tracing::debug!(%error, "cannot summarize the log's id index");
-    }
     report.removed_dead = forget(schema, &mut connection, "forget_dead").await?;
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(schema, &mut connection, what).await?;
     }
+    summarize(schema, &mut connection).await;
     Ok(report)
+}
+
+/// Brings the log's id index up to date, with rests between the steps: it reads all that was appended since the last
+/// round, and those who work should not feel it.
+async fn summarize(schema: &str, connection: &mut Connection) {
+    let step = render("SELECT again FROM {schema}.summarize()", schema);
+    loop {
+        connection.extend(Patience::Long);
+        let started = Instant::now();
+        match connection.query_one(&step, &[], Effect::Repeatable).await {
+            Ok(row) if row.get(0) => sleep(started.elapsed() * REST).await,
+            Ok(_) => return,
+            // Only the owner may; without it lookups by id are slower, nothing else.
+            Err(error) => return tracing::debug!(%error, "cannot summarize the log's id index"),
+        }
+    }
 }
 
 /// Moves the ring on and empties what is past retention.

@@ -84,7 +84,7 @@ BEGIN
     GET DIAGNOSTICS v_own = ROW_COUNT;
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
-    UPDATE {schema}.housekeeping SET segment = NULL;
+    UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
     DELETE FROM {schema}.home;
     INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
     RETURN v_count + v_more + v_own;

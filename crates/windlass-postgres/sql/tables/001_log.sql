@@ -61,13 +61,15 @@ CREATE TABLE {schema}.ring (
 INSERT INTO {schema}.ring DEFAULT VALUES;
 
 -- What housekeeping has done already: the segment that is being emptied and up to which of its jobs (lane_id
--- NULL: all); when lanes were last looked at. Not in ring, which every claim reads: this is updated often.
+-- NULL: all); how many pages of the segment that is written the id index covers; when lanes were last looked
+-- at. Not in ring, which every claim reads: this is updated often.
 CREATE TABLE {schema}.housekeeping (
     one              boolean PRIMARY KEY DEFAULT true CHECK (one),
     segment          smallint,
     lane_id          integer,
     xid              xid8,
     id               bigint,
+    summarized       bigint NOT NULL DEFAULT 0,
     lanes_checked_at timestamptz NOT NULL DEFAULT '-infinity'
 );
 INSERT INTO {schema}.housekeeping DEFAULT VALUES;
