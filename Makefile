@@ -11,7 +11,9 @@ ARGS ?=
 TESTS = $(basename $(notdir $(wildcard $(1)/*.rs))) $(patsubst %/main.rs,%,$(subst $(1)/,,$(wildcard $(1)/*/main.rs)))
 SERVER_TESTS := server $(call TESTS,crates/windlass-postgres/tests)
 LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard crates/*),$(call TESTS,$(crate)/tests))))
-# Everything is built with the features of the whole workspace: what is built for one command serves the next.
+# Everything is built with the features of the whole workspace and the façade's adapters (as in scripts/test-versions):
+# what is built for one command serves the next.
+WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
 .PHONY: help demo check test test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
@@ -24,28 +26,28 @@ demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... 
 
 check: lint ## formatting, clippy and every test that needs no server (two minutes when built before)
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	$(CARGO) test --workspace --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
-	$(CARGO) test --workspace --doc
+	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
+	$(CARGO) test $(WORKSPACE) --doc
 
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	$(CARGO) build --workspace --all-targets
-	scripts/with-postgres $(CARGO) test --workspace --no-fail-fast
+	$(CARGO) build $(WORKSPACE) --all-targets
+	scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast
 	WINDLASS_TEST_DEEP=2000000 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
 	$(MAKE) chaos-short
 
 test-versions: deps ## the tests that need PostgreSQL, on every version from 13 to 18
-	$(CARGO) build --workspace --all-targets
+	$(CARGO) build $(WORKSPACE) --all-targets
 	WINDLASS_TEST_DEEP=2000000 scripts/test-versions -- $(addprefix --test ,$(SERVER_TESTS))
 
 lint: ## formatting and clippy
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
-	$(CARGO) build --workspace --all-targets
+	$(CARGO) build $(WORKSPACE) --all-targets
 	$(CHAOS) suite
 	$(CHAOS) bugs --until-caught
 
