@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 const FROM_THE_BEGINNING_EVERY: Duration = Duration::from_secs(10);
 /// And so many times longer than such a look took.
 const SHARE: u32 = 1_000;
+/// But at least so often: a look may also take long because it waited, for a connection or a lock.
+const FROM_THE_BEGINNING_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 
 /// A place in the order of due times: when, and the job's id.
 type Position = (Timestamp, i64);
@@ -28,8 +30,18 @@ impl Due {
     pub(crate) fn looked(&mut self, position: Position, from_the_beginning: Option<Duration>) {
         let until = match (from_the_beginning, self.last) {
             (None, Some((_, until))) => until,
-            (took, _) => Instant::now() + FROM_THE_BEGINNING_EVERY.max(took.unwrap_or_default() * SHARE),
+            // Forgotten while it was under way.
+            (None, None) => return,
+            (Some(took), _) => {
+                let rest = took * SHARE;
+                Instant::now() + rest.clamp(FROM_THE_BEGINNING_EVERY, FROM_THE_BEGINNING_AT_LEAST_EVERY)
+            }
         };
         self.last = Some((position, until));
+    }
+
+    /// The next look begins at the beginning: the database may be another one, restored from a dump.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
     }
 }

@@ -19,6 +19,7 @@ impl PostgresStore {
         let lease = spec.lease.as_secs_f64();
         let mut connection = self.connections.upkeep("register").await?;
         migrate::ensure_home(self, &mut connection).await?;
+        lock(&self.caches.due).forget();
         let row = connection
             .query_one(
                 &self.sql("SELECT {schema}.register($1, $2, $3, $4)"),

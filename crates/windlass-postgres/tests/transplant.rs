@@ -4,22 +4,31 @@ mod cluster;
 use cluster::Fixture;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{enqueue_jobs, ids, worker_on};
+use windlass_conformance::steps::{enqueue_jobs, eventually, ids, worker_on};
 use windlass_core::{JobId, Store};
 
 /// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
 /// and snapshots that this cluster has not reached.
-const TRANSPLANT: &str = "
-    UPDATE windlass.job SET xid = (xid::text::bigint + 1000000000)::text::xid8 WHERE xid < '4611686018427387904';
-    UPDATE windlass.claim SET
+fn transplant() -> String {
+    let [jobs, claims, home] = moved("1000000000");
+    format!("{jobs}; {claims}; {home}")
+}
+
+/// The statements by which jobs, claims and the row of table home look as if they came from a cluster that is so many
+/// transactions ahead.
+fn moved(by: &str) -> [String; 3] {
+    let jobs = "UPDATE windlass.job SET xid = (xid::text::bigint + {by})::text::xid8 WHERE xid < '4611686018427387904'";
+    let claims = "UPDATE windlass.claim SET
         from_snapshot = CASE from_snapshot::text WHEN '4:4:' THEN from_snapshot
-            ELSE format('%s:%s:', pg_snapshot_xmin(from_snapshot)::text::bigint + 1000000000,
-                        pg_snapshot_xmax(from_snapshot)::text::bigint + 1000000000)::pg_snapshot END,
-        to_snapshot = format('%s:%s:', pg_snapshot_xmin(to_snapshot)::text::bigint + 1000000000,
-                             pg_snapshot_xmax(to_snapshot)::text::bigint + 1000000000)::pg_snapshot,
-        start_xid = (start_xid::text::bigint + 1000000000)::text::xid8,
-        end_xid = (end_xid::text::bigint + 1000000000)::text::xid8;
-    UPDATE windlass.home SET xid = (xid::text::bigint + 1000000000)::text::xid8, system = 1";
+            ELSE format('%s:%s:', pg_snapshot_xmin(from_snapshot)::text::bigint + {by},
+                        pg_snapshot_xmax(from_snapshot)::text::bigint + {by})::pg_snapshot END,
+        to_snapshot = format('%s:%s:', pg_snapshot_xmin(to_snapshot)::text::bigint + {by},
+                             pg_snapshot_xmax(to_snapshot)::text::bigint + {by})::pg_snapshot,
+        start_xid = (start_xid::text::bigint + {by})::text::xid8,
+        end_xid = (end_xid::text::bigint + {by})::text::xid8";
+    let home = "UPDATE windlass.home SET xid = (xid::text::bigint + {by})::text::xid8, system = 1";
+    [jobs, claims, home].map(|text| text.replace("{by}", by))
+}
 
 #[tokio::test]
 async fn unfinished_jobs_are_available_again_after_a_restore() {
@@ -31,7 +40,7 @@ async fn unfinished_jobs_are_available_again_after_a_restore() {
     let running = ids(&worker.claim(5).await);
     assert_eq!(running, all[10..15]);
     let client = fixture.sql().await;
-    client.batch_execute(&fixture.text(TRANSPLANT)).await.unwrap();
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
     assert!(worker.try_claim(1).await.expect_err("the log is not in order").is_lease_lost());
     // Producers that know nothing of it, before any worker comes: rows of this cluster's own.
     let new = enqueue_every_way(&fixture, &client).await;
@@ -73,7 +82,7 @@ async fn ids_stay_unique_where_the_sequences_began_anew() {
     let old = enqueue_jobs(&store, 3).await;
     let before = worker_on(&store).await;
     let client = fixture.sql().await;
-    client.batch_execute(&fixture.text(TRANSPLANT)).await.unwrap();
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
     client.batch_execute(&fixture.text("ALTER SEQUENCE windlass.job_id_seq RESTART")).await.unwrap();
     client.batch_execute(&fixture.text("ALTER TABLE windlass.worker ALTER id RESTART")).await.unwrap();
     client.batch_execute(&fixture.text("ALTER TABLE windlass.lane ALTER id RESTART")).await.unwrap();
@@ -89,6 +98,130 @@ async fn ids_stay_unique_where_the_sequences_began_anew() {
     assert_eq!((found.len(), distinct.len()), (9, 9), "{found:?}");
     assert!(old.iter().all(|id| distinct.contains(id)));
     store.enqueue(&[windlass_conformance::steps::job().with_queue("another")]).await.expect("makes a lane");
+}
+
+/// The new cluster may be as old as the other was: then transaction ids of the copied rows lie where its own are.
+#[tokio::test]
+async fn what_was_finished_stays_finished_where_the_new_cluster_is_as_old() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        all.extend(enqueue_jobs(&store, 1).await);
+    }
+    let worker = worker_on(&store).await;
+    worker.complete_claims(&worker.claim(4).await).await;
+    let client = fixture.sql().await;
+    let [_, _, home] = moved("1000000000");
+    client.batch_execute(&fixture.text(&home)).await.unwrap();
+    // Between the copy of home and that of the jobs others work, and just there the ids of the jobs lie.
+    client
+        .batch_execute(
+            "DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$",
+        )
+        .await
+        .unwrap();
+    let text = "SELECT (SELECT xmin::text::bigint FROM windlass.home) + 100 - min(xid::text::bigint) FROM windlass.job";
+    let by: i64 = client.query_one(&fixture.text(text), &[]).await.unwrap().get(0);
+    let [jobs, claims, _] = moved(&by.to_string());
+    client.batch_execute(&fixture.text(&claims)).await.unwrap();
+    client.batch_execute(&fixture.text(&jobs)).await.unwrap();
+    let new = enqueue_every_way(&fixture, &client).await;
+
+    let after = worker_on(&store).await;
+    store.promote(1_000).await.unwrap();
+    let found: BTreeSet<_> = after.drain(7).await.into_iter().collect();
+    let expected: BTreeSet<_> = all[4..].iter().copied().chain(new).collect();
+    assert_eq!(found, expected);
+}
+
+/// A worker that runs on knows of settlements that the dump does not, and its claims reach over rows of this cluster.
+#[tokio::test]
+async fn workers_of_before_change_nothing_until_the_log_is_in_order() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let old = enqueue_jobs(&store, 5).await;
+    let before = worker_on(&store).await;
+    assert_eq!(before.claim(5).await.len(), 1);
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    let new = enqueue_every_way(&fixture, &client).await;
+
+    let settled = format!("SELECT windlass.heartbeat({}, 1000, '{{}}', '{{}}')", before.id.0);
+    let refused =
+        client.batch_execute(&fixture.text(&settled)).await.expect_err("a log that is not in order");
+    assert_eq!(refused.code().map(|code| code.code()), Some("WL001"));
+    assert!(store.heartbeat(before.id).await.is_err_and(|error| error.is_lease_lost()));
+    store.deregister(before.id).await.unwrap();
+    let report = store.maintain().await.unwrap();
+    assert_eq!((report.rotated, report.rehomed, report.truncated), (false, 0, 0));
+
+    let after = worker_on(&store).await;
+    store.promote(1_000).await.unwrap();
+    let found = after.drain(7).await;
+    let distinct: BTreeSet<_> = found.iter().copied().collect();
+    assert_eq!((found.len(), distinct), (8, old.into_iter().chain(new).collect()));
+}
+
+/// Somebody writes on and reads while the log is put in order: the one is not lost, the other not thrown out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_and_readers_beside_the_move_are_waited_for() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let old = enqueue_jobs(&store, 3).await;
+    let before = worker_on(&store).await;
+    before.complete_claims(&before.claim(1).await).await;
+    let (client, reader) = (fixture.sql().await, fixture.sql().await);
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    client
+        .batch_execute(&fixture.text("BEGIN; LOCK TABLE windlass.job_0 IN ROW EXCLUSIVE MODE"))
+        .await
+        .unwrap();
+    let mover = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { worker_on(&store).await }
+    });
+    until_waited_for(&fixture, &reader, "job_0").await;
+    // It began before this transaction got its id.
+    let enqueue = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    let new: i64 = client.query_one(&enqueue, &[]).await.unwrap().get(0);
+    reader.batch_execute(&fixture.text("BEGIN; SELECT 1 FROM windlass.settlement LIMIT 1")).await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    // It has the jobs now, and waits for the settlements.
+    let waits =
+        "SELECT count(*) FROM pg_locks WHERE relation = 'windlass.settlement'::regclass AND NOT granted";
+    while client.query_one(&fixture.text(waits), &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    reader.batch_execute(&fixture.text("SELECT 1 FROM windlass.job LIMIT 1")).await.expect("no deadlock");
+    reader.batch_execute("COMMIT").await.unwrap();
+
+    let after = mover.await.expect("registers");
+    store.promote(1_000).await.unwrap();
+    let found: BTreeSet<_> = after.drain(7).await.into_iter().collect();
+    assert_eq!(found, old[1..].iter().copied().chain([JobId(new)]).collect());
+}
+
+async fn until_waited_for(fixture: &Fixture, client: &Client, table: &str) {
+    let text = format!(
+        "SELECT 1 FROM pg_locks WHERE relation = 'windlass.{table}'::regclass AND NOT granted LIMIT 1"
+    );
+    let text = fixture.text(&text);
+    let look = || async { client.query_opt(&text, &[]).await.expect("looks") };
+    eventually("somebody waits for the table", look).await;
+}
+
+/// A process that runs on remembers before which time nothing is due.
+#[tokio::test]
+async fn what_was_due_before_the_move_is_not_passed_over() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    assert_eq!(store.promote(1_000).await.unwrap().count, 0);
+    let restored = "INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, kind, args)
+        VALUES (7, now() - interval '1 minute', windlass.lane_of('q', 0), 20, 'k', '{}')";
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(restored)).await.unwrap();
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    worker_on(&store).await;
+    assert_eq!(store.promote(1_000).await.unwrap().count, 1);
 }
 
 /// A table that was only rewritten, as pg_repack does, moves nothing.

@@ -25,7 +25,8 @@ END $$;
 
 -- heartbeat(worker, open_from, open_lanes, open_seqs): renews the lease; refused once it was taken away. The rest says which
 -- claims rescue has to look at: those from call open_from on, and these older ones (NULL: as before). The worker
--- must know that all its other claims are settled.
+-- must know that all its other claims are settled. Refused as by fence where the log came here from another cluster: the worker
+-- may know of settlements that the dump does not, and rehome has to look at these claims.
 CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[])
     RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -37,7 +38,7 @@ BEGIN
             open_from = coalesce(p_open_from, open_from),
             open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
             open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END
-        WHERE id = p_worker AND ended_at IS NULL;
+        WHERE id = p_worker AND ended_at IS NULL AND EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid);
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
     END IF;

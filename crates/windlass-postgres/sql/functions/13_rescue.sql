@@ -49,7 +49,8 @@ END $$;
 -- announced, else of every held job but never above 2, so that no job dies because of its neighbours;
 -- a suspect that reaches the setting max_crashes is discarded as crash_loop.
 -- Invariant: under the worker's exclusive lock, so no write of the worker is under way or comes later.
--- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now.
+-- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now. Or the log came here from another
+-- cluster: rehome ends all workers, and the claims of before reach over rows that were written here since.
 CREATE OR REPLACE FUNCTION {schema}.end_worker(
     p_worker integer, p_crashed boolean, OUT rescued bigint, OUT discarded bigint)
     LANGUAGE plpgsql VOLATILE
@@ -64,6 +65,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     IF p_crashed AND NOT pg_try_advisory_xact_lock(hashtext({name} || '.worker'), p_worker) THEN RETURN; END IF;
     IF NOT p_crashed THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.worker'), p_worker); END IF;
+    IF {schema}.home_state() = 'moved' THEN RETURN; END IF;
     -- A statement of its own, so that it sees what was committed before the lock came.
     UPDATE {schema}.worker SET ended_at = clock_timestamp()
         WHERE id = p_worker AND ended_at IS NULL

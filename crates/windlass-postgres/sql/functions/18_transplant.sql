@@ -28,36 +28,58 @@ $$;
 -- rehome(): after a move into another cluster: every unfinished job becomes available anew, under this
 -- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
 -- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved.
--- Invariant: no job is lost and no two have one id. Rows that this cluster's own transactions wrote have an xid from when the log
--- came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
--- fence refuses. Logical replication carries no sequences, so these rows may carry the ids of older jobs: such
--- a job gets another id.
+-- Invariant: no job is lost and no two have one id. Rows that this cluster's own transactions wrote have an xid from after the
+-- log came here up to their xmin (a subtransaction's is later than xid); nobody has worked on them, because the
+-- fence refuses. Rows that were copied here may have such an xid by chance, so transactions that copied are left out: see copied_by.
+-- Logical replication carries no sequences, so own rows may carry the ids of older jobs: such a job gets another id.
+-- Who reads the log locks its tables in another order. So it waits for less than deadlock_timeout, gives back what it has, and tries again.
 CREATE OR REPLACE FUNCTION {schema}.rehome() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '300ms'
 AS $$
 DECLARE
+    v_tries integer := 0;
     v_count bigint;
     v_more  bigint;
     v_own   bigint;
     v_since bigint;
-    v_now   bigint := pg_current_xact_id()::text::bigint;
+    v_now   bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
-    LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result IN ACCESS EXCLUSIVE MODE;
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
+            LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result IN ACCESS EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            v_tries := v_tries + 1;
+            IF v_tries = 1000 THEN RAISE; END IF;
+            IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
+        END;
+    END LOOP;
     IF {schema}.home_state() = 'home' THEN RETURN NULL; END IF;
     IF {schema}.home_state() = 'rewritten' THEN
         UPDATE {schema}.home SET xid = pg_current_xact_id();
         RETURN NULL;
     END IF;
+    -- Only now, beyond all who wrote while this waited for its locks.
+    v_now := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
     -- When the row of table home came here, as a full transaction id: the newest one that ends like its xmin.
     SELECT v_now - ((v_now - h.xmin::text::bigint) & 4294967295) INTO v_since FROM {schema}.home h;
     v_since := coalesce(v_since, 0);
     PERFORM {schema}.advance_sequences();
 
     CREATE TEMP TABLE windlass_own ON COMMIT DROP AS
-        SELECT j.* FROM {schema}.job j
-        WHERE j.xid < '{direct}' AND j.xid::text::bigint >= v_since
-          AND j.xid::text::bigint <= v_now - ((v_now - j.xmin::text::bigint) & 4294967295);
+        WITH stood AS MATERIALIZED (
+            SELECT j.lane_id, j.xid AS at, j.id, j.xid::text::bigint AS xid,
+                   v_now - ((v_now - j.xmin::text::bigint) & 4294967295) AS writer
+            FROM {schema}.job j
+        ), copied AS MATERIALIZED (
+            SELECT s.writer FROM stood s GROUP BY s.writer
+                HAVING min(s.xid) <> max(s.xid) OR min(s.xid) <= v_since OR max(s.xid) > s.writer
+            UNION SELECT v_now - ((v_now - c.writer::text::bigint) & 4294967295) FROM {schema}.copied_by() AS c(writer)
+        )
+        SELECT j.* FROM stood s JOIN {schema}.job j ON j.lane_id = s.lane_id AND j.xid = s.at AND j.id = s.id
+        WHERE s.xid > v_since AND s.xid <= s.writer
+          AND s.writer NOT IN (SELECT writer FROM copied) AND s.xid NOT IN (SELECT writer FROM copied);
     -- Cancelled here since the move; where an older job has the id too, it is that one.
     DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
         WHERE s.job_id = o.id AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.id = o.id AND j.xid <> o.xid);
@@ -89,6 +111,14 @@ BEGIN
     INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
     RETURN v_count + v_more + v_own;
 END $$;
+
+-- copied_by(): transactions that brought rows of the log here: those that wrote claims and settlements, which nobody else could
+-- before rehome. Those that wrote jobs of several transactions, or of ones that cannot be this cluster's, rehome finds itself.
+CREATE OR REPLACE FUNCTION {schema}.copied_by() RETURNS SETOF xid
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT xmin FROM {schema}.claim GROUP BY 1 UNION SELECT xmin FROM {schema}.settlement GROUP BY 1
+$$;
 
 -- advance_sequences(): beyond every job, lane and worker id that is stored, because logical replication leaves
 -- sequences where they were.

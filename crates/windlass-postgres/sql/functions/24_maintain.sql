@@ -3,6 +3,7 @@
 -- nothing to do.
 -- A step moves at most 10,000 jobs, or truncates one segment, or moves the ring on. What has been done of a segment is kept in
 -- table housekeeping; should that be wrong, still_needed finds it and the segment is gone through anew.
+-- Does nothing where the log came here from another cluster and is not in order yet: no position means anything then.
 CREATE OR REPLACE FUNCTION {schema}.maintain(
     OUT rotated boolean, OUT truncated integer, OUT rehomed bigint, OUT again boolean)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -17,6 +18,7 @@ BEGIN
     truncated := 0;
     rehomed := 0;
     again := false;
+    IF {schema}.home_state() = 'moved' THEN RETURN; END IF;
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN; END IF;
     SELECT * INTO v_set FROM {schema}.setting;
