@@ -1,6 +1,6 @@
 use crate::{
     Dispatch, WorkerConfig, WorkerStats,
-    epoch::{Epoch, Phase},
+    epoch::{ClaimScope, Epoch, Phase},
     executor,
     outage::Outage,
     pool::{Pool, Recruit},
@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_core::{Result, Store, WorkerSpec};
+use windlass_core::{ClaimRef, Result, Store, WorkerSpec};
 
 /// How many registrations may be there at once. Past it the worker waits for old ones to end.
 const MAX_EPOCHS: usize = 8;
@@ -115,7 +115,7 @@ impl Core {
         let Some(before) = epoch.advance(Phase::Lost) else { return };
         warn!(worker = %epoch.worker(), "the lease was lost; running handlers are cancelled, their results dropped");
         for pool in &self.pools {
-            pool.purge(epoch);
+            pool.purge(|scope| Arc::ptr_eq(&scope.epoch, epoch));
         }
         epoch.interrupt();
         self.signals.wake_settler();
@@ -127,6 +127,19 @@ impl Core {
     pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
         let Some(before) = epoch.advance(Phase::Draining) else { return };
         warn!(worker = %epoch.worker(), "the reply to a claim was lost; registering anew so that its jobs are handed back");
+        self.retire(epoch, before);
+    }
+
+    /// The store does not know these claims, though the registration stands: a crash or a failover forgot them, and
+    /// their jobs are available to everybody. The other claims are good: what runs of them must not start again elsewhere.
+    pub(crate) fn forgotten(self: &Arc<Self>, epoch: &Arc<Epoch>, claims: &[ClaimRef]) {
+        let ours = |scope: &ClaimScope| Arc::ptr_eq(&scope.epoch, epoch);
+        for pool in &self.pools {
+            pool.purge(|scope| ours(scope) && claims.contains(&scope.reference));
+        }
+        self.signals.wake_settler();
+        let Some(before) = epoch.advance(Phase::Draining) else { return };
+        warn!(worker = %epoch.worker(), "the store does not know a claim; its results are dropped, the others are settled, then the worker registers anew");
         self.retire(epoch, before);
     }
 

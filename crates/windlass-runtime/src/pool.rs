@@ -218,10 +218,10 @@ impl Pool {
         state.ready.len() > 0 && state.has_unused_executor(self.concurrency)
     }
 
-    /// Drops the unstarted jobs of an epoch that was lost.
-    pub(crate) fn purge(&self, epoch: &Arc<Epoch>) {
+    /// Drops the unstarted jobs of an epoch that was lost, or of some claims.
+    pub(crate) fn purge(&self, goes: impl Fn(&ClaimScope) -> bool) {
         let mut state = self.lock();
-        for claim in state.ready.remove(Some(epoch)) {
+        for claim in state.ready.remove(goes) {
             state.hand_back(claim, HandBack::Forget);
         }
     }
@@ -234,7 +234,7 @@ impl Pool {
             state.active += 1;
             parked.notify_one();
         }
-        state.ready.remove(None)
+        state.ready.remove(|_| true)
     }
 
     pub(crate) fn hand_back(&self, claims: Vec<ReadyClaim>, how: HandBack) {

@@ -1,4 +1,4 @@
-use crate::epoch::{ClaimScope, Epoch};
+use crate::epoch::ClaimScope;
 use std::{collections::VecDeque, sync::Arc};
 use windlass_core::ClaimedJob;
 
@@ -60,10 +60,10 @@ impl Ready {
         Some(popped)
     }
 
-    /// Takes out everything, or what was claimed under `epoch`.
-    pub(crate) fn remove(&mut self, epoch: Option<&Arc<Epoch>>) -> Vec<ReadyClaim> {
+    /// Takes out those claims.
+    pub(crate) fn remove(&mut self, goes: impl Fn(&ClaimScope) -> bool) -> Vec<ReadyClaim> {
         let all = std::mem::take(&mut self.claims);
-        let goes = |claim: &ReadyClaim| epoch.is_none_or(|epoch| Arc::ptr_eq(epoch, &claim.scope.epoch));
+        let goes = |claim: &ReadyClaim| goes(&claim.scope);
         let (gone, kept) = all.into_iter().partition::<Vec<_>, _>(goes);
         self.jobs = kept.iter().map(|claim| claim.jobs.len()).sum();
         self.claims = kept.into();

@@ -12,7 +12,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::{error, warn};
-use windlass_core::{Disposition, Result, SettleReply, SettleRequest, Settled};
+use windlass_core::{ClaimRef, Disposition, Result, SettleReply, SettleRequest, Settled};
 
 /// How long finished jobs may wait for the rest of their claim while that moves fast: about two settle
 /// calls, within these.
@@ -166,10 +166,13 @@ impl Settler {
     }
 
     fn accept(&self, epoch: &Arc<Epoch>, request: &SettleRequest, reply: &SettleReply) {
-        let fates = reply.completions.iter().chain(&reply.exceptions);
-        if fates.into_iter().any(|fate| *fate == Settled::Refused) {
-            self.core.lose(epoch);
-            return;
+        let claims = request.completions.iter().map(|entry| entry.claim);
+        let claims = claims.chain(request.exceptions.iter().map(|entry| entry.claim));
+        let fates = reply.completions.iter().chain(&reply.exceptions).zip(claims);
+        let refused = fates.filter(|(fate, _)| **fate == Settled::Refused).map(|(_, claim)| claim);
+        let refused: Vec<ClaimRef> = refused.collect();
+        if !refused.is_empty() {
+            self.core.forgotten(epoch, &refused);
         }
         let put_off =
             |fate: &Disposition| matches!(fate, Disposition::Retry { .. } | Disposition::Snooze { .. });

@@ -83,6 +83,43 @@ async fn a_refused_settlement_loses_the_lease() {
     assert!(store.model().registered.len() >= 2);
 }
 
+/// A crash of the database forgets the newest claims, and nothing else.
+#[tokio::test]
+async fn a_forgotten_claim_costs_its_own_jobs_only() {
+    let (store, settling, slow) =
+        (FakeStore::new(), Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (held, runs) = (Arc::clone(&settling), Arc::new(AtomicUsize::new(0)));
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&held)),
+        _ => Fault::None,
+    });
+    let (waits, counts) = (Arc::clone(&slow), Arc::clone(&runs));
+    let handlers = Handlers::default().on("quick", |_| async {}).on("slow", move |ctx| {
+        let (waits, counts) = (Arc::clone(&waits), Arc::clone(&counts));
+        async move {
+            counts.fetch_add(1, Ordering::SeqCst);
+            waits.acquire().await.unwrap().forget();
+            assert!(!ctx.is_cancelled());
+        }
+    });
+    store.add("q", "slow", 1);
+    let engine = start(&store, 2, handlers).await;
+    running(&engine, 1).await;
+    let quick = store.add("q", "quick", 1)[0];
+    store.announce();
+    while engine.stats().completed < 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    store.model().forget_claim_of(quick);
+    settling.add_permits(1_000);
+    store.until("the forgotten one is done", |model| model.count(&State::Completed) == 1).await;
+    slow.add_permits(10);
+    store.until("both are done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert_eq!(runs.load(Ordering::SeqCst), 1, "whose claim stands starts once");
+    assert_eq!(store.model().registered.len(), 2);
+}
+
 #[tokio::test]
 async fn jobs_of_a_claim_whose_reply_was_lost_run_all_the_same() {
     let store = FakeStore::new();

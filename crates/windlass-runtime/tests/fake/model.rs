@@ -241,6 +241,13 @@ impl Model {
         }
     }
 
+    /// As a database crash does: the claim that holds the job is gone, and its jobs are available.
+    pub fn forget_claim_of(&mut self, id: JobId) {
+        let State::Held(_, claim) = self.job(id).state else { panic!("job {id} is not held") };
+        let (_, ids) = self.claims.remove(&claim).expect("a claim");
+        ids.into_iter().for_each(|id| self.make_available(id));
+    }
+
     /// The jobs that a worker holds.
     pub fn held_by(&self, worker: WorkerId) -> Vec<Lease> {
         let lease = |(at, job): (usize, &Job)| match job.state {
