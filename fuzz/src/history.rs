@@ -65,7 +65,7 @@ fn record(choices: &mut Choices<'_>) -> [u8; RECORD_BYTES] {
     };
     bytes[0..8].copy_from_slice(&at.to_le_bytes());
     bytes[8] = choices.below(28) as u8;
-    bytes[9] = choices.below(20) as u8;
+    bytes[9] = choices.below(24) as u8;
     let small = [0, 1, 2, 3, u16::MAX, u16::MAX - 1][choices.below(6)];
     bytes[10..12].copy_from_slice(&small.to_le_bytes());
     bytes[12..16].copy_from_slice(&(number(choices) as i32).to_le_bytes());
@@ -88,6 +88,7 @@ fn judge(logs: Vec<ProcessLog>) {
             planned_faults: bits,
             removes_completed: bits & 1 != 0,
             may_lose_commits: bits & 2 != 0,
+            most_living_second_starts: (bits & 2 != 0).then_some(bits),
             recovers: bits & 1 == 0,
         };
         let report = check(&history, &rules);

@@ -3,7 +3,7 @@
 //! Each `bug_*` is one real defect, planted where it would be in life: in a function of the migrated
 //! schema, between the engine and the store, or in a producer. They are chosen at run time and live in
 //! this crate alone, so no build of the product can contain one and one build of the checker can try them
-//! all. `windlass-chaos bugs` runs a storm with each and says which invariant caught it.
+//! all. `windlass-chaos bugs` runs a storm (or what else it shows in) with each and says which invariant caught it.
 
 mod mutant;
 mod sql;
@@ -76,6 +76,10 @@ bugs! {
     TruncatesUnclaimed = "bug_truncates_unclaimed",
     /// Cancel takes jobs away from running workers.
     CancelsRunning = "bug_cancels_running",
+    /// Leases that ran out during an outage stay over, and whoever is in touch first takes the jobs.
+    RescuesOutOfTouch = "bug_rescues_out_of_touch",
+    /// Nobody notices that the database came from another cluster.
+    MoveUnnoticed = "bug_move_unnoticed",
 }
 
 impl Bug {
@@ -88,6 +92,15 @@ impl Bug {
     pub fn needs_postgres(self) -> bool {
         matches!(self, Self::AsyncCommit | Self::BlindRetry | Self::RollbackRuns | Self::DropBatchOnError)
             || sql::patches(self).is_some()
+    }
+
+    /// The scenario that it shows in.
+    pub fn scenario(self) -> &'static str {
+        match self {
+            Self::RescuesOutOfTouch => "outage",
+            Self::MoveUnnoticed => "restore",
+            _ => "storm",
+        }
     }
 
     /// Whether it shows only while segments are removed.

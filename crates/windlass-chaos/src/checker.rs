@@ -8,8 +8,10 @@ mod attempts;
 mod faults;
 mod holds;
 mod leases;
+mod moved;
 mod recovery;
 mod slots;
+mod spared;
 mod stored;
 mod tell;
 mod verdict;
@@ -30,9 +32,13 @@ pub struct Rules {
     /// Completed jobs are removed while the run goes on, so one that is no longer stored must have an
     /// accepted settlement instead.
     pub removes_completed: bool,
-    /// Commits may be lost at a failover: jobs acknowledged before it may be missing, as documented for an
-    /// asynchronous standby.
+    /// Commits may be lost: at a failover to an asynchronous standby what was acknowledged shortly before it, at
+    /// a restore what was acknowledged after the snapshot of the dump. As documented, and nothing else.
     pub may_lose_commits: bool,
+    /// How many of 10,000 jobs may start a second time although the process of their first worker lived: what
+    /// hits everybody, like an outage, explains nothing then. None: any number, each with an explanation.
+    #[serde(default)]
+    pub most_living_second_starts: Option<u64>,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -40,7 +46,13 @@ pub struct Rules {
 impl Default for Rules {
     /// The promises of PostgreSQL and SQLite as installed.
     fn default() -> Self {
-        Self { planned_faults: 0, removes_completed: false, may_lose_commits: false, recovers: false }
+        Self {
+            planned_faults: 0,
+            removes_completed: false,
+            may_lose_commits: false,
+            most_living_second_starts: None,
+            recovers: false,
+        }
     }
 }
 
@@ -52,17 +64,24 @@ impl Default for Rules {
 /// assert_eq!(report.verdict, Verdict::Unknown, "nothing happened, so nothing is proven");
 /// ```
 pub fn check(history: &History, rules: &Rules) -> Report {
+    let history = &*moved::tell_apart(history);
     let faults = Faults::of(history);
     let mut jobs = Jobs::of(history);
-    jobs.sort_leases(&faults.begins_of(&[Fault::DatabaseCrash, Fault::Failover]));
+    jobs.sort_leases(&faults.begins_of(&[Fault::DatabaseCrash, Fault::Failover, Fault::Restore]));
     if rules.may_lose_commits {
         jobs.doubt(&faults.begins_of(&[Fault::Failover]));
+    }
+    if let Some(moved) = moved::Move::of(history) {
+        jobs.restored(moved, rules.may_lose_commits);
     }
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
+    if let Some(most) = rules.most_living_second_starts {
+        spared::check(&jobs, &faults, most, &mut report);
+    }
     if rules.recovers {
         recovery::check(history, &faults, &mut report);
     }

@@ -64,7 +64,7 @@ enum Command {
         #[arg(long)]
         json: Option<PathBuf>,
     },
-    /// Puts the checker on trial: storms with each seeded bug must be found invalid, 95 % of them.
+    /// Puts the checker on trial: runs with each seeded bug, mostly storms, must be found invalid, 95 % of them.
     Bugs {
         /// How many storms with each.
         #[arg(long, default_value_t = 5)]

@@ -3,6 +3,7 @@
 //! Every process appends to a file of its own, one `write` per event or batch of events, so that what it
 //! knew survives its SIGKILL. Times are CLOCK_MONOTONIC_RAW: one machine, so one true order.
 
+mod about;
 mod clock;
 mod event;
 mod names;

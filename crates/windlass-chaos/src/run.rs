@@ -87,6 +87,11 @@ impl Run {
         })
     }
 
+    /// The store as the injector reaches it.
+    pub fn store(&self) -> &str {
+        &self.setup.store
+    }
+
     /// Runs a future to its end, on the run's own threads.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
@@ -104,6 +109,11 @@ impl Run {
         if begins {
             self.rules.planned_faults += 1;
         }
+    }
+
+    /// Notes what the injector itself did as a producer.
+    pub fn note_all(&self, all: impl IntoIterator<Item = What>) {
+        self.recorder.note_all(all);
     }
 
     /// Something that must not be, besides the checker's invariants.

@@ -5,7 +5,9 @@ mod deaths;
 mod endurance;
 mod ground;
 mod outages;
+mod restore;
 mod storm;
+mod unreachable;
 
 use crate::{bug::Bug, checker::Report};
 use anyhow::Result;
@@ -85,12 +87,15 @@ scenarios! {
     "long_jobs" BOTH alone=true x 1 deaths::long_jobs: "jobs longer than the lease start once";
     "crashes" POSTGRES alone=false x 1 outages::crashes: "database crashes: nothing lost, throughput back in 10 s";
     "network" POSTGRES alone=false x 1 outages::network: "connections cut, swallowed, slowed, terminated, exhausted";
+    "outage" POSTGRES alone=false x 1 unreachable::outage: "away for longer than the lease: who lived keeps its jobs";
     "half_open" POSTGRES alone=false x 1 outages::half_open: "connections die without a word: noticed in 10 s";
     "commits" POSTGRES alone=false x 1 outages::commits: "cuts around COMMIT: none lost, none doubled under a key";
     "deaf" POSTGRES alone=false x 1 outages::deaf: "notifications vanish: polling finds the work";
     "disk_full" POSTGRES alone=false x 1 outages::disk_full: "the disk fills up and is freed";
     "failover_sync" POSTGRES alone=false x 20 changes::failover_sync: "a synchronous standby takes over: nothing lost";
     "failover_async" POSTGRES alone=false x 20 changes::failover_async: "an asynchronous one: only what was not streamed";
+    "restore" POSTGRES alone=false x 20 restore::under_load: "dumped under load, restored elsewhere: only what came later is lost";
+    "restore_quiet" POSTGRES alone=false x 20 restore::quiet: "dumped while nobody writes: nothing is lost or done twice";
     "pooler" POSTGRES alone=false x 1 changes::pooler: "through PgBouncer in transaction mode, restarted";
     "worker_clocks" POSTGRES alone=false x 1 changes::worker_clocks: "the clocks of workers jump: nothing happens";
     "server_clock" POSTGRES alone=false x 1 changes::server_clock: "the clock of the database jumps: nothing is lost";

@@ -80,12 +80,16 @@ pub fn everything(seed: u64, full: bool, folder: &Path) -> Vec<Entry> {
     entries
 }
 
-/// A storm for each bug and seed.
+/// What each bug shows in, mostly a storm, with each seed.
 pub fn bugs(bugs: &[Bug], seeds: Range<u64>, folder: &Path) -> Vec<Entry> {
-    let Some(storm) = scenario::named("storm") else { return Vec::new() };
     let store = |bug: Bug| if bug.needs_postgres() { Store::Postgres } else { Store::Sqlite };
-    let of =
-        |bug: Bug| seeds.clone().map(move |seed| entry(storm, store(bug), seed, false, Some(bug), folder));
+    let of = |bug: Bug| {
+        let scenario = scenario::named(bug.scenario());
+        let entries = scenario.map(|scenario| {
+            seeds.clone().map(move |seed| entry(scenario, store(bug), seed, false, Some(bug), folder))
+        });
+        entries.into_iter().flatten()
+    };
     bugs.iter().copied().flat_map(of).collect()
 }
 

@@ -44,6 +44,11 @@ impl Told {
         self.then(process, What::Settled { worker, id: 7, seq, fate, outcome, sent })
     }
 
+    /// With the ids that the new cluster gives once more.
+    fn registered_anew(self) -> Self {
+        self.then(TWO, What::Registered { worker: 1, slots: 1, lease_ns: SECOND as i64 })
+    }
+
     /// Runs to its end under one claim.
     fn done(self, process: i64, worker: i32, seq: i64) -> Self {
         self.started(process, worker, seq)
@@ -244,6 +249,36 @@ fn i4_a_living_worker_that_is_declared_dead() {
     assert_eq!(broken(&report), [Invariant::I4]);
 }
 
+/// An outage during which the first worker is declared dead, though its process lives.
+fn outlived() -> Told {
+    let outage = |begins| What::Fault { fault: Fault::ConnectionCut, target: None, begins };
+    Told::begun()
+        .claimed(ONE, 1, 1, 1, 0)
+        .started(ONE, 1, 1)
+        .then(INJECTOR, outage(true))
+        .then(INJECTOR, outage(false))
+        .rescued(TWO, 1)
+        .claimed(TWO, 2, 2, 1, 1)
+        .done(TWO, 2, 2)
+        .drained()
+        .stored(7, 70, JobState::Completed)
+}
+
+#[test]
+fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_promised() {
+    assert_eq!(outlived().check().verdict, Verdict::Valid);
+    let bounded = |most| Rules { most_living_second_starts: Some(most), ..Rules::default() };
+    let report = outlived().check_by(&bounded(1));
+    assert_eq!(broken(&report), [Invariant::I4]);
+    assert_eq!((report.counts.living_second_starts, report.counts.held_through_outages), (1, 1));
+    assert_eq!(
+        outlived().check_by(&bounded(10_000)).verdict,
+        Verdict::Valid,
+        "one of one is what was allowed"
+    );
+    assert_eq!(Told::taken_over().check_by(&bounded(0)).verdict, Verdict::Valid, "its worker was killed");
+}
+
 #[test]
 fn i5_a_write_after_the_rescue_is_accepted() {
     let report = Told::taken_over().settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete).check();
@@ -286,6 +321,63 @@ fn i9_more_handlers_than_slots() {
         .then(TWO, What::Started { worker: 2, id: 8, seq: 3, key: 80, attempt: 1 })
         .then(TWO, What::Started { worker: 2, id: 9, seq: 3, key: 90, attempt: 1 });
     assert!(broken(&report.check()).contains(&Invariant::I9));
+}
+
+fn at(fault: Fault, begins: bool) -> What {
+    What::Fault { fault, target: None, begins }
+}
+
+/// A job is enqueued and runs to its end, a dump is taken before or after that, and is restored.
+fn restored(dumped_last: bool) -> Told {
+    let dump = |told: Told| told.then(INJECTOR, at(Fault::Dump, true)).then(INJECTOR, at(Fault::Dump, false));
+    let work = |told: Told| told.claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1);
+    let told = Told::begun();
+    let told = if dumped_last { dump(work(told)) } else { work(dump(told)) };
+    told.then(INJECTOR, at(Fault::Restore, true)).then(INJECTOR, at(Fault::Restore, false)).registered_anew()
+}
+
+#[test]
+fn a_restore_takes_back_what_came_after_the_dump_and_nothing_else() {
+    let rules = Rules { may_lose_commits: true, ..Rules::default() };
+    let again = |told: Told| told.claimed(TWO, 1, 1, 1, 0).done(TWO, 1, 1);
+    let stored = |told: Told| told.drained().stored(7, 70, JobState::Completed);
+    assert_eq!(stored(again(restored(false))).check_by(&rules).verdict, Verdict::Valid);
+    assert_eq!(
+        broken(&restored(false).drained().check_by(&rules)),
+        [Invariant::I1],
+        "it was in the dump, not done"
+    );
+    assert_eq!(restored(true).drained().check_by(&rules).verdict, Verdict::Valid, "history is dropped");
+    assert_eq!(broken(&stored(again(restored(true))).check_by(&rules)), [Invariant::I13], "it was done");
+    let late = stored(again(restored(false).settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete)));
+    assert!(broken(&late.check_by(&rules)).contains(&Invariant::I5), "a lease of before is void");
+}
+
+#[test]
+fn an_id_that_is_given_again_after_a_restore_is_another_job() {
+    let told = || {
+        Told::good()
+            .then(INJECTOR, at(Fault::Dump, true))
+            .then(INJECTOR, at(Fault::Dump, false))
+            .then(PRODUCER, What::EnqueueSent { key: 80 })
+            .then(PRODUCER, What::EnqueueAcked { key: 80, id: 8 })
+            .then(INJECTOR, at(Fault::Restore, true))
+            .then(INJECTOR, at(Fault::Restore, false))
+            .then(PRODUCER, What::EnqueueSent { key: 90 })
+            .then(PRODUCER, What::EnqueueAcked { key: 90, id: 8 })
+    };
+    let told = |state| {
+        let all = told()
+            .registered_anew()
+            .then(TWO, What::Claimed { worker: 1, id: 8, lane: 1, seq: 9, attempt: 1, crashes: 0 });
+        let all = all.then(TWO, What::Started { worker: 1, id: 8, seq: 9, key: 90, attempt: 1 });
+        all.then(TWO, What::Finished { worker: 1, id: 8, seq: 9, outcome: Outcome::Complete })
+            .stored(8, 90, state)
+    };
+    let rules = Rules { may_lose_commits: true, ..Rules::default() };
+    assert_eq!(told(JobState::Completed).check_by(&rules).verdict, Verdict::Valid);
+    assert_eq!(broken(&told(JobState::Completed).check()), [Invariant::I1], "80 was lost");
+    assert_eq!(broken(&told(JobState::Available).check_by(&rules)), [Invariant::I1]);
 }
 
 #[test]

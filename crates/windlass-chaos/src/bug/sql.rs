@@ -11,8 +11,8 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             &[("fence", "AND w.ended_at IS NULL", ""), ("end_worker", "HAVING count(*) > 0", "HAVING false")]
         }
         Bug::RescueByTimeAlone => &[
-            ("overdue_workers", "+ w.lease <", "+ w.lease / 20 <"),
-            ("end_worker", "+ lease <", "+ lease / 20 <"),
+            ("overdue_workers", "+ w.lease <", "+ w.lease / 100 <"),
+            ("end_worker", "+ lease <", "+ lease / 100 <"),
         ],
         Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT EXISTS", "WHERE true OR NOT EXISTS")],
         Bug::CrashNotCounted => {
@@ -30,6 +30,19 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::TruncatesUnclaimed => &[
             ("move_jobs", "WHERE NOT n.consumed", "WHERE false"),
             ("still_needed", "RETURN 'jobs that nobody has claimed'", "NULL"),
+        ],
+        Bug::RescuesOutOfTouch => &[
+            ("overdue_workers", "r.heartbeat_at + r.lease / 2 >= clock_timestamp()", "true"),
+            ("overdue_workers", "AND r.in_touch_since + w.lease <= clock_timestamp()", ""),
+            (
+                "heartbeat",
+                "heartbeat_at = clock_timestamp(),",
+                "heartbeat_at = CASE WHEN heartbeat_at + lease < clock_timestamp() THEN heartbeat_at ELSE clock_timestamp() END,",
+            ),
+        ],
+        Bug::MoveUnnoticed => &[
+            ("fence", "AND h.xmin = h.xid::xid", ""),
+            ("home_state", "WHEN h.xmin = h.xid::xid", "WHEN true"),
         ],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;", "")],
         _ => return None,

@@ -32,6 +32,13 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
 
 fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Report) {
     let (from, to) = ((hold.attempt, hold.crashes), (next.attempt, next.crashes));
+    // The dump may be older than the lease, by some attempts even.
+    if hold.settled().is_none() && faults.moved_between(hold.claimed, next.claimed) {
+        if to.0 > from.0.saturating_add(1) || to.1 > from.1.saturating_add(1) {
+            wrong(job, hold, next, "a restore can only take back what came after the dump", report);
+        }
+        return;
+    }
     let after = |outcome: Outcome| match outcome {
         Outcome::Retry => (from.0.saturating_add(1), from.1),
         _ => from,

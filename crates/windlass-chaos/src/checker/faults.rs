@@ -3,10 +3,13 @@ use std::collections::HashMap;
 
 /// A fault still explains what happens this long after it ended, and a lease longer: connections come back
 /// with backoff, and rescues look once a second.
-const AFTERMATH_NS: u64 = 4_000_000_000;
+pub(super) const AFTERMATH_NS: u64 = 4_000_000_000;
 
 /// How long a process may have been dead or starved before anybody noticed: a core dump takes its time.
 const UNNOTICED_NS: u64 = 5_000_000_000;
+
+/// The server may be going down already while the answer to a claim is on its way.
+pub(super) const GOING_DOWN_NS: u64 = 2_000_000_000;
 
 /// How a worker came to lose its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +140,8 @@ impl Faults {
         from: u64,
         until: u64,
     ) -> Option<Fault> {
-        let fits = |fault: Fault| loss == Loss::Other || stops_heartbeats(fault);
+        // A dump harms nobody.
+        let fits = |fault: Fault| fault != Fault::Dump && (loss == Loss::Other || stops_heartbeats(fault));
         let hits = |window: &&Window| {
             let after = window.end.saturating_add(AFTERMATH_NS).saturating_add(lease_ns);
             let hit = window.target.is_none_or(|target| target == process);
@@ -150,12 +154,19 @@ impl Faults {
     /// Whether the database may have forgotten a claim that was made at `from` before `until`: claims
     /// commit asynchronously.
     pub(super) fn forgot_claims(&self, from: u64, until: u64) -> bool {
-        let forgets = |fault: Fault| matches!(fault, Fault::DatabaseCrash | Fault::Failover);
-        // The server may have been going down while the claim's answer was on its way.
-        let slack = 2_000_000_000;
-        self.windows.iter().any(|window| {
-            forgets(window.fault) && window.begin <= until && window.end.saturating_add(slack) >= from
+        self.windows.iter().any(|window| match window.fault {
+            Fault::DatabaseCrash | Fault::Failover => {
+                window.begin <= until && window.end.saturating_add(GOING_DOWN_NS) >= from
+            }
+            Fault::Restore => from < window.begin && window.begin <= until,
+            _ => false,
         })
+    }
+
+    /// Whether a restored dump lies between: what it knows is older than `from`, perhaps.
+    pub(super) fn moved_between(&self, from: u64, until: u64) -> bool {
+        let restores = self.windows.iter().filter(|window| window.fault == Fault::Restore);
+        restores.into_iter().any(|window| from < window.begin && window.begin <= until)
     }
 }
 

@@ -65,6 +65,8 @@ pub(super) struct Job {
     pub(super) acked: u64,
     /// Acknowledged so shortly before an asynchronous failover that it may be lost.
     pub(super) in_doubt: bool,
+    /// Completed when a dump was taken, or perhaps: a restore drops the history of completed jobs.
+    pub(super) left_behind: bool,
     pub(super) rolled_back: bool,
     /// Keys that handlers read from its args, each once.
     pub(super) seen_keys: Vec<i64>,

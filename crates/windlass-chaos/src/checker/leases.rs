@@ -76,6 +76,13 @@ fn stale_write(job: &Job, hold: &Hold, next: &Hold, report: &mut Report) {
 
 /// I5: the worker was known to be declared dead when it sent what was accepted.
 fn fenced(job: &Job, hold: &Hold, faults: &Faults, report: &mut Report) {
+    let void = |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| {
+        matches!(fate, Fate::Accepted | Fate::Already) && faults.moved_between(hold.claimed, *sent)
+    };
+    if let Some((_, outcome, ..)) = hold.answers.iter().find(void) {
+        let text = format!("{outcome} by {} was accepted after the move to another cluster", of(hold));
+        report.violate(Invariant::I5, Some(job.id), text);
+    }
     let Some(dead) = faults.noted_dead(hold.worker) else { return };
     let late = |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| *fate == Fate::Accepted && *sent > dead;
     if let Some((_, outcome, ..)) = hold.answers.iter().find(late) {

@@ -38,7 +38,9 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
     let id = Some(job.id);
     let Some(record) = job.records.first() else {
         let settled = job.holds.iter().any(|hold| hold.settled().is_some());
-        let excused = (rules.may_lose_commits && job.in_doubt) || (rules.removes_completed && settled);
+        let excused = (rules.may_lose_commits && job.in_doubt)
+            || (rules.removes_completed && settled)
+            || job.left_behind;
         if job.acked_key.is_some() && !excused {
             report.violate(Invariant::I1, id, "acknowledged, and not stored in the end".to_owned());
         } else if settled && !excused && !job.rolled_back {

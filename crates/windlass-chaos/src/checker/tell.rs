@@ -1,11 +1,14 @@
+use super::moved::tell_apart;
 use crate::history::{History, What};
 use std::{collections::HashSet, fmt::Write as _};
 
 /// The whole history of one job as text: what happened to it, to the workers that held it, and the faults
 /// that hit their processes, with seconds since the run began.
 pub fn tell(history: &History, job: i64) -> String {
-    let keys: HashSet<i64> = history.events.iter().filter_map(|r| key_of(&r.event.what, job)).collect();
+    let history = &*tell_apart(history);
     let ours = |what: &What| what.job() == Some(job);
+    let keys = history.events.iter().filter(|r| ours(&r.event.what)).filter_map(|r| r.event.what.key());
+    let keys: HashSet<i64> = keys.collect();
     let holders = history.events.iter().filter(|r| ours(&r.event.what) && r.event.what.worker().is_some());
     let (mut workers, mut processes) = (HashSet::new(), HashSet::new());
     let (mut first, mut last) = (u64::MAX, 0);
@@ -38,17 +41,4 @@ pub fn tell(history: &History, job: i64) -> String {
         }
     }
     text
-}
-
-/// The key of the job, if this event tells it.
-fn key_of(what: &What, job: i64) -> Option<i64> {
-    match *what {
-        What::EnqueueAcked { key, id } | What::RolledBack { key, id } | What::Stored { id, key, .. }
-            if id == job =>
-        {
-            Some(key)
-        }
-        What::Started { id, key, .. } if id == job => Some(key),
-        _ => None,
-    }
 }

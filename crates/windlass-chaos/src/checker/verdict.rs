@@ -123,6 +123,10 @@ pub struct Counts {
     pub second_starts: u64,
     /// Second starts by the fault that explains them.
     pub explained_by: BTreeMap<&'static str, u64>,
+    /// Second starts of jobs whose first worker's process lived, where a run bounds them.
+    pub living_second_starts: u64,
+    /// Leases that such processes held from before an outage until after it.
+    pub held_through_outages: u64,
     /// Settlements that the store refused: the writes of fenced workers.
     pub refused_writes: u64,
     /// How often a worker was told that its lease is lost.

@@ -127,6 +127,11 @@ coded!(
         Poison = 18 "poison",
         /// The machine gave the process no processor. Noticed by itself, when it was over.
         Starved = 19 "starved",
+        /// A dump was taken: its snapshot lies between begin and end.
+        Dump = 20 "dump",
+        /// The dump was restored into another cluster, which takes the place of the first. Begins when that one
+        /// answers nobody any more and this one nobody yet, ends when everybody reaches this one.
+        Restore = 21 "restore",
     }
 );
 

@@ -1,4 +1,5 @@
 mod crash;
+mod dump;
 mod settings;
 mod standby;
 
@@ -154,12 +155,20 @@ impl Postgres {
         self.stop_by(&mut lock(&self.running), Signal::QUIT)
     }
 
-    /// SIGINT (connections are cut, then a checkpoint), and up again.
+    /// SIGINT: connections are cut, then a checkpoint. Waits until it is down.
+    ///
+    /// # Errors
+    /// When it does not go.
+    pub fn stop_fast(&self) -> Result<()> {
+        self.stop_by(&mut lock(&self.running), Signal::INT)
+    }
+
+    /// The same, and up again.
     ///
     /// # Errors
     /// When it does not go or does not come.
     pub fn restart_fast(&self) -> Result<()> {
-        self.stop_by(&mut lock(&self.running), Signal::INT)?;
+        self.stop_fast()?;
         self.start_again()
     }
 

@@ -56,8 +56,8 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     // What a bug needs to show, its storm has more of.
     let crashes = match trial.bug {
         Some(Bug::AsyncCommit) => 3,
-        // A crash that forgets claims explains a count that stays.
-        Some(Bug::CrashNotCounted) => 0,
+        // A crash that forgets claims explains a count that stays, and one that hits everybody any lost lease around it.
+        Some(Bug::CrashNotCounted | Bug::RescueByTimeAlone) => 0,
         _ => trial.scaled(5, 1),
     };
     let (began, mut crashed, mut strikes) = (Instant::now(), 0, 0);
