@@ -1,4 +1,3 @@
-use crate::options::chain;
 use tokio_postgres::error::SqlState;
 use windlass_core::{Error, ErrorKind};
 
@@ -107,4 +106,18 @@ pub(crate) fn connect_error(cause: tokio_postgres::Error, server: &str) -> Error
         ),
     )
     .with_source(cause)
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
 }

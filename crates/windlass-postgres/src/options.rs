@@ -1,4 +1,4 @@
-use crate::{server::Server, tls::TlsParameters};
+use crate::{error::chain, server::Server, tls::TlsParameters};
 use std::time::Duration;
 use tokio_postgres::Config;
 use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
@@ -179,20 +179,6 @@ fn check_schema(name: &str) -> Result<()> {
 
 fn invalid(url: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidOption, format!("invalid store URL {:?}: {why}", redact_url(url)))
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use crate::{error::connect_error, options::chain};
+use crate::error::{chain, connect_error};
 use std::{error::Error as _, io, sync::Arc};
 use tokio_postgres::{
     Client, Config, Connection, Socket,
