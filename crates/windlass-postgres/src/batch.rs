@@ -1,18 +1,18 @@
-//! How the rows of a batch are written.
+//! Many jobs that are stored within one transaction: how their rows are written.
 
 use crate::{
     connection::Connection,
     copy::copy_rows,
-    enqueue::attempts,
+    database::Database,
     error::{Effect, store_error},
-    store::PostgresStore,
+    new_row::{NewRow, attempts},
 };
 use jiff::Timestamp;
 use tokio_postgres::{
     Statement, Transaction,
     types::{ToSql, Type},
 };
-use windlass_core::{Attributes, Error, ErrorKind, JobId, NewJob, Result, When};
+use windlass_core::{JobId, NewJob, Result};
 
 /// From how many jobs on COPY beats single inserts: it needs one round trip for the ids and two of its own.
 pub(crate) const COPY_FROM: usize = 8;
@@ -44,81 +44,65 @@ pub(crate) struct Prepared {
     copy: Statement,
 }
 
-/// One row to write.
-pub(crate) struct NewRow<'a> {
-    pub(crate) id: JobId,
-    pub(crate) lane: i32,
-    pub(crate) job: &'a NewJob,
-    /// As the store keeps them; empty for most.
-    pub(crate) attributes: String,
-    /// When it becomes available, where it has to wait.
-    pub(crate) due: Option<Timestamp>,
-}
-
-impl PostgresStore {
-    /// The statements that COPY needs, unless it is not to be used.
-    pub(crate) async fn prepare_copy(
-        &self,
+impl Prepared {
+    /// `None` where COPY is not to be used.
+    pub(crate) async fn on(
+        db: &Database,
         connection: &Connection,
         segment: usize,
         jobs: &[NewJob],
-    ) -> Result<Option<Prepared>> {
-        if jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction() {
+    ) -> Result<Option<Self>> {
+        if jobs.len() < COPY_FROM || db.is_pooled_by_transaction() {
             return Ok(None);
         }
         let fail = |cause| store_error(cause, Effect::Repeatable);
-        let take = connection.object.prepare_typed_cached(&self.texts.take, &[Type::INT8, Type::TEXT]).await;
-        let copy = connection.object.prepare_cached(&self.texts.copy[segment]).await;
-        Ok(Some(Prepared { take: take.map_err(fail)?, copy: copy.map_err(fail)? }))
+        let take = connection.object.prepare_typed_cached(&db.texts.take, &[Type::INT8, Type::TEXT]).await;
+        let copy = connection.object.prepare_cached(&db.texts.copy[segment]).await;
+        Ok(Some(Self { take: take.map_err(fail)?, copy: copy.map_err(fail)? }))
     }
+}
 
-    /// Stores jobs under ids that were taken for them.
+impl Batch<'_> {
+    /// Stores the jobs under ids that were taken for them.
     pub(crate) async fn store_under(
         &self,
+        db: &Database,
         client: &Transaction<'_>,
-        batch: &Batch<'_>,
         ids: &[JobId],
         now: Timestamp,
         by: By,
     ) -> Result<()> {
-        let mut ready = Vec::with_capacity(batch.jobs.len());
+        let mut ready = Vec::with_capacity(self.jobs.len());
         let mut later = Vec::new();
-        for ((job, &lane), &id) in batch.jobs.iter().zip(&batch.lanes).zip(ids) {
-            let due = due(job, now)?;
-            let attributes = job.attributes().map_or_else(String::new, Attributes::to_json);
-            if due.is_some() { &mut later } else { &mut ready }.push(NewRow {
-                id,
-                lane,
-                job,
-                attributes,
-                due,
-            });
+        for ((job, &lane), &id) in self.jobs.iter().zip(&self.lanes).zip(ids) {
+            let row = NewRow::new(id, lane, job, now)?;
+            if row.due.is_some() { &mut later } else { &mut ready }.push(row);
         }
         for rows in [ready, later] {
             match by {
                 _ if rows.is_empty() => {}
-                By::Copy => self.copy(client, batch, &rows).await?,
-                By::Insert => self.insert(client, batch, &rows).await?,
+                By::Copy => self.copy(db, client, &rows).await?,
+                By::Insert => self.insert(db, client, &rows).await?,
             }
         }
         Ok(())
     }
 
     /// Writes rows that are available at once into the segment, or rows that have to wait into `waiting`.
-    async fn copy(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
+    async fn copy(&self, db: &Database, client: &Transaction<'_>, rows: &[NewRow<'_>]) -> Result<()> {
         let fail = |cause| store_error(cause, Effect::Repeatable);
         let attributed = wait(rows) || rows.iter().any(|row| !row.attributes.is_empty());
-        let sink = match &batch.prepared {
-            _ if wait(rows) => client.copy_in(&self.texts.copy_waiting).await,
-            _ if attributed => client.copy_in(&self.texts.copy_attributed[batch.segment]).await,
+        let sink = match &self.prepared {
+            _ if wait(rows) => client.copy_in(&db.texts.copy_waiting).await,
+            _ if attributed => client.copy_in(&db.texts.copy_attributed[self.segment]).await,
             Some(prepared) => client.copy_in(&prepared.copy).await,
-            None => client.copy_in(&self.texts.copy[batch.segment]).await,
+            None => client.copy_in(&db.texts.copy[self.segment]).await,
         };
         copy_rows(sink.map_err(fail)?, rows, attributed).await.map_err(fail)
     }
 
     /// As [`Self::copy`], in one statement with arrays.
-    async fn insert(&self, client: &Transaction<'_>, batch: &Batch<'_>, rows: &[NewRow<'_>]) -> Result<()> {
+    async fn insert(&self, db: &Database, client: &Transaction<'_>, rows: &[NewRow<'_>]) -> Result<()> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id.0).collect();
         let lanes: Vec<i32> = rows.iter().map(|row| row.lane).collect();
         let most: Vec<i16> = rows.iter().map(|row| attempts(row.job)).collect();
@@ -134,10 +118,10 @@ impl PostgresStore {
             (&args, Type::TEXT_ARRAY),
             (&attributes, Type::TEXT_ARRAY),
         ];
-        let mut text = &self.texts.unnest[batch.segment];
+        let mut text = &db.texts.unnest[self.segment];
         if wait(rows) {
             params.push((&due, Type::TIMESTAMPTZ_ARRAY));
-            text = &self.texts.unnest_waiting;
+            text = &db.texts.unnest_waiting;
         }
         client.query_typed(text, &params).await.map_err(|cause| store_error(cause, Effect::Repeatable))?;
         Ok(())
@@ -162,16 +146,4 @@ pub(crate) fn queues_of<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> Strin
 /// Whether these rows have to wait: all of them, or none.
 fn wait(rows: &[NewRow<'_>]) -> bool {
     rows.first().is_some_and(|row| row.due.is_some())
-}
-
-/// When a job becomes available, if not at once. Delays count from the database's `now`.
-fn due(job: &NewJob, now: Timestamp) -> Result<Option<Timestamp>> {
-    let at = match job.when() {
-        When::At(at) => at,
-        When::After(delay) => now.checked_add(delay).map_err(|cause| {
-            Error::new(ErrorKind::InvalidOption, format!("delay {delay:?} is too long: {cause}"))
-        })?,
-        _ => return Ok(None),
-    };
-    Ok((at > now).then_some(at))
 }

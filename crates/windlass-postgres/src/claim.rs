@@ -1,8 +1,8 @@
 use crate::{
+    database::Database,
     error::Effect,
     holdings::Holdings,
     row::{JsonText, Xid},
-    store::PostgresStore,
 };
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
@@ -36,50 +36,48 @@ impl From<ClaimRef> for Reference {
     }
 }
 
-impl PostgresStore {
-    pub(crate) async fn claim_jobs(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let (mut queues, mut limits, mut bytes, mut wanted) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
-            queues.push(&*demand.queue);
-            limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
-            bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
-            wanted.push(&demand.queue);
-        }
-        if queues.is_empty() {
-            return Ok(Claimed::default());
-        }
-        let connection = self.connections.claims().await?;
-        let call = self.caches.holdings(request.worker, Holdings::claiming);
-        let number = i64::try_from(call).unwrap_or(i64::MAX);
-        let rows = connection
-            .query(
-                &self.texts.claim,
-                &[
-                    (&request.worker.0, Type::INT4),
-                    (&queues, Type::TEXT_ARRAY),
-                    (&limits, Type::INT4_ARRAY),
-                    (&bytes, Type::INT8_ARRAY),
-                    (&number, Type::INT8),
-                ],
-                Effect::Write,
-            )
-            .await;
-        drop(connection);
-        let (claims, contended) = match rows {
-            Ok(rows) => read(&rows, &wanted)?,
-            Err(error) => {
-                // Any other error means that the transaction rolled back.
-                if !error.is_ambiguous() {
-                    self.caches.holdings(request.worker, |held| held.claimed(call, &[]));
-                }
-                return Err(error);
-            }
-        };
-        self.caches.holdings(request.worker, |held| held.claimed(call, &claims));
-        let claims = claims.into_iter().filter(|claim| !claim.jobs.is_empty()).collect();
-        Ok(Claimed { claims, contended })
+/// Hands out jobs to a worker.
+pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claimed> {
+    let (mut queues, mut limits, mut bytes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
+        queues.push(&*demand.queue);
+        limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
+        bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
+        wanted.push(&demand.queue);
     }
+    if queues.is_empty() {
+        return Ok(Claimed::default());
+    }
+    let connection = db.claims().await?;
+    let call = db.caches.holdings(request.worker, Holdings::claiming);
+    let number = i64::try_from(call).unwrap_or(i64::MAX);
+    let rows = connection
+        .query(
+            &db.texts.claim,
+            &[
+                (&request.worker.0, Type::INT4),
+                (&queues, Type::TEXT_ARRAY),
+                (&limits, Type::INT4_ARRAY),
+                (&bytes, Type::INT8_ARRAY),
+                (&number, Type::INT8),
+            ],
+            Effect::Write,
+        )
+        .await;
+    drop(connection);
+    let (claims, contended) = match rows {
+        Ok(rows) => read(&rows, &wanted)?,
+        Err(error) => {
+            // Any other error means that the transaction rolled back.
+            if !error.is_ambiguous() {
+                db.caches.holdings(request.worker, |held| held.claimed(call, &[]));
+            }
+            return Err(error);
+        }
+    };
+    db.caches.holdings(request.worker, |held| held.claimed(call, &claims));
+    let claims = claims.into_iter().filter(|claim| !claim.jobs.is_empty()).collect();
+    Ok(Claimed { claims, contended })
 }
 
 /// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it

@@ -3,7 +3,7 @@
 //! Not by tokio-postgres' `BinaryCopyInWriter`: it hands over 4 KiB at a time, each by waking another task, and
 //! asks each value how it is written. 5 % more jobs/s in alternating pairs, by 1,000 and by 20,000.
 
-use crate::{batch::NewRow, enqueue::attempts};
+use crate::new_row::{NewRow, attempts};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use std::pin::pin;

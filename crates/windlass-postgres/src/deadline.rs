@@ -1,12 +1,10 @@
-//! Every call ends: how long it may wait for the server, and what becomes of a connection that is silent.
+//! Every call ends: how long it may wait for the server.
 //!
 //! The kernel notices a dead peer, not a living one that says nothing: a proxy or pooler that lost its other
 //! half, a stopped server process. So calls have deadlines of their own.
 
-use crate::{connection::Connections, error::Effect, session::Line};
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, time::Duration};
 use tokio::time::{Instant, timeout_at};
-use windlass_core::{Error, ErrorKind, Result};
 
 /// How much longer a batch may take than a short call: per so many jobs, so long.
 const BATCH_ALLOWANCE: (usize, Duration) = (1_000, Duration::from_secs(1));
@@ -61,55 +59,6 @@ impl Deadline {
             Some(at) => timeout_at(at, call).await.map_err(|_| self.limit),
             None => Ok(call.await),
         }
-    }
-}
-
-/// Watches over one call on one connection.
-#[derive(Clone)]
-pub(crate) struct Guard {
-    pub(crate) line: Arc<Line>,
-    pub(crate) home: Arc<Connections>,
-    /// The call, for messages.
-    pub(crate) what: &'static str,
-    pub(crate) deadline: Deadline,
-}
-
-impl Guard {
-    /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every
-    /// one that rests in a pool: what went silent is seldom alone.
-    pub(crate) async fn run<T>(
-        &self,
-        effect: Effect,
-        step: Pin<&mut impl Future<Output = Result<T>>>,
-    ) -> Result<T> {
-        match self.deadline.await_on(step).await {
-            Ok(answer) => {
-                self.line.prove(self.home.doubts());
-                answer
-            }
-            Err(limit) => {
-                self.line.abandon(self.home.server());
-                self.home.doubt_all();
-                Err(self.silent(effect, limit))
-            }
-        }
-    }
-
-    fn silent(&self, effect: Effect, limit: Duration) -> Error {
-        let (kind, so) = match effect {
-            Effect::Write => {
-                (ErrorKind::Ambiguous, "it may have happened or not: find out before repeating it")
-            }
-            Effect::Repeatable => (ErrorKind::Unavailable, "it can be repeated"),
-        };
-        let (what, server) = (self.what, self.home.server().name());
-        Error::new(
-            kind,
-            format!(
-                "{what}: no answer from PostgreSQL at {server} within {limit:?}, connection closed; {so}; \
-                 check the server, its locks and the network, or raise call_timeout"
-            ),
-        )
     }
 }
 

@@ -1,12 +1,7 @@
 //! Housekeeping: one round, in many short transactions.
 
-use crate::{
-    connection::{Connection, Connections},
-    deadline::Patience,
-    error::Effect,
-    sql::render,
-};
-use std::{sync::Arc, time::Instant};
+use crate::{connection::Connection, database::Database, deadline::Patience, error::Effect};
+use std::time::Instant;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 use windlass_core::{MaintainReport, Result};
@@ -23,23 +18,23 @@ const MOST_CHUNKS: usize = 200;
 const REST: u32 = 9;
 
 /// Keeps house once.
-pub(crate) async fn maintain(connections: &Arc<Connections>, schema: &str) -> Result<MaintainReport> {
-    let mut connection = connections.upkeep("maintain").await?;
+pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
+    let mut connection = db.upkeep("maintain").await?;
     connection.begin_long(Patience::Long).await?;
-    let mut report = empty_segments(schema, &mut connection).await?;
+    let mut report = empty_segments(db, &mut connection).await?;
     connection.begin_long(Patience::Long).await?;
-    report.removed_dead = forget(schema, &mut connection, "forget_dead").await?;
+    report.removed_dead = forget(db, &mut connection, "forget_dead").await?;
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
-        forget(schema, &mut connection, what).await?;
+        forget(db, &mut connection, what).await?;
     }
-    summarize(schema, &mut connection).await;
+    summarize(db, &mut connection).await;
     Ok(report)
 }
 
 /// Brings the log's id index up to date, with rests between the steps: it reads all that was appended since the last
 /// round, and those who work should not feel it.
-async fn summarize(schema: &str, connection: &mut Connection) {
-    let step = render("SELECT again FROM {schema}.summarize()", schema);
+async fn summarize(db: &Database, connection: &mut Connection) {
+    let step = db.sql("SELECT again FROM {schema}.summarize()");
     loop {
         connection.extend(Patience::Long);
         let started = Instant::now();
@@ -53,8 +48,8 @@ async fn summarize(schema: &str, connection: &mut Connection) {
 }
 
 /// Moves the ring on and empties what is past retention.
-async fn empty_segments(schema: &str, connection: &mut Connection) -> Result<MaintainReport> {
-    let step = render("SELECT rotated, truncated, rehomed, again FROM {schema}.maintain()", schema);
+async fn empty_segments(db: &Database, connection: &mut Connection) -> Result<MaintainReport> {
+    let step = db.sql("SELECT rotated, truncated, rehomed, again FROM {schema}.maintain()");
     let mut report = MaintainReport::default();
     for _ in 0..MOST_STEPS {
         connection.extend(Patience::Long);
@@ -70,8 +65,8 @@ async fn empty_segments(schema: &str, connection: &mut Connection) -> Result<Mai
 }
 
 /// Calls a function that removes a chunk until nothing is left for it. Returns how many rows it named.
-async fn forget(schema: &str, connection: &mut Connection, what: &str) -> Result<u64> {
-    let sql = render(&format!("SELECT {{schema}}.{what}($1)"), schema);
+async fn forget(db: &Database, connection: &mut Connection, what: &str) -> Result<u64> {
+    let sql = db.sql(&format!("SELECT {{schema}}.{what}($1)"));
     let mut count = 0;
     for _ in 0..MOST_CHUNKS {
         connection.extend(Patience::Long);

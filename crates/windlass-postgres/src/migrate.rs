@@ -1,22 +1,22 @@
 use crate::{
     connection::Connection,
+    database::Database,
     deadline::Patience,
     error::{Effect, store_error},
     sql::{FUNCTIONS, TABLES, VERSION, render},
-    store::PostgresStore,
 };
 use tokio_postgres::Row;
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
 /// Checks the schema once at connect: not newer than this binary, and not brought here from elsewhere.
-pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
-    let mut connection = store.connections.client("connect").await?;
-    let Some(installed) = installed(store, &connection).await? else { return Ok(()) };
-    installed.check(&store.schema)?;
+pub(crate) async fn check(db: &Database) -> Result<()> {
+    let mut connection = db.client("connect").await?;
+    let Some(installed) = installed(db, &connection).await? else { return Ok(()) };
+    installed.check(&db.schema)?;
     if installed.version == 0 {
         return Ok(());
     }
-    match ensure_home(store, &mut connection).await {
+    match ensure_home(db, &mut connection).await {
         // A producer has no right to look; a worker will.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
         other => other,
@@ -25,18 +25,17 @@ pub(crate) async fn check(store: &PostgresStore) -> Result<()> {
 
 /// Puts the log in order when the database was moved here from another cluster: until then every write by a
 /// worker is refused.
-pub(crate) async fn ensure_home(store: &PostgresStore, connection: &mut Connection) -> Result<()> {
-    let row =
-        connection.query_one(&store.sql("SELECT {schema}.home_state()"), &[], Effect::Repeatable).await?;
+pub(crate) async fn ensure_home(db: &Database, connection: &mut Connection) -> Result<()> {
+    let row = connection.query_one(&db.sql("SELECT {schema}.home_state()"), &[], Effect::Repeatable).await?;
     if row.get::<_, &str>(0) == "home" {
         return Ok(());
     }
     connection.begin_long(Patience::Endless).await?;
     // Another process may have done it meanwhile; then this does nothing.
-    let row = connection.query_one(&store.sql("SELECT {schema}.rehome()"), &[], Effect::Repeatable).await?;
+    let row = connection.query_one(&db.sql("SELECT {schema}.rehome()"), &[], Effect::Repeatable).await?;
     if let Some(kept) = row.get::<_, Option<i64>>(0) {
         tracing::warn!(
-            schema = &*store.schema,
+            schema = &*db.schema,
             kept,
             "database was moved here from another cluster: unfinished jobs are available again"
         );
@@ -96,10 +95,10 @@ fn check_encoding(database: &str, encoding: &str) -> Result<()> {
 }
 
 /// What is in the database; `None` when the schema is not there or not ours to see.
-async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Option<Installed>> {
+async fn installed(db: &Database, connection: &Connection) -> Result<Option<Installed>> {
     let there =
         "SELECT to_regclass($1) IS NOT NULL, current_database()::text, current_setting('server_encoding')";
-    let table = store.sql("{schema}.migration");
+    let table = db.sql("{schema}.migration");
     let row =
         connection.query_one(there, &[(&table, tokio_postgres::types::Type::TEXT)], Effect::Repeatable).await;
     if let Ok(row) = &row {
@@ -112,7 +111,7 @@ async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Opt
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
         Err(error) => return Err(error),
     }
-    match connection.query(&store.sql(NEWEST), &[], Effect::Repeatable).await {
+    match connection.query(&db.sql(NEWEST), &[], Effect::Repeatable).await {
         Ok(rows) => Ok(Some(Installed::of(rows.first()))),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(None),
         Err(error) => Err(error),
@@ -121,12 +120,12 @@ async fn installed(store: &PostgresStore, connection: &Connection) -> Result<Opt
 
 /// Brings the schema up to date, in one transaction under an advisory lock: several processes may try at
 /// once, and a failure leaves nothing half done.
-pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
-    let mut connection = store.connections.client("migrate").await?;
+pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
+    let mut connection = db.client("migrate").await?;
     connection.begin_long(Patience::Endless).await?;
     let fail = |cause| store_error(cause, Effect::Repeatable);
     let transaction = connection.object.transaction().await.map_err(fail)?;
-    let schema: &str = &store.schema;
+    let schema: &str = &db.schema;
     transaction
         .batch_execute(&render("SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)", schema))
         .await
@@ -166,7 +165,7 @@ pub(crate) async fn migrate(store: &PostgresStore) -> Result<MigrationReport> {
         }
     }
     transaction.commit().await.map_err(fail)?;
-    store.caches.clear();
-    store.connections.doubt_all(); // they remember lanes
+    db.caches.clear();
+    db.pools.doubt_all(); // they remember lanes
     Ok(MigrationReport { from, to: from.max(VERSION) })
 }

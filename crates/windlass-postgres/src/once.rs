@@ -3,64 +3,63 @@
 
 use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
-    enqueue::{begin, commit},
+    connection::commit,
+    database::Database,
     error::{Effect, store_error},
-    store::PostgresStore,
+    lane::{lanes_in, lanes_on},
+    segment::segment,
 };
 use std::pin::pin;
 use tokio_postgres::{Transaction, types::Type};
-use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, Limits, NewJob, Result};
+use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, NewJob, Result};
 
-impl PostgresStore {
-    pub(crate) async fn enqueue_jobs_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
-        Limits::check_idempotency_key(key)?;
-        self.limits.check(jobs)?;
-        let mut connection = self.connections.client_for("enqueue_once", jobs.len()).await?;
-        let segment = self.segment(&connection).await?;
-        let lanes = self.lanes_on(&connection, jobs).await?;
-        let guard = connection.guard.clone();
-        let watch = connection.watch_commit();
-        let transaction = guard.run(Effect::Repeatable, pin!(begin(&mut connection))).await?;
-        let stored = self.store_once(&transaction, key, jobs, segment, lanes);
-        let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
-        // A repeated call commits as well: see hold_key in sql/functions/05_enqueue_key.sql.
-        guard.run(Effect::Write, pin!(commit(transaction))).await?;
-        watch.end()?;
-        Ok(stored)
-    }
+/// Stores checked jobs unless the key is known.
+pub(crate) async fn enqueue_once(db: &Database, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+    let mut connection = db.client_for("enqueue_once", jobs.len()).await?;
+    let segment = segment(db, &connection).await?;
+    let lanes = lanes_on(db, &connection, jobs).await?;
+    let guard = connection.guard.clone();
+    let watch = connection.watch_commit();
+    let transaction = guard.run(Effect::Repeatable, pin!(connection.begin())).await?;
+    let stored = store_once(db, &transaction, key, jobs, segment, lanes);
+    let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
+    // A repeated call commits as well: see hold_key in sql/functions/05_enqueue_key.sql.
+    guard.run(Effect::Write, pin!(commit(transaction))).await?;
+    watch.end()?;
+    Ok(stored)
+}
 
-    async fn store_once(
-        &self,
-        transaction: &Transaction<'_>,
-        key: &str,
-        jobs: &[NewJob],
-        segment: usize,
-        lanes: Option<Vec<i32>>,
-    ) -> Result<EnqueuedOnce> {
-        let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
-        let queues = queues_of(jobs);
-        let take = self.sql(
-            "SELECT ids, repeated, taken_at, CASE WHEN NOT repeated THEN set_config('windlass.queues', $3, true) END
-             FROM {schema}.take_key($1, $2)",
-        );
-        let row = transaction
-            .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4), (&queues, Type::TEXT)])
-            .await
-            .map_err(|cause| store_error(cause, Effect::Repeatable))?;
-        let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
-        let repeated: bool = row.get(1);
-        if !repeated {
-            let lanes = match lanes {
-                Some(lanes) => lanes,
-                None => self.lanes_in(transaction, jobs).await?,
-            };
-            let batch = Batch { segment, lanes, jobs, prepared: None };
-            let few = jobs.len() < COPY_FROM || self.connections.is_pooled_by_transaction();
-            let by = if few { By::Insert } else { By::Copy };
-            self.store_under(transaction, &batch, &ids, row.get(2), by).await?;
-        }
-        Ok(EnqueuedOnce { ids, repeated })
+async fn store_once(
+    db: &Database,
+    transaction: &Transaction<'_>,
+    key: &str,
+    jobs: &[NewJob],
+    segment: usize,
+    lanes: Option<Vec<i32>>,
+) -> Result<EnqueuedOnce> {
+    let count = i32::try_from(jobs.len()).map_err(|_| too_many(jobs.len()))?;
+    let queues = queues_of(jobs);
+    let take = db.sql(
+        "SELECT ids, repeated, taken_at, CASE WHEN NOT repeated THEN set_config('windlass.queues', $3, true) END
+         FROM {schema}.take_key($1, $2)",
+    );
+    let row = transaction
+        .query_typed_one(&take, &[(&key, Type::TEXT), (&count, Type::INT4), (&queues, Type::TEXT)])
+        .await
+        .map_err(|cause| store_error(cause, Effect::Repeatable))?;
+    let ids: Vec<JobId> = row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect();
+    let repeated: bool = row.get(1);
+    if !repeated {
+        let lanes = match lanes {
+            Some(lanes) => lanes,
+            None => lanes_in(db, transaction, jobs).await?,
+        };
+        let batch = Batch { segment, lanes, jobs, prepared: None };
+        let few = jobs.len() < COPY_FROM || db.is_pooled_by_transaction();
+        let by = if few { By::Insert } else { By::Copy };
+        batch.store_under(db, transaction, &ids, row.get(2), by).await?;
     }
+    Ok(EnqueuedOnce { ids, repeated })
 }
 
 fn too_many(count: usize) -> Error {

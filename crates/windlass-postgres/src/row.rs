@@ -1,9 +1,34 @@
-//! Wire formats that the driver has no type for.
+//! Columns of rows: how they are read, and wire formats that the driver has no type for.
 
 use bytes::{BufMut, BytesMut};
-use std::error::Error as StdError;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use std::{error::Error as StdError, time::Duration};
+use tokio_postgres::{
+    Row,
+    types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
+};
 use windlass_core::{Args, Error, ErrorKind};
+
+/// Reads a column.
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T, Error> {
+    row.try_get(index).map_err(|cause| {
+        Error::new(ErrorKind::Internal, format!("cannot read column {index}: {cause}")).with_source(cause)
+    })
+}
+
+/// Reads a column that is never negative.
+pub(crate) fn count(row: &Row, index: usize) -> Result<u64, Error> {
+    Ok(u64::try_from(get::<i64>(row, index)?).unwrap_or(0))
+}
+
+/// As [`count`], of 16 bits.
+pub(crate) fn count16(row: &Row, index: usize) -> Result<u16, Error> {
+    Ok(u16::try_from(get::<i16>(row, index)?).unwrap_or(0))
+}
+
+/// A time in milliseconds that a function answered.
+pub(crate) fn from_ms(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1000.0).unwrap_or(Duration::MAX)
+}
 
 /// A transaction id of 64 bits (`xid8`).
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,11 @@
 //! What the pools hold: a connection that knows whether its commits reached the synchronous standby, whether
 //! it still answers, and what was read on it.
 
-use crate::{error::chain, server::Server, server::TlsStream, store::lock};
+use crate::{
+    error::chain,
+    lock::lock,
+    server::{Server, TlsStream},
+};
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use deadpool_postgres::ClientWrapper;
 use std::{

@@ -1,4 +1,4 @@
-use crate::{claim::Reference, error::Effect, row::Json, store::PostgresStore};
+use crate::{claim::Reference, database::Database, error::Effect, row::Json};
 use serde::Serialize;
 use std::time::Duration;
 use tokio_postgres::types::Type;
@@ -37,43 +37,41 @@ struct Completions {
     highs: Vec<i64>,
 }
 
-impl PostgresStore {
-    pub(crate) async fn settle_jobs(&self, request: &SettleRequest) -> Result<SettleReply> {
-        let done = Completions::of(&request.completions);
-        let outcomes = match request.exceptions.as_slice() {
-            [] => None,
-            exceptions => Some(json(&exceptions.iter().map(Outcome::from).collect::<Vec<_>>())?),
-        };
-        let row = self
-            .connections
-            .settles("settle")
-            .await?
-            .query_one(
-                &self.texts.settle,
-                &[
-                    (&request.worker.0, Type::INT4),
-                    (&done.lanes, Type::INT4_ARRAY),
-                    (&done.seqs, Type::INT8_ARRAY),
-                    (&done.tokens, Type::INT4_ARRAY),
-                    (&done.counts, Type::INT4_ARRAY),
-                    (&done.entries, Type::INT4_ARRAY),
-                    (&done.lows, Type::INT8_ARRAY),
-                    (&done.highs, Type::INT8_ARRAY),
-                    (&outcomes.as_deref().map(Json), Type::JSON),
-                ],
-                // Idempotent: the same call again changes nothing.
-                Effect::Repeatable,
-            )
-            .await?;
-        let codes: Vec<i16> = row.get(0);
-        let mut fates = codes.into_iter().map(settled);
-        let reply = SettleReply {
-            completions: fates.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
-            exceptions: fates.collect::<Result<_>>()?,
-        };
-        self.caches.holdings(request.worker, |held| held.settled(request, &reply));
-        Ok(reply)
-    }
+/// Records what became of jobs.
+pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<SettleReply> {
+    let done = Completions::of(&request.completions);
+    let outcomes = match request.exceptions.as_slice() {
+        [] => None,
+        exceptions => Some(json(&exceptions.iter().map(Outcome::from).collect::<Vec<_>>())?),
+    };
+    let row = db
+        .settles("settle")
+        .await?
+        .query_one(
+            &db.texts.settle,
+            &[
+                (&request.worker.0, Type::INT4),
+                (&done.lanes, Type::INT4_ARRAY),
+                (&done.seqs, Type::INT8_ARRAY),
+                (&done.tokens, Type::INT4_ARRAY),
+                (&done.counts, Type::INT4_ARRAY),
+                (&done.entries, Type::INT4_ARRAY),
+                (&done.lows, Type::INT8_ARRAY),
+                (&done.highs, Type::INT8_ARRAY),
+                (&outcomes.as_deref().map(Json), Type::JSON),
+            ],
+            // Idempotent: the same call again changes nothing.
+            Effect::Repeatable,
+        )
+        .await?;
+    let codes: Vec<i16> = row.get(0);
+    let mut fates = codes.into_iter().map(settled);
+    let reply = SettleReply {
+        completions: fates.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
+        exceptions: fates.collect::<Result<_>>()?,
+    };
+    db.caches.holdings(request.worker, |held| held.settled(request, &reply));
+    Ok(reply)
 }
 
 fn json<T: Serialize>(value: &T) -> Result<String> {

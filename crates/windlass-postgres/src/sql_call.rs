@@ -87,7 +87,7 @@ impl PostgresStore {
         }
         let call =
             "SELECT {schema}.enqueue($1::text, $2::text::jsonb, $3::text, $4::int4, $5::int4{rest}) AS id";
-        Ok(SqlCall { text: self.sql(&call.replace("{rest}", &rest)), params })
+        Ok(SqlCall { text: self.db.sql(&call.replace("{rest}", &rest)), params })
     }
 
     /// How to enqueue many jobs in one round trip by any driver: the call returns their ids in order. See
@@ -101,7 +101,7 @@ impl PostgresStore {
         let rows = serde_json::to_string(&rows).map_err(|cause| {
             Error::new(ErrorKind::Internal, format!("jobs do not serialise: {cause}")).with_source(cause)
         })?;
-        Ok(SqlCall { text: self.sql(ENQUEUE_MANY), params: vec![SqlParam::Text(rows)] })
+        Ok(SqlCall { text: self.db.sql(ENQUEUE_MANY), params: vec![SqlParam::Text(rows)] })
     }
 
     /// How to complete a job by any driver. The call returns one row; it fails with SQLSTATE `WL001` when the job
@@ -117,7 +117,7 @@ impl PostgresStore {
             SqlParam::Int8(job.0),
             SqlParam::Int8(position),
         ];
-        SqlCall { text: self.sql(COMPLETE), params }
+        SqlCall { text: self.db.sql(COMPLETE), params }
     }
 }
 

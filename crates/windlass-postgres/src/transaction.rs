@@ -1,7 +1,10 @@
 use crate::{
+    append::append,
     batch::Batch,
     claim::Reference,
     error::{Effect, store_error},
+    lane::lanes_in,
+    segment::segment,
     store::PostgresStore,
 };
 use tokio_postgres::{Transaction, types::Type};
@@ -30,13 +33,13 @@ impl PostgresStore {
             return Ok(Vec::new());
         }
         self.limits.check(jobs)?;
-        let segment = match self.fresh_segment() {
+        let segment = match self.db.caches.segment() {
             Some(segment) => segment,
-            None => self.segment(&self.connections.client("enqueue").await?).await?,
+            None => segment(&self.db, &self.db.client("enqueue").await?).await?,
         };
         // Asked each time: nobody knows which server this connection was on the last time.
-        let lanes = self.lanes_in(tx, jobs).await?;
-        self.enqueue_all(tx, &Batch { segment, lanes, jobs, prepared: None }).await
+        let lanes = lanes_in(&self.db, tx, jobs).await?;
+        append(&self.db, tx, &Batch { segment, lanes, jobs, prepared: None }).await
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so
@@ -52,7 +55,7 @@ impl PostgresStore {
     pub async fn complete_in(&self, tx: &Transaction<'_>, lease: JobLease) -> Result<()> {
         let Reference { lane, seq, token } = lease.claim.into();
         tx.query_typed(
-            &self.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)"),
+            &self.db.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)"),
             &[
                 (&lease.worker.0, Type::INT4),
                 (&lane, Type::INT4),

@@ -1,33 +1,26 @@
 use crate::{
-    connection::Connections,
+    caches::Caches,
+    database::Database,
     deadline::Deadline,
-    error::{Effect, store_error},
-    server::TlsStream,
+    listen::{Ear, Shared, keep_listening},
+    lock::lock,
     sql::render,
-    store::{Caches, lock},
 };
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use std::{
     collections::BTreeSet,
-    future::poll_fn,
     pin::pin,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
-use tokio::{sync::Notify, task::JoinHandle};
-use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
-use windlass_core::{Error, ErrorKind, Result, Wake, Wakeup};
+use tokio::task::JoinHandle;
+use windlass_core::{Wake, Wakeup};
 
 /// The longest wait while there is no LISTEN connection: nothing else would tell of new work.
 const UNARMED_POLL: Duration = Duration::from_millis(25);
-/// The first and the longest pause between attempts to connect.
-const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How long arming may hold up the polling that goes on meanwhile.
 const ARM_PATIENCE: Duration = Duration::from_secs(2);
-/// How often the LISTEN connection has to show that it is alive. An armed worker hears nothing on a dead one
-/// and would poll for ever.
-const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// Waits for work by LISTEN on a connection of its own, which it keeps alive for ever; behind a
 /// transaction-mode pooler it only sleeps.
@@ -38,39 +31,22 @@ pub(crate) struct PostgresWakeup {
     /// Between `arm` and `disarm`.
     idle: bool,
     caches: Arc<Caches>,
-    schema: Box<str>,
+    schema: Arc<str>,
     arm_patience: Duration,
     listener: Option<JoinHandle<()>>,
 }
 
-#[derive(Default)]
-struct Shared {
-    /// The LISTEN connection, while there is one.
-    ear: Mutex<Option<Arc<Ear>>>,
-    hint: Notify,
-    /// Whose jobs are worth a hint; empty: those of all.
-    queues: Mutex<BTreeSet<String>>,
-}
-
-/// A connection that listens.
-struct Ear {
-    client: Client,
-    /// It did not answer: make another.
-    deaf: Notify,
-}
-
 impl PostgresWakeup {
-    pub(crate) fn start(connections: Arc<Connections>, caches: Arc<Caches>, schema: &str) -> Self {
+    pub(crate) fn start(db: &Database) -> Self {
         let shared = Arc::new(Shared::default());
-        let arm_patience = connections.call_timeout().min(ARM_PATIENCE);
-        let listen = render("LISTEN {schema}", schema);
-        let listener = (!connections.is_pooled_by_transaction())
-            .then(|| tokio::spawn(keep_listening(connections, Arc::clone(&shared), listen)));
-        Self { shared, armed: None, idle: false, caches, schema: schema.into(), arm_patience, listener }
-    }
-
-    fn ear(&self) -> Option<Arc<Ear>> {
-        lock(&self.shared.ear).clone()
+        let arm_patience = db.pools.call_timeout().min(ARM_PATIENCE);
+        let listener = (!db.is_pooled_by_transaction()).then(|| {
+            let listen =
+                keep_listening(Arc::clone(&db.pools), Arc::clone(&shared), db.sql("LISTEN {schema}"));
+            tokio::spawn(listen)
+        });
+        let (caches, schema) = (Arc::clone(&db.caches), Arc::clone(&db.schema));
+        Self { shared, armed: None, idle: false, caches, schema, arm_patience, listener }
     }
 
     fn is_armed_on(&self, ear: &Arc<Ear>) -> bool {
@@ -80,7 +56,7 @@ impl PostgresWakeup {
     /// Takes the idle flags of the workers' queues in shared mode on the LISTEN session: enqueues see them and
     /// notify. See wake() in 03_lane.sql. Before a worker has registered, those of all queues.
     async fn take_flag(&mut self) -> bool {
-        let Some(ear) = self.ear() else { return false };
+        let Some(ear) = self.shared.ear() else { return false };
         if self.is_armed_on(&ear) {
             return true;
         }
@@ -96,39 +72,6 @@ impl PostgresWakeup {
         }
         self.armed = taken.then(|| Arc::downgrade(&ear));
         taken
-    }
-}
-
-/// The statement that takes flag 0 and those of these queues. Names of queues are plain: they were checked.
-fn take_flags(queues: &BTreeSet<String>) -> String {
-    let flags = match queues.is_empty() {
-        true => "generate_series(1, 32) AS flag".to_owned(),
-        false => {
-            let names: Vec<_> = queues.iter().map(|name| format!("\"{name}\"")).collect();
-            format!(
-                "(SELECT DISTINCT 1 + (hashtext(q) & 31) AS flag FROM unnest('{{{}}}'::text[]) AS q) AS f",
-                names.join(",")
-            )
-        }
-    };
-    format!(
-        "SELECT pg_advisory_lock_shared(hashtext({{idle}}), 0);
-         SELECT pg_advisory_lock_shared(hashtext({{idle}}), flag) FROM {flags}"
-    )
-}
-
-impl Shared {
-    /// Whether a notification is about a queue of ours. An empty payload may be about any.
-    fn concerns(&self, payload: &str) -> bool {
-        let queues = lock(&self.queues);
-        payload.is_empty() || queues.is_empty() || queues.contains(payload)
-    }
-
-    fn forget(&self, gone: &Arc<Ear>) {
-        let mut ear = lock(&self.ear);
-        if ear.as_ref().is_some_and(|ear| Arc::ptr_eq(ear, gone)) {
-            *ear = None;
-        }
     }
 }
 
@@ -150,7 +93,7 @@ impl Wakeup for PostgresWakeup {
     async fn wait(&mut self, timeout: Duration) -> Wake {
         let mut timeout = timeout;
         if self.listener.is_some() {
-            match self.ear() {
+            match self.shared.ear() {
                 // A new connection: what came between the two is unknown, so look for work once more.
                 Some(ear) if self.idle && !self.is_armed_on(&ear) => {
                     self.take_flag().await;
@@ -171,7 +114,7 @@ impl Wakeup for PostgresWakeup {
         if self.armed.take().is_none() {
             return;
         }
-        if let Some(ear) = self.ear() {
+        if let Some(ear) = self.shared.ear() {
             // Polled once, which sends it; the driver drains the answer. Order on the connection is kept,
             // so a later arm comes after it.
             let _ = ear.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
@@ -179,74 +122,20 @@ impl Wakeup for PostgresWakeup {
     }
 }
 
-/// Connects, listens, forwards hints; again and again, until the wake-up is dropped.
-async fn keep_listening(connections: Arc<Connections>, shared: Arc<Shared>, listen: String) {
-    let mut pause = RECONNECT.0;
-    loop {
-        match listen_once(&connections, &shared, &listen).await {
-            Ok(()) => pause = RECONNECT.0,
-            Err(error) => {
-                tracing::debug!(%error, "no LISTEN connection, polling meanwhile");
-                pause = (pause * 2).min(RECONNECT.1);
-            }
+/// The statement that takes flag 0 and those of these queues. Names of queues are plain: they were checked.
+fn take_flags(queues: &BTreeSet<String>) -> String {
+    let flags = match queues.is_empty() {
+        true => "generate_series(1, 32) AS flag".to_owned(),
+        false => {
+            let names: Vec<_> = queues.iter().map(|name| format!("\"{name}\"")).collect();
+            format!(
+                "(SELECT DISTINCT 1 + (hashtext(q) & 31) AS flag FROM unnest('{{{}}}'::text[]) AS q) AS f",
+                names.join(",")
+            )
         }
-        *lock(&shared.ear) = None;
-        shared.hint.notify_one();
-        tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-    }
-}
-
-/// One connection's life. Ends when it breaks, or does not answer any more.
-async fn listen_once(connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
-    let patience = connections.call_timeout();
-    let connected = Deadline::after(patience).await_on(pin!(connections.dedicated())).await;
-    let (client, connection) = connected.map_err(|_| silent("LISTEN", patience))??;
-    let ear = Arc::new(Ear { client, deaf: Notify::new() });
-    tokio::select! {
-        () = forward(connection, shared) => Ok(()),
-        ended = tend(&ear, connections, shared, listen) => ended,
-    }
-}
-
-/// Drives the connection to its end.
-async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared) {
-    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        if let AsyncMessage::Notification(notification) = message
-            && shared.concerns(notification.payload())
-        {
-            shared.hint.notify_one();
-        }
-    }
-}
-
-/// Listens, offers the connection to the worker, and makes sure that it answers. An error only when it
-/// never listened.
-async fn tend(ear: &Arc<Ear>, connections: &Connections, shared: &Shared, listen: &str) -> Result<()> {
-    let patience = connections.call_timeout();
-    ask(ear, listen, patience).await?;
-    *lock(&shared.ear) = Some(Arc::clone(ear));
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(PING_EVERY) => {}
-            // Another connection went silent, so this one may have, too.
-            () = connections.doubted() => {}
-            () = ear.deaf.notified() => return Ok(()),
-        }
-        if let Err(error) = ask(ear, "", patience).await {
-            tracing::debug!(%error, "the LISTEN connection is made anew");
-            shared.forget(ear);
-            return Ok(());
-        }
-    }
-}
-
-async fn ask(ear: &Ear, sql: &str, patience: Duration) -> Result<()> {
-    match Deadline::after(patience).await_on(pin!(ear.client.batch_execute(sql))).await {
-        Ok(answer) => answer.map_err(|cause| store_error(cause, Effect::Repeatable)),
-        Err(limit) => Err(silent("LISTEN", limit)),
-    }
-}
-
-fn silent(what: &str, limit: Duration) -> Error {
-    Error::new(ErrorKind::Unavailable, format!("{what}: no answer from PostgreSQL within {limit:?}"))
+    };
+    format!(
+        "SELECT pg_advisory_lock_shared(hashtext({{idle}}), 0);
+         SELECT pg_advisory_lock_shared(hashtext({{idle}}), flag) FROM {flags}"
+    )
 }

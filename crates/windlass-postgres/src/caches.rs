@@ -1,0 +1,63 @@
+use crate::{due::Due, holdings::Holdings, lock::lock};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use windlass_core::WorkerId;
+
+/// How long a remembered current segment is used. A late writer only delays that segment's removal.
+const SEGMENT_TTL: Duration = Duration::from_secs(5);
+
+/// What this process remembers of the database, across connections and so across failovers. All of it may be
+/// stale without harm: any segment may be written, and what a worker holds only tells where to look. Lanes
+/// are remembered by each [`Session`](crate::session::Session).
+#[derive(Default)]
+pub(crate) struct Caches {
+    segment: AtomicUsize,
+    segment_read_at: Mutex<Option<Instant>>,
+    holdings: Mutex<HashMap<WorkerId, Holdings>>,
+    /// The queues of the workers that registered here: what their wake-up listens for.
+    queues: Mutex<HashMap<WorkerId, Vec<String>>>,
+    pub(crate) due: Mutex<Due>,
+}
+
+impl Caches {
+    /// The segment to write to, when it was read a short time ago.
+    pub(crate) fn segment(&self) -> Option<usize> {
+        let read_at = *lock(&self.segment_read_at);
+        let fresh = read_at.is_some_and(|at| at.elapsed() < SEGMENT_TTL);
+        fresh.then(|| self.segment.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn note_segment(&self, segment: usize) {
+        self.segment.store(segment, Ordering::Relaxed);
+        *lock(&self.segment_read_at) = Some(Instant::now());
+    }
+
+    pub(crate) fn holdings<T>(&self, worker: WorkerId, act: impl FnOnce(&mut Holdings) -> T) -> T {
+        act(lock(&self.holdings).entry(worker).or_default())
+    }
+
+    pub(crate) fn forget_worker(&self, worker: WorkerId) {
+        lock(&self.holdings).remove(&worker);
+        lock(&self.queues).remove(&worker);
+    }
+
+    pub(crate) fn note_queues(&self, worker: WorkerId, queues: &[String]) {
+        lock(&self.queues).insert(worker, queues.to_vec());
+    }
+
+    /// The queues of all workers of this store.
+    pub(crate) fn queues(&self) -> BTreeSet<String> {
+        lock(&self.queues).values().flatten().cloned().collect()
+    }
+
+    /// Reads the segment again: the schema may have been made anew.
+    pub(crate) fn clear(&self) {
+        *lock(&self.segment_read_at) = None;
+    }
+}

@@ -1,0 +1,54 @@
+//! What becomes of a connection that is silent.
+
+use crate::{deadline::Deadline, error::Effect, pools::Pools, session::Line};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use windlass_core::{Error, ErrorKind, Result};
+
+/// Watches over one call on one connection.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    pub(crate) line: Arc<Line>,
+    pub(crate) pools: Arc<Pools>,
+    /// The call, for messages.
+    pub(crate) what: &'static str,
+    pub(crate) deadline: Deadline,
+}
+
+impl Guard {
+    /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every
+    /// one that rests in a pool: what went silent is seldom alone.
+    pub(crate) async fn run<T>(
+        &self,
+        effect: Effect,
+        step: Pin<&mut impl Future<Output = Result<T>>>,
+    ) -> Result<T> {
+        match self.deadline.await_on(step).await {
+            Ok(answer) => {
+                self.line.prove(self.pools.doubts());
+                answer
+            }
+            Err(limit) => {
+                self.line.abandon(self.pools.server());
+                self.pools.doubt_all();
+                Err(self.silent(effect, limit))
+            }
+        }
+    }
+
+    fn silent(&self, effect: Effect, limit: Duration) -> Error {
+        let (kind, so) = match effect {
+            Effect::Write => {
+                (ErrorKind::Ambiguous, "it may have happened or not: find out before repeating it")
+            }
+            Effect::Repeatable => (ErrorKind::Unavailable, "it can be repeated"),
+        };
+        let (what, server) = (self.what, self.pools.server().name());
+        Error::new(
+            kind,
+            format!(
+                "{what}: no answer from PostgreSQL at {server} within {limit:?}, connection closed; {so}; \
+                 check the server, its locks and the network, or raise call_timeout"
+            ),
+        )
+    }
+}

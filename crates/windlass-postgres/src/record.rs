@@ -1,0 +1,59 @@
+//! One job, with its history.
+
+use crate::{
+    database::Database,
+    error::Effect,
+    row::{JsonText, count16, get},
+};
+use jiff::Timestamp;
+use tokio_postgres::{Row, types::Type};
+use windlass_core::{Args, AttemptError, JobId, JobRecord, Result, WorkerId};
+
+pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
+    let connection = db.client("find a job").await?;
+    let job = db.sql("SELECT * FROM {schema}.job_record($1)");
+    let rows = connection.query(&job, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let mut record = job_record(row)?;
+    let errors = db
+        .sql("SELECT attempt, at, error FROM {schema}.attempt_error WHERE job_id = $1 ORDER BY at, attempt");
+    for row in connection.query(&errors, &[(&id.0, Type::INT8)], Effect::Repeatable).await? {
+        record.errors.push(AttemptError {
+            attempt: count16(&row, 0)?,
+            at: get(&row, 1)?,
+            error: get(&row, 2)?,
+        });
+    }
+    Ok(Some(record))
+}
+
+/// Reads a row of view `jobs`.
+pub(crate) fn job_record(row: &Row) -> Result<JobRecord> {
+    let args: JsonText<'_> = get(row, 8)?;
+    Ok(JobRecord {
+        id: JobId(get(row, 0)?),
+        state: get::<&str>(row, 1)?.parse()?,
+        kind: get(row, 2)?,
+        queue: get(row, 3)?,
+        priority: get(row, 4)?,
+        attempt: count16(row, 5)?,
+        max_attempts: count16(row, 6)?,
+        crash_count: count16(row, 7)?,
+        args: args.args()?,
+        enqueued_at: get::<Timestamp>(row, 9)?,
+        scheduled_at: get(row, 10)?,
+        claimed_at: get(row, 11)?,
+        claimed_by: get::<Option<i32>>(row, 12)?.map(WorkerId),
+        finished_at: get(row, 13)?,
+        reason: get(row, 14)?,
+        key: get(row, 15)?,
+        meta: json(row, 16)?,
+        result: json(row, 17)?,
+        errors: Vec::new(),
+    })
+}
+
+fn json(row: &Row, index: usize) -> Result<Option<Args>> {
+    let text: Option<JsonText<'_>> = get(row, index)?;
+    text.map(|text| text.args()).transpose()
+}

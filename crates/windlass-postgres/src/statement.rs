@@ -1,0 +1,58 @@
+//! Jobs that one statement stores, a transaction of its own.
+
+use crate::{
+    batch::queues_of, connection::Param, database::Database, error::Effect, lane::lanes_on,
+    new_row::attempts, row::Json, segment::segment,
+};
+use tokio_postgres::types::Type;
+use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
+
+/// One job, one round trip.
+pub(crate) async fn insert_alone(db: &Database, job: &NewJob) -> Result<JobId> {
+    let connection = db.client_for("enqueue", 1).await?;
+    let segment = segment(db, &connection).await?;
+    let lanes = lanes_on(db, &connection, std::slice::from_ref(job)).await?;
+    let lane = lanes.and_then(|lanes| lanes.first().copied());
+    let (queue, priority, attempts) = (job.queue(), i32::from(job.priority()), attempts(job));
+    let (kind, args) = (job.kind(), Json(job.args().as_str()));
+    let rest: [Param<'_>; 3] = [(&attempts, Type::INT2), (&kind, Type::TEXT), (&args, Type::JSON)];
+    let [a, b, c] = rest;
+    let to = (&queue as _, Type::TEXT);
+    let watch = connection.watch_commit();
+    let row = match &lane {
+        Some(lane) => {
+            let params = [(lane as _, Type::INT4), a, b, c, to];
+            connection.query_one(&db.texts.insert[segment], &params, Effect::Write).await?
+        }
+        None => {
+            let params = [to, (&priority as _, Type::INT4), a, b, c];
+            connection.query_one(&db.texts.insert_named[segment], &params, Effect::Write).await?
+        }
+    };
+    watch.end()?;
+    Ok(JobId(row.get(0)))
+}
+
+/// Several jobs, one round trip.
+pub(crate) async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+    let connection = db.client_for("enqueue", jobs.len()).await?;
+    let segment = segment(db, &connection).await?;
+    let Some(lanes) = lanes_on(db, &connection, jobs).await? else {
+        return Err(Error::new(ErrorKind::Internal, "jobs go together behind a pooler"));
+    };
+    let most: Vec<i16> = jobs.iter().map(attempts).collect();
+    let kinds: Vec<&str> = jobs.iter().map(NewJob::kind).collect();
+    let args: Vec<Json<'_>> = jobs.iter().map(|job| Json(job.args().as_str())).collect();
+    let queues = queues_of(jobs);
+    let watch = connection.watch_commit();
+    let params = [
+        (&lanes as _, Type::INT4_ARRAY),
+        (&most as _, Type::INT2_ARRAY),
+        (&kinds as _, Type::TEXT_ARRAY),
+        (&args as _, Type::JSON_ARRAY),
+        (&queues as _, Type::TEXT),
+    ];
+    let row = connection.query_one(&db.texts.insert_together[segment], &params, Effect::Write).await?;
+    watch.end()?;
+    Ok(row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect())
+}

@@ -1,0 +1,94 @@
+//! Overviews: queues, workers, the store as a whole.
+
+use crate::{
+    database::Database,
+    deadline::Patience,
+    error::Effect,
+    row::{count, get},
+    sql::VERSION,
+};
+use tokio_postgres::{Row, types::Type};
+use windlass_core::{QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
+
+/// How many workers a status lists at most.
+const MAX_WORKERS: i64 = 1_000;
+
+pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[String]) -> Result<bool> {
+    let connection = db.client("look for available jobs").await?;
+    let row = connection
+        .query_one(
+            &db.sql("SELECT {schema}.any_available($1, $2)"),
+            &[(&queues, Type::TEXT_ARRAY), (&kinds, Type::TEXT_ARRAY)],
+            Effect::Repeatable,
+        )
+        .await?;
+    get(&row, 0)
+}
+
+pub(crate) async fn queues(db: &Database) -> Result<Vec<QueueStats>> {
+    let sql = db.sql(
+        "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
+                oldest_available_at, estimates
+         FROM {schema}.queues ORDER BY name",
+    );
+    let mut connection = db.client("list queues").await?;
+    connection.begin_long(Patience::Long).await?;
+    let rows = connection.query(&sql, &[], Effect::Repeatable).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(QueueStats {
+                name: get(row, 0)?,
+                paused: get(row, 1)?,
+                available: count(row, 2)?,
+                running: count(row, 3)?,
+                scheduled: count(row, 4)?,
+                retryable: count(row, 5)?,
+                completed: count(row, 6)?,
+                cancelled: count(row, 7)?,
+                discarded: count(row, 8)?,
+                oldest_available_at: get(row, 9)?,
+                estimates: get::<Vec<&str>>(row, 10)?.into_iter().map(str::parse).collect::<Result<_>>()?,
+            })
+        })
+        .collect()
+}
+
+pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
+    let mut connection = db.client("status").await?;
+    connection.begin_long(Patience::Long).await?;
+    let size = db.sql(
+        "SELECT current_setting('server_version'), coalesce((SELECT max(version) FROM {schema}.migration), 0),
+                (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+                 WHERE c.relnamespace = {name}::regnamespace AND c.relkind = 'r')",
+    );
+    let row = connection.query_one(&size, &[], Effect::Repeatable).await?;
+    let version: String = get(&row, 0)?;
+    let schema_version = u32::try_from(get::<i32>(&row, 1)?).unwrap_or(VERSION);
+    let size_bytes = count(&row, 2)?;
+    let workers = db.sql(
+        "SELECT id, name, queues, started_at, heartbeat_at,
+                ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live
+         FROM {schema}.worker ORDER BY live DESC, id DESC LIMIT $1",
+    );
+    let rows = connection.query(&workers, &[(&MAX_WORKERS, Type::INT8)], Effect::Repeatable).await?;
+    let workers = rows.iter().map(worker_record).collect::<Result<_>>()?;
+    drop(connection);
+    Ok(StoreStatus {
+        store: format!("PostgreSQL {}", version.split(' ').next().unwrap_or("")),
+        schema_version,
+        size_bytes,
+        workers,
+        queues: queues(db).await?,
+    })
+}
+
+fn worker_record(row: &Row) -> Result<WorkerRecord> {
+    Ok(WorkerRecord {
+        id: WorkerId(get(row, 0)?),
+        name: get(row, 1)?,
+        queues: get(row, 2)?,
+        started_at: get(row, 3)?,
+        heartbeat_at: get(row, 4)?,
+        live: get(row, 5)?,
+    })
+}

@@ -1,0 +1,79 @@
+use crate::sql::render;
+
+/// The statements, rendered for this store's schema.
+pub(crate) struct Texts {
+    pub(crate) claim: String,
+    pub(crate) settle: String,
+    pub(crate) insert: [String; SEGMENTS],
+    /// Finds the lane itself.
+    pub(crate) insert_named: [String; SEGMENTS],
+    /// Several in one statement; the ids come in the order of the jobs.
+    pub(crate) insert_together: [String; SEGMENTS],
+    /// Takes so many ids, in blocks as large as the sequence steps, and names the queues of the rows to come.
+    pub(crate) take: String,
+    pub(crate) copy: [String; SEGMENTS],
+    /// With the column that most jobs leave empty.
+    pub(crate) copy_attributed: [String; SEGMENTS],
+    pub(crate) unnest: [String; SEGMENTS],
+    pub(crate) copy_waiting: String,
+    pub(crate) unnest_waiting: String,
+}
+
+/// The size of the ring of segments; `sql/tables/001_log.sql` makes as many.
+pub(crate) const SEGMENTS: usize = 4;
+
+impl Texts {
+    pub(crate) fn new(schema: &str) -> Self {
+        let per_segment = |text: &str| {
+            std::array::from_fn(|segment| render(&text.replace("{segment}", &segment.to_string()), schema))
+        };
+        Self {
+            claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4, $5)", schema),
+            settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
+            insert: per_segment(
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4)
+                 RETURNING id, set_config('windlass.queues', $5, true)",
+            ),
+            insert_named: per_segment(
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
+                 VALUES ({schema}.lane_of($1, $2), $3, $4, $5)
+                 RETURNING id, set_config('windlass.queues', $1, true)",
+            ),
+            insert_together: per_segment(
+                "WITH new AS MATERIALIZED (
+                     SELECT nextval('{schema}.job_id_seq') AS id, l, m, k, a, n
+                     FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n)
+                 ), stored AS (
+                     INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
+                     SELECT id, l, m, k, a FROM new ORDER BY n)
+                 SELECT array_agg(id ORDER BY n), set_config('windlass.queues', $5, true) FROM new",
+            ),
+            take: render(
+                "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp(),
+                        set_config('windlass.queues', $2, true)
+                 FROM pg_catalog.pg_sequence s, generate_series(1, ($1 + s.seqincrement - 1) / s.seqincrement)
+                 WHERE s.seqrelid = '{schema}.job_id_seq'::regclass",
+                schema,
+            ),
+            copy: per_segment(
+                "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args) FROM STDIN (FORMAT binary)",
+            ),
+            copy_attributed: per_segment(
+                "COPY {schema}.job_{segment} (id, lane_id, max_attempts, kind, args, attributes) FROM STDIN (FORMAT binary)",
+            ),
+            unnest: per_segment(
+                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args, attributes)
+                 SELECT i, l, m, k, a::json, b FROM unnest($1, $2, $3, $4, $5, $6) AS u(i, l, m, k, a, b)",
+            ),
+            copy_waiting: render(
+                "COPY {schema}.waiting (id, lane_id, max_attempts, kind, args, attributes, available_at) FROM STDIN (FORMAT binary)",
+                schema,
+            ),
+            unnest_waiting: render(
+                "INSERT INTO {schema}.waiting (id, lane_id, max_attempts, kind, args, attributes, available_at)
+                 SELECT i, l, m, k, a::json, b, d FROM unnest($1, $2, $3, $4, $5, $6, $7) AS u(i, l, m, k, a, b, d)",
+                schema,
+            ),
+        }
+    }
+}
