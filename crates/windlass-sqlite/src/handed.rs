@@ -1,8 +1,8 @@
 //! Claims on their way to a caller that may have gone away: whatever is not taken goes back.
 
 use crate::{
+    command::{BoxCommand, Task},
     tx::Tx,
-    writer::{BoxCommand, Task},
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;

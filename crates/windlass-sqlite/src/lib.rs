@@ -27,6 +27,7 @@
 
 mod claim;
 mod clock;
+mod command;
 mod completion;
 mod connect;
 mod control;

@@ -1,5 +1,7 @@
 use crate::{
-    SqliteOptions, claim, control,
+    SqliteOptions, claim,
+    command::Task,
+    control,
     enqueue::Batch,
     error::Outcome,
     handed::{Handed, Orphans, Return},
@@ -10,7 +12,6 @@ use crate::{
     tx::Tx,
     wakeup::{Signal, SqliteWakeup, Watcher},
     workers,
-    writer::Task,
 };
 use async_trait::async_trait;
 use std::{

@@ -1,15 +1,17 @@
 //! The two threads of an open store, started together and again after a close.
 
 use crate::{
-    SqliteOptions, Synchronous, connect,
-    error::Outcome,
+    SqliteOptions, Synchronous,
+    command::BoxCommand,
+    connect,
+    error::{Fault, Outcome},
     handed::Orphans,
     identity, migrate, reader,
     reader::Question,
     tx::Memory,
     wakeup::Signal,
     wal::Wal,
-    writer::{BoxCommand, Writer, opened},
+    writer::Writer,
 };
 use std::{
     path::{Path, PathBuf},
@@ -67,6 +69,11 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
     let reader_ended = spawn("windlass-sqlite-read", move || reader::serve(&reading, reader_inbox))?;
     let threads = Threads { writer: to_writer, reader: to_reader, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
+}
+
+/// Maps a fault that ends opening.
+fn opened<T>(outcome: Outcome<T>) -> Result<T> {
+    outcome.map_err(Fault::into_error)
 }
 
 /// Creating a file and switching it to WAL takes locks for which SQLite does not always ask the busy

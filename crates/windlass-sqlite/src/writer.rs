@@ -7,8 +7,9 @@
 
 use crate::{
     Clock, Synchronous,
+    command::{BoxCommand, Task},
     connect::set_synchronous,
-    error::{Fault, Outcome, again},
+    error::Outcome,
     handed::Orphans,
     lease,
     tx::{Memory, Tx},
@@ -21,68 +22,13 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use windlass_core::{Error, Result};
 
 /// The most commands of one transaction.
 const GROUP_MAX: usize = 512;
 /// A transaction takes in no further command after this long, so that latency stays bounded.
 const GROUP_TIME: Duration = Duration::from_millis(10);
-
-/// A command as the writer sees it.
-pub(crate) trait Command: Send {
-    /// Whether its effects must survive a power cut once acknowledged.
-    fn durable(&self) -> bool;
-    /// Whether nobody waits for the answer any more.
-    fn abandoned(&self) -> bool;
-    /// Does the work. False when it failed; the reason is kept.
-    fn run(&mut self, tx: &mut Tx<'_>) -> bool;
-    /// Whether it failed for want of room, which may have ended the transaction.
-    fn full(&self) -> bool;
-    /// Answers the caller, after the commit or with the error that stopped it.
-    fn answer(self: Box<Self>, stopped: Option<&Error>);
-}
-
-/// A closure as a command.
-pub(crate) struct Task<T, F> {
-    pub(crate) work: F,
-    pub(crate) durable: bool,
-    pub(crate) result: Option<Outcome<T>>,
-    pub(crate) reply: Option<oneshot::Sender<Result<T>>>,
-}
-
-impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F> {
-    fn durable(&self) -> bool {
-        self.durable
-    }
-
-    fn abandoned(&self) -> bool {
-        self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
-    }
-
-    fn run(&mut self, tx: &mut Tx<'_>) -> bool {
-        self.result.insert((self.work)(tx)).is_ok()
-    }
-
-    fn full(&self) -> bool {
-        matches!(&self.result, Some(Err(fault)) if fault.is_full())
-    }
-
-    fn answer(self: Box<Self>, stopped: Option<&Error>) {
-        let Some(reply) = self.reply else { return };
-        let answer = match (stopped, self.result) {
-            // Its own refusal stands, whatever became of the transaction around it.
-            (_, Some(Err(fault))) => Err(fault.into_error()),
-            (Some(error), _) => Err(again(error)),
-            (None, Some(Ok(value))) => Ok(value),
-            (None, None) => return,
-        };
-        // A caller that went away needs no answer; what it would have had to undo, its drop undoes.
-        let _ = reply.send(answer);
-    }
-}
-
-pub(crate) type BoxCommand = Box<dyn Command>;
 
 /// The writer's own state.
 pub(crate) struct Writer {
@@ -231,22 +177,4 @@ fn answer_all(group: Vec<BoxCommand>, stopped: Option<&Error>) {
     for command in group {
         command.answer(stopped);
     }
-}
-
-impl<T, F> Task<T, F> {
-    /// A command and where its answer arrives.
-    pub(crate) fn new(durable: bool, work: F) -> (Box<Self>, oneshot::Receiver<Result<T>>) {
-        let (reply, answer) = oneshot::channel();
-        (Box::new(Self { work, durable, result: None, reply: Some(reply) }), answer)
-    }
-
-    /// A command that nobody waits for.
-    pub(crate) fn unattended(work: F) -> Box<Self> {
-        Box::new(Self { work, durable: true, result: None, reply: None })
-    }
-}
-
-/// Maps a fault that ends opening.
-pub(crate) fn opened<T>(outcome: Outcome<T>) -> Result<T> {
-    outcome.map_err(Fault::into_error)
 }
