@@ -2,6 +2,7 @@ use crate::{
     core::Core,
     epoch::Epoch,
     estimate::{JobSize, Prefetch, Rate, RoundTrip},
+    executor::recruit,
     idle::Idle,
     outage::Outage,
     pool::{HandBack, Pool},
@@ -208,7 +209,7 @@ impl Claimer {
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
             let pool = &core.pools[at];
-            core.recruit(pool, pool.deliver(epoch, claim, HandBack::Return));
+            recruit(&core, pool, pool.deliver(epoch, claim, HandBack::Return));
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
@@ -274,8 +275,8 @@ async fn unstick(core: &Arc<Core>) {
     while core.pools.iter().any(|pool| pool.may_be_stuck()) {
         tokio::time::sleep(UNSTICK_EVERY).await;
         for pool in &core.pools {
-            for recruit in pool.unstick() {
-                core.recruit(pool, Some(recruit));
+            for executor in pool.unstick() {
+                recruit(core, pool, Some(executor));
             }
         }
     }

@@ -1,9 +1,8 @@
 use crate::{
     Dispatch, WorkerConfig, WorkerStats,
     epoch::{ClaimScope, Epoch, Phase},
-    executor,
     outage::Outage,
-    pool::{Pool, Recruit},
+    pool::Pool,
     signals::Signals,
     sync::{
         Mutex,
@@ -147,17 +146,6 @@ impl Core {
         self.signals.wake_claimer();
         if before == Phase::Live {
             spawn(retire(Arc::clone(self), Arc::clone(epoch)));
-        }
-    }
-
-    /// Sets an executor to work.
-    pub(crate) fn recruit(self: &Arc<Self>, pool: &Arc<Pool>, recruit: Option<Recruit>) {
-        match recruit {
-            None => {}
-            Some(Recruit::Wake(parked)) => parked.notify_one(),
-            Some(Recruit::Spawn) => {
-                spawn(executor::execute(Arc::clone(self), Arc::clone(pool)));
-            }
         }
     }
 

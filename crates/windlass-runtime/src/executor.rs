@@ -2,9 +2,10 @@ use crate::{
     Context, Handler, HandlerFuture, caught,
     core::Core,
     epoch::{ClaimScope, Epoch},
-    pool::{Done, Pool, Step, Turn},
+    pool::{Done, Pool, Recruit, Step, Turn},
     ready::Popped,
     suspect,
+    sync::spawn,
     time_limit::TimeLimit,
     verdict::{Attempt, Verdict, decide},
 };
@@ -19,9 +20,20 @@ use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
+/// Sets an executor to work.
+pub(crate) fn recruit(core: &Arc<Core>, pool: &Arc<Pool>, recruit: Option<Recruit>) {
+    match recruit {
+        None => {}
+        Some(Recruit::Wake(parked)) => parked.notify_one(),
+        Some(Recruit::Spawn) => {
+            spawn(execute(Arc::clone(core), Arc::clone(pool)));
+        }
+    }
+}
+
 /// One of a queue's `concurrency` executors: takes a job, runs it, hands in its result with the same
 /// lock with which it takes the next, or waits first until the result is settled ([`crate::Settling`]).
-pub(crate) async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
+async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
     let me = Arc::new(Notify::new());
     let (mut scope, mut handlers, mut done) = (None, LastHandler::default(), None);
     loop {
@@ -58,7 +70,7 @@ fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
     if turn.became_idle {
         core.signals.became_idle();
     }
-    core.recruit(pool, turn.recruit);
+    recruit(core, pool, turn.recruit);
     turn.step
 }
 
@@ -120,7 +132,7 @@ async fn run(
         attempt(core, pool, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
-        core.recruit(pool, pool.waits());
+        recruit(core, pool, pool.waits());
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
@@ -212,7 +224,7 @@ async fn drive(
         if evicted.is_none() {
             evicted.set(Some(epoch.evicted().cancelled()));
             if !std::mem::replace(waited, true) {
-                core.recruit(pool, pool.waits());
+                recruit(core, pool, pool.waits());
             }
         }
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {

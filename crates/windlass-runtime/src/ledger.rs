@@ -1,6 +1,6 @@
-use crate::{batch::Batches, epoch::ClaimScope, open_claim::OpenClaim};
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::oneshot, time::Instant};
+use crate::{batch::Batches, epoch::ClaimScope, open_claim::OpenClaim, round::Round};
+use std::sync::Arc;
+use tokio::sync::oneshot;
 use windlass_core::{ClaimedJob, Disposition};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
@@ -15,29 +15,6 @@ pub(crate) struct Ledger {
     dirty: Vec<u32>,
     /// Finished jobs that no settlement was sent for.
     unsettled: usize,
-}
-
-/// How eagerly to settle claims that are only partly finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Eagerness {
-    /// Those that were so in the round before: under load the others will soon be finished as a whole.
-    Patient,
-    /// All whose remaining jobs run already: there is nothing else to do.
-    Eager,
-    /// All.
-    Flush,
-}
-
-/// What the ledger has to know to decide.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Round {
-    pub(crate) number: u64,
-    pub(crate) now: Instant,
-    pub(crate) eagerness: Eagerness,
-    /// Jobs of the queue per second.
-    pub(crate) rate: f64,
-    /// How long a finished job may wait for the rest of its claim while that moves fast.
-    pub(crate) patience: Duration,
 }
 
 impl Ledger {
@@ -135,8 +112,10 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{batch::Batch, epoch::Epoch};
+    use crate::{batch::Batch, epoch::Epoch, round::Eagerness};
     use jiff::Timestamp;
+    use std::time::Duration;
+    use tokio::time::Instant;
     use windlass_core::{ClaimRef, Completion, JobId, JobSet, WorkerId};
 
     /// A ledger with one claim of jobs with these ids, in this start order.

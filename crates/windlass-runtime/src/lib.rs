@@ -63,6 +63,7 @@ mod outage;
 mod pool;
 mod ready;
 mod refused;
+mod round;
 mod settler;
 mod shutdown;
 mod signals;

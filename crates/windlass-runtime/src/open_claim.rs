@@ -1,7 +1,7 @@
 use crate::{
     batch::Batches,
     epoch::ClaimScope,
-    ledger::{Eagerness, Round},
+    round::{Eagerness, Round},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};

@@ -3,9 +3,9 @@ use crate::{
     core::Core,
     epoch::Epoch,
     estimate::RoundTrip,
-    ledger::{Eagerness, Round},
     outage::Outage,
     refused::{instead, is_defect},
+    round::{Eagerness, Round},
     signals::Await,
     sync::atomic::Ordering,
 };

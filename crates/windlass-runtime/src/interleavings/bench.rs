@@ -2,6 +2,7 @@ use super::fake::{FakeStore, Handlers, config};
 use crate::{
     core::Core,
     epoch::Epoch,
+    executor::recruit,
     pool::{HandBack, Pool},
     settler::Settler,
     sync::spawn,
@@ -64,6 +65,6 @@ pub(super) async fn claim(core: &Arc<Core>, epoch: &Arc<Epoch>, limit: u32) {
     let request = ClaimRequest { worker: epoch.worker(), queues };
     let Ok(claimed) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
     for claim in claimed.claims {
-        core.recruit(pool, pool.deliver(epoch, claim, HandBack::Return));
+        recruit(core, pool, pool.deliver(epoch, claim, HandBack::Return));
     }
 }
