@@ -1,4 +1,4 @@
-use crate::{Args, Error, ErrorKind, Limits, Result};
+use crate::{Args, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 /// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
@@ -8,7 +8,7 @@ pub struct Attributes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// A small JSON object for the handler and for people: a request id, a trace context. Windlass does not
-    /// read it. At most [`Limits::MAX_META_BYTES`].
+    /// read it. At most [`Limits::MAX_META_BYTES`](crate::Limits::MAX_META_BYTES).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Args>,
     /// Whether the job is settled by itself, not as a part of its claim: what follows from its end then
@@ -45,25 +45,5 @@ impl Attributes {
             Error::new(ErrorKind::Internal, format!("the attributes of a job are damaged: {cause}"))
                 .with_source(cause)
         })
-    }
-
-    /// Checks key and meta.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOption`] for the key, [`ErrorKind::InvalidArgs`] for meta.
-    pub(crate) fn check(&self) -> Result<()> {
-        if let Some(key) = &self.key {
-            Limits::check_key("a key", key)?;
-        }
-        let Some(meta) = &self.meta else { return Ok(()) };
-        let (size, most) = (meta.len(), Limits::MAX_META_BYTES);
-        if size > most || !meta.as_str().trim_start().starts_with('{') {
-            let message = format!(
-                "meta must be a JSON object of at most {most} bytes, got {size} bytes: {:.40}",
-                meta.as_str()
-            );
-            return Err(Error::new(ErrorKind::InvalidArgs, message));
-        }
-        Ok(())
     }
 }

@@ -74,7 +74,7 @@ impl Limits {
                 format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
             ));
         }
-        job.attributes().map_or(Ok(()), Attributes::check)
+        job.attributes().map_or(Ok(()), check_attributes)
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
@@ -94,7 +94,7 @@ impl Limits {
     }
 
     /// Checks a key; `what` names it in messages.
-    pub(crate) fn check_key(what: &str, key: &str) -> Result<()> {
+    fn check_key(what: &str, key: &str) -> Result<()> {
         let most = Self::MAX_IDEMPOTENCY_KEY_BYTES;
         if !(1..=most).contains(&key.len()) {
             let message = format!("{what} must be 1 to {most} bytes, got {}; hash what is longer", key.len());
@@ -125,6 +125,22 @@ impl Default for Limits {
     fn default() -> Self {
         Self { max_args_bytes: 1024 * 1024 }
     }
+}
+
+fn check_attributes(attributes: &Attributes) -> Result<()> {
+    if let Some(key) = &attributes.key {
+        Limits::check_key("a key", key)?;
+    }
+    let Some(meta) = &attributes.meta else { return Ok(()) };
+    let (size, most) = (meta.len(), Limits::MAX_META_BYTES);
+    if size > most || !meta.as_str().trim_start().starts_with('{') {
+        let message = format!(
+            "meta must be a JSON object of at most {most} bytes, got {size} bytes: {:.40}",
+            meta.as_str()
+        );
+        return Err(Error::new(ErrorKind::InvalidArgs, message));
+    }
+    Ok(())
 }
 
 fn check_queue(name: &str) -> Result<()> {
