@@ -1,4 +1,4 @@
-use crate::{ConnectOptions, IntoJob, connect};
+use crate::IntoJob;
 use std::{fmt, sync::Arc};
 use windlass_core::{
     CancelReply, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport,
@@ -14,22 +14,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the store that a URL names: `sqlite:FILE` or `postgres://user@host/database`.
-    ///
-    /// # Errors
-    /// A malformed URL, a store that this build does not have, or one that cannot be reached.
-    pub async fn connect(url: &str) -> Result<Self> {
-        Self::connect_with(url, ConnectOptions::default()).await
-    }
-
-    /// Connects with options.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
-    pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self> {
-        connect::connect(url, options).await
-    }
-
     /// A client of a store that you made yourself.
     pub fn from_store(store: Arc<dyn Store>) -> Self {
         Self {

@@ -47,7 +47,25 @@ impl ConnectOptions {
     }
 }
 
-pub(crate) async fn connect(url: &str, options: ConnectOptions) -> Result<Client> {
+impl Client {
+    /// Connects to the store that a URL names: `sqlite:FILE` or `postgres://user@host/database`.
+    ///
+    /// # Errors
+    /// A malformed URL, a store that this build does not have, or one that cannot be reached.
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::connect_with(url, ConnectOptions::default()).await
+    }
+
+    /// Connects with options.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_with(url: &str, options: ConnectOptions) -> Result<Self> {
+        connect(url, options).await
+    }
+}
+
+async fn connect(url: &str, options: ConnectOptions) -> Result<Client> {
     match StoreKind::of(url)? {
         StoreKind::Postgres => postgres(url, options).await,
         StoreKind::Sqlite => sqlite(url, options).await,

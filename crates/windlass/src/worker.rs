@@ -1,4 +1,3 @@
-use crate::{Client, WorkerBuilder};
 use std::io;
 use tracing::info;
 use windlass_runtime::{EngineHandle, WorkerStats};
@@ -10,11 +9,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Describes a worker that takes its jobs from the client's store.
-    pub fn builder(client: &Client) -> WorkerBuilder {
-        WorkerBuilder::new(client)
-    }
-
     pub(crate) fn new(engine: EngineHandle) -> Self {
         Self { engine }
     }

@@ -15,13 +15,20 @@ pub struct WorkerBuilder {
     registry: Registry,
 }
 
+impl Worker {
+    /// Describes a worker that takes its jobs from the client's store.
+    pub fn builder(client: &Client) -> WorkerBuilder {
+        WorkerBuilder {
+            client: client.clone(),
+            config: WorkerConfig::default(),
+            registry: Registry::default(),
+        }
+    }
+}
+
 impl WorkerBuilder {
     /// The concurrency of the queue `default` when no queue is named.
     pub const DEFAULT_CONCURRENCY: usize = 10;
-
-    pub(crate) fn new(client: &Client) -> Self {
-        Self { client: client.clone(), config: WorkerConfig::default(), registry: Registry::default() }
-    }
 
     /// Takes jobs from `queue`, at most `concurrency` at the same time. Without any, the worker takes
     /// from `default`, 10 at a time.
