@@ -1,11 +1,10 @@
 //! Bulk: one enqueue of very many jobs, drained in large batches.
 
+pub use crate::fixture::BULK_JOBS as JOBS;
 use crate::{Fixture, steps::*};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// How many jobs, unless the fixture says otherwise. Fewer without optimisation, to keep tests quick.
-pub const JOBS: usize = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
 /// How many jobs a claimer takes at once.
 const BATCH: u32 = 5_000;
 

@@ -1,6 +1,10 @@
 use std::sync::Arc;
 use windlass_core::Store;
 
+/// How many jobs the rules of [`bulk`](crate::bulk) use, unless the fixture says otherwise. Fewer without
+/// optimisation, to keep tests quick.
+pub const BULK_JOBS: usize = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
+
 /// One fresh, migrated storage of a store under test; made anew for each rule, removed when dropped.
 #[async_trait::async_trait]
 pub trait Fixture: Send + Sync {
@@ -9,6 +13,6 @@ pub trait Fixture: Send + Sync {
 
     /// How many jobs the rules of [`bulk`](crate::bulk) use.
     fn bulk_jobs(&self) -> usize {
-        crate::bulk::JOBS
+        BULK_JOBS
     }
 }
