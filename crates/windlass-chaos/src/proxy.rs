@@ -7,6 +7,7 @@ mod commit_cuts;
 mod counts;
 mod faults;
 mod framer;
+mod lost;
 mod outbound;
 mod session;
 mod sql;

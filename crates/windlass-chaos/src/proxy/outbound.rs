@@ -2,7 +2,7 @@
 
 use super::{
     faults::{Faults, Way},
-    session::{End, Session},
+    lost::Lost,
 };
 use bytes::BytesMut;
 use std::time::Duration;
@@ -17,6 +17,15 @@ use tokio::{
 pub(super) const QUEUE: usize = 64;
 /// With a bandwidth, so many portions a second are written.
 const PORTIONS: u64 = 50;
+
+/// Why a connection ends before both sides have closed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// One side is gone.
+    Broken,
+    /// We cut it.
+    Cut,
+}
 
 /// Bytes on their way.
 pub(super) struct Chunk {
@@ -44,66 +53,64 @@ impl Lateness {
     }
 }
 
-impl Session {
-    /// Writes what comes out of the queue, and passes the end of it on.
-    pub(super) async fn write(
-        &self,
-        way: Way,
-        mut sink: WriteHalf<'_>,
-        mut queue: mpsc::Receiver<Chunk>,
-        mut faults: watch::Receiver<Faults>,
-    ) -> Result<(), End> {
-        let half_closes = self.born.of(way).half_closes;
-        let mut is_closed = false;
-        loop {
-            let chunk = tokio::select! {
-                biased;
-                () = changed_until(&mut faults, |now| now.of(way).half_closes != half_closes), if !is_closed => {
-                    is_closed = true;
-                    let _ = sink.shutdown().await;
-                    continue;
-                }
-                chunk = queue.recv() => chunk,
-            };
-            let Some(chunk) = chunk else { break };
-            if chunk.due > Instant::now() {
-                tokio::time::sleep_until(chunk.due).await;
-            }
-            if !is_closed && self.write_paced(&mut sink, &chunk.bytes, &faults).await.is_err() {
-                if !faults.borrow().of(way.back()).black {
-                    return Err(End::Broken);
-                }
-                // The news that the peer is gone would have to come through the black hole.
+/// Writes what comes out of the queue, and passes the end of it on. `half_closes`: how many there had been when the
+/// connection was made.
+pub(super) async fn write(
+    way: Way,
+    lost: &Lost,
+    half_closes: u64,
+    mut sink: WriteHalf<'_>,
+    mut queue: mpsc::Receiver<Chunk>,
+    mut faults: watch::Receiver<Faults>,
+) -> Result<(), End> {
+    let mut is_closed = false;
+    loop {
+        let chunk = tokio::select! {
+            biased;
+            () = changed_until(&mut faults, |now| now.of(way).half_closes != half_closes), if !is_closed => {
                 is_closed = true;
-                self.lose(way, 0);
+                let _ = sink.shutdown().await;
+                continue;
             }
-            if let Some(end) = chunk.then {
-                return Err(end);
+            chunk = queue.recv() => chunk,
+        };
+        let Some(chunk) = chunk else { break };
+        if chunk.due > Instant::now() {
+            tokio::time::sleep_until(chunk.due).await;
+        }
+        if !is_closed && write_paced(&mut sink, &chunk.bytes, &faults).await.is_err() {
+            if !faults.borrow().of(way.back()).black {
+                return Err(End::Broken);
             }
+            // The news that the peer is gone would have to come through the black hole.
+            is_closed = true;
+            lost.lose(way, 0);
         }
-        if !is_closed && !self.has_lost(way) {
-            let _ = sink.shutdown().await;
+        if let Some(end) = chunk.then {
+            return Err(end);
         }
-        Ok(())
     }
+    if !is_closed && !lost.has(way) {
+        let _ = sink.shutdown().await;
+    }
+    Ok(())
+}
 
-    async fn write_paced(
-        &self,
-        sink: &mut WriteHalf<'_>,
-        mut bytes: &[u8],
-        faults: &watch::Receiver<Faults>,
-    ) -> std::io::Result<()> {
-        while !bytes.is_empty() {
-            let Some(rate) = faults.borrow().bytes_per_second.map(|rate| rate.max(1)) else {
-                return sink.write_all(bytes).await;
-            };
-            let portion = usize::try_from((rate / PORTIONS).max(1)).unwrap_or(usize::MAX).min(bytes.len());
-            sink.write_all(&bytes[..portion]).await?;
-            bytes = &bytes[portion..];
-            tokio::time::sleep(Duration::from_secs_f64(portion as f64 / rate as f64)).await;
-        }
-        Ok(())
+async fn write_paced(
+    sink: &mut WriteHalf<'_>,
+    mut bytes: &[u8],
+    faults: &watch::Receiver<Faults>,
+) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let Some(rate) = faults.borrow().bytes_per_second.map(|rate| rate.max(1)) else {
+            return sink.write_all(bytes).await;
+        };
+        let portion = usize::try_from((rate / PORTIONS).max(1)).unwrap_or(usize::MAX).min(bytes.len());
+        sink.write_all(&bytes[..portion]).await?;
+        bytes = &bytes[portion..];
+        tokio::time::sleep(Duration::from_secs_f64(portion as f64 / rate as f64)).await;
     }
+    Ok(())
 }
 
 /// Waits until the faults are so; for ever when the proxy is gone, which ends the connection anyhow.

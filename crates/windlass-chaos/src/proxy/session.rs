@@ -4,15 +4,13 @@ use super::{
     CutPoint, Shared,
     faults::{Faults, Way},
     framer::{Framer, HEAD, Piece},
-    outbound::{Chunk, Lateness, QUEUE, changed_until},
+    lost::Lost,
+    outbound::{Chunk, End, Lateness, QUEUE, changed_until, write},
     reset,
     tracker::{Answer, Meaning, Tracker},
 };
 use bytes::BytesMut;
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{
     io::AsyncReadExt,
     net::{TcpStream, tcp::ReadHalf},
@@ -22,22 +20,12 @@ use tokio::{
 /// Room for one read.
 const READ: usize = 32 * 1024;
 
-/// Why a connection ends before both sides have closed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// One side is gone.
-    Broken,
-    /// We cut it.
-    Cut,
-}
-
-pub(super) struct Session {
+struct Session {
     shared: Arc<Shared>,
     /// The faults when the connection was made.
-    pub(super) born: Faults,
+    born: Faults,
     tracker: Mutex<Tracker>,
-    lost_up: AtomicBool,
-    lost_down: AtomicBool,
+    lost: Lost,
     seed: u64,
 }
 
@@ -64,14 +52,8 @@ pub(super) async fn run(mut client: TcpStream, shared: Arc<Shared>, number: u64)
     let Some(mut server) = connected else { return reset(&client) };
     let (_, _) = (client.set_nodelay(true), server.set_nodelay(true));
     let seed = shared.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let session = Session {
-        born,
-        seed,
-        tracker: Mutex::default(),
-        lost_up: AtomicBool::new(false),
-        lost_down: AtomicBool::new(false),
-        shared,
-    };
+    let session =
+        Session { born, seed, tracker: Mutex::default(), lost: Lost::new(Arc::clone(&shared)), shared };
     let end = Box::pin(session.pass_on(&mut client, &mut server, faults)).await;
     if end.is_err() {
         reset(&client);
@@ -93,6 +75,7 @@ impl Session {
         let (from_server, to_server) = server.split();
         let (up, up_queue) = mpsc::channel(QUEUE);
         let (down, down_queue) = mpsc::channel(QUEUE);
+        let half_closes = |way| self.born.of(way).half_closes;
         let mut watched = faults.clone();
         tokio::select! {
             biased;
@@ -100,9 +83,9 @@ impl Session {
             end = async {
                 tokio::try_join!(
                     self.read(Way::Up, from_client, up, faults.clone()),
-                    self.write(Way::Up, to_server, up_queue, faults.clone()),
+                    write(Way::Up, &self.lost, half_closes(Way::Up), to_server, up_queue, faults.clone()),
                     self.read(Way::Down, from_server, down, faults.clone()),
-                    self.write(Way::Down, to_client, down_queue, faults.clone()),
+                    write(Way::Down, &self.lost, half_closes(Way::Down), to_client, down_queue, faults.clone()),
                 )
             } => end.map(drop),
         }
@@ -110,7 +93,7 @@ impl Session {
 
     /// After `cut_all`, and when a black hole has ended that took bytes of this connection.
     fn must_end(&self, now: &Faults) -> bool {
-        let is_gap = |way| self.has_lost(way) && !now.of(way).black;
+        let is_gap = |way| self.lost.has(way) && !now.of(way).black;
         now.cuts != self.born.cuts || is_gap(Way::Up) || is_gap(Way::Down)
     }
 
@@ -130,11 +113,11 @@ impl Session {
             let stranded = self.born.strandings;
             changed_until(&mut faults, |now| !now.of(way).stalled && now.strandings == stranded).await;
             let now = faults.borrow_and_update().clone();
-            if now.of(way).black || self.has_lost(way) {
-                self.lose(way, read);
+            if now.of(way).black || self.lost.has(way) {
+                self.lost.lose(way, read);
                 buffer.clear();
             }
-            let verdict = match (way, self.has_lost(way)) {
+            let verdict = match (way, self.lost.has(way)) {
                 (_, true) => Verdict::default(),
                 (_, false) if read == 0 => Verdict { forward: buffer.split(), ..Verdict::default() },
                 (Way::Up, _) => self.judge_client(&mut framer, &mut buffer, &now),
@@ -223,22 +206,6 @@ impl Session {
                 _ => {}
             }
             verdict.forward.unsplit(bytes);
-        }
-    }
-
-    pub(super) fn has_lost(&self, way: Way) -> bool {
-        self.lost(way).load(Relaxed)
-    }
-
-    pub(super) fn lose(&self, way: Way, bytes: usize) {
-        self.shared.counters.lost(bytes);
-        self.lost(way).store(true, Relaxed);
-    }
-
-    fn lost(&self, way: Way) -> &AtomicBool {
-        match way {
-            Way::Up => &self.lost_up,
-            Way::Down => &self.lost_down,
         }
     }
 
