@@ -6,10 +6,14 @@ mod enqueue;
 mod latency;
 mod limit;
 mod mixed;
+mod size;
 mod startup;
 mod work;
 
-use crate::{clean_up::clean_up, finding::Finding, options::QUEUE, report::Report, store::without_waiting};
+use crate::{
+    clean_up::clean_up, finding::Finding, options::QUEUE, report::Report, size::Places,
+    store::without_waiting,
+};
 use windlass_cli::{
     failure::Outcome, globals::Globals, interrupt::until_interrupted, measure::MeasuredStore,
 };
@@ -31,6 +35,8 @@ pub(crate) enum Case {
     Startup(startup::Startup),
     /// Many jobs scheduled for one moment: how late they start
     Burst(burst::Burst),
+    /// A busy queue beside a burden: many jobs, queues, workers, or large ones
+    Size(size::Size),
     /// What the database does with the same rows when nothing makes a queue of them
     Limit(limit::Limit),
 }
@@ -41,11 +47,19 @@ impl Case {
         let store = self.store(globals)?;
         let finding = until_interrupted(self.measure(globals, &store)).await;
         if finding.is_err() && !store.is_temporary() {
-            remove_jobs(globals, &store).await;
+            self.remove_traces(globals, &store).await;
         }
         let report = Report::new(finding?, &store, globals).await?;
         drop(store);
         globals.print(&report, || report.text())
+    }
+
+    /// What was enqueued must not stay in the user's store. Another signal ends this early.
+    async fn remove_traces(&self, globals: &Globals, store: &MeasuredStore) {
+        match self {
+            Self::Size(_) => remove_places(store).await,
+            _ => remove_jobs(globals, store).await,
+        }
     }
 
     fn store(&self, globals: &Globals) -> Outcome<MeasuredStore> {
@@ -65,12 +79,19 @@ impl Case {
             Self::Latency(latency) => latency.measure(globals, store).await,
             Self::Startup(startup) => startup.measure(store).await,
             Self::Burst(burst) => burst.measure(globals, store).await,
+            Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,
         }
     }
 }
 
-/// What was enqueued must not stay in the user's store. Another signal ends this early.
+/// When they cannot be removed now, the next run does it.
+async fn remove_places(store: &MeasuredStore) {
+    if let Ok(places) = Places::of(store) {
+        let _ = until_interrupted(places.remove()).await;
+    }
+}
+
 async fn remove_jobs(globals: &Globals, store: &MeasuredStore) {
     // When the store cannot be reached, nothing can be removed now.
     if let Ok(left) = until_interrupted(clean_up(store)).await

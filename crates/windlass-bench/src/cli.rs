@@ -1,4 +1,4 @@
-use crate::{cases::Case, list::List, processes, run::Run};
+use crate::{cases::Case, list::List, processes, run::Run, size};
 use clap::{Parser, Subcommand};
 use windlass_cli::{failure::Outcome, globals::Globals, program::Program};
 
@@ -27,6 +27,9 @@ enum Command {
     /// A worker process of `drain --processes`
     #[command(hide = true)]
     WorkerProcess,
+    /// The process of a burden of `size`
+    #[command(hide = true)]
+    BurdenProcess,
 }
 
 impl Program for Cli {
@@ -41,6 +44,7 @@ impl Program for Cli {
             Command::Run(run) => run.run(globals).await,
             Command::Case(case) => case.run(globals).await,
             Command::WorkerProcess => processes::worker::run().await,
+            Command::BurdenProcess => size::carrier::run().await,
         }
     }
 }

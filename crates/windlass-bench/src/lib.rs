@@ -20,6 +20,7 @@ mod report;
 mod run;
 mod scenario;
 mod scenarios;
+mod size;
 mod store;
 mod timer;
 mod worker_settings;

@@ -73,7 +73,7 @@ impl Reading {
 }
 
 /// Lets [`peak_memory`] count from now on. Where the system refuses that, it counts from the start of the process.
-fn forget_peak_memory() {
+pub(crate) fn forget_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 

@@ -24,7 +24,7 @@ impl Reduction {
         let mut words: Vec<String> = Vec::new();
         for word in point.split_whitespace() {
             let smaller = match (words.last().map(String::as_str), word.parse::<u64>()) {
-                (Some("--jobs" | "--samples"), Ok(number)) => Some(self.of(number, self.jobs)),
+                (Some("--jobs" | "--samples" | "--amount"), Ok(number)) => Some(self.of(number, self.jobs)),
                 (Some("--seconds"), Ok(number)) => Some(self.of(number, self.seconds)),
                 // It must come within the seconds, whatever is left of them.
                 (Some("--hold-snapshot-after"), Ok(number)) => {

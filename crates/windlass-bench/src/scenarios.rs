@@ -209,6 +209,31 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "size",
+        about: "a busy queue beside much else in the store: drain, slowest claim and settle, size and memory",
+        seed: "none published; a queue whose tables grow slows down with them",
+        points: &[
+            Point { name: "none", line: "size --burden none --jobs 1000000" },
+            Point { name: "10,000 queues", line: "size --burden queues --amount 10000 --jobs 1000000" },
+            Point { name: "200 idle workers", line: "size --burden workers --amount 200 --jobs 1000000" },
+            Point {
+                name: "10,000,000 waiting",
+                line: "size --burden waiting --amount 10000000 --jobs 1000000",
+            },
+            Point {
+                name: "1,000,000 scheduled",
+                line: "size --burden scheduled --amount 1000000 --jobs 1000000",
+            },
+            Point {
+                name: "1,000,000 retryable",
+                line: "size --burden retryable --amount 1000000 --jobs 1000000",
+            },
+            Point { name: "1,000,000 paused", line: "size --burden paused --amount 1000000 --jobs 1000000" },
+            Point { name: "a long job", line: "size --burden long --jobs 1000000" },
+            Point { name: "5,000 of 1 MiB", line: "size --burden bytes --amount 5000 --jobs 1000000" },
+        ],
+    },
+    Scenario {
         name: "payload",
         about: "jobs that carry 100 bytes to 100 kB",
         seed: "none published",

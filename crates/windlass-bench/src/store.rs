@@ -53,7 +53,7 @@ pub(crate) async fn durability(store: &MeasuredStore, gauge: &ServerGauge) -> St
 }
 
 /// The URL with a parameter, in place of one of the same name.
-fn with_parameter(url: &str, name: &str, value: &str) -> String {
+pub(crate) fn with_parameter(url: &str, name: &str, value: &str) -> String {
     let (plain, query) = url.split_once('?').unwrap_or((url, ""));
     let others = query.split('&').filter(|pair| !pair.is_empty() && pair.split('=').next() != Some(name));
     let all: Vec<_> = others.map(str::to_owned).chain([format!("{name}={value}")]).collect();

@@ -95,9 +95,16 @@ fn note(run: &PointRun) -> String {
             let percent =
                 figure("of_theoretical_percent").map(|percent| format!("{percent:.1} % of the maximum"));
             let start = || figure("total_ms").map(|ms| format!("{ms:.1} ms from connect to the end"));
-            percent.or_else(start).unwrap_or_default()
+            percent.or_else(start).or_else(|| beside(run)).unwrap_or_default()
         }
     }
+}
+
+/// How a busy queue fared beside a burden.
+fn beside(run: &PointRun) -> Option<String> {
+    let (percent, slowest) =
+        (run.figure("percent_of_alone")?.as_f64()?, run.figure("slowest_call_ms")?.as_f64()?);
+    Some(format!("{percent:.0} % of the drain alone, slowest claim or settle {slowest:.1} ms"))
 }
 
 /// Whether jobs were sent so late that this machine cannot carry the rate, and latency says nothing.

@@ -1,0 +1,124 @@
+//! The busy queue: rounds in which its worker drains a backlog.
+
+use super::{
+    burden::Burden,
+    place::Place,
+    timed_store::TimedStore,
+    timings::{CallTimes, Timings},
+};
+use crate::{
+    meter::forget_peak_memory,
+    options::{QUEUE, batch_of},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use windlass::{Client, IntoJob, JobId, Worker};
+use windlass_cli::{
+    failure::Outcome,
+    measure::{CountedWorkers, Expected, Fill, Noop, fill, peak_memory, per_second},
+};
+
+/// How many connections enqueue a backlog.
+const CLIENTS: usize = 2;
+/// The share of a backlog that is drained first, unmeasured: connections open, and the server plans.
+const WARM_UP: u64 = 5;
+
+/// A busy queue in one store, and its worker, which lives through all rounds.
+pub(crate) struct Busy<'a> {
+    pub(super) client: Client,
+    workers: CountedWorkers,
+    timings: Arc<Timings>,
+    place: &'a Place,
+    jobs: u64,
+    given: u64,
+}
+
+/// What rounds measured.
+pub(crate) struct Rounds {
+    pub(crate) times: CallTimes,
+    /// Jobs per second of each.
+    pub(crate) rates: Vec<u64>,
+    /// The most memory of this process during any of them.
+    pub(crate) peak_memory: u64,
+}
+
+impl<'a> Busy<'a> {
+    /// Starts the worker. It works the queue of a paused burden as well.
+    pub(crate) async fn start(
+        place: &'a Place,
+        jobs: u64,
+        concurrency: usize,
+        burden: Burden,
+    ) -> Outcome<Self> {
+        let client = Client::connect(&place.url).await?;
+        client.migrate().await?;
+        let timings = Arc::new(Timings::new());
+        let store = TimedStore { store: Arc::clone(client.store()), timings: Arc::clone(&timings) };
+        let timed = Client::from_store(Arc::new(store));
+        let (workers, _starts) =
+            CountedWorkers::start(&[timed], Expected { jobs: 0, first: JobId(0) }, |client, _| {
+                let builder = Worker::builder(client).queue(QUEUE, concurrency);
+                if burden == Burden::Paused { builder.queue(Burden::QUEUE, concurrency) } else { builder }
+            })
+            .await?;
+        let mut busy = Self { client, workers, timings, place, jobs, given: 0 };
+        busy.drain(jobs.div_ceil(WARM_UP)).await?;
+        Ok(busy)
+    }
+
+    /// Drains a backlog, and adds what that showed.
+    pub(crate) async fn round(&mut self, rounds: &mut Rounds) -> Outcome {
+        let took = self.drain(self.jobs).await?;
+        rounds.times.merge(&self.timings.take());
+        rounds.rates.push(per_second(self.jobs, took));
+        rounds.peak_memory = rounds.peak_memory.max(peak_memory().unwrap_or(0));
+        Ok(())
+    }
+
+    /// Enqueues jobs while the queue is paused, so that the worker is there and has nothing to do, and lets it go.
+    /// Returns the time from the first claim that handed out a job to the last settlement.
+    async fn drain(&mut self, jobs: u64) -> Outcome<Duration> {
+        self.client.pause(QUEUE).await?;
+        let work = Fill { queue: QUEUE, jobs, batch: batch_of(0), clients: CLIENTS };
+        let from = self.given;
+        fill(&self.client, &work, move |id| Noop { id: from + id }.into_job(), |_, _| {}).await?;
+        self.given += jobs;
+        self.workers.counts().expect(self.given);
+        self.place.checkpoint().await;
+        self.timings.take();
+        forget_peak_memory();
+        let resumed = Instant::now();
+        self.client.resume(QUEUE).await?;
+        self.workers.finish(|_| {}).await?;
+        let end = Instant::now();
+        Ok(end - self.timings.first_jobs().unwrap_or(resumed))
+    }
+
+    /// Fails unless each job was handled exactly once; ends the worker.
+    pub(crate) async fn stop(self) -> Outcome {
+        self.workers.verify()?;
+        self.workers.stop().await;
+        self.client.close().await;
+        Ok(())
+    }
+}
+
+impl Rounds {
+    pub(crate) fn new() -> Self {
+        Self { times: CallTimes::new(), rates: Vec::new(), peak_memory: 0 }
+    }
+
+    /// The rate in the middle.
+    pub(crate) fn median(&self) -> u64 {
+        let mut rates = self.rates.clone();
+        rates.sort_unstable();
+        rates.get(rates.len() / 2).copied().unwrap_or(0)
+    }
+
+    /// The longest claim or settle, in milliseconds.
+    pub(crate) fn slowest_ms(&self) -> f64 {
+        crate::measure::round(self.times.slowest.as_secs_f64() * 1e3)
+    }
+}
