@@ -20,7 +20,7 @@ pub(crate) use bars::{Sizes, bars, percent_of_alone};
 pub(crate) use burden::Burden;
 pub(crate) use busy::{Busy, Rounds};
 pub(crate) use carried::Carried;
-pub(crate) use footprint::Footprint;
+pub(crate) use footprint::footprint;
 pub(crate) use housekeeping::keep_house;
 pub(crate) use place::Places;
 pub(crate) use task::Task;

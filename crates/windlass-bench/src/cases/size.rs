@@ -3,7 +3,7 @@ use crate::{
     measure::round,
     options::{MAX_CONCURRENCY, MAX_JOBS},
     size::{
-        Burden, Busy, Carried, Footprint, Places, Rounds, Sizes, Task, bars, keep_house, percent_of_alone,
+        Burden, Busy, Carried, Places, Rounds, Sizes, Task, bars, footprint, keep_house, percent_of_alone,
         unload,
     },
     store::connect,
@@ -30,7 +30,7 @@ pub(crate) struct Size {
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS / 1_000))]
     jobs: u64,
     /// How many rounds each store has
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// How many jobs run at once
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENCY))]
@@ -49,7 +49,7 @@ impl Size {
         client.migrate().await?; // the report reads from it what store this is
         client.close().await;
         let places = Places::of(store)?;
-        self.burden.check(self.amount(), places.beside.kind)?;
+        self.burden.check(self.amount(), &places.beside).await?;
         places.remove().await?;
         let task = Task {
             url: places.beside.url.clone(),
@@ -58,15 +58,15 @@ impl Size {
             place: places.beside.name.clone(),
         };
         let carried = Carried::put(&task).await?;
-        let burdened = Footprint::of(&places.beside).await?;
+        let burdened = footprint(&places.beside).await?;
         let concurrency = self.concurrency as usize;
         let mut alone = Busy::start(&places.alone, self.jobs, concurrency, Burden::None).await?;
         let mut beside = Busy::start(&places.beside, self.jobs, concurrency, self.burden).await?;
         let turns = self.take_turns(&mut alone, &mut beside, globals.json).await?;
         alone.stop().await?;
-        let drained = Footprint::of(&places.beside).await?;
+        let drained = footprint(&places.beside).await?;
         let (housed, housekeeping) = keep_house(&mut beside, self.rounds as usize).await?;
-        let after_retention = Footprint::of(&places.beside).await?;
+        let after_retention = footprint(&places.beside).await?;
         beside.stop().await?;
         let unloaded = match self.burden {
             Burden::Bytes => Some(unload(&places.beside, self.amount(), concurrency).await?),
@@ -103,6 +103,11 @@ impl Size {
             "completed_per_second": beside.median(),
             "alone_per_second": alone.median(),
             "percent_of_alone": percent_of_alone(alone, beside),
+            "percent_of_alone_best": round(beside.best() as f64 * 100.0 / alone.best().max(1) as f64),
+            "cpu_seconds_per_million_jobs": beside.own_cpu(),
+            "cpu_seconds_per_million_jobs_alone": alone.own_cpu(),
+            "server_cpu_seconds_per_million_jobs": beside.server_cpu(),
+            "server_cpu_seconds_per_million_jobs_alone": alone.server_cpu(),
             "rounds_beside": beside.rates,
             "rounds_alone": alone.rates,
             "slowest_call_ms": beside.slowest_ms(),
@@ -112,7 +117,6 @@ impl Size {
             "settle": beside.times.settles.report(),
             "settle_alone": alone.times.settles.report(),
             "promote": beside.times.promotes.report(),
-            "maintain": beside.times.maintains.report(),
             "peak_memory_bytes": beside.peak_memory,
             "peak_memory_alone_bytes": alone.peak_memory,
             "burdened_bytes": sizes.burdened,

@@ -1,5 +1,6 @@
 use super::busy::Rounds;
 use crate::measure::round;
+use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
 /// A claim or settle of the busy queue takes no longer than this.
@@ -31,8 +32,8 @@ pub(crate) fn bars(alone: &Rounds, beside: &Rounds, sizes: &Sizes, most_memory: 
     json!({
         "slowest_claim_or_settle": bar(slowest <= SLOWEST_MS, format!("{slowest} ms, at most {SLOWEST_MS} ms; alone {} ms", alone.slowest_ms())),
         "drain": bar(percent >= LEAST_PERCENT, format!("{percent} % of alone, at least {LEAST_PERCENT} %")),
-        "size_after_retention": bar(sizes.after_retention <= bound, format!("{} bytes, at most {bound}", sizes.after_retention)),
-        "memory": bar(most_memory <= MEMORY_BYTES, format!("{most_memory} bytes, at most {MEMORY_BYTES}")),
+        "size_after_retention": bar(sizes.after_retention <= bound, format!("{}, at most {}", HumanBytes(sizes.after_retention), HumanBytes(bound))),
+        "memory": bar(most_memory <= MEMORY_BYTES, format!("{}, at most {}", HumanBytes(most_memory), HumanBytes(MEMORY_BYTES))),
     })
 }
 

@@ -1,6 +1,9 @@
+use super::place::Place;
 use serde::{Deserialize, Serialize};
-use windlass::StoreKind;
 use windlass_cli::failure::{Failure, Outcome};
+
+/// How many connections the workers' calls, the worker of the busy queue and this program use.
+const OTHER_CONNECTIONS: u64 = 40;
 
 /// What lies beside the busy queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -44,14 +47,14 @@ impl Burden {
         }
     }
 
-    /// Fails when the store cannot hold it.
-    pub(crate) fn check(self, amount: u64, kind: StoreKind) -> Outcome {
-        // The seam has one writer for a file; workers of one process share it.
-        if self == Self::Workers && kind == StoreKind::Sqlite && amount > 1_000 {
-            let message =
-                "more than 1,000 workers on a SQLite file are not measured; choose a smaller --amount";
-            return Err(Failure::usage("unsupported", message));
-        }
-        Ok(())
+    /// Fails when the server has too few connections for its workers.
+    pub(crate) async fn check(self, amount: u64, place: &Place) -> Outcome {
+        let most = place.max_connections().await.filter(|_| self == Self::Workers);
+        let Some(most) = most.filter(|most| amount + OTHER_CONNECTIONS > *most) else { return Ok(()) };
+        let message = format!(
+            "{amount} workers listen on {amount} connections, and {OTHER_CONNECTIONS} are needed beside them; \
+             the server has {most}: raise its max_connections, or choose a smaller --amount"
+        );
+        Err(Failure::usage("unsupported", message))
     }
 }

@@ -7,6 +7,7 @@ use super::{
     timings::{CallTimes, Timings},
 };
 use crate::{
+    measure::{ServerGauge, round},
     meter::forget_peak_memory,
     options::{QUEUE, batch_of},
 };
@@ -17,7 +18,7 @@ use std::{
 use windlass::{Client, IntoJob, JobId, Worker};
 use windlass_cli::{
     failure::Outcome,
-    measure::{CountedWorkers, Expected, Fill, Noop, fill, peak_memory, per_second},
+    measure::{CountedWorkers, Expected, Fill, Noop, cpu_seconds, fill, peak_memory, per_second},
 };
 
 /// How many connections enqueue a backlog.
@@ -30,9 +31,17 @@ pub(crate) struct Busy<'a> {
     pub(super) client: Client,
     workers: CountedWorkers,
     timings: Arc<Timings>,
+    gauge: ServerGauge,
     place: &'a Place,
     jobs: u64,
     given: u64,
+}
+
+/// What one drain took.
+struct Drained {
+    time: Duration,
+    own_cpu: f64,
+    server_cpu: Option<f64>,
 }
 
 /// What rounds measured.
@@ -40,6 +49,10 @@ pub(crate) struct Rounds {
     pub(crate) times: CallTimes,
     /// Jobs per second of each.
     pub(crate) rates: Vec<u64>,
+    /// Processor seconds for a million jobs, of this process and of all processes of the server, in each. They hardly
+    /// depend on what else the machine does.
+    own_cpu: Vec<f64>,
+    server_cpu: Vec<f64>,
     /// The most memory of this process during any of them.
     pub(crate) peak_memory: u64,
 }
@@ -63,23 +76,27 @@ impl<'a> Busy<'a> {
                 if burden == Burden::Paused { builder.queue(Burden::QUEUE, concurrency) } else { builder }
             })
             .await?;
-        let mut busy = Self { client, workers, timings, place, jobs, given: 0 };
+        let gauge = ServerGauge::open(&place.url).await;
+        let mut busy = Self { client, workers, timings, gauge, place, jobs, given: 0 };
         busy.drain(jobs.div_ceil(WARM_UP)).await?;
         Ok(busy)
     }
 
     /// Drains a backlog, and adds what that showed.
     pub(crate) async fn round(&mut self, rounds: &mut Rounds) -> Outcome {
-        let took = self.drain(self.jobs).await?;
+        let drained = self.drain(self.jobs).await?;
+        let per_million = |seconds: f64| round(seconds * 1e6 / self.jobs as f64);
         rounds.times.merge(&self.timings.take());
-        rounds.rates.push(per_second(self.jobs, took));
+        rounds.rates.push(per_second(self.jobs, drained.time));
+        rounds.own_cpu.push(per_million(drained.own_cpu));
+        rounds.server_cpu.extend(drained.server_cpu.map(per_million));
         rounds.peak_memory = rounds.peak_memory.max(peak_memory().unwrap_or(0));
         Ok(())
     }
 
     /// Enqueues jobs while the queue is paused, so that the worker is there and has nothing to do, and lets it go.
-    /// Returns the time from the first claim that handed out a job to the last settlement.
-    async fn drain(&mut self, jobs: u64) -> Outcome<Duration> {
+    /// The time is that from the first claim that handed out a job to the last settlement.
+    async fn drain(&mut self, jobs: u64) -> Outcome<Drained> {
         self.client.pause(QUEUE).await?;
         let work = Fill { queue: QUEUE, jobs, batch: batch_of(0), clients: CLIENTS };
         let from = self.given;
@@ -89,11 +106,17 @@ impl<'a> Busy<'a> {
         self.place.checkpoint().await;
         self.timings.take();
         forget_peak_memory();
-        let resumed = Instant::now();
+        let server_cpu = self.gauge.counters().await.cpu_seconds;
+        let (own_cpu, resumed) = (cpu_seconds(), Instant::now());
         self.client.resume(QUEUE).await?;
         self.workers.finish(|_| {}).await?;
         let end = Instant::now();
-        Ok(end - self.timings.first_jobs().unwrap_or(resumed))
+        let now = self.gauge.counters().await.cpu_seconds;
+        Ok(Drained {
+            time: end - self.timings.first_jobs().unwrap_or(resumed),
+            own_cpu: cpu_seconds() - own_cpu,
+            server_cpu: now.zip(server_cpu).map(|(now, before)| now - before),
+        })
     }
 
     /// Fails unless each job was handled exactly once; ends the worker.
@@ -107,18 +130,38 @@ impl<'a> Busy<'a> {
 
 impl Rounds {
     pub(crate) fn new() -> Self {
-        Self { times: CallTimes::new(), rates: Vec::new(), peak_memory: 0 }
+        let (own_cpu, server_cpu) = (Vec::new(), Vec::new());
+        Self { times: CallTimes::new(), rates: Vec::new(), own_cpu, server_cpu, peak_memory: 0 }
     }
 
     /// The rate in the middle.
     pub(crate) fn median(&self) -> u64 {
-        let mut rates = self.rates.clone();
-        rates.sort_unstable();
-        rates.get(rates.len() / 2).copied().unwrap_or(0)
+        middle(self.rates.iter().map(|&rate| rate as f64)).unwrap_or(0.0) as u64
+    }
+
+    /// The highest rate: what the others would have been on a machine that does nothing else.
+    pub(crate) fn best(&self) -> u64 {
+        self.rates.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Processor seconds of this process for a million jobs, in the middle.
+    pub(crate) fn own_cpu(&self) -> Option<f64> {
+        middle(self.own_cpu.iter().copied())
+    }
+
+    /// Those of the server, where there is one on this machine.
+    pub(crate) fn server_cpu(&self) -> Option<f64> {
+        middle(self.server_cpu.iter().copied())
     }
 
     /// The longest claim or settle, in milliseconds.
     pub(crate) fn slowest_ms(&self) -> f64 {
-        crate::measure::round(self.times.slowest.as_secs_f64() * 1e3)
+        round(self.times.slowest.as_secs_f64() * 1e3)
     }
+}
+
+fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }

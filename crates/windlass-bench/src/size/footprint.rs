@@ -4,22 +4,16 @@ use rusqlite::{Connection, OpenFlags};
 use windlass::StoreKind;
 use windlass_cli::failure::{Failure, Outcome};
 
-/// How large a store is: on PostgreSQL its tables with indexes and TOAST, on SQLite the pages in use (a file keeps
-/// the free ones for the next jobs).
-pub(crate) struct Footprint;
-
-impl Footprint {
-    /// In bytes, now.
-    pub(crate) async fn of(place: &Place) -> Outcome<u64> {
-        let bytes = match place.kind {
-            StoreKind::Postgres => in_schema(place).await.map_err(|error| error.to_string()),
-            _ => in_file(place).map_err(|error| error.to_string()),
-        };
-        let bytes = bytes.map_err(|why| {
-            Failure::failed("unavailable", format!("cannot read the size of the store: {why}"))
-        })?;
-        Ok(u64::try_from(bytes).unwrap_or(0))
-    }
+/// How many bytes a store takes now: on PostgreSQL its tables with indexes and TOAST, on SQLite the pages in use (a file
+/// keeps the free ones for the next jobs).
+pub(crate) async fn footprint(place: &Place) -> Outcome<u64> {
+    let bytes = match place.kind {
+        StoreKind::Postgres => in_schema(place).await.map_err(|error| error.to_string()),
+        _ => in_file(place).map_err(|error| error.to_string()),
+    };
+    let failed =
+        |why: String| Failure::failed("unavailable", format!("cannot read the size of the store: {why}"));
+    Ok(u64::try_from(bytes.map_err(failed)?).unwrap_or(0))
 }
 
 async fn in_schema(place: &Place) -> Result<i64, tokio_postgres::Error> {

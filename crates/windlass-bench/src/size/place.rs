@@ -63,6 +63,15 @@ impl Place {
         }
     }
 
+    /// How many connections the server takes. `None` where there is no server, or it does not say.
+    pub(super) async fn max_connections(&self) -> Option<u64> {
+        if self.kind != StoreKind::Postgres {
+            return None;
+        }
+        let session = open_session(&self.url).await.ok()?;
+        session.query_one("show max_connections", &[]).await.ok()?.get::<_, String>(0).parse().ok()
+    }
+
     async fn remove(&self) -> Outcome {
         match self.kind {
             StoreKind::Postgres => self.drop_schema().await.map_err(|error| {

@@ -84,7 +84,7 @@ impl JobStore for TimedStore {
     }
 
     async fn maintain(&self) -> Result<MaintainReport> {
-        self.timings.time(self.store.maintain(), |times, _, took, _| times.maintains.record(took)).await
+        self.store.maintain().await
     }
 
     async fn settings(&self) -> Result<Settings> {

@@ -12,7 +12,6 @@ pub(crate) struct CallTimes {
     pub(crate) claims: Latencies,
     pub(crate) settles: Latencies,
     pub(crate) promotes: Latencies,
-    pub(crate) maintains: Latencies,
     /// The longest claim or settle.
     pub(crate) slowest: Duration,
     /// When the first claim began that handed out a job.
@@ -21,8 +20,8 @@ pub(crate) struct CallTimes {
 
 impl CallTimes {
     pub(crate) fn new() -> Self {
-        let [claims, settles, promotes, maintains] = std::array::from_fn(|_| Latencies::new());
-        Self { claims, settles, promotes, maintains, slowest: Duration::ZERO, first_jobs: None }
+        let [claims, settles, promotes] = std::array::from_fn(|_| Latencies::new());
+        Self { claims, settles, promotes, slowest: Duration::ZERO, first_jobs: None }
     }
 
     /// Adds those of another round.
@@ -30,7 +29,6 @@ impl CallTimes {
         self.claims.merge(&other.claims);
         self.settles.merge(&other.settles);
         self.promotes.merge(&other.promotes);
-        self.maintains.merge(&other.maintains);
         self.slowest = self.slowest.max(other.slowest);
     }
 }
