@@ -1,4 +1,4 @@
-use super::busy::Rounds;
+use super::rounds::Rounds;
 use crate::measure::round;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -30,10 +30,10 @@ pub(crate) fn bars(alone: &Rounds, beside: &Rounds, sizes: &Sizes, most_memory: 
     let percent = percent_of_alone(alone, beside);
     let bound = (sizes.burdened as f64 * GROWTH) as u64 + SLACK_BYTES;
     json!({
-        "slowest_claim_or_settle": bar(slowest <= SLOWEST_MS, format!("{slowest} ms, at most {SLOWEST_MS} ms; alone {} ms", alone.slowest_ms())),
-        "drain": bar(percent >= LEAST_PERCENT, format!("{percent} % of alone, at least {LEAST_PERCENT} %")),
-        "size_after_retention": bar(sizes.after_retention <= bound, format!("{}, at most {}", HumanBytes(sizes.after_retention), HumanBytes(bound))),
-        "memory": bar(most_memory <= MEMORY_BYTES, format!("{}, at most {}", HumanBytes(most_memory), HumanBytes(MEMORY_BYTES))),
+        "slowest_claim_or_settle": bar(slowest <= SLOWEST_MS, &format!("{slowest} ms, at most {SLOWEST_MS} ms; alone {} ms", alone.slowest_ms())),
+        "drain": bar(percent >= LEAST_PERCENT, &format!("{percent} % of alone, at least {LEAST_PERCENT} %")),
+        "size_after_retention": bar(sizes.after_retention <= bound, &format!("{}, at most {}", HumanBytes(sizes.after_retention), HumanBytes(bound))),
+        "memory": bar(most_memory <= MEMORY_BYTES, &format!("{}, at most {}", HumanBytes(most_memory), HumanBytes(MEMORY_BYTES))),
     })
 }
 
@@ -42,6 +42,6 @@ pub(crate) fn percent_of_alone(alone: &Rounds, beside: &Rounds) -> f64 {
     round(beside.median() as f64 * 100.0 / alone.median().max(1) as f64)
 }
 
-fn bar(met: bool, measured: String) -> Value {
+fn bar(met: bool, measured: &str) -> Value {
     json!({ "met": met, "measured": measured })
 }

@@ -3,22 +3,20 @@
 use super::{
     burden::Burden,
     place::Place,
+    rounds::{Drained, Rounds},
     timed_store::TimedStore,
-    timings::{CallTimes, Timings},
+    timings::Timings,
 };
 use crate::{
-    measure::{ServerGauge, round},
+    measure::ServerGauge,
     meter::forget_peak_memory,
     options::{QUEUE, batch_of},
 };
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 use windlass::{Client, IntoJob, JobId, Worker};
 use windlass_cli::{
     failure::Outcome,
-    measure::{CountedWorkers, Expected, Fill, Noop, cpu_seconds, fill, peak_memory, per_second},
+    measure::{CountedWorkers, Expected, Fill, Noop, cpu_seconds, fill},
 };
 
 /// How many connections enqueue a backlog.
@@ -35,26 +33,6 @@ pub(crate) struct Busy<'a> {
     place: &'a Place,
     jobs: u64,
     given: u64,
-}
-
-/// What one drain took.
-struct Drained {
-    time: Duration,
-    own_cpu: f64,
-    server_cpu: Option<f64>,
-}
-
-/// What rounds measured.
-pub(crate) struct Rounds {
-    pub(crate) times: CallTimes,
-    /// Jobs per second of each.
-    pub(crate) rates: Vec<u64>,
-    /// Processor seconds for a million jobs, of this process and of all processes of the server, in each. They hardly
-    /// depend on what else the machine does.
-    own_cpu: Vec<f64>,
-    server_cpu: Vec<f64>,
-    /// The most memory of this process during any of them.
-    pub(crate) peak_memory: u64,
 }
 
 impl<'a> Busy<'a> {
@@ -85,12 +63,7 @@ impl<'a> Busy<'a> {
     /// Drains a backlog, and adds what that showed.
     pub(crate) async fn round(&mut self, rounds: &mut Rounds) -> Outcome {
         let drained = self.drain(self.jobs).await?;
-        let per_million = |seconds: f64| round(seconds * 1e6 / self.jobs as f64);
-        rounds.times.merge(&self.timings.take());
-        rounds.rates.push(per_second(self.jobs, drained.time));
-        rounds.own_cpu.push(per_million(drained.own_cpu));
-        rounds.server_cpu.extend(drained.server_cpu.map(per_million));
-        rounds.peak_memory = rounds.peak_memory.max(peak_memory().unwrap_or(0));
+        rounds.add(self.jobs, &drained, &self.timings.take());
         Ok(())
     }
 
@@ -126,42 +99,4 @@ impl<'a> Busy<'a> {
         self.client.close().await;
         Ok(())
     }
-}
-
-impl Rounds {
-    pub(crate) fn new() -> Self {
-        let (own_cpu, server_cpu) = (Vec::new(), Vec::new());
-        Self { times: CallTimes::new(), rates: Vec::new(), own_cpu, server_cpu, peak_memory: 0 }
-    }
-
-    /// The rate in the middle.
-    pub(crate) fn median(&self) -> u64 {
-        middle(self.rates.iter().map(|&rate| rate as f64)).unwrap_or(0.0) as u64
-    }
-
-    /// The highest rate: what the others would have been on a machine that does nothing else.
-    pub(crate) fn best(&self) -> u64 {
-        self.rates.iter().copied().max().unwrap_or(0)
-    }
-
-    /// Processor seconds of this process for a million jobs, in the middle.
-    pub(crate) fn own_cpu(&self) -> Option<f64> {
-        middle(self.own_cpu.iter().copied())
-    }
-
-    /// Those of the server, where there is one on this machine.
-    pub(crate) fn server_cpu(&self) -> Option<f64> {
-        middle(self.server_cpu.iter().copied())
-    }
-
-    /// The longest claim or settle, in milliseconds.
-    pub(crate) fn slowest_ms(&self) -> f64 {
-        round(self.times.slowest.as_secs_f64() * 1e3)
-    }
-}
-
-fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

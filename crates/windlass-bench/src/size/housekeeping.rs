@@ -1,6 +1,6 @@
 //! What becomes of the store when nothing is retained any more.
 
-use super::busy::{Busy, Rounds};
+use super::{busy::Busy, rounds::Rounds};
 use crate::measure::round;
 use serde_json::{Value, json};
 use std::{
