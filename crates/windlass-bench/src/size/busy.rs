@@ -30,7 +30,7 @@ pub(crate) struct Busy<'a> {
     workers: CountedWorkers,
     timings: Arc<Timings>,
     gauge: ServerGauge,
-    place: &'a Place,
+    pub(super) place: &'a Place,
     jobs: u64,
     given: u64,
 }

@@ -1,6 +1,6 @@
 //! What becomes of the store when nothing is retained any more.
 
-use super::{busy::Busy, rounds::Rounds};
+use super::{busy::Busy, footprint::footprint, place::Place, rounds::Rounds};
 use crate::measure::round;
 use serde_json::{Value, json};
 use std::{
@@ -16,6 +16,7 @@ use windlass_cli::failure::{Failure, Outcome};
 /// So many calls in a row must find nothing to do: a segment that somebody reads is left for the next.
 const QUIET: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
+const QUIET_PAUSE: Duration = Duration::from_millis(500);
 /// How long emptying the log may take when nobody works any more.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -34,16 +35,7 @@ pub(crate) async fn keep_house(busy: &mut Busy<'_>, rounds: usize) -> Outcome<(R
     over.store(true, Ordering::Relaxed);
     let mut sum = keeper.await??;
     let began = Instant::now();
-    let mut quiet = 0;
-    while quiet < QUIET {
-        let report = client.store().maintain().await?;
-        quiet = if report.rotated || report.truncated > 0 || report.rehomed > 0 { 0 } else { quiet + 1 };
-        sum.add(report);
-        if began.elapsed() > PATIENCE {
-            return Err(Failure::failed("stalled", format!("housekeeping found work for {PATIENCE:?}")));
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
+    finish(&client, busy.place, &mut sum).await?;
     let figures = json!({
         "per_second": beside.rates,
         "server_cpu_seconds_per_million_jobs": beside.server_cpu(),
@@ -57,6 +49,26 @@ pub(crate) async fn keep_house(busy: &mut Busy<'_>, rounds: usize) -> Outcome<(R
         "rest_seconds": round(began.elapsed().as_secs_f64()),
     });
     Ok((beside, figures))
+}
+
+/// Keeps house until nothing is left to do. A call that finds another at it answers that it did nothing, so the store has to keep
+/// its size as well.
+async fn finish(client: &Client, place: &Place, sum: &mut Sum) -> Outcome {
+    let began = Instant::now();
+    let (mut quiet, mut bytes) = (0, 0);
+    while quiet < QUIET {
+        let report = client.store().maintain().await?;
+        let now = footprint(place).await?;
+        let idle = !report.rotated && report.truncated == 0 && report.rehomed == 0 && now == bytes;
+        quiet = if idle { quiet + 1 } else { 0 };
+        bytes = now;
+        sum.add(report);
+        if began.elapsed() > PATIENCE {
+            return Err(Failure::failed("stalled", format!("housekeeping found work for {PATIENCE:?}")));
+        }
+        tokio::time::sleep(QUIET_PAUSE).await;
+    }
+    Ok(())
 }
 
 /// What all calls did.

@@ -11,7 +11,9 @@ use windlass_core::{
 
 /// How many jobs one call claims, and one settles.
 const BATCH: u32 = 5_000;
-/// Longer than it takes, because nobody renews it.
+/// So many calls are between two heartbeats: what was claimed since the last is looked at when the worker goes.
+const HEARTBEAT_EVERY: u64 = 20;
+/// Longer than the time between two.
 const LEASE: Duration = Duration::from_secs(3_600);
 
 /// Lets every job of the queue fail once. They are to be tried again in the course of a day.
@@ -25,7 +27,7 @@ pub(super) async fn fail_all(client: &Client, amount: u64) -> Outcome {
     };
     let worker = store.register(&spec).await?.worker;
     let request = ClaimRequest { worker, queues: vec![QueueDemand::new(Burden::QUEUE, BATCH)] };
-    let mut failed = 0;
+    let (mut failed, mut calls) = (0, 0_u64);
     while failed < amount {
         let claimed = store.claim(&request).await?;
         if claimed.claims.is_empty() && !claimed.contended {
@@ -38,7 +40,12 @@ pub(super) async fn fail_all(client: &Client, amount: u64) -> Outcome {
         if reply.exceptions.iter().any(|settled| *settled != Settled::Accepted) {
             return Err(Failure::failed("internal", "a failure was not accepted"));
         }
+        calls += 1;
+        if calls % HEARTBEAT_EVERY == 0 {
+            store.heartbeat(worker).await?;
+        }
     }
+    store.heartbeat(worker).await?;
     store.deregister(worker).await?;
     Ok(())
 }
