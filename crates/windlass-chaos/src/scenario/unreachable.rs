@@ -15,23 +15,23 @@ const SLOW: &str = "slow";
 /// Of 10,000 jobs so many may start again although the process of their first worker lived.
 const MOST_AGAIN: u64 = 1;
 
-/// The database is away for two or three leases, again and again, and handlers go on meanwhile: some end then, some
-/// only after it is back. One worker in two outages dies, so that there is somebody to be rescued.
+/// The database is away for two or three leases, again and again, and handlers go on meanwhile. Nothing that ends then
+/// is settled before it is back. One worker in two outages dies, so that there is somebody to be rescued.
 pub(super) fn outage(trial: &Trial) -> Result<Ended> {
     let lease = Duration::from_millis(trial.scaled(3_000, 1_500));
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
     run.rules.most_living_second_starts = Some(MOST_AGAIN);
     crew(&mut run, lease)?;
-    run.wait(Duration::from_millis(1_000))?;
+    run.wait(Duration::from_millis(700))?;
     run.phase(Phase::Faults);
-    let (rounds, most) = trial.scaled((40, 3.0), (2, 2.3));
+    let (rounds, most) = trial.scaled((40, 3.0), (2, 2.2));
     for round in 0..rounds {
         let length = lease.mul_f64(2.0 + (most - 2.0) * run.rng.f64());
         let victim = if round % 2 == 1 { run.any_running("worker") } else { None };
         be_away(&mut run, &ground, trial.seed + round, length, victim)?;
         // Whoever is to be rescued is, after one lease in touch.
-        let calm = lease.mul_f64(trial.scaled(1.5, 0.8) + 0.4 * run.rng.f64());
+        let calm = lease.mul_f64(trial.scaled(1.5, 0.6) + 0.2 * run.rng.f64());
         run.wait(calm)?;
     }
     let report = run.conclude(PATIENCE)?;
@@ -48,7 +48,8 @@ fn crew(run: &mut Run, lease: Duration) -> Result<()> {
     }
     let quick = Load { mix: Mix::Long(0, 20), rate: 300.0, batch: 5, lanes: 2, ..Load::default() };
     run.producer(quick)?;
-    let slow = Load { mix: Mix::Long(lease_ms / 3, 3 * lease_ms), rate: 25.0, batch: 3, ..Load::default() };
+    let slow =
+        Load { mix: Mix::Long(lease_ms / 3, lease_ms * 3 / 2), rate: 25.0, batch: 3, ..Load::default() };
     run.producer(Load { queue: SLOW.to_owned(), ..slow })?;
     Ok(())
 }
