@@ -81,17 +81,13 @@ fn hand_out(state: &mut State, worker: WorkerId, demand: &QueueDemand, lane: usi
     state.last.claim += 1;
     state.lanes[lane].claimed_at = state.now();
     let (number, token) = (state.last.claim, fastrand::u64(..));
+    let reference = ClaimRef(token, number);
     let jobs = ids.iter().map(|id| {
-        let order = state.hand_out(*id, worker);
+        let order = state.hand_out(*id, worker, reference);
         state.jobs[id].claimed(order)
     });
     let jobs = jobs.collect();
     let open: BTreeSet<JobId> = ids.iter().copied().collect();
     state.claims.insert(number, ClaimState { token, worker, jobs: ids.to_vec(), open });
-    Claim {
-        reference: ClaimRef(token, number),
-        queue: Arc::clone(&demand.queue),
-        priority: state.lanes[lane].priority,
-        jobs,
-    }
+    Claim { reference, queue: Arc::clone(&demand.queue), priority: state.lanes[lane].priority, jobs }
 }

@@ -1,7 +1,9 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
-use windlass_core::{Args, AttemptError, Attributes, ClaimedJob, JobId, JobState, WorkerId};
+use windlass_core::{
+    Args, AttemptError, Attributes, ClaimRef, ClaimedJob, JobId, JobLease, JobState, WorkerId,
+};
 
 /// One job, wherever it is.
 #[derive(Debug)]
@@ -26,11 +28,17 @@ pub(crate) struct Job {
 /// When and by whom a job was claimed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
-    pub(crate) claim: u64,
+    pub(crate) claim: ClaimRef,
     pub(crate) worker: WorkerId,
     pub(crate) at: Timestamp,
     /// Its place in the order of everything that was handed out.
     pub(crate) order: i64,
+}
+
+impl Hold {
+    pub(crate) fn lease(&self, job: JobId) -> JobLease {
+        JobLease { worker: self.worker, claim: self.claim, job, position: self.order }
+    }
 }
 
 /// Where a job is in its life.

@@ -23,6 +23,7 @@
 
 mod claim;
 mod clock;
+mod contract;
 mod control;
 mod enqueue;
 mod inspect;
@@ -30,6 +31,7 @@ mod job;
 mod lane;
 mod list;
 mod maintain;
+mod moves;
 mod settle;
 mod state;
 mod store;
@@ -37,4 +39,5 @@ mod wakeup;
 mod workers;
 
 pub use clock::Clock;
+pub use moves::Move;
 pub use store::MemoryStore;

@@ -47,7 +47,7 @@ fn key(job: &Job) -> Key {
         JobState::Completed | JobState::Blocked => 6,
     };
     let micros = Timestamp::as_microsecond;
-    let held = job.held.map_or((0, 0), |held| (held.claim.cast_signed(), held.order));
+    let held = job.held.map_or((0, 0), |held| (held.claim.1.cast_signed(), held.order));
     let (first, second) = match &job.place {
         Place::Running => held,
         Place::Available(order) => (0, -order),

@@ -2,13 +2,14 @@ use crate::{
     clock::Clock,
     job::{Hold, Job, Place},
     lane::Lane,
+    moves::{Move, Watchers},
 };
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
-use windlass_core::{Error, ErrorKind, JobId, Result, Settings, WorkerId, WorkerSpec};
+use windlass_core::{ClaimRef, Error, ErrorKind, JobId, JobState, Result, Settings, WorkerId, WorkerSpec};
 
 /// Everything that a store keeps.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub(crate) struct State {
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
     /// The last number given to a job, to a place in the order, to a claim and to a worker.
     pub(crate) last: Numbers,
+    pub(crate) watchers: Watchers,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +80,7 @@ impl State {
             keys: HashMap::new(),
             leader: None,
             last: Numbers::default(),
+            watchers: Watchers::default(),
         }
     }
 
@@ -115,18 +118,9 @@ impl State {
 
     /// Takes a job out of wherever it is and puts it there. The only way that a job moves.
     pub(crate) fn move_job(&mut self, id: JobId, place: Place) {
+        self.take_out(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let lane = &mut self.lanes[job.lane];
-        match &job.place {
-            Place::Available(order) => drop(lane.available.remove(order)),
-            Place::NoHandler => drop(lane.no_handler.remove(&id)),
-            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.remove(&(*at, id))),
-            Place::Running => {
-                let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim));
-                claim.map(|claim| claim.open.remove(&id));
-            }
-            done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
-        }
         match &place {
             Place::Available(order) => drop(lane.available.insert(*order, id)),
             Place::NoHandler => drop(lane.no_handler.insert(id)),
@@ -134,7 +128,29 @@ impl State {
             Place::Running => {}
             done => drop(done.finished_at().map(|at| self.finished.insert((at, id)))),
         }
+        let (from, to) = (job.place.state(), place.state());
         job.place = place;
+        let is_held = from == JobState::Running || to == JobState::Running;
+        let lease = job.held.filter(|_| is_held).map(|held| held.lease(id));
+        // A job that runs under no lease is one that was just enqueued.
+        let from = (from != JobState::Running || lease.is_some()).then_some(from);
+        self.watchers.tell(Move { job: id, from, to, lease });
+    }
+
+    /// Takes a job out of every index.
+    fn take_out(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let lane = &mut self.lanes[job.lane];
+        match &job.place {
+            Place::Available(order) => drop(lane.available.remove(order)),
+            Place::NoHandler => drop(lane.no_handler.remove(&id)),
+            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.remove(&(*at, id))),
+            Place::Running => {
+                let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim.1));
+                claim.map(|claim| claim.open.remove(&id));
+            }
+            done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
+        }
     }
 
     /// Makes a job available, behind all that are.
@@ -143,21 +159,20 @@ impl State {
         self.move_job(id, Place::Available(self.last.order));
     }
 
-    /// Hands a job to the newest claim.
-    pub(crate) fn hand_out(&mut self, id: JobId, worker: WorkerId) -> i64 {
+    /// Hands a job to a claim.
+    pub(crate) fn hand_out(&mut self, id: JobId, worker: WorkerId, claim: ClaimRef) -> i64 {
         self.last.order += 1;
-        let (claim, order, at) = (self.last.claim, self.last.order, self.now());
-        self.move_job(id, Place::Running);
+        let (order, at) = (self.last.order, self.now());
         if let Some(job) = self.jobs.get_mut(&id) {
             job.held = Some(Hold { claim, worker, at, order });
         }
+        self.move_job(id, Place::Running);
         order
     }
 
     /// Forgets a job.
     pub(crate) fn remove(&mut self, id: JobId) {
-        // Out of every index first.
-        self.move_job(id, Place::Running);
+        self.take_out(id);
         self.jobs.remove(&id);
     }
 }

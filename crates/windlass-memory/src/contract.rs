@@ -1,0 +1,138 @@
+use crate::{
+    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle, wakeup::MemoryWakeup, workers,
+};
+use async_trait::async_trait;
+use std::time::Duration;
+use windlass_core::{
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
+    Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    Wakeup, WorkerId, WorkerSpec,
+};
+
+#[async_trait]
+impl JobStore for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    async fn migrate(&self) -> Result<MigrationReport> {
+        Ok(MigrationReport { from: 1, to: 1 })
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        self.limits.check(jobs)?;
+        Ok(self.change(|state| enqueue::enqueue(state, jobs)).await)
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        Limits::check_idempotency_key(key)?;
+        self.limits.check(jobs)?;
+        self.change(|state| enqueue::enqueue_once(state, key, jobs)).await
+    }
+
+    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
+        worker.queues.iter().try_for_each(|queue| Limits::check_queue_name(queue))?;
+        Ok(Registration { worker: workers::register(&mut *self.state().await, worker) })
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
+        workers::heartbeat(&mut *self.state().await, worker)?;
+        Ok(Heartbeat::default())
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        self.change(|state| workers::deregister(state, worker)).await;
+        Ok(())
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        claim::claim(&mut *self.state().await, request)
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        self.change(|state| settle::settle(state, request)).await
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        workers::with_worker(&mut *self.state().await, worker, |worker| worker.suspect = job)
+    }
+
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        Ok(self.change(|state| workers::rescue(state, rescuer)).await)
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        let promoted = workers::promote(&mut *self.state().await, limit);
+        if promoted.count > 0 {
+            self.changed.send_replace(());
+        }
+        Ok(promoted)
+    }
+
+    async fn maintain(&self) -> Result<MaintainReport> {
+        Ok(maintain::maintain(&mut *self.state().await))
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        Ok(self.state().await.settings)
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        settings.check()?;
+        self.state().await.settings = *settings;
+        Ok(())
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        let mut state = self.state().await;
+        Ok(ids.iter().map(|id| control::cancel(&mut state, *id)).collect())
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        Ok(self.change(|state| ids.iter().map(|id| control::retry(state, *id)).collect()).await)
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        self.change(|state| control::pause(state, queue, paused)).await
+    }
+
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        Ok(inspect::any_available(&*self.state().await, queues, kinds))
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        Ok(inspect::job(&*self.state().await, id))
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
+        list::jobs(&*self.state().await, filter)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        Ok(inspect::queues(&*self.state().await))
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        Ok(inspect::status(&*self.state().await))
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        Box::new(MemoryWakeup(self.changed.subscribe()))
+    }
+
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl Leader for MemoryStore {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        Ok(workers::lead(&mut *self.state().await, worker, term))
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        let mut state = self.state().await;
+        state.leader = state.leader.filter(|(leader, _)| *leader != worker);
+        Ok(())
+    }
+}
