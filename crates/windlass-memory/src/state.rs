@@ -170,6 +170,16 @@ impl State {
         order
     }
 
+    /// Forgets the claim that holds this job, and makes what is open of it available. Whether there is one.
+    pub(crate) fn forget_claim(&mut self, id: JobId) -> bool {
+        let held = self.jobs.get(&id).filter(|job| job.place.state() == JobState::Running);
+        let claim = held.and_then(|job| job.held).and_then(|held| self.claims.remove(&held.claim.1));
+        let open = claim.map(|claim| claim.open);
+        let forgets = open.is_some();
+        open.unwrap_or_default().into_iter().for_each(|id| self.make_available(id));
+        forgets
+    }
+
     /// Forgets a job.
     pub(crate) fn remove(&mut self, id: JobId) {
         self.take_out(id);

@@ -56,6 +56,12 @@ impl MemoryStore {
         self.lock().jobs.get_mut(&job).map(|job| job.crash_count = crashes).is_some()
     }
 
+    /// Forgets the claim that holds this job, as a crash does of a server that commits claims asynchronously: its jobs are
+    /// available again, and what its worker says of them is refused. Whether some claim holds the job.
+    pub fn forget_claim(&self, job: JobId) -> bool {
+        self.lock().forget_claim(job)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock is a defect; what is stored can still be looked at.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -2,12 +2,13 @@
 
 use super::{
     bench::{Bench, claim},
-    fake::{Handlers, State},
+    fake::Handlers,
     in_every_order,
 };
 use crate::sync::spawn;
 use shuttle::future::{block_on, yield_now};
 use std::sync::Arc;
+use windlass_core::{JobId, JobState};
 
 fn waiting() -> Handlers {
     Handlers::default().on("waiting", |_| yield_now())
@@ -26,8 +27,8 @@ fn an_epoch_that_drains_is_deregistered_after_its_last_settlement() {
             store.until("deregistered", |model| !model.deregistered.is_empty()).await;
             {
                 let model = store.model();
-                assert!(model.all_completed(), "{:?}", model.jobs);
-                assert!(model.jobs.iter().all(|job| job.returns == 0));
+                assert!(model.all_completed());
+                assert!((1..=3).all(|id| model.returns(JobId(id)) == 0));
             }
             bench.finish().await;
         });
@@ -63,7 +64,7 @@ fn a_lost_epoch_drops_its_results_and_ends() {
             let settled_by =
                 |model: &super::fake::Model| model.settles.iter().all(|settle| settle.exceptions.is_empty());
             assert!(settled_by(&store.model()));
-            assert_eq!(store.model().count(&State::Completed), 4);
+            assert_eq!(store.model().count(JobState::Completed), 4);
         });
     });
 }

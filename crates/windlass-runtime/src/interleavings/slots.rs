@@ -1,17 +1,13 @@
 //! Never more than `concurrency` handlers, and never fewer than there are jobs for.
 
-use super::{
-    bench::Bench,
-    fake::{Handlers, State},
-    in_every_order,
-};
+use super::{bench::Bench, fake::Handlers, in_every_order};
 use shuttle::{
     future::{block_on, yield_now},
     sync::atomic::{AtomicUsize, Ordering},
 };
 use std::sync::Arc;
 use tokio::sync::Barrier;
-use windlass_core::Outcome;
+use windlass_core::{JobId, JobState, Outcome};
 
 const SLOTS: usize = 2;
 
@@ -81,9 +77,7 @@ fn no_slot_leaks() {
             for _ in 0..SLOTS {
                 bench.claim(1).await;
             }
-            let done =
-                |model: &super::fake::Model| probes.iter().all(|id| model.job(*id).state == State::Completed);
-            store.until("the probes met", done).await;
+            store.until("the probes met", |model| model.count(JobState::Completed) == probes.len()).await;
             bench.finish().await;
         });
     });
@@ -100,10 +94,12 @@ fn closing_starts_nothing_and_loses_nothing() {
             yield_now().await;
             // What is not started is returned, what runs finishes.
             bench.finish().await;
-            let model = store.model();
-            let done = model.count(&State::Completed);
-            assert_eq!((model.held(), model.count(&State::Available)), (0, 4 - done));
-            assert!(model.jobs.iter().all(|job| (job.state == State::Available) == (job.returns == 1)));
+            let mut model = store.model();
+            let waiting = model.count(JobState::Available);
+            assert_eq!((model.held(), model.count(JobState::Completed)), (0, 4 - waiting));
+            for id in (1..=4).map(JobId) {
+                assert_eq!(model.job(id).state == JobState::Available, model.returns(id) == 1);
+            }
         });
     });
 }

@@ -8,6 +8,7 @@ use std::{
     },
     time::Duration,
 };
+use windlass_core::{Args, JobStore, NewJob};
 use windlass_runtime::{WorkerConfig, WorkerEngine};
 
 #[tokio::test(start_paused = true)]
@@ -61,8 +62,11 @@ async fn no_op_jobs_are_claimed_by_the_thousand() {
 #[tokio::test]
 async fn large_jobs_are_claimed_by_their_bytes() {
     let store = FakeStore::new();
-    store.model().args = vec![b' '; 1024 * 1024].into();
-    store.add("q", "noop", 5_000);
+    let args = Args::of(&"a".repeat(1024 * 1024 - 2)).unwrap();
+    let job = [NewJob::new("noop", args).with_queue("q")];
+    for _ in 0..200 {
+        store.enqueue(&job).await.unwrap();
+    }
     let demands = demands_of_ten_slots(&store).await;
     assert!(demands.iter().all(|demand| *demand <= 10 + 32), "{demands:?}");
     assert!(demands.iter().any(|demand| *demand > 10), "{demands:?}");
@@ -100,7 +104,7 @@ async fn an_idle_worker_is_woken_by_a_hint() {
         let arms = store.model().arms;
         store.until("armed", |model| model.arms > 0 && model.arms >= arms).await;
         store.add("q", "noop", 1);
-        store.until("done", |model| model.all_completed() && model.jobs.len() == round).await;
+        store.until("done", |model| model.all_completed() && model.total() == round).await;
     }
     engine.shutdown().await;
 }

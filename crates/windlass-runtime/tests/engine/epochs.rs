@@ -1,6 +1,6 @@
 //! Leases that end, replies that are lost: the worker registers anew and no job is left behind.
 
-use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
     sync::{
         Arc,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Semaphore;
-use windlass_core::{ErrorKind, WorkerId};
+use windlass_core::{ErrorKind, JobState, WorkerId};
 use windlass_runtime::{EngineHandle, WorkerConfig, WorkerEngine};
 
 const FIRST: WorkerId = WorkerId(1);
@@ -112,7 +112,7 @@ async fn a_forgotten_claim_costs_its_own_jobs_only() {
     }
     store.model().forget_claim_of(quick);
     settling.add_permits(1_000);
-    store.until("the forgotten one is done", |model| model.count(&State::Completed) == 1).await;
+    store.until("the forgotten one is done", |model| model.count(JobState::Completed) == 1).await;
     slow.add_permits(10);
     store.until("both are done", |model| model.all_completed()).await;
     engine.shutdown().await;
@@ -161,12 +161,13 @@ async fn an_epoch_that_drains_keeps_its_lease_and_settles_its_running_jobs() {
     store.until("registered anew", |model| model.registered.len() == 2).await;
     let beats = store.model().heartbeats;
     store.until("both epochs beat on", |model| model.heartbeats >= beats + 8).await;
-    assert_eq!(store.model().job(slow).state, State::Held(FIRST, 1));
+    let held = store.model().job(slow);
+    assert_eq!((held.state, held.claimed_by), (JobState::Running, Some(FIRST)));
     let later = store.add("q", "quick", 1)[0];
-    store.until("the successor works", |model| model.job(later).state == State::Completed).await;
+    store.until("the successor works", |model| model.job(later).state == JobState::Completed).await;
     gate.add_permits(1);
     store.until("all done", |model| model.all_completed()).await;
-    let returns = |job| store.model().job(job).returns;
+    let returns = |job| store.model().returns(job);
     assert_eq!(returns(slow), 0, "the running job was settled, not handed back");
     assert_eq!(returns(quick), 1, "the unknown one was handed back");
     engine.shutdown().await;
@@ -228,10 +229,10 @@ async fn a_heartbeat_that_hangs_does_not_cost_the_lease() {
     let handlers = Handlers::default().on("slow", |_| tokio::time::sleep(Duration::from_secs(60)));
     let config = WorkerConfig { lease: Duration::from_secs(3), ..config(1) };
     let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
-    while store.model().job(job).state != State::Completed {
+    while store.model().job(job).state != JobState::Completed {
         assert_eq!(store.model().registered, [FIRST], "the lease must not be lost");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     engine.shutdown().await;
-    assert_eq!(store.model().job(job).returns, 0);
+    assert_eq!(store.model().returns(job), 0);
 }

@@ -1,8 +1,8 @@
 //! What a handler says decides what becomes of its job.
 
-use crate::fake::{FakeStore, Handlers, State, config};
+use crate::fake::{FakeStore, Handlers, config};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
+use windlass_core::{Disposition, JobId, JobState, Outcome, RetryPolicy};
 use windlass_runtime::{EngineHandle, WorkerEngine};
 
 async fn start(store: &FakeStore, handlers: Handlers) -> EngineHandle {
@@ -40,10 +40,10 @@ async fn every_outcome_reaches_the_store() {
     let kinds = ["complete", "fail", "fail_after", "snooze", "cancel", "discard", "unheard_of"];
     let ids: Vec<JobId> = kinds.iter().map(|kind| store.add("q", kind, 1)[0]).collect();
     let engine = start(&store, handlers).await;
-    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    store.until("all settled", |model| model.settled == kinds.len()).await;
     engine.shutdown().await;
 
-    assert_eq!(store.model().job(ids[0]).state, State::Completed);
+    assert_eq!(store.model().job(ids[0]).state, JobState::Completed);
     let [Disposition::Retry { delay, error }] = &fates(&store, ids[1])[..] else { panic!("{ids:?}") };
     assert!((13.5..=16.5).contains(&delay.as_secs_f64()) && error == "no route", "{delay:?} {error}");
     assert_eq!(fates(&store, ids[2]), [Disposition::Retry { delay: minute, error: "later".into() }]);
@@ -63,8 +63,8 @@ async fn a_job_that_keeps_failing_is_tried_max_attempts_times_and_dies() {
         |ctx: windlass_runtime::Context| async move { Err::<(), _>(format!("attempt {}", ctx.attempt())) };
     let job = store.add("q", "fail", 1)[0];
     let engine = start(&store, Handlers::default().with_policy("fail", at_once(), fail)).await;
-    store.until("dead", |model| model.job(job).state == State::Discarded { failed: true }).await;
-    assert_eq!(store.model().job(job).errors, ["attempt 1", "attempt 2", "attempt 3"]);
+    store.until("dead", |model| model.job(job).state == JobState::Discarded).await;
+    assert_eq!(store.model().errors(job), ["attempt 1", "attempt 2", "attempt 3"]);
     engine.shutdown().await;
 }
 
@@ -105,14 +105,14 @@ async fn a_panic_is_an_error_wherever_it_happens_and_the_worker_goes_on() {
         .map(|kind| store.add("q", kind, 1)[0])
         .collect();
     let engine = start(&store, handlers).await;
-    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    store.until("all settled", |model| model.settled == ids.len()).await;
     engine.shutdown().await;
     for (id, words) in ids.iter().zip(["before the future", "at once", "after an await", "in the drop"]) {
-        let errors = store.model().job(*id).errors.clone();
+        let errors = store.model().errors(*id);
         assert!(errors.len() == 1 && errors[0].contains(words), "{words}: {errors:?}");
         assert!(errors[0].starts_with("handler panicked: "), "{errors:?}");
     }
-    assert_eq!(store.model().job(ids[4]).state, State::Completed);
+    assert_eq!(store.model().job(ids[4]).state, JobState::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +130,7 @@ async fn a_snoozed_job_runs_again_without_using_up_an_attempt() {
     let job = store.add("q", "nap", 1)[0];
     let engine = start(&store, handlers).await;
     // The deadline of `until` is on the paused clock too: wait by settlements.
-    while store.model().job(job).state != State::Completed {
+    while store.model().job(job).state != JobState::Completed {
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
     assert_eq!(fates(&store, job).len(), 5);

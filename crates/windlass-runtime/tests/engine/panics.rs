@@ -1,6 +1,6 @@
 //! User code that panics outside its handler's future costs an attempt, never a slot.
 
-use crate::fake::{FakeStore, State, config};
+use crate::fake::{FakeStore, config};
 use std::{
     sync::{
         Arc,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Barrier;
-use windlass_core::{JobId, Outcome, RetryPolicy};
+use windlass_core::{JobId, JobState, Outcome, RetryPolicy};
 use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture, WorkerEngine};
 
 const CONCURRENCY: usize = 4;
@@ -78,15 +78,15 @@ async fn a_handler_map_that_panics_costs_attempts_and_no_slot() {
     let panicking: Vec<Vec<JobId>> = kinds.iter().map(|kind| store.add("q", kind, CONCURRENCY)).collect();
     let dispatch = Panicking { meeting: Arc::new(Barrier::new(CONCURRENCY)), found: AtomicU32::new(0) };
     let engine = WorkerEngine::start(store.shared(), config(CONCURRENCY), Arc::new(dispatch)).await.unwrap();
-    store.until("all are settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    store.until("all are settled", |model| model.held() == 0 && model.count(JobState::Available) == 0).await;
     for (jobs, words) in panicking.iter().zip(["in find", "failed itself", "in timeout"]) {
         for job in jobs {
-            let errors = store.model().job(*job).errors.clone();
+            let errors = store.model().errors(*job);
             assert!(errors.len() == 1 && errors[0].contains(words), "{words}: {errors:?}");
         }
     }
     store.add("q", "meet", CONCURRENCY);
-    store.until("every slot is there", |model| model.count(&State::Completed) == CONCURRENCY).await;
+    store.until("every slot is there", |model| model.count(JobState::Completed) == CONCURRENCY).await;
     assert_eq!(engine.stats().running, 0);
     engine.shutdown().await;
 }

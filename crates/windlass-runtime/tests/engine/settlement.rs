@@ -1,12 +1,12 @@
 //! Finished jobs are settled by claim: as a whole where possible, in ranges where not.
 
-use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 use tokio::sync::Semaphore;
-use windlass_core::{Disposition, JobSet, Outcome};
+use windlass_core::{Disposition, JobSet, JobState, Outcome};
 use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_finished_job_does_not_wait_for_the_rest_of_its_claim() {
         store.add("q", kind, 1);
     }
     let engine = WorkerEngine::start(store.shared(), config(5), Arc::new(handlers)).await.unwrap();
-    store.until("the fast ones are done", |model| model.count(&State::Completed) == 3).await;
+    store.until("the fast ones are done", |model| model.count(JobState::Completed) == 3).await;
     {
         let model = store.model();
         let sets = model.settles.iter().flat_map(|settle| &settle.completions).map(|done| done.jobs.clone());
@@ -83,10 +83,10 @@ async fn the_rest_of_a_claim_does_not_swallow_its_exceptions() {
     });
     store.add("q", "mixed", 3_000);
     let engine = WorkerEngine::start(store.shared(), config(3), Arc::new(handlers)).await.unwrap();
-    store.until("all settled", |model| model.held() == 0 && model.count(&State::Available) == 0).await;
+    store.until("all settled", |model| model.held() == 0 && model.count(JobState::Available) == 0).await;
     engine.shutdown().await;
     let model = store.model();
-    assert_eq!((model.count(&State::Completed), model.count(&State::Cancelled)), (2_000, 1_000));
+    assert_eq!((model.count(JobState::Completed), model.count(JobState::Cancelled)), (2_000, 1_000));
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_settlement_that_the_store_refuses_costs_one_job() {
     store.add("q", "job", JOBS);
     let culprit = store.add("q", "bad", 1)[0];
     store.add("q", "job", JOBS);
-    store.model().unstorable = Some(culprit.0);
+    store.model().unstorable = Some(culprit);
     let counted = Arc::clone(&runs);
     let handlers = Handlers::default()
         .on("job", move |_| {
@@ -184,8 +184,8 @@ async fn a_settlement_that_the_store_refuses_costs_one_job() {
         })
         .on("bad", |_| async { Err::<(), _>("€") });
     let engine = WorkerEngine::start(store.shared(), config(50), Arc::new(handlers)).await.unwrap();
-    store.until("the neighbours are done", |model| model.count(&State::Completed) == 2 * JOBS).await;
-    store.until("the culprit is dead", |model| model.count(&State::Discarded { failed: true }) == 1).await;
+    store.until("the neighbours are done", |model| model.count(JobState::Completed) == 2 * JOBS).await;
+    store.until("the culprit is dead", |model| model.count(JobState::Discarded) == 1).await;
     engine.shutdown().await;
     let model = store.model();
     assert_eq!(runs.load(Ordering::SeqCst), 2 * JOBS);

@@ -1,6 +1,6 @@
 //! The ways down: nothing is lost, nothing waits for a clock.
 
-use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
     sync::{
         Arc,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Semaphore;
-use windlass_core::{Disposition, ErrorKind};
+use windlass_core::{Disposition, ErrorKind, JobState};
 use windlass_runtime::{WorkerConfig, WorkerEngine};
 
 /// A handler that waits for a permit, and counts how many run.
@@ -57,13 +57,13 @@ async fn running_jobs_finish_and_unstarted_ones_are_returned_at_once() {
     gate.add_permits(1);
     until(|| running.load(Ordering::SeqCst) == 3).await;
     engine.stop();
-    store.until("the unstarted are back", |model| model.count(&State::Available) == 2).await;
+    store.until("the unstarted are back", |model| model.count(JobState::Available) == 2).await;
     assert_eq!(store.model().held(), 2, "running jobs are still held");
     assert!(store.model().deregistered.is_empty());
     gate.add_permits(2);
     engine.wait().await;
     let model = store.model();
-    assert_eq!((model.count(&State::Completed), model.count(&State::Available)), (3, 2));
+    assert_eq!((model.count(JobState::Completed), model.count(JobState::Available)), (3, 2));
     assert_eq!(model.deregistered, model.registered);
 }
 
@@ -104,9 +104,8 @@ async fn after_the_grace_period_handlers_are_told_then_dropped_and_their_jobs_ha
     assert!((7..10).contains(&before.elapsed().as_secs()), "{:?}", before.elapsed());
     assert!(told.load(Ordering::SeqCst) && dropped.load(Ordering::SeqCst));
     for job in [stubborn, polite] {
-        let model = store.model();
-        let job = model.job(job);
-        assert_eq!((&job.state, job.attempt), (&State::Available, 1), "no attempt is used up: {job:?}");
+        let job = store.model().job(job);
+        assert_eq!((job.state, job.attempt), (JobState::Available, 0), "no attempt is used up: {job:?}");
         assert!(job.errors.is_empty());
     }
 }
@@ -125,7 +124,7 @@ async fn abort_hands_back_running_jobs_now() {
     engine.abort_now();
     engine.wait().await;
     assert_eq!(before.elapsed(), Duration::ZERO);
-    assert_eq!(store.model().count(&State::Available), 2);
+    assert_eq!(store.model().count(JobState::Available), 2);
 }
 
 #[tokio::test]
@@ -149,8 +148,9 @@ async fn a_claim_under_way_is_waited_for_and_its_jobs_handed_back() {
     tokio::task::yield_now().await;
     gate.add_permits(1);
     engine.wait().await;
-    let model = store.model();
-    assert_eq!((&model.job(job).state, model.job(job).attempt), (&State::Available, 1));
+    let mut model = store.model();
+    let job = model.job(job);
+    assert_eq!((job.state, job.attempt), (JobState::Available, 0));
     assert!(matches!(model.settles[0].exceptions[0].disposition, Disposition::Return));
 }
 

@@ -1,6 +1,6 @@
 //! Jobs that were held by dying workers run one at a time, and the store knows which.
 
-use crate::fake::{Call, FakeStore, Fault, Handlers, State, config};
+use crate::fake::{Call, FakeStore, Fault, Handlers, config};
 use std::{
     sync::{
         Arc,
@@ -8,7 +8,7 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{ErrorKind, WorkerId};
+use windlass_core::{ErrorKind, JobState, WorkerId};
 use windlass_runtime::{WorkerConfig, WorkerEngine};
 
 #[tokio::test]
@@ -17,14 +17,14 @@ async fn suspects_run_alone_and_are_announced() {
     let suspects = store.add("q", "suspect", 5);
     store.add("q", "plain", 20);
     for id in &suspects {
-        store.model().job_mut(*id).crash_count = 2;
+        store.model().set_crash_count(*id, 2);
     }
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (seen, peak) = (store.clone(), Arc::clone(&most));
     let handlers = Handlers::default().on("plain", |_| async {}).on("suspect", move |ctx| {
         let (running, peak, seen) = (Arc::clone(&running), Arc::clone(&peak), seen.clone());
         async move {
-            assert_eq!(seen.model().suspect, Some(ctx.id()));
+            assert_eq!(seen.model().suspect(), Some(ctx.id()));
             peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             tokio::task::yield_now().await;
             running.fetch_sub(1, Ordering::SeqCst);
@@ -43,7 +43,7 @@ async fn suspects_run_alone_and_are_announced() {
 async fn a_suspect_that_cannot_be_announced_is_returned_unrun() {
     let store = FakeStore::new();
     let job = store.add("q", "suspect", 1)[0];
-    store.model().job_mut(job).crash_count = 2;
+    store.model().set_crash_count(job, 2);
     store.plan(|call| match call {
         Call::Suspect => Fault::Fail(ErrorKind::Unavailable),
         _ => Fault::None,
@@ -55,12 +55,12 @@ async fn a_suspect_that_cannot_be_announced_is_returned_unrun() {
         async {}
     });
     let engine = WorkerEngine::start(store.shared(), config(1), Arc::new(handlers)).await.unwrap();
-    while store.model().job(job).returns < 3 {
+    while store.model().returns(job) < 3 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     store.come_back();
-    while store.model().job(job).state != State::Completed {
+    while store.model().job(job).state != JobState::Completed {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     engine.shutdown().await;
@@ -71,7 +71,7 @@ async fn a_suspect_that_cannot_be_announced_is_returned_unrun() {
 async fn a_suspect_whose_lease_is_lost_while_it_is_announced_does_not_start() {
     let store = FakeStore::new();
     let job = store.add("q", "suspect", 1)[0];
-    store.model().job_mut(job).crash_count = 2;
+    store.model().set_crash_count(job, 2);
     let mut slow = true;
     store.plan(move |call| match call {
         Call::Suspect if std::mem::take(&mut slow) => {
@@ -87,11 +87,11 @@ async fn a_suspect_whose_lease_is_lost_while_it_is_announced_does_not_start() {
     });
     let config = WorkerConfig { lease: Duration::from_millis(300), ..config(1) };
     let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
-    while store.model().suspect.is_none() {
+    while store.model().suspect().is_none() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     store.model().end_lease(WorkerId(1));
-    while store.model().job(job).state != State::Completed {
+    while store.model().job(job).state != JobState::Completed {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(*ran_under.lock().unwrap(), [WorkerId(2)], "only under the new lease");

@@ -1,12 +1,12 @@
 //! An attempt that takes longer than its timeout is told to stop, then dropped, and fails.
 
-use crate::fake::{FakeStore, Handlers, State, config};
+use crate::fake::{FakeStore, Handlers, config};
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
-use windlass_core::{JobId, Outcome};
+use windlass_core::{JobId, JobState, Outcome};
 use windlass_runtime::{Context, EngineHandle, WorkerConfig, WorkerEngine};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ async fn start(store: &FakeStore, config: WorkerConfig, handlers: Handlers) -> E
 /// Waits, on the paused clock, until a job is neither available nor held.
 async fn settled(store: &FakeStore, job: JobId) {
     let began = Instant::now();
-    while matches!(store.model().job(job).state, State::Available | State::Held(..)) {
+    while matches!(store.model().job(job).state, JobState::Available | JobState::Running) {
         assert!(began.elapsed() < 100 * LIMIT, "job {job} goes on for ever");
         sleep(Duration::from_millis(100)).await;
     }
@@ -62,13 +62,14 @@ async fn a_handler_is_told_and_what_it_says_then_counts() {
     for _ in jobs {
         assert_eq!(next(&mut told).await.as_secs(), LIMIT.as_secs());
     }
-    let errors = |job: JobId| store.model().job(job).errors.clone();
+    let errors = |job: JobId| store.model().errors(job);
     assert_eq!(errors(jobs[0]), ["timeout after 60s: half done"]);
     assert_eq!(errors(jobs[1]), ["timeout after 60s: handler panicked: when told"]);
     engine.shutdown().await;
-    let model = store.model();
-    assert_eq!(model.job(jobs[2]).state, State::Completed);
-    assert_eq!(model.job(jobs[3]).state, State::Discarded { failed: false });
+    let mut model = store.model();
+    assert_eq!(model.job(jobs[2]).state, JobState::Completed);
+    assert_eq!(model.job(jobs[3]).state, JobState::Discarded);
+    assert_eq!(model.errors(jobs[3]), Vec::<String>::new(), "no attempt failed");
     let exceptions = model.settles.iter().flat_map(|settle| &settle.exceptions);
     let delays = exceptions.filter_map(|exception| match exception.disposition {
         windlass_core::Disposition::Retry { delay, .. } if exception.job == jobs[0] => Some(delay),
@@ -100,11 +101,11 @@ async fn a_handler_that_does_not_listen_is_dropped_after_the_grace_and_its_slot_
     let engine = start(&store, config(1), handlers).await;
     assert_eq!(next(&mut dropped).await.as_secs(), (LIMIT + GRACE).as_secs());
     settled(&store, hanging).await;
-    let errors = store.model().job(hanging).errors.clone();
+    let errors = store.model().errors(hanging);
     assert_eq!(errors, ["timeout after 60s: the handler went on for 5s more and was dropped"]);
     let quick = store.add("q", "quick", 1)[0];
     settled(&store, quick).await;
-    assert_eq!(store.model().job(quick).state, State::Completed);
+    assert_eq!(store.model().job(quick).state, JobState::Completed);
     engine.shutdown().await;
 }
 
@@ -123,11 +124,11 @@ async fn the_workers_timeout_is_for_kinds_without_one() {
         settled(&store, job).await;
     }
     engine.shutdown().await;
-    let model = store.model();
-    let errors = &model.job(jobs[0]).errors;
+    let mut model = store.model();
+    let errors = model.errors(jobs[0]);
     assert_eq!(errors[0], "timeout after 60s: the handler went on for 1s more and was dropped");
-    assert_eq!(model.job(jobs[1]).state, State::Completed);
-    assert_eq!(model.job(jobs[2]).state, State::Completed);
+    assert_eq!(model.job(jobs[1]).state, JobState::Completed);
+    assert_eq!(model.job(jobs[2]).state, JobState::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,6 +160,6 @@ async fn one_jobs_timeout_is_not_another_jobs_and_a_shutdown_reaches_both() {
     rest.sort();
     assert_eq!(rest, ["long", "unlimited"]);
     for job in &jobs[1..] {
-        assert_eq!(store.model().job(*job).errors, Vec::<String>::new(), "handed back, not failed");
+        assert_eq!(store.model().errors(*job), Vec::<String>::new(), "handed back, not failed");
     }
 }

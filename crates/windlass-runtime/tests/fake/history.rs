@@ -1,3 +1,4 @@
+use super::fault::Call;
 use std::{fmt, time::Duration};
 use tokio::time::Instant;
 use windlass_core::{Disposition, JobId, JobLease, WorkerId};
@@ -68,17 +69,17 @@ pub enum What {
     },
     /// A call is made; by whom where it matters.
     Asked {
-        call: super::Call,
+        call: Call,
         worker: Option<WorkerId>,
     },
     /// The client was told that this worker is no longer live.
     ToldLost {
-        call: super::Call,
+        call: Call,
         worker: WorkerId,
     },
     /// Something else than a quick and true answer, until then.
     Fault {
-        call: super::Call,
+        call: Call,
         until: Duration,
     },
     /// It was told to stop.

@@ -1,20 +1,6 @@
 //! Everything random comes from here.
 
-use std::{cell::RefCell, time::Duration};
-
-thread_local! {
-    /// What the engine draws its jitter from: its option is a plain function.
-    static JITTER: RefCell<fastrand::Rng> = const { RefCell::new(fastrand::Rng::with_seed(0)) };
-}
-
-/// Seeds the jitter of the engines of this thread.
-pub fn seed_jitter(seed: u64) {
-    JITTER.set(fastrand::Rng::with_seed(seed));
-}
-
-pub fn jitter() -> f64 {
-    JITTER.with_borrow_mut(fastrand::Rng::f64)
-}
+use std::time::Duration;
 
 /// A die with the throws that a simulation needs.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use crate::{
     check::SUSPECT,
-    fake::{Fault, Job},
+    fake::Fault,
     handlers::{Act, Script, Wait},
     play::{Played, play},
     report,
     scenario::{PLAIN, RARE, Scenario, Worker},
-    world::World,
+    world::{World, job},
 };
 use std::time::Duration;
 use windlass_core::{ErrorKind, WorkerId};
@@ -70,7 +70,6 @@ fn scenario(nth_call: Option<Nth>) -> Scenario {
         name: "simulated".to_owned(),
         lease: Duration::from_secs(3),
         grace_period: Duration::from_secs(2),
-        random: crate::dice::jitter,
         ..WorkerConfig::default().with_queue("a", 3).with_queue("b", 1)
     };
     Scenario {
@@ -103,9 +102,8 @@ pub fn enqueue(world: &World) {
         let wait = if at % 10 < 8 { waits[at % 2] } else { waits[at % 10 - 6] };
         let script = Script { wait, acts: acts[at % 5].clone() };
         let (queue, kind) = (if at % 4 == 3 { "b" } else { "a" }, if at == 6 { RARE } else { PLAIN });
-        let mut job = Job::new(queue, kind, 3);
-        job.crash_count = if at == 8 { SUSPECT } else { 0 };
-        world.enqueue(job, None, script);
+        let crash_count = if at == 8 { SUSPECT } else { 0 };
+        world.enqueue(job(queue, kind).with_max_attempts(3), crash_count, script);
     }
     world.store.announce();
 }

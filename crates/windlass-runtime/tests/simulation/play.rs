@@ -1,15 +1,12 @@
 use crate::{
     check::check,
-    dice::{Dice, seed_jitter},
-    fake::{
-        Job,
-        history::{Event, What},
-    },
+    dice::Dice,
+    fake::history::{Event, What},
     handlers::{Act, Script, Wait},
     nth_call,
     process::{Process, second_signal, stop},
     scenario::{PROBE, Scenario, Worker},
-    world::World,
+    world::{World, job},
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{
@@ -39,7 +36,8 @@ pub struct Played {
 
 /// Plays one scenario from beginning to end.
 pub fn play(scenario: &Scenario) -> Played {
-    seed_jitter(scenario.seed);
+    // For the jitter of engines and the tokens of claims.
+    fastrand::seed(scenario.seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let world = runtime.as_ref().unwrap().block_on(async {
         let world = World::new(scenario);
@@ -94,8 +92,8 @@ impl Cast {
 
     fn complain(&self, words: &str) {
         let mut model = self.world.store.lock();
-        let open = model.jobs.iter().position(|job| !job.state.is_final());
-        let open = open.map_or(String::new(), |at| format!("job {}: ", at + 1));
+        let open = (1..=model.total() as i64).find(|id| !model.job(JobId(*id)).state.is_final());
+        let open = open.map_or(String::new(), |id| format!("job {id}: "));
         model.violate(format!("{open}{words}"));
     }
 
@@ -155,8 +153,8 @@ impl Cast {
                 let until = Instant::now() + long;
                 self.world.trouble.lock().unwrap().go_down(until);
             }
-            8 => self.world.store.lock().pause("a", true),
-            9 => self.world.store.lock().pause("a", false),
+            8 => self.world.pause(true),
+            9 => self.world.pause(false),
             _ => self.by_hand(),
         }
     }
@@ -164,11 +162,11 @@ impl Cast {
     /// An operator cancels or retries a few jobs.
     fn by_hand(&mut self) {
         let mut model = self.world.store.lock();
-        for _ in 0..model.jobs.len().min(5) {
-            let id = JobId(self.dice.number(1, model.jobs.len()) as i64);
+        for _ in 0..model.total().min(5) {
+            let id = [JobId(self.dice.number(1, model.total()) as i64)];
             match self.dice.percent(50) {
-                true => model.cancel(id),
-                false => model.retry(id),
+                true => drop(model.cancel(&id).unwrap()),
+                false => drop(model.retry(&id).unwrap()),
             }
         }
     }
@@ -191,7 +189,7 @@ impl Cast {
     /// The trouble ends.
     async fn heal(&mut self) {
         self.world.trouble.lock().unwrap().end();
-        self.world.store.lock().pause("a", false);
+        self.world.pause(false);
         for slot in &mut self.slots {
             slot.worker.knows_rare = true;
             if let Some((process, _)) = &slot.occupant {
@@ -211,7 +209,7 @@ impl Cast {
     async fn drain(&mut self) -> bool {
         let until = Instant::now() + DRAIN;
         while Instant::now() < until {
-            if self.world.store.lock().jobs.iter().all(|job| job.state.is_final()) {
+            if self.world.store.lock().all_final() {
                 return true;
             }
             sleep(Duration::from_millis(200)).await;
@@ -237,7 +235,7 @@ impl Cast {
             self.world.expect(queue, *count);
             for _ in 0..*count {
                 let script = Script { wait: Wait::Barrier, acts: vec![Act::Complete] };
-                self.world.enqueue(Job::new(queue, PROBE, 1), None, script);
+                self.world.enqueue(job(queue, PROBE).with_max_attempts(1), 0, script);
             }
         }
         let until = Instant::now() + PROBE_WAIT;

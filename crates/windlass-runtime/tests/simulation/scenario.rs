@@ -1,5 +1,5 @@
 use crate::{
-    dice::{Dice, jitter},
+    dice::Dice,
     handlers::{Act, Script, Wait},
 };
 use std::time::Duration;
@@ -86,7 +86,6 @@ fn worker(dice: &mut Dice) -> Worker {
         poll_interval: dice.pick(&[Duration::from_millis(300), Duration::from_secs(1)]),
         retry_policy: RetryPolicy { base: dice.millis(0, 500), ..RetryPolicy::default() },
         max_buffered: dice.pick(&[5, 100_000]),
-        random: jitter,
         ..WorkerConfig::default()
     };
     let first = dice.number(0, 2);

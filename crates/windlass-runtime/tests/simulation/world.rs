@@ -1,7 +1,7 @@
 use crate::{
     check::SUSPECT,
     dice::Dice,
-    fake::{FakeStore, Job},
+    fake::FakeStore,
     faults::Trouble,
     handlers::{Act, Script, Wait},
     scenario::Scenario,
@@ -13,14 +13,16 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::{
-    sync::Notify,
-    time::{Duration, Instant},
-};
-use windlass_core::JobId;
+use tokio::{sync::Notify, time::Duration};
+use windlass_core::{Args, JobId, JobStore, NewJob};
 
 /// Each takes several leases to be found out.
 const MOST_KILLERS: usize = 2;
+
+/// A job of a queue.
+pub fn job(queue: &str, kind: &'static str) -> NewJob {
+    NewJob::new(kind, Args::parse("{}").unwrap()).with_queue(queue.to_owned())
+}
 
 /// What all processes of a run share.
 pub struct World {
@@ -65,9 +67,10 @@ impl World {
         self.clients.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    pub fn enqueue(&self, job: Job, at: Option<Instant>, script: Script) -> JobId {
+    /// Enqueues a job that was already held by so many workers that died.
+    pub fn enqueue(&self, job: NewJob, crash_count: u16, script: Script) {
         self.scripts.lock().unwrap().push((script, 0));
-        self.store.lock().add_one(job, at)
+        self.store.lock().enqueue(&[job], crash_count).unwrap();
     }
 
     /// Some random jobs.
@@ -77,16 +80,19 @@ impl World {
             let workers = &self.scenario.workers;
             let queues = &workers[dice.number(0, workers.len() - 1)].config.queues;
             let queue = &queues[dice.number(0, queues.len() - 1)].queue;
-            let at = dice.percent(15).then(|| Instant::now() + dice.millis(0, 5_000));
-            let mut job = Job::new(queue, kind, dice.number(1, 4) as u16);
-            if dice.percent(self.scenario.suspect_percent) {
-                job.crash_count = SUSPECT;
-            }
-            self.enqueue(job, at, script);
+            let delay = if dice.percent(15) { dice.millis(0, 5_000) } else { Duration::ZERO };
+            let job = job(queue, kind).with_max_attempts(dice.number(1, 4) as u16).with_delay(delay);
+            let crash_count = if dice.percent(self.scenario.suspect_percent) { SUSPECT } else { 0 };
+            self.enqueue(job, crash_count, script);
         }
         if dice.percent(self.scenario.hint_percent) {
             self.store.announce();
         }
+    }
+
+    /// Pauses a queue, if there is one of that name yet.
+    pub fn pause(&self, paused: bool) {
+        let _ = self.store.lock().run(async |store| store.pause("a", paused).await);
     }
 
     /// What the next run of a job does.

@@ -1,56 +1,12 @@
-use super::{history::What, model::Model, store::FakeStore};
-use std::{sync::Arc, time::Duration};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep, sleep_until},
+use super::{
+    fault::{Call, Fault, Process},
+    history::What,
+    model::Model,
+    store::FakeStore,
 };
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until};
 use windlass_core::{Error, ErrorKind, Result, WorkerId};
-
-/// Which call is about to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Call {
-    Register,
-    Heartbeat,
-    Deregister,
-    Claim,
-    Settle,
-    Suspect,
-    Upkeep,
-}
-
-/// What becomes of it.
-#[derive(Clone, Debug)]
-pub enum Fault {
-    None,
-    /// Fails, and nothing happened.
-    Fail(ErrorKind),
-    /// Happens, and its reply is lost.
-    LoseReply,
-    /// Waits for a permit first.
-    Gate(Arc<Semaphore>),
-    /// Takes so long.
-    Slow(Duration),
-    /// Takes so long until it happens, or does not, and so long until it answers.
-    Late {
-        before: Duration,
-        happens: bool,
-        after: Duration,
-        error: Option<ErrorKind>,
-    },
-    /// The worker loses its lease first.
-    TakeLease,
-    /// It happens, then the worker loses its lease, and so long later comes the answer.
-    TakeLeaseAfter(Duration),
-}
-
-/// One process that uses the store.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Process {
-    /// Died: what it sent may arrive, but it sends nothing more and no answer reaches it.
-    dead: bool,
-    /// Cut off until then: nothing goes in or out.
-    cut_off: Option<Instant>,
-}
 
 impl FakeStore {
     pub(super) async fn act<T>(
@@ -59,6 +15,8 @@ impl FakeStore {
         worker: Option<WorkerId>,
         act: impl FnOnce(&mut Model) -> Result<T>,
     ) -> Result<T> {
+        // A store gives other tasks a turn from time to time.
+        tokio::task::coop::consume_budget().await;
         if !self.process().dead {
             self.lock().history.note(self.client(), What::Asked { call, worker });
         }

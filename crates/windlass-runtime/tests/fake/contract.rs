@@ -1,0 +1,128 @@
+use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
+use async_trait::async_trait;
+use std::time::Duration;
+use windlass_core::{
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
+    WorkerSpec,
+};
+
+/// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
+#[async_trait]
+impl JobStore for FakeStore {
+    fn capabilities(&self) -> Capabilities {
+        self.memory.capabilities()
+    }
+
+    async fn migrate(&self) -> Result<MigrationReport> {
+        self.memory.migrate().await
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        let ids = self.lock().enqueue(jobs, 0);
+        self.announce();
+        ids
+    }
+
+    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        let enqueued = self.lock().run(async |store| store.enqueue_once(key, jobs).await).0;
+        self.announce();
+        enqueued
+    }
+
+    async fn register(&self, spec: &WorkerSpec) -> Result<Registration> {
+        self.act(Call::Register, None, |model| model.register(self.client(), spec)).await
+    }
+
+    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
+        self.act(Call::Heartbeat, Some(worker), |model| model.heartbeat(self.client(), worker)).await
+    }
+
+    async fn deregister(&self, worker: WorkerId) -> Result<()> {
+        let done = self.act(Call::Deregister, Some(worker), |model| model.deregister(worker)).await;
+        self.announce();
+        done
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        self.act(Call::Claim, Some(request.worker), |model| model.claim(self.client(), request)).await
+    }
+
+    async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        self.act(Call::Settle, Some(request.worker), |model| model.settle(self.client(), request)).await
+    }
+
+    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        self.act(Call::Suspect, Some(worker), |model| model.announce_suspect(worker, job)).await
+    }
+
+    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
+        self.act(Call::Upkeep, None, |model| model.rescue(rescuer)).await
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        self.act(Call::Upkeep, None, |model| model.promote(limit)).await
+    }
+
+    async fn maintain(&self) -> Result<MaintainReport> {
+        self.act(Call::Upkeep, None, |model| model.run(async |store| store.maintain().await).0).await
+    }
+
+    async fn settings(&self) -> Result<Settings> {
+        self.memory.settings().await
+    }
+
+    async fn configure(&self, settings: &Settings) -> Result<()> {
+        self.memory.configure(settings).await
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        self.lock().cancel(ids)
+    }
+
+    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        self.lock().retry(ids)
+    }
+
+    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
+        self.memory.pause(queue, paused).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        self.memory.job(id).await
+    }
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
+        self.memory.jobs(filter).await
+    }
+
+    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
+        self.memory.any_available(queues, kinds).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.memory.queues().await
+    }
+
+    async fn status(&self) -> Result<StoreStatus> {
+        self.memory.status().await
+    }
+
+    fn wakeup(&self) -> Box<dyn Wakeup> {
+        Box::new(FakeWakeup(self.clone()))
+    }
+
+    async fn close(&self) {}
+}
+
+#[async_trait]
+impl Leader for FakeStore {
+    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
+        self.act(Call::Upkeep, None, |model| model.run(async |store| store.lead(worker, term).await).0).await
+    }
+
+    async fn resign(&self, worker: WorkerId) -> Result<()> {
+        self.act(Call::Upkeep, None, |model| model.run(async |store| store.resign(worker).await).0).await
+    }
+}
