@@ -1,13 +1,14 @@
-//! Random histories against a model: whatever the order of calls, a store and a few lines of bookkeeping
-//! agree on where each job is.
+//! Random histories against a model: whatever the order of calls, a store and `windlass-memory`, which is asked the
+//! same, agree on where each job is. Only what the contract leaves open is written down here. A crowd that calls at
+//! the same time has no oracle, because nobody knows in which order it was heard: there heads are counted.
 //!
 //! `WINDLASS_MODEL_SEEDS=N` runs more histories, `WINDLASS_MODEL_SEED=S` repeats one. A failure prints its
 //! seed and the calls that led to it.
 
-mod book;
 mod check;
 mod claiming;
 mod crowd;
+mod oracle;
 mod play;
 mod settling;
 

@@ -1,9 +1,12 @@
 use crate::{
     clock::earlier,
+    job::{Job, Place},
     state::{ClaimState, State},
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use windlass_core::{Claim, ClaimRef, ClaimRequest, Claimed, JobId, QueueDemand, Result, WorkerId};
+use windlass_core::{
+    Claim, ClaimRef, ClaimRequest, Claimed, Error, ErrorKind, JobId, QueueDemand, Result, WorkerId,
+};
 
 /// How long the jobs of a lane may wait behind better lanes: no priority starves.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,7 +26,7 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
                 continue;
             }
             left -= ids.len();
-            claimed.claims.push(hand_out(state, request.worker, demand, lane, &ids));
+            claimed.claims.push(hand_out(state, request.worker, lane, &ids));
             if bytes >= demand.max_bytes {
                 claimed.contended = !state.lanes[lane].is_empty();
                 break;
@@ -60,9 +63,9 @@ fn pick(
     max_bytes: u64,
     bytes: &mut u64,
 ) -> Vec<JobId> {
-    let (lane, kinds) = (&state.lanes[lane], &state.workers[&worker].spec.kinds);
-    let known = |id: &&JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[*id].kind);
-    let waiting = lane.no_handler.iter().filter(known).chain(lane.available.values());
+    let lane = &state.lanes[lane];
+    let waiting =
+        lane.no_handler.iter().filter(|id| knows(state, worker, **id)).chain(lane.available.values());
     let mut ids = Vec::new();
     for id in waiting.take(most) {
         let size = state.jobs[id].args.len() as u64;
@@ -77,7 +80,30 @@ fn pick(
     ids
 }
 
-fn hand_out(state: &mut State, worker: WorkerId, demand: &QueueDemand, lane: usize, ids: &[JobId]) -> Claim {
+/// Hands out these very jobs, if the worker may have them.
+pub(crate) fn claim_these(state: &mut State, worker: WorkerId, ids: &[JobId]) -> Result<Claim> {
+    state.fence(worker)?;
+    let lane = ids.first().and_then(|id| state.jobs.get(id)).map(|job| job.lane);
+    let may = |id: &JobId| match state.jobs.get(id) {
+        Some(job) if Some(job.lane) != lane => false,
+        Some(Job { place: Place::Available(_), .. }) => true,
+        Some(Job { place: Place::NoHandler, .. }) => knows(state, worker, *id),
+        _ => false,
+    };
+    let is_open = |lane: &usize| state.queues.get(&state.lanes[*lane].queue) == Some(&false);
+    match lane.filter(is_open).filter(|_| ids.iter().all(may)) {
+        Some(lane) => Ok(hand_out(state, worker, lane, ids)),
+        None => Err(Error::new(ErrorKind::NotFound, format!("jobs {ids:?} cannot be claimed together now"))),
+    }
+}
+
+/// Whether the worker has a handler for the job.
+fn knows(state: &State, worker: WorkerId, id: JobId) -> bool {
+    let kinds = &state.workers[&worker].spec.kinds;
+    kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[&id].kind)
+}
+
+fn hand_out(state: &mut State, worker: WorkerId, lane: usize, ids: &[JobId]) -> Claim {
     state.last.claim += 1;
     state.lanes[lane].claimed_at = state.now();
     let (number, token) = (state.last.claim, fastrand::u64(..));
@@ -89,5 +115,10 @@ fn hand_out(state: &mut State, worker: WorkerId, demand: &QueueDemand, lane: usi
     let jobs = jobs.collect();
     let open: BTreeSet<JobId> = ids.iter().copied().collect();
     state.claims.insert(number, ClaimState { token, worker, jobs: ids.to_vec(), open });
-    Claim { reference, queue: Arc::clone(&demand.queue), priority: state.lanes[lane].priority, jobs }
+    Claim {
+        reference,
+        queue: Arc::clone(&state.lanes[lane].queue),
+        priority: state.lanes[lane].priority,
+        jobs,
+    }
 }

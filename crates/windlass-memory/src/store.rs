@@ -1,10 +1,10 @@
-use crate::{Clock, Move, state::State};
+use crate::{Clock, Move, claim, state::State};
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::{mpsc::UnboundedReceiver, watch};
-use windlass_core::{JobId, Limits};
+use windlass_core::{Claim, JobId, Limits, Result, WorkerId};
 
 /// Jobs in the memory of this process. Clones are the same store.
 #[derive(Clone)]
@@ -50,10 +50,20 @@ impl MemoryStore {
         self.lock().watchers.add()
     }
 
-    /// Makes a job look as if so many workers had died while they held it: from 2 on workers run it alone. Whether
-    /// there is such a job.
-    pub fn set_crash_count(&self, job: JobId, crashes: u16) -> bool {
-        self.lock().jobs.get_mut(&job).map(|job| job.crash_count = crashes).is_some()
+    /// Makes a job look as if it had failed so many times, and been held by so many workers that died; with 2 of
+    /// these workers run it alone. Whether there is such a job.
+    pub fn set_counts(&self, job: JobId, attempts: u16, crashes: u16) -> bool {
+        let mut state = self.lock();
+        let known = state.jobs.get_mut(&job);
+        known.map(|job| (job.attempt, job.crash_count) = (attempts, crashes)).is_some()
+    }
+
+    /// Claims these very jobs, whatever their place in line. They are of one queue and one priority.
+    ///
+    /// # Errors
+    /// `not_found` when a claim by this worker could not have one of them now; a lost lease as usual.
+    pub fn claim_these(&self, worker: WorkerId, jobs: &[JobId]) -> Result<Claim> {
+        claim::claim_these(&mut self.lock(), worker, jobs)
     }
 
     /// Forgets the claim that holds this job, as a crash does of a server that commits claims asynchronously: its jobs are

@@ -1,85 +1,89 @@
-use super::{book::Entry, play::Play};
+use super::play::Play;
 use crate::steps::*;
-use windlass_core::{JobFilter, JobId, JobRecord, JobState};
+use std::collections::BTreeMap;
+use windlass_core::{JobFilter, JobId, JobRecord, JobState, JobStore, QueueStats};
 
 /// How many jobs are looked up by their id in one check.
 const LOOK_UPS: usize = 5;
 
 impl Play {
-    /// Compares everything that the store shows with the model.
+    /// Compares everything that the store shows with the oracle.
     pub(super) async fn check(&mut self) {
         self.trace("check".to_owned());
-        for queue in 0..self.queues.len() {
-            self.check_counts(queue).await;
-            self.check_list(queue, None).await;
+        let known = self.oracle.records().await;
+        for number in 0..self.queues.len() {
+            let name = self.queues[number].clone();
+            self.check_counts(&name, &known).await;
+            self.check_list(&name, None, &known).await;
             let state = JobState::ALL[self.rng.usize(..JobState::ALL.len())];
-            self.check_list(queue, Some(state)).await;
+            self.check_list(&name, Some(state), &known).await;
         }
         for id in self.some_ids(LOOK_UPS) {
             self.check_job(id).await;
         }
     }
 
-    async fn check_counts(&self, number: usize) {
-        let seen = queue(&self.admin, &self.queues[number]).await;
-        let of = |state| {
-            let entries = self.book.jobs.values();
-            entries.filter(|entry| entry.queue == number && entry.stage.state() == state).count() as u64
+    async fn check_counts(&self, name: &str, known: &BTreeMap<JobId, JobRecord>) {
+        let seen = queue(&self.admin, name).await;
+        let queues = self.oracle.store.queues().await.expect("list queues");
+        let expected = queues.into_iter().find(|queue| queue.name == name).expect("a queue of the oracle");
+        let gone = known.values().filter(|job| job.queue == name && self.may_be_gone(job)).count() as u64;
+        let completed = expected.completed - gone..=expected.completed;
+        assert!(completed.contains(&seen.completed), "{completed:?} completed: {seen:?}");
+        let counts = |stats: &QueueStats| {
+            let waiting = [stats.available, stats.running, stats.scheduled, stats.retryable];
+            (waiting, stats.cancelled, stats.discarded, stats.paused)
         };
-        let gone = self.book.jobs.values().filter(|job| job.queue == number && self.book.may_be_gone(job));
-        let completed = of(JobState::Completed);
-        let least = completed - gone.count() as u64;
-        assert!((least..=completed).contains(&seen.completed), "{seen:?}: {least} to {completed} completed");
-        let expected = [JobState::Available, JobState::Running, JobState::Scheduled, JobState::Retryable];
-        let counts = [seen.available, seen.running, seen.scheduled, seen.retryable];
-        assert_eq!(counts, expected.map(of), "available, running, scheduled, retryable of {seen:?}");
-        let dead = [JobState::Cancelled, JobState::Discarded].map(of);
-        assert_eq!([seen.cancelled, seen.discarded], dead, "cancelled, discarded of {seen:?}");
-        assert_eq!(seen.paused, self.book.paused[number]);
+        assert_eq!(counts(&seen), counts(&expected), "{seen:?}, oracle: {expected:?}");
     }
 
-    async fn check_list(&self, queue: usize, state: Option<JobState>) {
-        let name = Some(self.queues[queue].clone());
-        let filter = JobFilter { state, queue: name, limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
+    async fn check_list(&self, name: &str, state: Option<JobState>, known: &BTreeMap<JobId, JobRecord>) {
+        let queue = Some(name.to_owned());
+        let filter = JobFilter { state, queue, limit: JobFilter::MAX_LIMIT, ..JobFilter::default() };
         let seen = self.admin.jobs(&filter).await.expect("list");
-        let once: std::collections::HashSet<_> = seen.iter().map(|record| record.id).collect();
-        assert_eq!(once.len(), seen.len(), "listed twice: {seen:?}");
+        let listed: BTreeMap<_, _> = seen.iter().map(|record| (record.id, record)).collect();
+        assert_eq!(listed.len(), seen.len(), "listed twice: {seen:?}");
         assert_eq!(seen.next, None, "a few jobs need no second page");
-        for record in &seen.jobs {
-            let entry = self.book.jobs.get(&record.id);
-            self.compare(record, entry.unwrap_or_else(|| panic!("nobody enqueued {record:?}")));
-            assert_eq!(record.queue, self.queues[queue]);
+        for (id, record) in &listed {
+            self.compare(record, known.get(id).unwrap_or_else(|| panic!("nobody enqueued {record:?}")));
         }
-        for (&id, entry) in &self.book.jobs {
-            let wanted = entry.queue == queue && state.is_none_or(|state| entry.stage.state() == state);
-            let listed = seen.iter().any(|record| record.id == id);
-            if wanted && !self.book.may_be_gone(entry) {
-                assert!(listed, "job {id} is missing in the list of {state:?}: {entry:?}");
-            }
-            assert!(wanted || !listed, "job {id} is in the list of {state:?}: {entry:?}");
+        for (id, job) in known {
+            let wanted = job.queue == name && state.is_none_or(|state| job.state == state);
+            let is_listed = listed.contains_key(id);
+            assert!(is_listed || !wanted || self.may_be_gone(job), "job {id} is not in {state:?}: {job:?}");
+            assert!(wanted || !is_listed, "job {id} is in the list of {state:?}: {job:?}");
         }
     }
 
     pub(super) async fn check_job(&self, id: JobId) {
-        let entry = &self.book.jobs[&id];
+        let known = self.oracle.job(id).await;
         match self.admin.job(id).await.expect("look up") {
-            None => assert!(self.book.may_be_gone(entry), "job {id} is gone: {entry:?}"),
+            None => assert!(self.may_be_gone(&known), "job {id} is gone: {known:?}"),
             Some(record) => {
-                self.compare(&record, entry);
-                assert_eq!(record.errors.len(), entry.errors, "errors of job {id}: {record:?}");
+                self.compare(&record, &known);
+                assert_eq!(record.errors.len(), known.errors.len(), "errors of job {id}: {record:?}");
             }
         }
     }
 
-    fn compare(&self, record: &JobRecord, entry: &Entry) {
-        let id = record.id;
-        assert_eq!(record.state, entry.stage.state(), "state of job {id}: {record:?}, model: {entry:?}");
-        assert_eq!((record.priority, record.kind.as_str()), (entry.priority, entry.kind), "job {id}");
-        assert!(entry.has_begun(record.attempt), "attempts of job {id}: {record:?}, model: {entry:?}");
-        let crashed = entry.has_crashed(record.crash_count) || record.state.is_final();
-        assert!(crashed, "crashes of job {id}: {record:?}, model: {entry:?}");
-        if let super::book::Stage::Running(worker, _) = entry.stage {
-            assert_eq!(record.claimed_by, Some(worker), "holder of job {id}");
+    fn compare(&self, record: &JobRecord, known: &JobRecord) {
+        let told = format!("job {}: {record:?}, oracle: {known:?}", record.id);
+        let what = |job: &JobRecord| (job.state, job.priority, job.kind.clone(), job.queue.clone());
+        assert_eq!(what(record), what(known), "{told}");
+        let or_else = self.oracle.or_else.get(&record.id).copied();
+        let used = or_else.map(|(used, _)| used).into_iter().chain([known.attempt]);
+        // What its handler ended early may count its last attempt or not.
+        let early = u16::from(matches!(known.state, JobState::Cancelled | JobState::Discarded));
+        let begun = |used: u16| (used..=used + early).contains(&record.attempt);
+        assert!(used.into_iter().any(begun), "attempts of {told}");
+        let mut crashes = or_else.map(|(_, crashes)| crashes).into_iter().chain([known.crash_count]);
+        assert!(
+            crashes.any(|crashes| crashes == record.crash_count) || record.state.is_final(),
+            "crashes of {told}"
+        );
+        if record.state == JobState::Running {
+            let holder = record.claimed_by.map(|worker| self.oracle.worker(worker));
+            assert_eq!(holder, known.claimed_by, "holder of {told}");
         }
     }
 }

@@ -1,10 +1,7 @@
-use super::{
-    book::Stage,
-    play::{Actor, Play},
-};
+use super::play::{Actor, Play};
 use crate::steps::*;
-use std::sync::Arc;
-use windlass_core::{Claim, ClaimRequest, QueueDemand, Store, WorkerId};
+use std::{collections::BTreeMap, sync::Arc};
+use windlass_core::{Claim, ClaimRequest, JobId, JobState, QueueDemand, Store, WorkerId};
 
 impl Play {
     pub(super) async fn claim(&mut self, who: usize) {
@@ -31,53 +28,48 @@ impl Play {
         for (number, limit) in limits.into_iter().enumerate() {
             let of_queue: Vec<_> =
                 claims.iter().filter(|claim| *claim.queue == self.queues[number]).collect();
-            self.check_answer(number, limit as usize, kinds, &of_queue);
+            self.check_answer(number, limit as usize, kinds, &of_queue).await;
         }
-        let taken = held(&claims);
-        for Held { claim, job, .. } in &taken {
-            let entry = self.book.job(job.id);
-            entry.settle_on(job.attempt - 1, job.crash_count);
-            assert_eq!(
-                (job.attempt, job.crash_count),
-                (entry.used + 1, entry.crashes),
-                "job {}: {entry:?}",
-                job.id
-            );
-            entry.stage = Stage::Running(worker, *claim);
-        }
-        for claim in claims {
+        for claim in &claims {
+            self.oracle.claimed(worker, claim);
             let mut jobs: Vec<_> = claim.jobs.iter().map(|job| (job.id, job.position)).collect();
             jobs.sort_unstable();
-            assert!(self.claims.insert(claim.reference, jobs).is_none(), "{:?} given twice", claim.reference);
+            self.claims.insert(claim.reference, jobs);
         }
-        taken.len()
+        ids(&claims).len()
     }
 
-    fn check_answer(&mut self, queue: usize, limit: usize, kinds: &[&str], claims: &[&Claim]) {
-        let mut eligible = self.book.eligible(queue, kinds);
-        let (all, stones) = (eligible.len(), self.book.stones[queue]);
+    /// What a claim by a worker with these kinds (none: any) may get of a queue, with its priority.
+    pub(super) async fn eligible(&self, queue: usize, kinds: &[&str]) -> BTreeMap<JobId, i16> {
+        let mut jobs = self.oracle.records().await;
+        let knows = |kind: &str| kinds.is_empty() || kinds.contains(&kind);
+        jobs.retain(|_, job| {
+            let may = job.state == JobState::Available && (job.reason.is_none() || knows(&job.kind));
+            may && job.queue == self.queues[queue]
+        });
+        jobs.into_iter().map(|(id, job)| (id, job.priority)).collect()
+    }
+
+    async fn check_answer(&mut self, queue: usize, limit: usize, kinds: &[&str], claims: &[&Claim]) {
+        let mut eligible = self.eligible(queue, kinds).await;
+        let (all, stones) = (eligible.len(), self.stones[queue]);
         let mut best: Vec<_> = eligible.values().copied().collect();
         best.sort_unstable();
         let mut priorities = Vec::new();
         for claim in claims {
             assert!(!claim.jobs.is_empty(), "a claim without jobs");
             for job in &claim.jobs {
-                let entry = self.book.jobs.get(&job.id);
-                assert_eq!(
-                    eligible.remove(&job.id),
-                    Some(claim.priority),
-                    "job {} is not to be had: {entry:?}",
-                    job.id
-                );
+                let id = job.id;
+                assert_eq!(eligible.remove(&id), Some(claim.priority), "job {id} is not to be had");
                 priorities.push(claim.priority);
             }
         }
-        if self.book.paused[queue] {
+        if self.paused[queue] {
             assert!(priorities.is_empty(), "a paused queue gave {priorities:?}");
         } else if stones == 0 {
             assert_eq!(priorities, best[..limit.min(all)], "priorities of queue {queue}, {all} to be had");
         } else if priorities.len() == all && limit > all + stones {
-            self.book.stones[queue] = 0;
+            self.stones[queue] = 0;
         }
         assert!(priorities.len() <= limit);
     }

@@ -1,9 +1,9 @@
-use super::book::{Book, Entry, Stage};
+use super::oracle::Oracle;
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, ClaimRef, JobId, JobState, NewJob, RetryReply, Settings, SettleRequest, Store, WorkerId,
-    WorkerSpec,
+    CancelReply, ClaimRef, JobId, JobRecord, JobState, JobStore, NewJob, RetryReply, Settings, SettleRequest,
+    Store, WorkerId, WorkerSpec,
 };
 
 /// How many workers a history has at a time; each on a handle of its own.
@@ -24,15 +24,20 @@ pub(super) struct Actor {
     pub(super) kinds: &'static [&'static str],
 }
 
-/// One history: the store, the model, and what the caller remembers.
+/// One history: the store, the oracle, and what the caller remembers.
 pub(super) struct Play {
     seed: u64,
     trace: Vec<String>,
     pub(super) rng: fastrand::Rng,
-    pub(super) book: Book,
+    pub(super) oracle: Oracle,
     pub(super) admin: Arc<dyn Store>,
     pub(super) actors: Vec<Actor>,
     pub(super) queues: [String; 2],
+    pub(super) paused: [bool; 2],
+    /// Cancelled jobs that claims may still have to step over: until then an answer may be short.
+    pub(super) stones: [usize; 2],
+    /// When housekeeping came by last: it may have removed what was completed before, by the oracle's clock.
+    cleaned: jiff::Timestamp,
     /// The ids of each claim, ascending, and the position of each of its jobs.
     pub(super) claims: HashMap<ClaimRef, Vec<(JobId, i64)>>,
     /// Settlements that were accepted, to be repeated.
@@ -56,13 +61,19 @@ impl Play {
             seed,
             trace: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
-            book: Book::default(),
+            oracle: Oracle::default(),
+            paused: [false; 2],
+            stones: [0; 2],
+            cleaned: jiff::Timestamp::MIN,
             admin,
             actors: Vec::new(),
             queues,
             claims: HashMap::new(),
             past: Vec::new(),
         };
+        let settings = Settings::DEFAULT.with_max_crashes(CRASHES);
+        play.admin.configure(&settings).await.expect("configure");
+        play.oracle.store.configure(&settings).await.expect("configure");
         for (store, kinds) in handles.into_iter().zip(KNOWN) {
             let id = play.register(&store, kinds, LEASE).await;
             play.actors.push(Actor { store, id, kinds });
@@ -97,20 +108,32 @@ impl Play {
 
     /// Up to so many jobs of the history, each once.
     pub(super) fn some_ids(&mut self, most: usize) -> Vec<JobId> {
-        let mut ids: Vec<_> = self.book.jobs.keys().copied().collect();
+        let mut ids = self.oracle.ids();
         self.rng.shuffle(&mut ids);
         ids.truncate(self.rng.usize(1..=most));
         ids
     }
 
+    pub(super) async fn ids_where(&self, which: impl Fn(&JobRecord) -> bool) -> Vec<JobId> {
+        let records = self.oracle.records().await;
+        records.into_iter().filter(|(_, job)| which(job)).map(|(id, _)| id).collect()
+    }
+
+    /// Whether housekeeping may have removed a job.
+    pub(super) fn may_be_gone(&self, job: &JobRecord) -> bool {
+        job.state == JobState::Completed && job.finished_at.is_some_and(|at| at <= self.cleaned)
+    }
+
     async fn register(&mut self, store: &Arc<dyn Store>, kinds: &[&str], lease: Duration) -> WorkerId {
         let kinds: Vec<_> = kinds.iter().map(|&kind| kind.to_owned()).collect();
         let spec = WorkerSpec { name: "model".to_owned(), queues: self.queues.to_vec(), kinds, lease };
-        store.register(&spec).await.expect("register").worker
+        let worker = store.register(&spec).await.expect("register").worker;
+        self.oracle.registered(worker, &spec).await;
+        worker
     }
 
     async fn enqueue(&mut self) {
-        let (mut jobs, mut entries) = (Vec::new(), Vec::new());
+        let mut jobs = Vec::new();
         let most = self.rng.usize(1..=20);
         for _ in 0..self.rng.usize(1..=most) {
             let (queue, priority) = (self.rng.usize(..2), self.rng.i16(-1..=1));
@@ -118,51 +141,30 @@ impl Play {
             let job =
                 NewJob::new(kind, args(0)).with_queue(self.queues[queue].clone()).with_priority(priority);
             let job = job.with_max_attempts(1_000);
-            let later = Stage::Waiting { state: JobState::Scheduled, due: false };
-            let (job, stage) = match self.rng.u32(..8) {
-                0 => (job.with_delay(LATER), later),
-                1 => (job.with_scheduled_at(jiff::Timestamp::UNIX_EPOCH), Stage::Available),
-                _ => (job, Stage::Available),
-            };
-            jobs.push(job);
-            entries.push(Entry {
-                queue,
-                priority,
-                kind,
-                used: 0,
-                crashes: 0,
-                or_else: None,
-                errors: 0,
-                stage,
+            jobs.push(match self.rng.u32(..8) {
+                0 => job.with_delay(LATER),
+                1 => job.with_scheduled_at(jiff::Timestamp::UNIX_EPOCH),
+                _ => job,
             });
         }
         let ids = self.admin.enqueue(&jobs).await.expect("enqueue");
         self.trace(format!("enqueue {ids:?}"));
-        assert_eq!(ids.len(), entries.len());
-        for (id, entry) in ids.into_iter().zip(entries) {
-            assert!(self.book.jobs.insert(id, entry).is_none(), "id {id} was given twice");
-        }
+        self.oracle.enqueued(&jobs, &ids).await;
     }
 
     async fn cancel(&mut self) {
         let ids = self.some_ids(5);
+        let known = self.oracle.records().await;
         let replies = self.admin.cancel(&ids).await.expect("cancel");
         self.trace(format!("cancel {ids:?}: {replies:?}"));
-        assert_eq!(replies.len(), ids.len());
-        for (id, reply) in ids.into_iter().zip(replies) {
-            let gone = self.book.may_be_gone(&self.book.jobs[&id]);
-            let entry = self.book.job(id);
-            let expected = match entry.stage {
-                Stage::Running(..) => CancelReply::Running,
-                Stage::Completed { .. } if gone && reply == CancelReply::NotFound => reply,
-                Stage::Completed { .. } | Stage::Cancelled | Stage::Discarded => CancelReply::Finished,
-                Stage::Available | Stage::Parked | Stage::Waiting { .. } => CancelReply::Cancelled,
-            };
-            assert_eq!(reply, expected, "cancel of job {id}: {entry:?}");
-            if expected == CancelReply::Cancelled {
-                let (queue, stone) = (entry.queue, entry.stage == Stage::Available);
-                entry.stage = Stage::Cancelled;
-                self.book.stones[queue] += usize::from(stone);
+        let expected = self.oracle.store.cancel(&self.oracle.named(&ids)).await.expect("cancel");
+        assert_eq!(replies.len(), expected.len());
+        for (id, (reply, expected)) in ids.into_iter().zip(replies.into_iter().zip(expected)) {
+            let job = &known[&id];
+            let gone = self.may_be_gone(job) && reply == CancelReply::NotFound;
+            assert!(reply == expected || gone, "cancel of job {id}: {reply:?}, oracle: {expected:?}");
+            if job.state == JobState::Available && job.reason.is_none() {
+                self.stones[usize::from(job.queue == self.queues[1])] += 1;
             }
         }
     }
@@ -173,40 +175,32 @@ impl Play {
     }
 
     async fn retry_these(&mut self, ids: Vec<JobId>) {
+        let known = self.oracle.records().await;
         let replies = self.admin.retry(&ids).await.expect("retry");
         self.trace(format!("retry {ids:?}: {replies:?}"));
-        for (id, reply) in ids.into_iter().zip(replies) {
-            let gone = self.book.may_be_gone(&self.book.jobs[&id]);
-            let entry = self.book.job(id);
-            let expected = match entry.stage {
-                Stage::Completed { .. } if gone && reply == RetryReply::NotFound => reply,
-                Stage::Completed { .. } => RetryReply::Completed,
-                Stage::Cancelled | Stage::Discarded => {
-                    let before = (entry.stage == Stage::Cancelled).then_some((entry.used, entry.crashes));
-                    entry.or_else = entry.or_else.or(before);
-                    (entry.used, entry.crashes) = (0, 0);
-                    RetryReply::Retried
-                }
-                Stage::Waiting { state: JobState::Retryable, .. } => RetryReply::Retried,
-                _ => RetryReply::Pending,
-            };
-            assert_eq!(reply, expected, "retry of job {id}: {entry:?}");
-            if expected == RetryReply::Retried {
-                entry.stage = Stage::Available;
+        let expected = self.oracle.store.retry(&self.oracle.named(&ids)).await.expect("retry");
+        assert_eq!(replies.len(), expected.len());
+        for (id, (reply, expected)) in ids.into_iter().zip(replies.into_iter().zip(expected)) {
+            let job = &known[&id];
+            let gone = self.may_be_gone(job) && reply == RetryReply::NotFound;
+            assert!(reply == expected || gone, "retry of job {id}: {reply:?}, oracle: {expected:?}");
+            if job.state == JobState::Cancelled {
+                self.oracle.or_else.entry(id).or_insert((job.attempt, job.crash_count));
             }
         }
     }
 
     async fn pause(&mut self) {
         let queue = self.rng.usize(..2);
-        let paused = !self.book.paused[queue];
+        let paused = !self.paused[queue];
         self.trace(format!("pause {queue} {paused}"));
         self.pause_to(queue, paused).await;
     }
 
     async fn pause_to(&mut self, queue: usize, paused: bool) {
         self.admin.pause(&self.queues[queue], paused).await.expect("pause or resume");
-        self.book.paused[queue] = paused;
+        self.oracle.store.pause(&self.queues[queue], paused).await.expect("pause or resume");
+        self.paused[queue] = paused;
     }
 
     /// A worker leaves and comes back as another.
@@ -217,9 +211,7 @@ impl Play {
         let closer = if by_another { &self.admin } else { &store };
         closer.deregister(id).await.expect("deregister");
         self.trace(format!("deregister {id}"));
-        for job in self.book.held_by(id).into_values().flatten() {
-            self.book.job(job).stage = Stage::Available;
-        }
+        self.oracle.store.deregister(self.oracle.worker(id)).await.expect("deregister");
         self.actors[who].id = self.register(&store, kinds, LEASE).await;
     }
 
@@ -232,10 +224,10 @@ impl Play {
         if self.rng.bool() {
             self.settle_as(&store, worker).await;
         }
-        let held: Vec<_> = self.book.held_by(worker).into_values().flatten().collect();
+        let held: Vec<_> = self.oracle.held_by(worker).await.into_values().flatten().collect();
         let suspect = (self.rng.bool() && !held.is_empty()).then(|| held[self.rng.usize(..held.len())]);
         if suspect.is_some() {
-            store.suspect(worker, suspect).await.expect("suspect");
+            self.suspect_as(&store, worker, suspect).await;
         }
         let rescuer = self.register(&store, &[], LEASE).await;
         let report = eventually("the worker is declared dead", || async {
@@ -244,31 +236,15 @@ impl Play {
         })
         .await;
         self.trace(format!("rescue of {worker} with {held:?}, suspect {suspect:?}: {report:?}"));
-        let mut discarded = 0;
-        for id in &held {
-            let job = self.book.job(*id);
-            job.stage = Stage::Available;
-            match suspect {
-                None => job.crashes = (job.crashes + 1).min(job.crashes.max(2)),
-                Some(suspect) if suspect == *id => job.crashes += 1,
-                Some(_) => continue,
-            }
-            if suspect.is_some() && job.crashes >= CRASHES {
-                job.stage = Stage::Discarded;
-                discarded += 1;
-            }
-        }
-        assert_eq!((report.rescued, report.discarded), (held.len() as u64 - discarded, discarded));
+        let expected = self.oracle.rescue(rescuer, TINY_LEASE).await;
+        assert_eq!((report.rescued, report.discarded), (expected.rescued, expected.discarded));
     }
 
     async fn promote(&mut self) {
-        let due = self.book.ids_where(|stage| matches!(stage, Stage::Waiting { due: true, .. }));
         let promoted = self.admin.promote(1_000).await.expect("promote");
-        self.trace(format!("promote {due:?}: {promoted:?}"));
-        assert_eq!(promoted.count, due.len() as u64, "due are {due:?}");
-        for id in due {
-            self.book.job(id).stage = Stage::Available;
-        }
+        self.trace(format!("promote: {promoted:?}"));
+        let expected = self.oracle.store.promote(1_000).await.expect("promote");
+        assert_eq!(promoted.count, expected.count);
     }
 
     async fn maintain(&mut self) {
@@ -280,18 +256,27 @@ impl Play {
             .with_segment_bytes(1);
         let report = maintain_with(&self.admin, keep).await;
         self.trace(format!("maintain {retention:?}: {report:?}"));
-        self.book.round += u32::from(retention.is_zero());
+        if retention.is_zero() {
+            self.cleaned = self.oracle.store.clock().now();
+        }
     }
 
     async fn suspect(&mut self, who: usize) {
-        let Actor { store, id, .. } = &self.actors[who];
-        let held = self.book.held_by(*id).into_values().flatten().next();
-        store.suspect(*id, held).await.expect("suspect");
+        let (store, id) = (Arc::clone(&self.actors[who].store), self.actors[who].id);
+        let held = self.oracle.held_by(id).await.into_values().flatten().next();
+        self.suspect_as(&store, id, held).await;
+    }
+
+    async fn suspect_as(&self, store: &Arc<dyn Store>, worker: WorkerId, job: Option<JobId>) {
+        store.suspect(worker, job).await.expect("suspect");
+        let twin = job.map(|job| self.oracle.named(&[job])[0]);
+        self.oracle.store.suspect(self.oracle.worker(worker), twin).await.expect("suspect");
     }
 
     async fn heartbeat(&mut self, who: usize) {
         let Actor { store, id, .. } = &self.actors[who];
         store.heartbeat(*id).await.expect("heartbeat");
+        self.oracle.store.heartbeat(self.oracle.worker(*id)).await.expect("heartbeat");
         self.trace(format!("heartbeat of {}", self.actors[who].id));
     }
 
@@ -301,7 +286,7 @@ impl Play {
             self.pause_to(queue, false).await;
         }
         self.promote().await;
-        let retryable = self.book.ids_where(|stage| stage.state() == JobState::Retryable);
+        let retryable = self.ids_where(|job| job.state == JobState::Retryable).await;
         self.retry_these(retryable).await;
         for who in 1..self.actors.len() {
             self.start_over(who).await;
@@ -309,7 +294,7 @@ impl Play {
         let (store, worker) = (Arc::clone(&self.actors[0].store), self.actors[0].id);
         self.settle_everything(&store, worker).await;
         for _ in 0..DRAIN_ROUNDS {
-            if (0..2).all(|queue| self.book.eligible(queue, &[]).is_empty()) {
+            if self.eligible(0, &[]).await.is_empty() && self.eligible(1, &[]).await.is_empty() {
                 break;
             }
             self.claim_as(&store, worker, &[], [7, 7]).await;
@@ -317,10 +302,10 @@ impl Play {
         }
         assert_eq!(self.claim_as(&store, worker, &[], [100, 100]).await, 0);
         self.check().await;
-        for id in self.book.jobs.keys() {
-            self.check_job(*id).await;
+        for id in self.oracle.ids() {
+            self.check_job(id).await;
         }
-        let waiting = self.book.ids_where(|stage| matches!(stage, Stage::Waiting { .. }));
+        let waiting = self.ids_where(|job| job.state == JobState::Scheduled).await;
         self.admin.cancel(&waiting).await.expect("cancel what never comes");
         for actor in &self.actors {
             actor.store.deregister(actor.id).await.expect("deregister");

@@ -1,8 +1,9 @@
-use super::{book::Stage, play::Play};
+use super::play::Play;
 use crate::steps::*;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    ClaimRef, Completion, Disposition, Exception, JobId, JobSet, SettleRequest, Settled, Store, WorkerId,
+    ClaimRef, Completion, Disposition, Exception, JobId, JobSet, JobState, Result, SettleReply,
+    SettleRequest, Settled, Store, WorkerId,
 };
 
 impl Play {
@@ -14,8 +15,7 @@ impl Play {
     /// Settles some of what a worker holds: whole claims, parts, exceptions, in any mix.
     pub(super) async fn settle_as(&mut self, store: &Arc<dyn Store>, worker: WorkerId) {
         let mut request = SettleRequest { worker, ..SettleRequest::default() };
-        let mut completed = Vec::new();
-        for (claim, open) in self.book.held_by(worker) {
+        for (claim, open) in self.oracle.held_by(worker).await {
             let whole = self.rng.bool();
             let (mut done, mut left) = (Vec::new(), 0);
             for id in open {
@@ -30,25 +30,35 @@ impl Play {
                 let jobs =
                     if left == 0 && whole { JobSet::Rest } else { JobSet::Ranges(self.ranges(claim, &done)) };
                 request.completions.push(Completion { claim, jobs, count: done.len() as u32 });
-                completed.append(&mut done);
             }
         }
-        let reply = store.settle(&request).await.expect("settle");
-        self.trace(format!("{request:?}: {reply:?}"));
-        let all_accepted =
-            reply.completions.iter().chain(&reply.exceptions).all(|&fate| fate == Settled::Accepted);
-        let complete = reply.completions.len() == request.completions.len();
-        assert!(all_accepted && complete && reply.exceptions.len() == request.exceptions.len(), "{reply:?}");
-        completed.into_iter().for_each(|id| self.book.complete(id));
-        for exception in &request.exceptions {
-            self.book.except(exception.job, &exception.disposition);
-        }
+        let reply = self.settle_at_both(store, &request).await.expect("settle");
+        assert!(fates(&reply).all(|fate| fate == Settled::Accepted), "{reply:?}");
         self.past.push(request);
+    }
+
+    /// Sends a settlement to the store and to the oracle, which accept the same of it.
+    async fn settle_at_both(
+        &mut self,
+        store: &Arc<dyn Store>,
+        request: &SettleRequest,
+    ) -> Result<SettleReply> {
+        let (reply, known) = (store.settle(request).await, self.oracle.settle(request).await);
+        self.trace(format!("{request:?}: {reply:?}"));
+        match (&reply, &known) {
+            (Ok(reply), Ok(known)) => {
+                let accepted = |reply| fates(reply).map(|fate| fate == Settled::Accepted).collect::<Vec<_>>();
+                assert_eq!(accepted(reply), accepted(known), "{reply:?}, oracle: {known:?}");
+            }
+            (Err(error), Err(known)) => assert_eq!(error.kind(), known.kind()),
+            _ => panic!("{reply:?}, oracle: {known:?}"),
+        }
+        reply
     }
 
     /// Completes all that a worker holds.
     pub(super) async fn settle_everything(&mut self, store: &Arc<dyn Store>, worker: WorkerId) {
-        let held = self.book.held_by(worker);
+        let held = self.oracle.held_by(worker).await;
         let rest = |(&claim, open): (&ClaimRef, &Vec<JobId>)| Completion {
             claim,
             jobs: JobSet::Rest,
@@ -56,10 +66,8 @@ impl Play {
         };
         let completions: Vec<_> = held.iter().map(rest).collect();
         let request = SettleRequest { worker, completions, exceptions: vec![] };
-        let reply = store.settle(&request).await.expect("settle");
-        self.trace(format!("{request:?}: {reply:?}"));
-        assert!(reply.completions.iter().all(|&fate| fate == Settled::Accepted), "{reply:?}");
-        held.into_values().flatten().for_each(|id| self.book.complete(id));
+        let reply = self.settle_at_both(store, &request).await.expect("settle");
+        assert!(fates(&reply).all(|fate| fate == Settled::Accepted), "{reply:?}");
     }
 
     /// Runs of neighbours in the claim, cut at random. Jobs of other claims may lie between.
@@ -91,19 +99,14 @@ impl Play {
             return;
         }
         let request = self.past[self.rng.usize(..self.past.len())].clone();
-        let store =
-            self.actors.iter().find(|actor| actor.id == request.worker).map(|actor| Arc::clone(&actor.store));
-        match store {
-            Some(store) => {
-                let reply = store.settle(&request).await.expect("settle again");
-                self.trace(format!("again {request:?}: {reply:?}"));
-                let mut fates = reply.completions.iter().chain(&reply.exceptions);
-                assert!(fates.all(|&fate| fate != Settled::Accepted), "accepted again: {reply:?}");
+        let actor = self.actors.iter().find(|actor| actor.id == request.worker);
+        let (store, lives) = (Arc::clone(actor.map_or(&self.admin, |actor| &actor.store)), actor.is_some());
+        match self.settle_at_both(&store, &request).await {
+            Ok(reply) => {
+                assert!(lives, "a dead worker settles: {reply:?}");
+                assert!(fates(&reply).all(|fate| fate != Settled::Accepted), "accepted again: {reply:?}");
             }
-            None => {
-                let refused = self.admin.settle(&request).await.expect_err("a dead worker settles");
-                assert!(refused.is_lease_lost(), "{refused}");
-            }
+            Err(refused) => assert!(!lives && refused.is_lease_lost(), "{refused}"),
         }
     }
 
@@ -111,22 +114,25 @@ impl Play {
     pub(super) async fn settle_what_is_not_ours(&mut self, who: usize) {
         let (store, worker) = (Arc::clone(&self.actors[who].store), self.actors[who].id);
         let mut request = SettleRequest { worker, ..SettleRequest::default() };
-        let others = self.book.ids_where(|stage| matches!(stage, Stage::Running(by, _) if by != worker));
+        let this = Some(self.oracle.worker(worker));
+        let others = self.ids_where(|job| job.state == JobState::Running && job.claimed_by != this).await;
         for id in others {
-            let Stage::Running(_, claim) = self.book.job(id).stage else { continue };
+            let claim = self.oracle.claim_of(id);
             request.exceptions.push(self.exception(claim, id));
             request.completions.push(Completion { claim, jobs: JobSet::Rest, count: 1 });
         }
-        for (claim, open) in self.book.held_by(worker) {
+        for (claim, open) in self.oracle.held_by(worker).await {
             let forged = ClaimRef(claim.0 ^ 1, claim.1);
             let ranges = JobSet::Ranges(vec![(open[0].0, open[0].0)]);
             request.completions.push(Completion { claim: forged, jobs: ranges, count: 1 });
         }
-        let reply = store.settle(&request).await.expect("settle");
-        self.trace(format!("not ours {request:?}: {reply:?}"));
-        let mut fates = reply.completions.iter().chain(&reply.exceptions);
-        assert!(fates.all(|&fate| fate == Settled::Refused), "{reply:?}");
+        let reply = self.settle_at_both(&store, &request).await.expect("settle");
+        assert!(fates(&reply).all(|fate| fate == Settled::Refused), "{reply:?}");
     }
+}
+
+fn fates(reply: &SettleReply) -> impl Iterator<Item = Settled> {
+    reply.completions.iter().chain(&reply.exceptions).copied()
 }
 
 /// Any fate but completion; delays end at once or never.

@@ -102,7 +102,7 @@ impl Model {
     pub fn enqueue(&mut self, jobs: &[NewJob], crash_count: u16) -> Result<Vec<JobId>> {
         let ids = self.run(async |store| store.enqueue(jobs).await).0?;
         for job in ids.iter().copied() {
-            self.store.set_crash_count(job, crash_count);
+            self.store.set_counts(job, 0, crash_count);
             self.history.note(0, What::Enqueued { job, crash_count });
         }
         Ok(ids)
@@ -113,7 +113,7 @@ impl Model {
     }
 
     pub fn set_crash_count(&self, id: JobId, crash_count: u16) {
-        assert!(self.store.set_crash_count(id, crash_count));
+        assert!(self.store.set_counts(id, 0, crash_count));
     }
 
     /// As a database crash does: the claim that holds the job is gone, and its jobs are available.
