@@ -170,14 +170,13 @@ impl State {
         order
     }
 
-    /// Forgets the claim that holds this job, and makes what is open of it available. Whether there is one.
-    pub(crate) fn forget_claim(&mut self, id: JobId) -> bool {
-        let held = self.jobs.get(&id).filter(|job| job.place.state() == JobState::Running);
-        let claim = held.and_then(|job| job.held).and_then(|held| self.claims.remove(&held.claim.1));
-        let open = claim.map(|claim| claim.open);
-        let forgets = open.is_some();
-        open.unwrap_or_default().into_iter().for_each(|id| self.make_available(id));
-        forgets
+    /// Forgets the claim that holds this job, and makes what is open of it available. Which one it was.
+    pub(crate) fn forget_claim(&mut self, id: JobId) -> Option<ClaimRef> {
+        let job = self.jobs.get(&id).filter(|job| job.place.state() == JobState::Running)?;
+        let reference = job.held?.claim;
+        let claim = self.claims.remove(&reference.1)?;
+        claim.open.into_iter().for_each(|id| self.make_available(id));
+        Some(reference)
     }
 
     /// Forgets a job.

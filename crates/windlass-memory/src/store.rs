@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::{mpsc::UnboundedReceiver, watch};
-use windlass_core::{Claim, JobId, Limits, Result, WorkerId};
+use windlass_core::{Claim, ClaimRef, JobId, Limits, Result, WorkerId};
 
 /// Jobs in the memory of this process. Clones are the same store.
 #[derive(Clone)]
@@ -67,8 +67,8 @@ impl MemoryStore {
     }
 
     /// Forgets the claim that holds this job, as a crash does of a server that commits claims asynchronously: its jobs are
-    /// available again, and what its worker says of them is refused. Whether some claim holds the job.
-    pub fn forget_claim(&self, job: JobId) -> bool {
+    /// available again, and what its worker says of them is refused. Which one it was, if any.
+    pub fn forget_claim(&self, job: JobId) -> Option<ClaimRef> {
         self.lock().forget_claim(job)
     }
 

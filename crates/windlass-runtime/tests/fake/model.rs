@@ -6,8 +6,8 @@ use std::{
 };
 use tokio::{sync::mpsc::UnboundedReceiver, task::unconstrained};
 use windlass_core::{
-    Args, CancelReply, ClaimRequest, Claimed, JobId, JobRecord, JobState, JobStore, NewJob, Promoted, Result,
-    RetryReply, SettleRequest, WorkerId,
+    Args, CancelReply, ClaimRef, ClaimRequest, Claimed, JobId, JobRecord, JobState, JobStore, NewJob,
+    Promoted, Result, RetryReply, SettleRequest, WorkerId,
 };
 use windlass_memory::{MemoryStore, Move};
 
@@ -37,6 +37,8 @@ pub struct Model {
     /// A job whose failure the store does not take, whatever else the request says; and how often it said so.
     pub unstorable: Option<JobId>,
     pub refusals: usize,
+    /// Claims that a crash of the store forgot: what is said of them is refused.
+    pub forgotten: Vec<ClaimRef>,
     pub heartbeats: usize,
     pub arms: usize,
     /// Claims find others at work, and nothing else.
@@ -64,6 +66,7 @@ impl Model {
             settled: 0,
             unstorable: None,
             refusals: 0,
+            forgotten: Vec::new(),
             heartbeats: 0,
             arms: 0,
             contended: false,
@@ -118,7 +121,8 @@ impl Model {
 
     /// As a database crash does: the claim that holds the job is gone, and its jobs are available.
     pub fn forget_claim_of(&mut self, id: JobId) {
-        assert!(self.run(async |store| store.forget_claim(id)).0, "job {id} is held");
+        let (claim, _) = self.run(async |store| store.forget_claim(id));
+        self.forgotten.push(claim.expect("a claim that holds the job"));
     }
 
     /// What its failed attempts said.

@@ -41,7 +41,10 @@ impl Model {
         fates: &HashMap<JobId, Fate>,
         leases: &[JobLease],
     ) {
-        if reply.completions.iter().chain(&reply.exceptions).any(|settled| *settled == Settled::Refused) {
+        let claims = request.completions.iter().map(|entry| entry.claim);
+        let claims = claims.chain(request.exceptions.iter().map(|entry| entry.claim));
+        let mut settled = reply.completions.iter().chain(&reply.exceptions).zip(claims);
+        if settled.any(|(settled, claim)| *settled == Settled::Refused && !self.forgotten.contains(&claim)) {
             self.violate(format!("a worker settled what it does not hold: {request:?}: {reply:?}"));
         }
         let mut missing: HashMap<ClaimRef, i64> = HashMap::new();
