@@ -67,7 +67,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     let history = &*moved::tell_apart(history);
     let faults = Faults::of(history);
     let mut jobs = Jobs::of(history);
-    jobs.sort_leases(&faults.begins_of(&[Fault::DatabaseCrash, Fault::Failover, Fault::Restore]));
+    jobs.sort_leases(&faults.bounds_of(&[Fault::DatabaseCrash, Fault::Failover, Fault::Restore]));
     if rules.may_lose_commits {
         jobs.doubt(&faults.begins_of(&[Fault::Failover]));
     }

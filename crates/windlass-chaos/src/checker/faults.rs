@@ -109,6 +109,14 @@ impl Faults {
             .collect()
     }
 
+    /// When each fault of these kinds began and ended, in order.
+    pub(super) fn bounds_of(&self, kinds: &[Fault]) -> Vec<u64> {
+        let ours = self.windows.iter().filter(|window| kinds.contains(&window.fault));
+        let mut bounds: Vec<u64> = ours.flat_map(|window| [window.begin, window.end]).collect();
+        bounds.sort_unstable();
+        bounds
+    }
+
     /// When the worker was noted to be declared dead.
     pub(super) fn noted_dead(&self, worker: i32) -> Option<u64> {
         self.rescued.get(&worker).map(|(_, noted)| *noted)

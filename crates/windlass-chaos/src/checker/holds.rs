@@ -126,13 +126,13 @@ impl Jobs {
 
     /// Puts the leases of each job in the store's order. A paused process notes a claim late, but the store
     /// numbers the claims of a lane in its order; a crash may forget the last of them and give their numbers
-    /// again, so numbers compare only between two crashes.
-    pub(super) fn sort_leases(&mut self, crashes: &[u64]) {
+    /// again, so numbers compare only between the `bounds` of crashes.
+    pub(super) fn sort_leases(&mut self, bounds: &[u64]) {
         for job in self.by_id.values_mut() {
             let one_lane = job.holds.windows(2).all(|pair| pair[0].lane == pair[1].lane);
-            let crashes_before = |at: u64| crashes.partition_point(|crash| *crash < at);
+            let bounds_before = |at: u64| bounds.partition_point(|bound| *bound < at);
             match one_lane {
-                true => job.holds.sort_by_key(|hold| (crashes_before(hold.claimed), hold.seq)),
+                true => job.holds.sort_by_key(|hold| (bounds_before(hold.claimed), hold.seq)),
                 false => job.holds.sort_by_key(|hold| hold.claimed),
             }
         }

@@ -18,11 +18,12 @@ const MOST_AGAIN: u64 = 1;
 /// The database is away for two or three leases, again and again, and handlers go on meanwhile. Nothing that ends then
 /// is settled before it is back. One worker in two outages dies, so that there is somebody to be rescued.
 pub(super) fn outage(trial: &Trial) -> Result<Ended> {
-    let lease = Duration::from_millis(trial.scaled(3_000, 1_500));
+    let lease = Duration::from_millis(trial.scaled(3_000, 1_200));
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
     run.rules.most_living_second_starts = Some(MOST_AGAIN);
-    crew(&mut run, lease)?;
+    // Fewer than what the workers manage while the database is there.
+    crew(&mut run, lease, trial.scaled(5.0, 25.0))?;
     run.wait(Duration::from_millis(700))?;
     run.phase(Phase::Faults);
     let (rounds, most) = trial.scaled((40, 3.0), (2, 2.2));
@@ -40,7 +41,7 @@ pub(super) fn outage(trial: &Trial) -> Result<Ended> {
     Ok(Ended::Ran(Box::new(report), vec![note]))
 }
 
-fn crew(run: &mut Run, lease: Duration) -> Result<()> {
+fn crew(run: &mut Run, lease: Duration, slow_rate: f64) -> Result<()> {
     let lease_ms = lease.as_millis() as u64;
     for _ in 0..3 {
         let queues = [QUICK, SLOW].map(str::to_owned).to_vec();
@@ -49,7 +50,7 @@ fn crew(run: &mut Run, lease: Duration) -> Result<()> {
     let quick = Load { mix: Mix::Long(0, 20), rate: 300.0, batch: 5, lanes: 2, ..Load::default() };
     run.producer(quick)?;
     let slow =
-        Load { mix: Mix::Long(lease_ms / 3, lease_ms * 3 / 2), rate: 25.0, batch: 3, ..Load::default() };
+        Load { mix: Mix::Long(lease_ms / 3, lease_ms * 3 / 2), rate: slow_rate, batch: 3, ..Load::default() };
     run.producer(Load { queue: SLOW.to_owned(), ..slow })?;
     Ok(())
 }
@@ -75,6 +76,7 @@ fn be_away(run: &mut Run, ground: &Ground, how: u64, length: Duration, victim: O
             // those were answered after the fault began.
             server.sql("CREATE TABLE public.flushed (); DROP TABLE public.flushed")?;
             server.stop_immediate()?;
+            proxy.refuse(true);
         }
         _ => server.stop_fast()?,
     }
@@ -89,7 +91,8 @@ fn be_away(run: &mut Run, ground: &Ground, how: u64, length: Duration, victim: O
         proxy.cut_all();
     }
     server.start_again()?;
-    proxy.heal();
+    // Noted first: what is claimed after a crash, which may have the numbers of claims that it forgot, is noted after its end.
     run.fault(fault, false);
+    proxy.heal();
     Ok(())
 }
