@@ -1,5 +1,5 @@
-//! The engine under a seeded simulator: several workers on one store in memory that delays, fails and loses
-//! replies, on a paused clock. Every run is a function of its seed.
+//! The engine under a seeded simulator: several workers on `windlass-memory` behind a layer that delays, fails
+//! and loses replies, on a paused clock. Every run is a function of its seed.
 //!
 //! `WINDLASS_SIM_SEED=17 cargo test -p windlass-runtime --test simulation seeds` replays one run and prints its
 //! history; `WINDLASS_SIM_SEEDS=100000` plays that many. What a seed means changes with the simulator, so what it
@@ -10,14 +10,14 @@
 //!
 //! | defect | seeds |
 //! |---|---|
-//! | a result is dropped when the store fails | 1 |
+//! | a result is dropped when the store fails | 2 |
 //! | a claim is settled as a whole with jobs unfinished | 1 |
 //! | a finished job does not wake the settler | 1 |
 //! | an executor is not given back after a panic | 1 |
-//! | a claim whose reply was lost is forgotten | 5 |
-//! | a shutdown deregisters before the last settlement | 20 |
-//! | a lost lease is ignored by the heartbeat | 19 |
-//! | a suspect runs although its lease was lost meanwhile | 170 |
+//! | a claim whose reply was lost is forgotten | 1 |
+//! | a shutdown deregisters before the last settlement | 53 |
+//! | a lost lease is ignored by the heartbeat | 7 |
+//! | a suspect runs although its lease was lost meanwhile | 80 |
 #![allow(unreachable_pub, missing_docs, reason = "a test binary")]
 
 #[path = "../fake/mod.rs"]
