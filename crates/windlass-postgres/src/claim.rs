@@ -11,6 +11,9 @@ use windlass_core::{
     Attributes, Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, Error, ErrorKind, JobId, Result,
 };
 
+/// What `claim` leaves out of its answer: the default of a new job.
+const USUAL_MAX_ATTEMPTS: i16 = 20;
+
 /// What a [`ClaimRef`] of this store says: the lane and the token in its first number, `seq` in its second.
 #[derive(Clone, Copy)]
 pub(crate) struct Reference {
@@ -107,13 +110,14 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<Claim>, bool)> {
         let args: JsonText<'_> = row.try_get(8).map_err(bad)?;
         buffer.extend_from_slice(args.0);
         sizes.push(args.0.len());
-        let used: i16 = row.try_get(3).map_err(bad)?;
+        let number = |column| row.try_get::<_, Option<i16>>(column).map_err(bad);
+        let used = number(3)?.unwrap_or(0);
         let job = ClaimedJob {
             position: row.try_get::<_, Xid>(1).map_err(bad)?.0,
             id: JobId(row.try_get(2).map_err(bad)?),
             attempt: u16::try_from(used).unwrap_or(0).saturating_add(1),
-            max_attempts: u16::try_from(row.try_get::<_, i16>(4).map_err(bad)?).unwrap_or(1),
-            crash_count: u16::try_from(row.try_get::<_, i16>(5).map_err(bad)?).unwrap_or(0),
+            max_attempts: u16::try_from(number(4)?.unwrap_or(USUAL_MAX_ATTEMPTS)).unwrap_or(1),
+            crash_count: u16::try_from(number(5)?.unwrap_or(0)).unwrap_or(0),
             enqueued_at: row.try_get(6).map_err(bad)?,
             kind: Arc::clone(&kind),
             args: Bytes::new(),

@@ -6,6 +6,7 @@
 -- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority;
 -- the rest NULL), then its jobs. A header of lane 0 says that there is more
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon.
+-- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
 -- crash forgets only means that its jobs are handed out again (the token then differs).
@@ -164,7 +165,7 @@ BEGIN
                 UNION ALL
                 SELECT ARRAY[0, 0, 0, 0, i, v_priority]::bigint[], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM counted WHERE NOT fits
                 UNION ALL
-                SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args, b.attributes
+                SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE (SELECT c.fits FROM counted c);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 v_left := v_left - greatest(v_got - 1, 0);
@@ -214,7 +215,7 @@ BEGIN
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                        NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
-                SELECT NULL::bigint[], b.xid, b.id, b.attempt, b.max_attempts, b.crash_count, b.enqueued_at, b.kind, b.args, b.attributes
+                SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 IF v_got > 1 THEN -- enough of this queue
