@@ -130,6 +130,24 @@ async fn settling_a_job_touches_few_pages_whatever_the_log_holds() {
     }
 }
 
+/// A worker that claims jobs one by one for minutes has made so many claims in the segments that are kept.
+#[tokio::test]
+async fn settling_a_job_touches_few_pages_however_many_claims_its_worker_made() {
+    let log = Log::of(100).await;
+    let held = log.worker.take(10).await;
+    log.check("the first claim", &held).await;
+    log.is_bounded("the rest", &log.settle(held[0].claim, None, None)).await;
+    let claims = format!(
+        "INSERT INTO windlass.claim (seq, lane_id, worker_id, worker_call, token, job_count, segment, from_snapshot, to_snapshot)
+         SELECT n, windlass.lane_of('other', 0), {}, 1, 7, 1, 0, '4:4:', '4:4:' FROM generate_series(1, 100000) AS n",
+        log.worker.id
+    );
+    log.client.batch_execute(&log.fixture.text(&claims)).await.expect("inserts claims");
+    let held = log.worker.take(10).await;
+    log.check("100,000 claims", &held).await;
+    log.is_bounded("the rest", &log.settle(held[0].claim, None, None)).await;
+}
+
 /// A claim of which every other job is settled by itself: 2,500 settlements.
 #[tokio::test]
 async fn settling_a_job_touches_few_pages_however_much_of_its_claim_is_settled() {

@@ -63,7 +63,8 @@ BEGIN
                          ELSE 0 END AS status,
                j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes
         FROM {schema}.outcomes(p_outcomes) o
-        LEFT JOIN {schema}.claim c ON c.lane_id = o.lane AND c.seq = o.seq AND c.token = o.token AND c.worker_id = p_worker
+        LEFT JOIN LATERAL (SELECT * FROM {schema}.claim k WHERE k.lane_id = o.lane AND k.seq = o.seq OFFSET 0) AS c
+            ON c.token = o.token AND c.worker_id = p_worker
         LEFT JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job
     ), accepted AS MATERIALIZED (SELECT * FROM entry WHERE status = 0
     ), settled AS (
