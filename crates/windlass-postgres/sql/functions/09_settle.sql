@@ -27,8 +27,7 @@ BEGIN
     PERFORM {schema}.fence(p_worker);
     -- A repeated call waits for the one before it, which a lost connection may have left at work.
     PERFORM pg_advisory_xact_lock(hashtext({name} || '.settle'), p_worker);
-    -- After the locks: never older than the claim's. Read here, because calling current_segment() costs 30 us.
-    SELECT r.segment INTO v_segment FROM {schema}.ring r;
+    v_segment := {schema}.current_segment(); -- after the locks: never older than the claim's
     -- The rest of a claim last, so that it leaves out what the others name.
     IF p_outcomes IS NOT NULL THEN
         v_outcomes := {schema}.settle_outcomes(p_worker, p_outcomes, v_segment);

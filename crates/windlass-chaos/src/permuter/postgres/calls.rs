@@ -96,7 +96,8 @@ async fn claim(
     worker: WorkerId,
     limit: u32,
 ) -> Result<Reply, Error> {
-    let sql = "SELECT head, xid::text::bigint, id, attempt, max_attempts, crash_count, kind
+    let sql = "SELECT head, xid::text::bigint, id, coalesce(attempt, 0::smallint), coalesce(max_attempts, 20::smallint),
+                      coalesce(crash_count, 0::smallint), kind
                FROM {schema}.claim($1, ARRAY[$2], ARRAY[$3])";
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let rows = client
