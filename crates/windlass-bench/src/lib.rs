@@ -2,6 +2,7 @@
 //! client and worker that programs use.
 
 mod cases;
+mod child_process;
 mod clean_up;
 mod cli;
 mod delays;

@@ -8,12 +8,11 @@ pub(crate) mod worker;
 
 pub(crate) use message::Task;
 
-use crate::measure::Timeline;
+use crate::{child_process::command, measure::Timeline};
 use message::{Message, broken};
 use std::{
     io::{BufRead, BufReader, Write},
-    os::unix::process::CommandExt,
-    process::{Child, Command, Stdio},
+    process::Child,
     time::{Duration, Instant},
 };
 use sum::Sum;
@@ -141,13 +140,7 @@ impl Processes {
 
 /// Starts a process, and passes on each line that it writes, and its end.
 fn start_one(number: usize, sender: &mpsc::UnboundedSender<(usize, Option<Message>)>) -> Outcome<Child> {
-    let mut child = Command::new(std::env::current_exe()?)
-        .arg(WORKER_PROCESS)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        // A Ctrl-C in the terminal must reach this process only: it tells the others to stop.
-        .process_group(0)
-        .spawn()?;
+    let mut child = command(WORKER_PROCESS)?.spawn()?;
     if let Some(stdout) = child.stdout.take() {
         let sender = sender.clone();
         std::thread::spawn(move || {

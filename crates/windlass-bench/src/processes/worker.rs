@@ -1,8 +1,12 @@
 //! A worker process.
 
 use super::message::{Message, ProcessReport, Task, broken};
-use crate::{store::connect_each, workers::Workers};
-use std::{io::Write, time::Duration};
+use crate::{
+    child_process::{answer, lines},
+    store::connect_each,
+    workers::Workers,
+};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass_cli::{
     failure::Outcome,
@@ -16,24 +20,19 @@ const SEND_EVERY: Duration = Duration::from_millis(5);
 pub(crate) async fn run() -> Outcome {
     match work().await {
         Ok(()) => Ok(()),
-        Err(failure) => send(&Message::Failed(failure.into_message())),
+        Err(failure) => answer(&Message::Failed(failure.into_message())),
     }
 }
 
 async fn work() -> Outcome {
-    let (sender, mut lines) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
+    let mut lines = lines();
     let Some(task) = lines.recv().await else { return Ok(()) };
     let task: Task = serde_json::from_str(&task).map_err(|error| broken(&error.to_string()))?;
     let clients = connect_each(&task.url, task.workers).await?;
     for client in &clients {
         client.queues().await?;
     }
-    send(&Message::Ready)?;
+    answer(&Message::Ready)?;
     if lines.recv().await.is_none() {
         return Ok(());
     }
@@ -45,7 +44,7 @@ async fn work() -> Outcome {
     for client in clients {
         client.close().await;
     }
-    send(&Message::Done(report))
+    answer(&Message::Done(report))
 }
 
 /// Until the end of what there is to read, which tells this process to stop.
@@ -60,7 +59,7 @@ async fn send_progress(workers: &Workers, lines: &mut mpsc::UnboundedReceiver<St
                 let handled = workers.handled();
                 let now = (handled, workers.is_settled());
                 if sent != Some(now) {
-                    send(&Message::Progress { handled, settled: now.1 })?;
+                    answer(&Message::Progress { handled, settled: now.1 })?;
                     sent = Some(now);
                 }
             }
@@ -83,11 +82,4 @@ fn report(tally: &Tally, jobs: u64) -> ProcessReport {
         cpu_seconds: cpu_seconds(),
         peak_memory: peak_memory(),
     }
-}
-
-fn send(message: &Message) -> Outcome {
-    let line = serde_json::to_string(message).map_err(|error| broken(&error.to_string()))?;
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    Ok(stdout.flush()?)
 }

@@ -1,5 +1,5 @@
 use super::task::{Answer, Task};
-use std::process::Stdio;
+use crate::child_process::command;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::{Child, Command},
@@ -19,14 +19,7 @@ pub(crate) struct Carried {
 impl Carried {
     /// Makes it. Some burdens are gone with the process, the jobs of others stay.
     pub(crate) async fn put(task: &Task) -> Outcome<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(BURDEN_PROCESS)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // A Ctrl-C in the terminal must reach this process only: the other ends with it.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
+        let mut child = Command::from(command(BURDEN_PROCESS)?).kill_on_drop(true).spawn()?;
         let line = serde_json::to_string(task).map_err(|error| broken(&error.to_string()))? + "\n";
         let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.take()) else {
             return Err(broken("it has no pipes"));

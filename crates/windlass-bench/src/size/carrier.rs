@@ -8,9 +8,9 @@ use super::{
     burden::Burden,
     task::{Answer, Task},
 };
+use crate::child_process::{answer, lines};
 use runners::Runners;
-use std::{io::Write, time::Instant};
-use tokio::sync::mpsc;
+use std::time::Instant;
 use windlass::Client;
 use windlass_cli::failure::{Failure, Outcome};
 
@@ -23,12 +23,7 @@ pub(crate) async fn run() -> Outcome {
 }
 
 async fn carry() -> Outcome {
-    let (sender, mut lines) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines().map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
+    let mut lines = lines();
     let Some(task) = lines.recv().await else { return Ok(()) };
     let task: Task =
         serde_json::from_str(&task).map_err(|error| Failure::failed("internal", error.to_string()))?;
@@ -70,12 +65,4 @@ async fn make(task: &Task) -> Outcome<Runners> {
         client.close().await;
     }
     Ok(runners)
-}
-
-fn answer(answer: &Answer) -> Outcome {
-    let line =
-        serde_json::to_string(answer).map_err(|error| Failure::failed("internal", error.to_string()))?;
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    Ok(stdout.flush()?)
 }
