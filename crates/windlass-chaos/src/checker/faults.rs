@@ -162,19 +162,18 @@ impl Faults {
     /// Whether the database may have forgotten a claim that was made at `from` before `until`: claims
     /// commit asynchronously.
     pub(super) fn forgot_claims(&self, from: u64, until: u64) -> bool {
-        self.windows.iter().any(|window| match window.fault {
-            Fault::DatabaseCrash | Fault::Failover => {
-                window.begin <= until && window.end.saturating_add(GOING_DOWN_NS) >= from
-            }
-            Fault::Restore => from < window.begin && window.begin <= until,
-            _ => false,
-        })
+        let forgets = |window: &Window| {
+            matches!(window.fault, Fault::DatabaseCrash | Fault::Failover)
+                && window.begin <= until
+                && window.end.saturating_add(GOING_DOWN_NS) >= from
+        };
+        self.windows.iter().any(forgets) || self.moved_between(from, until)
     }
 
     /// Whether a restored dump lies between: what it knows is older than `from`, perhaps.
     pub(super) fn moved_between(&self, from: u64, until: u64) -> bool {
-        let restores = self.windows.iter().filter(|window| window.fault == Fault::Restore);
-        restores.into_iter().any(|window| from < window.begin && window.begin <= until)
+        let between = |window: &Window| from < window.begin && window.begin <= until;
+        self.windows.iter().any(|window| window.fault == Fault::Restore && between(window))
     }
 }
 
