@@ -124,9 +124,10 @@ impl Core {
     /// The store may count jobs as ours that nobody here knows: hand them back by ending the epoch, as
     /// soon as what is known of it is settled.
     pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
-        let Some(before) = epoch.advance(Phase::Draining) else { return };
-        warn!(worker = %epoch.worker(), "the reply to a claim was lost; registering anew so that its jobs are handed back");
-        self.retire(epoch, before);
+        self.drain_because(
+            epoch,
+            "the reply to a claim was lost; registering anew so that its jobs are handed back",
+        );
     }
 
     /// The store does not know these claims, though the registration stands: a crash or a failover forgot them, and
@@ -137,8 +138,15 @@ impl Core {
             pool.purge(|scope| ours(scope) && claims.contains(&scope.reference));
         }
         self.signals.wake_settler();
+        self.drain_because(
+            epoch,
+            "the store does not know a claim; its results are dropped, the others are settled, then the worker registers anew",
+        );
+    }
+
+    fn drain_because(self: &Arc<Self>, epoch: &Arc<Epoch>, why: &str) {
         let Some(before) = epoch.advance(Phase::Draining) else { return };
-        warn!(worker = %epoch.worker(), "the store does not know a claim; its results are dropped, the others are settled, then the worker registers anew");
+        warn!(worker = %epoch.worker(), "{why}");
         self.retire(epoch, before);
     }
 
