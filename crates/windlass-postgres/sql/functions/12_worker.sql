@@ -38,7 +38,7 @@ BEGIN
             open_from = coalesce(p_open_from, open_from),
             open_lanes = CASE WHEN p_open_from IS NULL THEN open_lanes ELSE p_open_lanes END,
             open_seqs = CASE WHEN p_open_from IS NULL THEN open_seqs ELSE p_open_seqs END
-        WHERE id = p_worker AND ended_at IS NULL AND EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid);
+        WHERE id = p_worker AND ended_at IS NULL AND {schema}.home_state() = 'home';
     IF NOT FOUND THEN
         RAISE 'worker % lost its lease', p_worker USING ERRCODE = 'WL001';
     END IF;
