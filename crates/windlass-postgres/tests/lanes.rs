@@ -4,7 +4,7 @@ mod cluster;
 use cluster::Fixture;
 use std::time::Duration;
 use tokio_postgres::Client;
-use windlass_conformance::steps::worker;
+use windlass_conformance::steps::{eventually, worker};
 use windlass_core::{Args, JobStore, NewJob, Settings};
 use windlass_postgres::PostgresStore;
 
@@ -46,15 +46,12 @@ impl Place {
     /// The same until lanes were removed: transactions of the tests beside this one, in other databases of the cluster,
     /// put that off.
     async fn removed(&self, hours: u32) -> i64 {
-        let mut removed = self.later(hours).await;
-        for _ in 0..1_000 {
-            if removed > 0 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            removed = self.later(0).await;
+        let first = self.later(hours).await;
+        if first > 0 {
+            return first;
         }
-        removed
+        let look = async || Some(self.later(0).await).filter(|removed| *removed > 0);
+        eventually("lanes are removed", look).await
     }
 
     async fn lanes(&self) -> i64 {

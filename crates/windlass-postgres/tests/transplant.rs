@@ -187,10 +187,8 @@ async fn writers_and_readers_beside_the_move_are_waited_for() {
     let new: i64 = client.query_one(&enqueue, &[]).await.unwrap().get(0);
     reader.batch_execute(&fixture.text("BEGIN; SELECT 1 FROM windlass.settlement LIMIT 1")).await.unwrap();
     client.batch_execute("COMMIT").await.unwrap();
-    // It has the jobs now, and waits for the settlements.
-    let waits =
-        "SELECT count(*) FROM pg_locks WHERE relation = 'windlass.settlement'::regclass AND NOT granted";
-    while client.query_one(&fixture.text(waits), &[]).await.unwrap().get::<_, i64>(0) == 0 {}
+    // It has the jobs now.
+    until_waited_for(&fixture, &client, "settlement").await;
     reader.batch_execute(&fixture.text("SELECT 1 FROM windlass.job LIMIT 1")).await.expect("no deadlock");
     reader.batch_execute("COMMIT").await.unwrap();
 

@@ -108,7 +108,7 @@ async fn a_forgotten_claim_costs_its_own_jobs_only() {
     let quick = store.add("q", "quick", 1)[0];
     store.announce();
     while engine.stats().completed < 1 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::task::yield_now().await;
     }
     store.model().forget_claim_of(quick);
     settling.add_permits(1_000);
