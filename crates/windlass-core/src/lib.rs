@@ -32,8 +32,11 @@ mod state;
 mod store;
 mod store_url;
 mod worker;
+mod wrap_store;
 
 pub use args::Args;
+#[doc(hidden)] // what `wrap_store!` expands to
+pub use async_trait::async_trait;
 pub use attributes::Attributes;
 pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
 pub use error::{Error, ErrorKind, Result};

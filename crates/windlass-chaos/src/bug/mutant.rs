@@ -1,15 +1,9 @@
 use super::Bug;
-use async_trait::async_trait;
 use fastrand::Rng;
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_core::{
-    CancelReply, Capabilities, Claim, ClaimRequest, Claimed, Completion, Disposition, EnqueuedOnce,
-    Heartbeat, JobFilter, JobId, JobPage, JobRecord, JobSet, JobStore, Leader, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
-    SettleReply, SettleRequest, Settled, Store, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    Claim, ClaimRequest, Claimed, Completion, Disposition, JobSet, Result, SettleReply, SettleRequest,
+    Settled, Store, wrap_store,
 };
 
 /// A store that does one thing wrong, now and then.
@@ -97,35 +91,10 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
     }
 }
 
-#[async_trait]
-impl JobStore for Mutant {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    async fn migrate(&self) -> Result<MigrationReport> {
-        self.store.migrate().await
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
-        self.store.enqueue(jobs).await
-    }
-
-    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
-        self.store.enqueue_once(key, jobs).await
-    }
-
-    async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
-        self.store.register(worker).await
-    }
-
-    async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        self.store.heartbeat(worker).await
-    }
-
-    async fn deregister(&self, worker: WorkerId) -> Result<()> {
-        self.store.deregister(worker).await
-    }
+wrap_store! {
+    impl JobStore for Mutant, through store:
+    [capabilities migrate enqueue enqueue_once register heartbeat deregister suspect rescue promote
+     maintain settings configure cancel retry pause job jobs any_available queues status wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let Claimed { claims, contended } = self.store.claim(request).await?;
@@ -147,80 +116,5 @@ impl JobStore for Mutant {
             }
             result => result,
         }
-    }
-
-    async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
-        self.store.suspect(worker, job).await
-    }
-
-    async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
-        self.store.rescue(rescuer).await
-    }
-
-    async fn promote(&self, limit: u32) -> Result<Promoted> {
-        self.store.promote(limit).await
-    }
-
-    async fn maintain(&self) -> Result<MaintainReport> {
-        self.store.maintain().await
-    }
-
-    async fn settings(&self) -> Result<Settings> {
-        self.store.settings().await
-    }
-
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        self.store.configure(settings).await
-    }
-
-    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        self.store.cancel(ids).await
-    }
-
-    async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        self.store.retry(ids).await
-    }
-
-    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
-        self.store.pause(queue, paused).await
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
-        self.store.job(id).await
-    }
-
-    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
-        self.store.jobs(filter).await
-    }
-
-    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
-        self.store.any_available(queues, kinds).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        self.store.queues().await
-    }
-
-    async fn status(&self) -> Result<StoreStatus> {
-        self.store.status().await
-    }
-
-    fn wakeup(&self) -> Box<dyn Wakeup> {
-        self.store.wakeup()
-    }
-
-    async fn close(&self) {
-        self.store.close().await;
-    }
-}
-
-#[async_trait]
-impl Leader for Mutant {
-    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
-        self.store.lead(worker, term).await
-    }
-
-    async fn resign(&self, worker: WorkerId) -> Result<()> {
-        self.store.resign(worker).await
     }
 }

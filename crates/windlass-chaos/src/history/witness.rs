@@ -1,18 +1,15 @@
 use super::{Fate, Outcome, Recorder, What, now_ns};
-use async_trait::async_trait;
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRef, ClaimRequest, Claimed, Disposition, EnqueuedOnce, Heartbeat,
-    JobFilter, JobId, JobPage, JobRecord, JobSet, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, Settled, Store, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, ClaimRef, ClaimRequest, Claimed, Disposition, Heartbeat, JobId, JobSet, Registration,
+    RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store, WorkerId, WorkerSpec,
+    wrap_store,
 };
 
 /// A store that notes what a worker asks of it and what it answers. Enqueues are noted by producers, who
@@ -133,23 +130,10 @@ fn fate_of(settled: Settled) -> Fate {
     }
 }
 
-#[async_trait]
-impl JobStore for Witness {
-    fn capabilities(&self) -> Capabilities {
-        self.store.capabilities()
-    }
-
-    async fn migrate(&self) -> Result<MigrationReport> {
-        self.store.migrate().await
-    }
-
-    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
-        self.store.enqueue(jobs).await
-    }
-
-    async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
-        self.store.enqueue_once(key, jobs).await
-    }
+wrap_store! {
+    impl JobStore for Witness, through store:
+    [capabilities migrate enqueue enqueue_once promote maintain settings configure pause job jobs
+     any_available queues status wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         let registration = self.store.register(worker).await?;
@@ -225,22 +209,6 @@ impl JobStore for Witness {
         Ok(report)
     }
 
-    async fn promote(&self, limit: u32) -> Result<Promoted> {
-        self.store.promote(limit).await
-    }
-
-    async fn maintain(&self) -> Result<MaintainReport> {
-        self.store.maintain().await
-    }
-
-    async fn settings(&self) -> Result<Settings> {
-        self.store.settings().await
-    }
-
-    async fn configure(&self, settings: &Settings) -> Result<()> {
-        self.store.configure(settings).await
-    }
-
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         // Before as well: what comes of it may be noted by others before the answer arrives here.
         self.recorder.note_all(ids.iter().map(|id| What::CancelAsked { id: id.0, done: false }));
@@ -256,48 +224,5 @@ impl JobStore for Witness {
         let done = ids.iter().zip(&replies).filter(|(_, reply)| **reply == RetryReply::Retried);
         self.recorder.note_all(done.map(|(id, _)| What::RetryAsked { id: id.0, done: true }));
         Ok(replies)
-    }
-
-    async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
-        self.store.pause(queue, paused).await
-    }
-
-    async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
-        self.store.job(id).await
-    }
-
-    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
-        self.store.jobs(filter).await
-    }
-
-    async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
-        self.store.any_available(queues, kinds).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        self.store.queues().await
-    }
-
-    async fn status(&self) -> Result<StoreStatus> {
-        self.store.status().await
-    }
-
-    fn wakeup(&self) -> Box<dyn Wakeup> {
-        self.store.wakeup()
-    }
-
-    async fn close(&self) {
-        self.store.close().await;
-    }
-}
-
-#[async_trait]
-impl Leader for Witness {
-    async fn lead(&self, worker: WorkerId, term: Duration) -> Result<bool> {
-        self.store.lead(worker, term).await
-    }
-
-    async fn resign(&self, worker: WorkerId) -> Result<()> {
-        self.store.resign(worker).await
     }
 }

@@ -1,0 +1,170 @@
+/// Implements [`JobStore`](crate::JobStore) and [`Leader`](crate::Leader) for a type that wraps a store, for measurements, faults or
+/// notes: the calls that are named go on to the field as they are, the others are written out. Leadership goes on as it is.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
+/// use windlass_core::{ClaimRequest, Claimed, JobStore, Result, Store, wrap_store};
+///
+/// struct Counting {
+///     store: Arc<dyn Store>,
+///     claims: AtomicU64,
+/// }
+///
+/// wrap_store! {
+///     impl JobStore for Counting, through store:
+///     [capabilities migrate enqueue enqueue_once register heartbeat deregister settle suspect rescue promote maintain
+///      settings configure cancel retry pause job jobs any_available queues status wakeup close]
+///
+///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+///         self.claims.fetch_add(1, Ordering::Relaxed);
+///         self.store.claim(request).await
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! wrap_store {
+    (impl JobStore for $type:ty, through $store:ident: [$($method:ident)*] $($own:tt)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($own)*], $($method)*);
+
+        #[$crate::async_trait]
+        impl $crate::Leader for $type {
+            async fn lead(&self, worker: $crate::WorkerId, term: ::std::time::Duration) -> $crate::Result<bool> {
+                self.$store.lead(worker, term).await
+            }
+            async fn resign(&self, worker: $crate::WorkerId) -> $crate::Result<()> {
+                self.$store.resign(worker).await
+            }
+        }
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], ) => {
+        #[$crate::async_trait]
+        impl $crate::JobStore for $type {
+            $($done)*
+        }
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], capabilities $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            fn capabilities(&self) -> $crate::Capabilities { self.$store.capabilities() }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], migrate $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn migrate(&self) -> $crate::Result<$crate::MigrationReport> { self.$store.migrate().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], enqueue $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn enqueue(&self, jobs: &[$crate::NewJob]) -> $crate::Result<Vec<$crate::JobId>> { self.$store.enqueue(jobs).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], enqueue_once $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn enqueue_once(&self, key: &str, jobs: &[$crate::NewJob]) -> $crate::Result<$crate::EnqueuedOnce> { self.$store.enqueue_once(key, jobs).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], register $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn register(&self, worker: &$crate::WorkerSpec) -> $crate::Result<$crate::Registration> { self.$store.register(worker).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], heartbeat $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn heartbeat(&self, worker: $crate::WorkerId) -> $crate::Result<$crate::Heartbeat> { self.$store.heartbeat(worker).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], deregister $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn deregister(&self, worker: $crate::WorkerId) -> $crate::Result<()> { self.$store.deregister(worker).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], claim $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn claim(&self, request: &$crate::ClaimRequest) -> $crate::Result<$crate::Claimed> { self.$store.claim(request).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], settle $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn settle(&self, request: &$crate::SettleRequest) -> $crate::Result<$crate::SettleReply> { self.$store.settle(request).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], suspect $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn suspect(&self, worker: $crate::WorkerId, job: Option<$crate::JobId>) -> $crate::Result<()> { self.$store.suspect(worker, job).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], rescue $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn rescue(&self, rescuer: $crate::WorkerId) -> $crate::Result<$crate::RescueReport> { self.$store.rescue(rescuer).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], promote $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn promote(&self, limit: u32) -> $crate::Result<$crate::Promoted> { self.$store.promote(limit).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], maintain $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn maintain(&self) -> $crate::Result<$crate::MaintainReport> { self.$store.maintain().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], settings $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn settings(&self) -> $crate::Result<$crate::Settings> { self.$store.settings().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], configure $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn configure(&self, settings: &$crate::Settings) -> $crate::Result<()> { self.$store.configure(settings).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], cancel $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn cancel(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::CancelReply>> { self.$store.cancel(ids).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], retry $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn retry(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::RetryReply>> { self.$store.retry(ids).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], pause $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn pause(&self, queue: &str, paused: bool) -> $crate::Result<()> { self.$store.pause(queue, paused).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], job $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn job(&self, id: $crate::JobId) -> $crate::Result<Option<$crate::JobRecord>> { self.$store.job(id).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], jobs $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn jobs(&self, filter: &$crate::JobFilter) -> $crate::Result<$crate::JobPage> { self.$store.jobs(filter).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], any_available $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn any_available(&self, queues: &[String], kinds: &[String]) -> $crate::Result<bool> { self.$store.any_available(queues, kinds).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], queues $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn queues(&self) -> $crate::Result<Vec<$crate::QueueStats>> { self.$store.queues().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], status $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn status(&self) -> $crate::Result<$crate::StoreStatus> { self.$store.status().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], wakeup $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            fn wakeup(&self) -> Box<dyn $crate::Wakeup> { self.$store.wakeup() }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], close $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn close(&self) { self.$store.close().await }
+        ], $($rest)*);
+    };
+}
