@@ -1,5 +1,6 @@
 use crate::{
     batch::{Batch, Batches},
+    config::Settling,
     core::Core,
     epoch::Epoch,
     estimate::RoundTrip,
@@ -19,10 +20,16 @@ use windlass_core::{ClaimRef, Disposition, Result, SettleReply, SettleRequest, S
 const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 const MOST_PATIENCE: Duration = Duration::from_millis(20);
 
+/// While results come one by one, a call begins so long after the one before: each costs a flush of the store's log, which the
+/// next enqueue would have to wait for.
+const SPACING: Duration = Duration::from_millis(2);
+/// A call for so many jobs is worth its flush.
+const FEW: usize = 100;
+
 /// How often a batch is tried again that the store refuses for itself, not for an outage.
 const MOST_REFUSALS: u32 = 5;
 
-/// Tells the store what became of jobs: group commit without a timer. While one call is under way results
+/// Tells the store what became of jobs, by group commit. While one call is under way, or was just begun, results
 /// collect; when it returns, they go with the next.
 pub(crate) struct Settler {
     core: Arc<Core>,
@@ -51,9 +58,28 @@ impl Settler {
             if batches.is_empty() && self.core.switches.drain.is_cancelled() && !self.is_dirty() {
                 return;
             }
+            let began = Instant::now();
+            let mut jobs = 0;
             for batch in batches.into_vec() {
+                jobs += batch.jobs;
                 self.settle(batch).await;
             }
+            if (1..FEW).contains(&jobs) {
+                self.space_out(began + SPACING).await;
+            }
+        }
+    }
+
+    /// Lets results collect until then, unless somebody waits for them to be stored.
+    async fn space_out(&self, until: Instant) {
+        let core = &self.core;
+        if core.config.settling == Settling::Strict || core.full.load(Ordering::Relaxed) {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = core.switches.stop.cancelled() => {}
+            () = tokio::time::sleep_until(until) => {}
         }
     }
 

@@ -1,11 +1,14 @@
 //! Finished jobs are settled by claim: as a whole where possible, in ranges where not.
 
 use crate::fake::{Call, FakeStore, Fault, Handlers, config};
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 use windlass_core::{Disposition, JobSet, JobState, Outcome};
 use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
@@ -196,4 +199,42 @@ async fn a_settlement_that_the_store_refuses_costs_one_job() {
         panic!("{said:?}");
     };
     assert!(error.is_ascii() && error.contains("LATIN1"), "{error}");
+}
+
+/// Results that come one by one go together: a call for each would cost a flush of the store's log for each. The first waits for
+/// nobody, and a strict slot never does.
+#[tokio::test(start_paused = true)]
+async fn results_that_come_one_by_one_are_settled_every_two_milliseconds() {
+    const JOBS: usize = 200;
+    for settling in [Settling::Pipelined, Settling::Strict] {
+        let (store, runs) = (FakeStore::new(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&runs);
+        let handlers = Handlers::default().on("job", move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async {}
+        });
+        let config = WorkerConfig { settling, ..config(10) };
+        let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
+        // Idle for a while: the first job finds nothing under way.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        for count in 1..=JOBS {
+            store.add("q", "job", 1);
+            while runs.load(Ordering::SeqCst) < count {
+                tokio::task::yield_now().await;
+            }
+            if count == 1 {
+                store.until("the first is settled", |model| model.all_completed()).await;
+                assert_eq!(began.elapsed(), Duration::ZERO, "{settling:?}");
+            }
+        }
+        store.until("all are done", |model| model.all_completed()).await;
+        let most = 2 + began.elapsed().as_millis() as usize / 2;
+        let settles = store.model().settles.len();
+        match settling {
+            Settling::Pipelined => assert!(settles <= most, "{settles} in {:?}", began.elapsed()),
+            Settling::Strict => assert!(settles > JOBS / 2, "{settles} in {:?}", began.elapsed()),
+        }
+        engine.shutdown().await;
+    }
 }
