@@ -52,7 +52,7 @@ pub(crate) async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Ve
         (&args as _, Type::JSON_ARRAY),
         (&queues as _, Type::TEXT),
     ];
-    let row = connection.query_one(&db.texts.insert_together[segment], &params, Effect::Write).await?;
+    let rows = connection.query(&db.texts.insert_together[segment], &params, Effect::Write).await?;
     watch.end()?;
-    Ok(row.get::<_, Vec<i64>>(0).into_iter().map(JobId).collect())
+    Ok(rows.iter().map(|row| JobId(row.get(0))).collect())
 }

@@ -40,13 +40,10 @@ impl Texts {
                  RETURNING id, set_config('windlass.queues', $1, true)",
             ),
             insert_together: per_segment(
-                "WITH new AS MATERIALIZED (
-                     SELECT nextval('{schema}.job_id_seq') AS id, l, m, k, a, n
-                     FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n)
-                 ), stored AS (
-                     INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
-                     SELECT id, l, m, k, a FROM new ORDER BY n)
-                 SELECT array_agg(id ORDER BY n), set_config('windlass.queues', $5, true) FROM new",
+                "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
+                 SELECT l, m, k, a FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n)
+                 WHERE (SELECT set_config('windlass.queues', $5, true)) IS NOT NULL ORDER BY n
+                 RETURNING id",
             ),
             take: render(
                 "SELECT array_agg(nextval('{schema}.job_id_seq')), max(s.seqincrement), clock_timestamp(),
