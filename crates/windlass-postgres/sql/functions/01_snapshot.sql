@@ -41,14 +41,17 @@ END $$;
 -- rows with (xid, id) > (lo, lo_id) and xid <= hi.
 CREATE OR REPLACE FUNCTION {schema}.after(
     p_lo xid8[], p_hi xid8[], p_xid xid8, p_id bigint, OUT lo xid8[], OUT lo_id bigint[], OUT hi xid8[])
-    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
     SELECT array_agg(CASE WHEN r.lo <= p_xid THEN p_xid ELSE r.lo END ORDER BY n),
            array_agg(CASE WHEN r.lo <= p_xid THEN p_id ELSE 0 END ORDER BY n),
            array_agg(r.hi ORDER BY n)
-    FROM unnest(p_lo, p_hi) WITH ORDINALITY AS r(lo, hi, n)
-    WHERE p_xid IS NULL OR r.hi >= p_xid
-$$;
+        INTO lo, lo_id, hi
+        FROM unnest(p_lo, p_hi) WITH ORDINALITY AS r(lo, hi, n)
+        WHERE p_xid IS NULL OR r.hi >= p_xid;
+END $$;
 
 -- consumed(claim, xid, id): whether the cursor that this claim left behind has handed the row out.
 CREATE OR REPLACE FUNCTION {schema}.consumed(

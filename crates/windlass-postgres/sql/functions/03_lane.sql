@@ -38,7 +38,7 @@ DECLARE
     v_queue  text;
 BEGIN
     IF v_queues <> '' THEN
-        PERFORM pg_catalog.set_config('windlass.queues', '', true);
+        v_queue := pg_catalog.set_config('windlass.queues', '', true);
         FOREACH v_queue IN ARRAY pg_catalog.string_to_array(v_queues, ',') LOOP
             IF NOT (pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))
                     AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))) THEN

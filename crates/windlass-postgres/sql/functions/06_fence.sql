@@ -9,8 +9,8 @@ AS $$
 DECLARE
     v_kinds text[];
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
-    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.worker'), p_worker);
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0),
+            pg_advisory_xact_lock_shared(hashtext({name} || '.worker'), p_worker);
     SELECT w.kinds INTO v_kinds FROM {schema}.worker w, {schema}.home h
         WHERE w.id = p_worker AND w.ended_at IS NULL AND h.xmin = h.xid::xid;
     IF NOT FOUND THEN
