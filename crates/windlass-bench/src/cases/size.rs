@@ -16,7 +16,7 @@ use windlass_cli::{failure::Outcome, globals::Globals, measure::MeasuredStore, p
 /// is named (schemas windlass_bench_alone and windlass_bench_beside; files with these endings), and removed.
 ///
 /// A burden is made in a process of its own. Each round enqueues a backlog while the queue is paused, and counts from its first
-/// claim to its last settlement. Afterwards completed jobs are retained for no time, and the same is measured beside
+/// claim to its last settlement; then a 500th of the jobs come one by one, a millisecond apart. Afterwards completed jobs are retained for no time, and the same is measured beside
 /// housekeeping that never pauses.
 #[derive(clap::Args)]
 pub(crate) struct Size {
@@ -110,13 +110,11 @@ impl Size {
             "server_cpu_seconds_per_million_jobs_alone": alone.server_cpu(),
             "rounds_beside": beside.rates,
             "rounds_alone": alone.rates,
-            "slowest_call_ms": beside.slowest_ms(),
-            "slowest_call_alone_ms": alone.slowest_ms(),
-            "claim": beside.times.claims.report(),
-            "claim_alone": alone.times.claims.report(),
-            "settle": beside.times.settles.report(),
-            "settle_alone": alone.times.settles.report(),
-            "promote": beside.times.promotes.report(),
+            "draining": beside.draining.report(),
+            "draining_alone": alone.draining.report(),
+            "steady": beside.steady.report(),
+            "steady_alone": alone.steady.report(),
+            "promote": beside.draining.promotes.report(),
             "peak_memory_bytes": beside.peak_memory,
             "peak_memory_alone_bytes": alone.peak_memory,
             "burdened_bytes": sizes.burdened,

@@ -103,7 +103,7 @@ fn note(run: &PointRun) -> String {
 /// How a busy queue fared beside a burden.
 fn beside(run: &PointRun) -> Option<String> {
     let (percent, slowest) =
-        (run.figure("percent_of_alone")?.as_f64()?, run.figure("slowest_call_ms")?.as_f64()?);
+        (run.figure("percent_of_alone")?.as_f64()?, run.figure("steady")?["slowest_ms"].as_f64()?);
     Some(format!("{percent:.0} % of the drain alone, slowest claim or settle {slowest:.1} ms"))
 }
 

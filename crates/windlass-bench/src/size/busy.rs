@@ -12,7 +12,11 @@ use crate::{
     meter::forget_peak_memory,
     options::{QUEUE, batch_of},
 };
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::MissedTickBehavior;
 use windlass::{Client, IntoJob, JobId, Worker};
 use windlass_cli::{
     failure::Outcome,
@@ -21,6 +25,9 @@ use windlass_cli::{
 
 /// How many connections enqueue a backlog.
 const CLIENTS: usize = 2;
+/// The share of a round's jobs that come one by one after its drain, and how far apart: a busy queue that keeps up.
+const STEADY: u64 = 500;
+const STEADY_EVERY: Duration = Duration::from_millis(1);
 /// The share of a backlog that is drained first, unmeasured: connections open, and the server plans.
 const WARM_UP: u64 = 5;
 
@@ -60,10 +67,27 @@ impl<'a> Busy<'a> {
         Ok(busy)
     }
 
-    /// Drains a backlog, and adds what that showed.
+    /// Drains a backlog, then works jobs that come one by one, and adds what that showed.
     pub(crate) async fn round(&mut self, rounds: &mut Rounds) -> Outcome {
         let drained = self.drain(self.jobs).await?;
         rounds.add(self.jobs, &drained, &self.timings.take());
+        self.keep_up().await?;
+        rounds.add_steady(&self.timings.take());
+        Ok(())
+    }
+
+    /// Works jobs that come one by one.
+    async fn keep_up(&mut self) -> Outcome {
+        let first = self.given;
+        self.given += self.jobs.div_ceil(STEADY);
+        self.workers.counts().expect(self.given);
+        let mut tick = tokio::time::interval(STEADY_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for id in first..self.given {
+            tick.tick().await;
+            self.client.enqueue(Noop { id }.into_job()?.with_queue(QUEUE)).await?;
+        }
+        self.workers.finish(|_| {}).await?;
         Ok(())
     }
 

@@ -39,9 +39,8 @@ pub(crate) async fn keep_house(busy: &mut Busy<'_>, rounds: usize) -> Outcome<(R
     let figures = json!({
         "per_second": beside.rates,
         "server_cpu_seconds_per_million_jobs": beside.server_cpu(),
-        "claim": beside.times.claims.report(),
-        "settle": beside.times.settles.report(),
-        "slowest_call_ms": beside.slowest_ms(),
+        "draining": beside.draining.report(),
+        "steady": beside.steady.report(),
         "turns": sum.turns,
         "emptied": sum.emptied,
         "moved_jobs": sum.moved,

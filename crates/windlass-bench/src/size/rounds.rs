@@ -12,7 +12,10 @@ pub(super) struct Drained {
 
 /// What rounds measured.
 pub(crate) struct Rounds {
-    pub(crate) times: CallTimes,
+    /// Calls while a backlog was drained.
+    pub(crate) draining: CallTimes,
+    /// Calls while jobs came one by one.
+    pub(crate) steady: CallTimes,
     /// Jobs per second of each.
     pub(crate) rates: Vec<u64>,
     /// Processor seconds for a million jobs, of this process and of all processes of the server, in each. They hardly
@@ -26,17 +29,23 @@ pub(crate) struct Rounds {
 impl Rounds {
     pub(crate) fn new() -> Self {
         let (own_cpu, server_cpu) = (Vec::new(), Vec::new());
-        Self { times: CallTimes::new(), rates: Vec::new(), own_cpu, server_cpu, peak_memory: 0 }
+        let (draining, steady) = (CallTimes::new(), CallTimes::new());
+        Self { draining, steady, rates: Vec::new(), own_cpu, server_cpu, peak_memory: 0 }
     }
 
     /// Adds a drain of so many jobs, which has just ended.
     pub(super) fn add(&mut self, jobs: u64, drained: &Drained, times: &CallTimes) {
         let per_million = |seconds: f64| round(seconds * 1e6 / jobs as f64);
-        self.times.merge(times);
+        self.draining.merge(times);
         self.rates.push(per_second(jobs, drained.time));
         self.own_cpu.push(per_million(drained.own_cpu));
         self.server_cpu.extend(drained.server_cpu.map(per_million));
         self.peak_memory = self.peak_memory.max(peak_memory().unwrap_or(0));
+    }
+
+    /// Adds the calls of a worker whose jobs came one by one.
+    pub(super) fn add_steady(&mut self, times: &CallTimes) {
+        self.steady.merge(times);
     }
 
     /// The rate in the middle.
@@ -57,11 +66,6 @@ impl Rounds {
     /// Those of the server, where there is one on this machine.
     pub(crate) fn server_cpu(&self) -> Option<f64> {
         middle(self.server_cpu.iter().copied())
-    }
-
-    /// The longest claim or settle, in milliseconds.
-    pub(crate) fn slowest_ms(&self) -> f64 {
-        round(self.times.slowest.as_secs_f64() * 1e3)
     }
 }
 

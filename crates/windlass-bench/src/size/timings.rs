@@ -1,3 +1,5 @@
+use crate::measure::round;
+use serde_json::{Value, json};
 use std::{
     future::Future,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -22,6 +24,16 @@ impl CallTimes {
     pub(crate) fn new() -> Self {
         let [claims, settles, promotes] = std::array::from_fn(|_| Latencies::new());
         Self { claims, settles, promotes, slowest: Duration::ZERO, first_jobs: None }
+    }
+
+    /// The longest claim or settle, in milliseconds.
+    pub(crate) fn slowest_ms(&self) -> f64 {
+        round(self.slowest.as_secs_f64() * 1e3)
+    }
+
+    /// What a report says of them.
+    pub(crate) fn report(&self) -> Value {
+        json!({ "claim": self.claims.report(), "settle": self.settles.report(), "slowest_ms": self.slowest_ms() })
     }
 
     /// Adds those of another round.

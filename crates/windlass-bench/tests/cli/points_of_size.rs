@@ -3,12 +3,10 @@
 use serde_json::Value;
 
 /// What every point tells.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 7] = [
     "completed_per_second",
     "alone_per_second",
     "percent_of_alone",
-    "slowest_call_ms",
-    "slowest_call_alone_ms",
     "peak_memory_bytes",
     "burdened_bytes",
     "drained_bytes",
@@ -28,8 +26,10 @@ pub(crate) fn check_points(summary: &Value) {
         for bar in BARS {
             assert!(figures["bars"][bar]["met"].is_boolean(), "{bar} is missing in {point}");
         }
-        for calls in ["claim", "claim_alone", "settle", "settle_alone"] {
-            assert!(figures[calls]["samples"].as_u64() > Some(0), "{calls} in {point}");
+        for phase in ["draining", "draining_alone", "steady", "steady_alone"] {
+            for call in ["claim", "settle"] {
+                assert!(figures[phase][call]["samples"].as_u64() > Some(0), "{phase} {call} in {point}");
+            }
         }
         // The jobs of the rounds are gone, those of the burden are not.
         let bytes = |name: &str| figures[name].as_u64().unwrap();
