@@ -5,7 +5,7 @@ use crate::{
     executor::recruit,
     idle::Idle,
     outage::Outage,
-    pool::{HandBack, Pool},
+    queue_runner::{HandBack, QueueRunner},
     sync::atomic::Ordering,
 };
 use std::{sync::Arc, time::Duration};
@@ -51,7 +51,7 @@ impl Claimer {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let config = &core.config;
         Self {
-            gauges: vec![Gauge::default(); core.pools.len()],
+            gauges: vec![Gauge::default(); core.runners.len()],
             sampled_at: Instant::now(),
             trip: RoundTrip::default(),
             idle: Idle::new(core.store.wakeup(), config.poll_interval, config.random),
@@ -137,13 +137,13 @@ impl Claimer {
             self.sampled_at = Instant::now();
         }
         let full = is_full(core);
-        for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
+        for (gauge, runner) in self.gauges.iter_mut().zip(&core.runners) {
             if sample {
-                let finished = pool.snapshot().counters.finished;
+                let finished = runner.snapshot().counters.finished;
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
-            let want = pool.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
+            let want = runner.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
             gauge.want = if full { 0 } else { want };
             // Jobs may have come while none was asked for.
             gauge.quiet &= want > 0;
@@ -153,15 +153,15 @@ impl Claimer {
     /// Has the queues that want nothing announce when they do. Whether one does already.
     fn watch(&self) -> bool {
         let full = self.core.full.load(Ordering::Relaxed);
-        let idle = self.gauges.iter().zip(&self.core.pools).filter(|(gauge, _)| gauge.want == 0);
-        idle.fold(false, |any, (_, pool)| any | (!full && pool.watch()))
+        let idle = self.gauges.iter().zip(&self.core.runners).filter(|(gauge, _)| gauge.want == 0);
+        idle.fold(false, |any, (_, runner)| any | (!full && runner.watch()))
     }
 
     async fn claim(&mut self, epoch: &Arc<Epoch>) {
         let core = Arc::clone(&self.core);
-        let wanted = self.gauges.iter().zip(&core.pools).filter(|(gauge, _)| gauge.want > 0);
-        let demand = |(gauge, pool): (&Gauge, &Arc<Pool>)| QueueDemand {
-            queue: Arc::clone(pool.queue()),
+        let wanted = self.gauges.iter().zip(&core.runners).filter(|(gauge, _)| gauge.want > 0);
+        let demand = |(gauge, runner): (&Gauge, &Arc<QueueRunner>)| QueueDemand {
+            queue: Arc::clone(runner.queue()),
             limit: gauge.want as u32,
             max_bytes: QueueDemand::DEFAULT_MAX_BYTES,
         };
@@ -200,7 +200,7 @@ impl Claimer {
         let core = Arc::clone(&self.core);
         let mut brought = vec![0; self.gauges.len()];
         for claim in claims {
-            let Some(at) = core.pools.iter().position(|pool| *pool.queue() == claim.queue) else {
+            let Some(at) = core.runners.iter().position(|runner| *runner.queue() == claim.queue) else {
                 error!(queue = %claim.queue, "the store handed out jobs of a queue that was not asked for");
                 core.drain(epoch);
                 continue;
@@ -208,8 +208,8 @@ impl Claimer {
             brought[at] += claim.jobs.len();
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
-            let pool = &core.pools[at];
-            recruit(&core, pool, pool.deliver(epoch, claim, HandBack::Return));
+            let runner = &core.runners[at];
+            recruit(&core, runner, runner.deliver(epoch, claim, HandBack::Return));
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
@@ -259,7 +259,8 @@ fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
     core.live_epoch().is_some_and(|live| Arc::ptr_eq(&live, epoch))
 }
 
-/// Waits until there is demand, the epoch changes or the worker stops; sees to stuck pools meanwhile.
+/// Waits until there is demand, the epoch changes or the worker stops. Meanwhile it starts more executors where
+/// handlers block their threads.
 async fn interrupted(core: &Arc<Core>) {
     tokio::select! {
         biased;
@@ -269,14 +270,14 @@ async fn interrupted(core: &Arc<Core>) {
     }
 }
 
-/// Sets more executors to work while handlers block their threads. Ends never: no pool gets new jobs
+/// Sets more executors to work while handlers block their threads. It never ends: no queue runner gets new jobs
 /// while the claimer waits.
 async fn unstick(core: &Arc<Core>) {
-    while core.pools.iter().any(|pool| pool.may_be_stuck()) {
+    while core.runners.iter().any(|runner| runner.may_be_stuck()) {
         tokio::time::sleep(UNSTICK_EVERY).await;
-        for pool in &core.pools {
-            for executor in pool.unstick() {
-                recruit(core, pool, Some(executor));
+        for runner in &core.runners {
+            for executor in runner.unstick() {
+                recruit(core, runner, Some(executor));
             }
         }
     }

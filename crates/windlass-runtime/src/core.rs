@@ -2,7 +2,7 @@ use crate::{
     Dispatch, WorkerConfig, WorkerStats,
     epoch::{ClaimScope, Epoch, Phase},
     outage::Outage,
-    pool::Pool,
+    queue_runner::QueueRunner,
     signals::Signals,
     sync::{
         Mutex,
@@ -29,7 +29,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: WorkerConfig,
     pub(crate) dispatch: Arc<dyn Dispatch>,
-    pub(crate) pools: Vec<Arc<Pool>>,
+    pub(crate) runners: Vec<Arc<QueueRunner>>,
     pub(crate) signals: Signals,
     epochs: Mutex<Vec<Arc<Epoch>>>,
     /// Held while a job runs that may have killed workers: one at a time.
@@ -62,9 +62,9 @@ pub(crate) struct Switches {
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, config: WorkerConfig, dispatch: Arc<dyn Dispatch>) -> Arc<Self> {
         let threads = tokio::runtime::Handle::current().metrics().num_workers();
-        let pool = |queue| Arc::new(Pool::new(queue, config.settling, threads));
+        let runner = |queue| Arc::new(QueueRunner::new(queue, config.settling, threads));
         Arc::new(Self {
-            pools: config.queues.iter().map(pool).collect(),
+            runners: config.queues.iter().map(runner).collect(),
             leads: AtomicBool::new(false),
             store,
             config,
@@ -113,8 +113,8 @@ impl Core {
     pub(crate) fn lose(self: &Arc<Self>, epoch: &Arc<Epoch>) {
         let Some(before) = epoch.advance(Phase::Lost) else { return };
         warn!(worker = %epoch.worker(), "the lease was lost; running handlers are cancelled, their results dropped");
-        for pool in &self.pools {
-            pool.purge(|scope| Arc::ptr_eq(&scope.epoch, epoch));
+        for runner in &self.runners {
+            runner.purge(|scope| Arc::ptr_eq(&scope.epoch, epoch));
         }
         epoch.interrupt();
         self.signals.wake_settler();
@@ -134,8 +134,8 @@ impl Core {
     /// their jobs are available to everybody. The other claims are good: what runs of them must not start again elsewhere.
     pub(crate) fn forgotten(self: &Arc<Self>, epoch: &Arc<Epoch>, claims: &[ClaimRef]) {
         let ours = |scope: &ClaimScope| Arc::ptr_eq(&scope.epoch, epoch);
-        for pool in &self.pools {
-            pool.purge(|scope| ours(scope) && claims.contains(&scope.reference));
+        for runner in &self.runners {
+            runner.purge(|scope| ours(scope) && claims.contains(&scope.reference));
         }
         self.signals.wake_settler();
         self.drain_because(
@@ -158,23 +158,23 @@ impl Core {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.pools.iter().map(|pool| pool.snapshot().running).sum()
+        self.runners.iter().map(|runner| runner.snapshot().running).sum()
     }
 
     /// Finished jobs that the store does not know of.
     pub(crate) fn unsettled(&self) -> usize {
-        let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().unsettled).sum();
+        let waiting: usize = self.runners.iter().map(|runner| runner.snapshot().unsettled).sum();
         waiting + self.settling.load(Ordering::SeqCst)
     }
 
     pub(crate) fn stats(&self) -> WorkerStats {
         let mut stats = WorkerStats::default();
-        for pool in &self.pools {
-            let pool = pool.snapshot();
-            pool.counters.add_to(&mut stats);
-            stats.running += pool.running;
-            stats.ready += pool.ready;
-            stats.unsettled += pool.unsettled;
+        for runner in &self.runners {
+            let runner = runner.snapshot();
+            runner.counters.add_to(&mut stats);
+            stats.running += runner.running;
+            stats.ready += runner.ready;
+            stats.unsettled += runner.unsettled;
         }
         stats.unsettled += self.settling.load(Ordering::Relaxed);
         stats.settled = self.settled.load(Ordering::Relaxed);

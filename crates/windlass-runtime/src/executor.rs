@@ -2,7 +2,7 @@ use crate::{
     Context, Handler, HandlerFuture, caught,
     core::Core,
     epoch::{ClaimScope, Epoch},
-    pool::{Done, Pool, Recruit, Step, Turn},
+    queue_runner::{Done, QueueRunner, Recruit, Step, Turn},
     ready::Popped,
     suspect,
     sync::spawn,
@@ -21,29 +21,29 @@ use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
 /// Sets an executor to work.
-pub(crate) fn recruit(core: &Arc<Core>, pool: &Arc<Pool>, recruit: Option<Recruit>) {
+pub(crate) fn recruit(core: &Arc<Core>, runner: &Arc<QueueRunner>, recruit: Option<Recruit>) {
     match recruit {
         None => {}
         Some(Recruit::Wake(parked)) => parked.notify_one(),
         Some(Recruit::Spawn) => {
-            spawn(execute(Arc::clone(core), Arc::clone(pool)));
+            spawn(execute(Arc::clone(core), Arc::clone(runner)));
         }
     }
 }
 
 /// One of a queue's `concurrency` executors: takes a job, runs it, hands in its result with the same
 /// lock with which it takes the next, or waits first until the result is settled ([`crate::Settling`]).
-async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
+async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
     let me = Arc::new(Notify::new());
     let (mut scope, mut handlers, mut done) = (None, LastHandler::default(), None);
     loop {
-        let turn = pool.turn(done.take(), &mut scope, &me);
-        match follow_up(&core, &pool, turn) {
+        let turn = runner.turn(done.take(), &mut scope, &me);
+        match follow_up(&core, &runner, turn) {
             Step::Run(popped) => {
                 // Jobs that never wait must not keep the claimer and the settler from the thread.
                 tokio::task::consume_budget().await;
                 let Some(scope) = &scope else { continue };
-                done = Some(run(&core, &pool, scope, &mut handlers, popped).await);
+                done = Some(run(&core, &runner, scope, &mut handlers, popped).await);
             }
             Step::Settle(settled) => {
                 tokio::select! {
@@ -52,7 +52,7 @@ async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
                     _ = settled => {}
                     () = core.switches.ended.cancelled() => return,
                 }
-                pool.resumes();
+                runner.resumes();
             }
             Step::Park => me.notified().await,
             Step::Exit => return,
@@ -60,7 +60,7 @@ async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
     }
 }
 
-fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
+fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
     if let Some(whole_claim) = turn.tell_settler {
         core.signals.finished(whole_claim);
     }
@@ -70,7 +70,7 @@ fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
     if turn.became_idle {
         core.signals.became_idle();
     }
-    recruit(core, pool, turn.recruit);
+    recruit(core, runner, turn.recruit);
     turn.step
 }
 
@@ -106,7 +106,7 @@ impl LastHandler {
 /// Runs one job from its handler to its verdict.
 async fn run(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     scope: &Arc<ClaimScope>,
     handlers: &mut LastHandler,
     popped: Popped,
@@ -129,14 +129,14 @@ async fn run(
         }
     };
     let ended = if job.crash_count < suspect::CRASHES {
-        attempt(core, pool, scope, found, job, &mut done.waited).await
+        attempt(core, runner, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
-        recruit(core, pool, pool.waits());
+        recruit(core, runner, runner.waits());
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
-                let ended = attempt(core, pool, scope, found, job, &mut done.waited).await;
+                let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
                 alone.end(core).await;
                 ended
             }
@@ -176,7 +176,7 @@ enum Ended {
 
 async fn attempt(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     scope: &Arc<ClaimScope>,
     found: &Found,
     job: ClaimedJob,
@@ -195,7 +195,7 @@ async fn attempt(
     if let Some(span) = span {
         future = Box::pin(future.instrument(span));
     }
-    let ended = drive(core, pool, &scope.epoch, &mut future, &mut limit, waited).await;
+    let ended = drive(core, runner, &scope.epoch, &mut future, &mut limit, waited).await;
     let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
     match (ended, limit.filter(TimeLimit::is_over)) {
         (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
@@ -210,7 +210,7 @@ async fn attempt(
 /// gives its place among the active executors away.
 async fn drive(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     epoch: &Epoch,
     future: &mut HandlerFuture,
     limit: &mut Option<TimeLimit>,
@@ -224,7 +224,7 @@ async fn drive(
         if evicted.is_none() {
             evicted.set(Some(epoch.evicted().cancelled()));
             if !std::mem::replace(waited, true) {
-                recruit(core, pool, pool.waits());
+                recruit(core, runner, runner.waits());
             }
         }
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {

@@ -5,7 +5,7 @@ use windlass_core::{ClaimedJob, Disposition};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
 ///
-/// A plain data structure behind the pool's lock. Executors mark jobs, the settler
+/// A plain data structure behind the runner's lock. Executors mark jobs, the settler
 /// [collects](Self::collect) what is worth a settlement.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {

@@ -3,8 +3,8 @@
 //! It knows a store only as [`windlass_core::Store`] and a handler only as [`Handler`]. Nouns, one module
 //! each:
 //!
-//! * a *pool* is one queue of the worker: ready jobs, executors, ledger, behind one short lock;
-//! * the *claimer* keeps the pools in jobs, in batches that adapt to how fast they finish;
+//! * a *queue runner* is one queue of the worker: its ready jobs, its executors and its ledger, behind one short lock;
+//! * the *claimer* keeps the queue runners supplied with jobs, in batches that adapt to how fast jobs finish;
 //! * the *ledger* knows of every open claim which jobs finished; the *settler* tells the store;
 //! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
 //! * *heartbeat* and *maintenance* keep the epoch and the store alive.
@@ -60,7 +60,7 @@ mod ledger;
 mod maintenance;
 mod open_claim;
 mod outage;
-mod pool;
+mod queue_runner;
 mod ready;
 mod refused;
 mod round;

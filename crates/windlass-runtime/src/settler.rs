@@ -94,8 +94,8 @@ impl Settler {
             patience: self.patience(),
         };
         let mut held = false;
-        for pool in &self.core.pools {
-            held |= pool.collect(&round, &mut batches);
+        for runner in &self.core.runners {
+            held |= runner.collect(&round, &mut batches);
         }
         (batches, held)
     }
@@ -126,7 +126,7 @@ impl Settler {
     }
 
     fn is_dirty(&self) -> bool {
-        self.core.pools.iter().any(|pool| pool.is_dirty())
+        self.core.runners.iter().any(|runner| runner.is_dirty())
     }
 
     /// Writes one batch, however long that takes. Repeating it is harmless. What the store keeps refusing is halved,

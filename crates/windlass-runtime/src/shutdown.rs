@@ -1,6 +1,6 @@
 use crate::{
     core::{Core, INTERRUPT_WAIT},
-    pool::HandBack,
+    queue_runner::HandBack,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -68,10 +68,10 @@ fn died_early(task: &str, died: &Result<(), tokio::task::JoinError>) {
 /// Jobs that run may take long, so those behind them are returned one by one, now. When none runs,
 /// deregistering is about to hand back everything.
 fn hand_back_unstarted(core: &Core) {
-    let unstarted: Vec<_> = core.pools.iter().map(|pool| pool.close()).collect();
+    let unstarted: Vec<_> = core.runners.iter().map(|runner| runner.close()).collect();
     let how = if core.running() > 0 { HandBack::Return } else { HandBack::Forget };
-    for (pool, claims) in core.pools.iter().zip(unstarted) {
-        pool.hand_back(claims, how);
+    for (runner, claims) in core.runners.iter().zip(unstarted) {
+        runner.hand_back(claims, how);
     }
     core.signals.wake_settler();
 }

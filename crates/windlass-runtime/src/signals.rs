@@ -8,7 +8,7 @@ pub(crate) struct Signals {
     claimer: Notify,
     settler: Notify,
     settler_waits_for: AtomicU8,
-    /// A pool that is closed ran out of jobs.
+    /// A queue runner that is closed has no running job any more.
     idle: Notify,
 }
 

@@ -21,7 +21,7 @@ use windlass_core::{Claim, Disposition};
 /// only up to as many as there are threads to poll them: jobs that never wait are run by these alone,
 /// and an executor whose job waits makes room for the next.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct QueueRunner {
     queue: Arc<str>,
     concurrency: usize,
     /// Threads of the async runtime.
@@ -49,7 +49,7 @@ struct State {
     watched: bool,
     closed: bool,
     counters: QueueCounters,
-    /// [`QueueCounters::finished`] when the pool was last seen stuck, and how many were woken then.
+    /// [`QueueCounters::finished`] when the runner was last seen stuck, and how many were woken then.
     stuck: (u64, usize),
 }
 
@@ -76,15 +76,15 @@ pub(crate) struct Turn {
 
 pub(crate) enum Step {
     Run(Popped),
-    /// Waits for the settlement of what it handed in, and says [`Pool::resumes`] then. Counted out of the
-    /// active executors meanwhile.
+    /// Waits for the settlement of what it handed in, and calls [`QueueRunner::resumes`] then. It does not count
+    /// as active meanwhile.
     Settle(oneshot::Receiver<()>),
     Park,
     Exit,
 }
 
-/// How many jobs of a pool are where.
-pub(crate) struct PoolSnapshot {
+/// How many jobs of a queue are in which stage.
+pub(crate) struct QueueSnapshot {
     pub(crate) counters: QueueCounters,
     /// In an executor.
     pub(crate) running: usize,
@@ -109,7 +109,7 @@ pub(crate) enum HandBack {
     Forget,
 }
 
-impl Pool {
+impl QueueRunner {
     pub(crate) fn new(queue: &QueueConfig, settling: Settling, parallelism: usize) -> Self {
         let (queue, concurrency) = (queue.queue.as_str().into(), queue.concurrency);
         Self { queue, concurrency, parallelism, settling, state: Mutex::default() }
@@ -255,9 +255,9 @@ impl Pool {
         self.lock().ledger.is_dirty()
     }
 
-    pub(crate) fn snapshot(&self) -> PoolSnapshot {
+    pub(crate) fn snapshot(&self) -> QueueSnapshot {
         let state = self.lock();
-        PoolSnapshot {
+        QueueSnapshot {
             counters: state.counters,
             running: state.running,
             ready: state.ready.len(),
@@ -327,9 +327,9 @@ impl State {
         !self.parked.is_empty() || self.executors < concurrency
     }
 
-    fn recruit(&mut self, pool: &Pool) -> Option<Recruit> {
-        let needed = self.ready.len() > 0 && self.active < pool.parallelism;
-        if needed { self.recruit_one(pool.concurrency) } else { None }
+    fn recruit(&mut self, runner: &QueueRunner) -> Option<Recruit> {
+        let needed = self.ready.len() > 0 && self.active < runner.parallelism;
+        if needed { self.recruit_one(runner.concurrency) } else { None }
     }
 
     fn recruit_one(&mut self, concurrency: usize) -> Option<Recruit> {
