@@ -3,9 +3,10 @@
 //! It knows a store only as [`windlass_core::Store`] and a handler only as [`Handler`]. Nouns, one module
 //! each:
 //!
-//! * a *queue runner* is one queue of the worker: its ready jobs, its executors and its ledger, behind one short lock;
+//! * a *queue runner* is one queue of the worker: its ready jobs, executors and open claims, behind one short lock;
 //! * the *claimer* keeps the queue runners supplied with jobs, in batches that adapt to how fast jobs finish;
-//! * the *ledger* knows of every open claim which jobs finished; the *settler* tells the store;
+//! * an *open claim* has jobs that are not settled yet, and knows which of them finished;
+//! * the *settler* tells the store what became of them;
 //! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
 //! * *heartbeat* and *maintenance* keep the epoch and the store alive.
 //!
@@ -56,9 +57,9 @@ mod heartbeat;
 mod idle;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
-mod ledger;
 mod maintenance;
 mod open_claim;
+mod open_claims;
 mod outage;
 mod queue_runner;
 mod ready;

@@ -3,7 +3,7 @@ use crate::{
     batch::Batches,
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
-    ledger::Ledger,
+    open_claims::OpenClaims,
     ready::{Popped, Ready, ReadyClaim},
     round::Round,
     stats::QueueCounters,
@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use windlass_core::{Claim, Disposition};
 
-/// One queue of the worker: its ready jobs, its executors and its ledger, behind one short lock.
+/// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
 ///
 /// Executors are tasks that are started when they are first needed and kept. One that finds no job
 /// parks. Who adds jobs wakes one; each executor that leaves more ready jobs behind wakes another, but
@@ -33,7 +33,7 @@ pub(crate) struct QueueRunner {
 #[derive(Debug, Default)]
 struct State {
     ready: Ready,
-    ledger: Ledger,
+    open_claims: OpenClaims,
     /// Executors without a job, last parked first out: the others stay cold.
     parked: Vec<Arc<Notify>>,
     /// Executors that exist.
@@ -53,7 +53,7 @@ struct State {
     stuck: (u64, usize),
 }
 
-/// A finished job on its way to the ledger.
+/// A finished job on its way from its executor to its open claim.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) slot: u32,
@@ -170,7 +170,7 @@ impl QueueRunner {
             queue: Arc::clone(&self.queue),
             priority: claim.priority,
         });
-        let slot = state.ledger.open(Arc::clone(&scope), &claim.jobs);
+        let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
         if state.closed {
             state.hand_back(ready, closed);
@@ -248,11 +248,11 @@ impl QueueRunner {
     pub(crate) fn collect(&self, round: &Round, batches: &mut Batches) -> bool {
         let mut state = self.lock();
         let round = Round { rate: state.rate, ..*round };
-        state.ledger.collect(&round, batches)
+        state.open_claims.collect(&round, batches)
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.lock().ledger.is_dirty()
+        self.lock().open_claims.is_dirty()
     }
 
     pub(crate) fn snapshot(&self) -> QueueSnapshot {
@@ -261,7 +261,7 @@ impl QueueRunner {
             counters: state.counters,
             running: state.running,
             ready: state.ready.len(),
-            unsettled: state.ledger.unsettled(),
+            unsettled: state.open_claims.unsettled(),
         }
     }
 }
@@ -270,7 +270,7 @@ impl State {
     /// The next job of an executor.
     fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
         if let Some(popped) = self.ready.pop(scope) {
-            self.ledger.started(popped.slot);
+            self.open_claims.started(popped.slot);
             self.running += 1;
             return Step::Run(popped);
         }
@@ -285,7 +285,7 @@ impl State {
 
     fn settle(&mut self, slot: u32) -> Step {
         self.active -= 1;
-        Step::Settle(self.ledger.settlement(slot))
+        Step::Settle(self.open_claims.settlement(slot))
     }
 
     /// Enters a result. Whether its claim is finished as a whole.
@@ -297,23 +297,23 @@ impl State {
         match verdict {
             Verdict::Complete => {
                 self.counters.completed += 1;
-                self.ledger.complete(slot, index)
+                self.open_claims.complete(slot, index)
             }
             Verdict::Except(fate) => {
                 self.counters.count(&fate);
-                self.ledger.except(slot, index, position, fate)
+                self.open_claims.except(slot, index, position, fate)
             }
         }
     }
 
     fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
         match how {
-            HandBack::Forget => self.ledger.forget(claim.slot, claim.jobs.len() as u32),
+            HandBack::Forget => self.open_claims.forget(claim.slot, claim.jobs.len() as u32),
             HandBack::Return => {
                 for (index, job) in (claim.next..).zip(claim.jobs) {
                     self.counters.count(&Disposition::Return);
-                    self.ledger.started(claim.slot);
-                    self.ledger.except(claim.slot, index, job.position, Disposition::Return);
+                    self.open_claims.started(claim.slot);
+                    self.open_claims.except(claim.slot, index, job.position, Disposition::Return);
                 }
             }
         }
