@@ -1,13 +1,13 @@
 use crate::{
     Context, Handler, HandlerFuture, caught,
     core::Core,
+    disposition::{Attempt, Settlement, decide},
     epoch::{ClaimScope, Epoch},
     queue_runner::{Done, QueueRunner, Recruit, Step, Turn},
     ready::Popped,
     suspect,
     sync::spawn,
     time_limit::TimeLimit,
-    verdict::{Attempt, Verdict, decide},
 };
 use std::{
     future::{Future, poll_fn},
@@ -103,7 +103,7 @@ impl LastHandler {
     }
 }
 
-/// Runs one job from its handler to its verdict.
+/// Runs one job, and decides how it is settled.
 async fn run(
     core: &Arc<Core>,
     runner: &Arc<QueueRunner>,
@@ -114,17 +114,18 @@ async fn run(
     let Popped { slot, index, job } = popped;
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
     let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
-    let mut done = Done { slot, index, position: job.position, verdict: Verdict::Complete, waited: false };
+    let mut done =
+        Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
     let found = match handlers.find(core, &job.kind) {
         Ok(Some(found)) => found,
         Ok(None) => {
-            done.verdict = Verdict::Except(Disposition::NoHandler);
+            done.settlement = Settlement::ByItself(Disposition::NoHandler);
             return done;
         }
         Err(error) => {
             let (policy, random) = (&core.config.retry_policy, (core.config.random)());
             let failed = Attempt { number, max_attempts, policy, random, interrupted: false };
-            done.verdict = Verdict::Except(decide(Outcome::Retry { after: None, error }, &failed));
+            done.settlement = Settlement::ByItself(decide(Outcome::Retry { after: None, error }, &failed));
             return done;
         }
     };
@@ -149,7 +150,7 @@ async fn run(
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
         Ended::TimedOut(failure) => (failure, false),
         Ended::NotRun => {
-            done.verdict = Verdict::Except(Disposition::Return);
+            done.settlement = Settlement::ByItself(Disposition::Return);
             return done;
         }
     };
@@ -159,8 +160,8 @@ async fn run(
     });
     let policy = policy.unwrap_or(&core.config.retry_policy);
     let random = (core.config.random)();
-    done.verdict =
-        Verdict::Except(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
+    done.settlement =
+        Settlement::ByItself(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
     done
 }
 

@@ -49,6 +49,7 @@ mod config;
 mod context;
 mod core;
 mod dispatch;
+mod disposition;
 mod engine;
 mod epoch;
 mod estimate;
@@ -72,7 +73,6 @@ mod stats;
 mod suspect;
 mod sync;
 mod time_limit;
-mod verdict;
 
 pub use caught::caught;
 pub use config::{QueueConfig, Settling, WorkerConfig};

@@ -77,7 +77,7 @@ impl OpenClaim {
         self.unfinished -= 1;
     }
 
-    pub(crate) fn except(&mut self, index: u32, position: i64, disposition: Disposition) {
+    pub(crate) fn add_exception(&mut self, index: u32, position: i64, disposition: Disposition) {
         let job = JobId(self.ids[self.rank(index)]);
         self.exceptions.push(Exception { claim: self.scope.reference, job, position, disposition });
         self.unfinished -= 1;

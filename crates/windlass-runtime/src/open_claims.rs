@@ -43,8 +43,14 @@ impl OpenClaims {
     }
 
     /// The job at `index` of the claim did not simply complete. Whether the whole claim is finished now.
-    pub(crate) fn except(&mut self, slot: u32, index: u32, position: i64, fate: Disposition) -> bool {
-        self.finish(slot, |claim| claim.except(index, position, fate))
+    pub(crate) fn add_exception(
+        &mut self,
+        slot: u32,
+        index: u32,
+        position: i64,
+        disposition: Disposition,
+    ) -> bool {
+        self.finish(slot, |claim| claim.add_exception(index, position, disposition))
     }
 
     fn finish(&mut self, slot: u32, mark: impl FnOnce(&mut OpenClaim)) -> bool {
@@ -232,7 +238,7 @@ mod tests {
         let (mut open, epoch) = claims_of(&[1, 2]);
         finish(&mut open, [0]);
         open.started(0);
-        open.except(0, 1, 0, Disposition::NoHandler);
+        open.add_exception(0, 1, 0, Disposition::NoHandler);
         epoch.advance(crate::epoch::Phase::Lost);
         let batch = collect(&mut open, &round(1, Eagerness::Patient)).expect("it closes the claim");
         assert_eq!((batch.jobs, batch.closed_claims, open.unsettled()), (0, 1, 0));

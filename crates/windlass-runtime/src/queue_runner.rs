@@ -1,6 +1,7 @@
 use crate::{
     QueueConfig, Settling,
     batch::Batches,
+    disposition::Settlement,
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
     open_claims::OpenClaims,
@@ -8,7 +9,6 @@ use crate::{
     round::Round,
     stats::QueueCounters,
     sync::{Mutex, MutexGuard},
-    verdict::Verdict,
 };
 use std::sync::{Arc, PoisonError};
 use tokio::sync::{Notify, oneshot};
@@ -59,7 +59,7 @@ pub(crate) struct Done {
     pub(crate) slot: u32,
     pub(crate) index: u32,
     pub(crate) position: i64,
-    pub(crate) verdict: Verdict,
+    pub(crate) settlement: Settlement,
     /// Whether its executor was counted out of the active ones while the job waited.
     pub(crate) waited: bool,
 }
@@ -290,18 +290,18 @@ impl State {
 
     /// Enters a result. Whether its claim is finished as a whole.
     fn finish(&mut self, done: Done) -> bool {
-        let Done { slot, index, position, verdict, waited } = done;
+        let Done { slot, index, position, settlement, waited } = done;
         self.running -= 1;
         self.active += usize::from(waited);
         self.counters.finished += 1;
-        match verdict {
-            Verdict::Complete => {
+        match settlement {
+            Settlement::WithClaim => {
                 self.counters.completed += 1;
                 self.open_claims.complete(slot, index)
             }
-            Verdict::Except(fate) => {
-                self.counters.count(&fate);
-                self.open_claims.except(slot, index, position, fate)
+            Settlement::ByItself(disposition) => {
+                self.counters.count(&disposition);
+                self.open_claims.add_exception(slot, index, position, disposition)
             }
         }
     }
@@ -313,7 +313,7 @@ impl State {
                 for (index, job) in (claim.next..).zip(claim.jobs) {
                     self.counters.count(&Disposition::Return);
                     self.open_claims.started(claim.slot);
-                    self.open_claims.except(claim.slot, index, job.position, Disposition::Return);
+                    self.open_claims.add_exception(claim.slot, index, job.position, Disposition::Return);
                 }
             }
         }

@@ -194,14 +194,14 @@ impl Settler {
     fn accept(&self, epoch: &Arc<Epoch>, request: &SettleRequest, reply: &SettleReply) {
         let claims = request.completions.iter().map(|entry| entry.claim);
         let claims = claims.chain(request.exceptions.iter().map(|entry| entry.claim));
-        let fates = reply.completions.iter().chain(&reply.exceptions).zip(claims);
-        let refused = fates.filter(|(fate, _)| **fate == Settled::Refused).map(|(_, claim)| claim);
+        let replies = reply.completions.iter().chain(&reply.exceptions).zip(claims);
+        let refused = replies.filter(|(settled, _)| **settled == Settled::Refused).map(|(_, claim)| claim);
         let refused: Vec<ClaimRef> = refused.collect();
         if !refused.is_empty() {
             self.core.forgotten(epoch, &refused);
         }
         let put_off =
-            |fate: &Disposition| matches!(fate, Disposition::Retry { .. } | Disposition::Snooze { .. });
+            |what: &Disposition| matches!(what, Disposition::Retry { .. } | Disposition::Snooze { .. });
         if request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
             self.core.put_off.notify_one();
         }

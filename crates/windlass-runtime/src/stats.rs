@@ -20,7 +20,7 @@ pub struct WorkerStats {
     pub parked: u64,
     /// Jobs handed back unstarted or interrupted.
     pub returned: u64,
-    /// Jobs whose fate the store has confirmed.
+    /// Jobs whose settlement the store has confirmed.
     pub settled: u64,
     /// Jobs in a handler now.
     pub running: usize,
@@ -46,8 +46,8 @@ pub(crate) struct QueueCounters {
 }
 
 impl QueueCounters {
-    pub(crate) fn count(&mut self, fate: &Disposition) {
-        *match fate {
+    pub(crate) fn count(&mut self, disposition: &Disposition) {
+        *match disposition {
             Disposition::Complete { .. } => &mut self.completed,
             Disposition::Snooze { .. } => &mut self.snoozed,
             Disposition::Cancel { .. } => &mut self.cancelled,
