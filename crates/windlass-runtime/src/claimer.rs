@@ -2,7 +2,7 @@ use crate::{
     core::Core,
     epoch::Epoch,
     estimate::{JobSize, Prefetch, Rate, RoundTrip},
-    executor::recruit,
+    executor::activate,
     idle::Idle,
     outage::Outage,
     queue_runner::{HandBack, QueueRunner},
@@ -209,7 +209,7 @@ impl Claimer {
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
             let runner = &core.runners[at];
-            recruit(&core, runner, runner.deliver(epoch, claim, HandBack::Return));
+            activate(&core, runner, runner.deliver(epoch, claim, HandBack::Return));
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
@@ -277,7 +277,7 @@ async fn unstick(core: &Arc<Core>) {
         tokio::time::sleep(UNSTICK_EVERY).await;
         for runner in &core.runners {
             for executor in runner.unstick() {
-                recruit(core, runner, Some(executor));
+                activate(core, runner, Some(executor));
             }
         }
     }

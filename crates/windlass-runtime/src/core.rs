@@ -114,7 +114,7 @@ impl Core {
         let Some(before) = epoch.advance(Phase::Lost) else { return };
         warn!(worker = %epoch.worker(), "the lease was lost; running handlers are cancelled, their results dropped");
         for runner in &self.runners {
-            runner.purge(|scope| Arc::ptr_eq(&scope.epoch, epoch));
+            runner.drop_unstarted(|scope| Arc::ptr_eq(&scope.epoch, epoch));
         }
         epoch.interrupt();
         self.signals.wake_settler();
@@ -135,7 +135,7 @@ impl Core {
     pub(crate) fn forgotten(self: &Arc<Self>, epoch: &Arc<Epoch>, claims: &[ClaimRef]) {
         let ours = |scope: &ClaimScope| Arc::ptr_eq(&scope.epoch, epoch);
         for runner in &self.runners {
-            runner.purge(|scope| ours(scope) && claims.contains(&scope.reference));
+            runner.drop_unstarted(|scope| ours(scope) && claims.contains(&scope.reference));
         }
         self.signals.wake_settler();
         self.drain_because(

@@ -3,7 +3,7 @@ use crate::{
     core::Core,
     disposition::{Attempt, Settlement, decide},
     epoch::{ClaimScope, Epoch},
-    queue_runner::{Done, QueueRunner, Recruit, Step, Turn},
+    queue_runner::{Activation, Done, QueueRunner, Step, Turn},
     ready::Popped,
     suspect,
     sync::spawn,
@@ -20,12 +20,12 @@ use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
-/// Sets an executor to work.
-pub(crate) fn recruit(core: &Arc<Core>, runner: &Arc<QueueRunner>, recruit: Option<Recruit>) {
-    match recruit {
+/// Wakes or starts an executor.
+pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
+    match activation {
         None => {}
-        Some(Recruit::Wake(parked)) => parked.notify_one(),
-        Some(Recruit::Spawn) => {
+        Some(Activation::Wake(sleeper)) => sleeper.notify_one(),
+        Some(Activation::Spawn) => {
             spawn(execute(Arc::clone(core), Arc::clone(runner)));
         }
     }
@@ -54,7 +54,7 @@ async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
                 }
                 runner.resumes();
             }
-            Step::Park => me.notified().await,
+            Step::Sleep => me.notified().await,
             Step::Exit => return,
         }
     }
@@ -70,7 +70,7 @@ fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
     if turn.became_idle {
         core.signals.became_idle();
     }
-    recruit(core, runner, turn.recruit);
+    activate(core, runner, turn.activation);
     turn.step
 }
 
@@ -133,7 +133,7 @@ async fn run(
         attempt(core, runner, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
-        recruit(core, runner, runner.waits());
+        activate(core, runner, runner.waits());
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
@@ -225,7 +225,7 @@ async fn drive(
         if evicted.is_none() {
             evicted.set(Some(epoch.evicted().cancelled()));
             if !std::mem::replace(waited, true) {
-                recruit(core, runner, runner.waits());
+                activate(core, runner, runner.waits());
             }
         }
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {

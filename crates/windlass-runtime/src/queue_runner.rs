@@ -16,10 +16,10 @@ use windlass_core::{Claim, Disposition};
 
 /// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
 ///
-/// Executors are tasks that are started when they are first needed and kept. One that finds no job
-/// parks. Who adds jobs wakes one; each executor that leaves more ready jobs behind wakes another, but
-/// only up to as many as there are threads to poll them: jobs that never wait are run by these alone,
-/// and an executor whose job waits makes room for the next.
+/// Executors are tasks: each is started when it is first needed, and kept. One that finds no job sleeps.
+/// Adding jobs wakes one executor; each executor that leaves more ready jobs behind wakes another, but
+/// only while fewer are active than there are threads to poll them. Jobs that never wait are thus run by
+/// that many executors alone, and an executor whose job waits makes room for the next.
 #[derive(Debug)]
 pub(crate) struct QueueRunner {
     queue: Arc<str>,
@@ -34,11 +34,11 @@ pub(crate) struct QueueRunner {
 struct State {
     ready: Ready,
     open_claims: OpenClaims,
-    /// Executors without a job, last parked first out: the others stay cold.
-    parked: Vec<Arc<Notify>>,
+    /// Executors without a job. The last to fall asleep is woken first, so that the others are seldom disturbed.
+    sleeping: Vec<Arc<Notify>>,
     /// Executors that exist.
     executors: usize,
-    /// Executors that run, or are about to: not parked, and their job does not wait for anything.
+    /// Executors that use a thread or are about to: they do not sleep, and their job does not wait for anything.
     active: usize,
     /// Jobs in an executor.
     running: usize,
@@ -49,7 +49,7 @@ struct State {
     watched: bool,
     closed: bool,
     counters: QueueCounters,
-    /// [`QueueCounters::finished`] when the runner was last seen stuck, and how many were woken then.
+    /// [`QueueCounters::finished`] when [`QueueRunner::unstick`] last looked, and how many executors it woke then.
     stuck: (u64, usize),
 }
 
@@ -64,13 +64,14 @@ pub(crate) struct Done {
     pub(crate) waited: bool,
 }
 
-/// What an executor does next, and whom it has to tell.
+/// What an executor does next, and whom it has to tell: the answer of [`QueueRunner::turn`].
 pub(crate) struct Turn {
     pub(crate) step: Step,
-    pub(crate) recruit: Option<Recruit>,
+    pub(crate) activation: Option<Activation>,
     pub(crate) tell_claimer: bool,
     /// `Some(true)` when a claim was finished as a whole.
     pub(crate) tell_settler: Option<bool>,
+    /// The queue runner is closed, and this was its last running job.
     pub(crate) became_idle: bool,
 }
 
@@ -79,7 +80,8 @@ pub(crate) enum Step {
     /// Waits for the settlement of what it handed in, and calls [`QueueRunner::resumes`] then. It does not count
     /// as active meanwhile.
     Settle(oneshot::Receiver<()>),
-    Park,
+    /// Sleeps until it is woken: there is no job for it.
+    Sleep,
     Exit,
 }
 
@@ -94,9 +96,11 @@ pub(crate) struct QueueSnapshot {
     pub(crate) unsettled: usize,
 }
 
-/// An executor to set to work.
-pub(crate) enum Recruit {
+/// How an executor becomes active.
+pub(crate) enum Activation {
+    /// One that sleeps is woken.
     Wake(Arc<Notify>),
+    /// One that does not exist yet is started.
     Spawn,
 }
 
@@ -124,7 +128,7 @@ impl QueueRunner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one critical section per job: hands in the last result and takes the next job.
+    /// The one critical section per job: an executor hands in the result of its last job and takes the next.
     pub(crate) fn turn(
         &self,
         done: Option<Done>,
@@ -138,11 +142,11 @@ impl QueueRunner {
             Some(slot) => state.settle(slot),
             None => state.next(scope, me),
         };
-        let recruit = state.recruit(self);
+        let activation = state.activate_if_needed(self);
         let tell_claimer = state.watched && state.want(self.concurrency) > 0;
         state.watched &= !tell_claimer;
         let became_idle = state.closed && state.running == 0;
-        Turn { step, recruit, tell_claimer, tell_settler, became_idle }
+        Turn { step, activation, tell_claimer, tell_settler, became_idle }
     }
 
     /// An executor that waited for a settlement goes on.
@@ -150,15 +154,15 @@ impl QueueRunner {
         self.lock().active += 1;
     }
 
-    /// The job of an executor waits for something: another may use the thread.
-    pub(crate) fn waits(&self) -> Option<Recruit> {
+    /// The job of an executor waits for something, so another executor may use the thread.
+    pub(crate) fn waits(&self) -> Option<Activation> {
         let mut state = self.lock();
         state.active -= 1;
-        state.recruit(self)
+        state.activate_if_needed(self)
     }
 
-    /// Takes in a claim. Its jobs are dropped when the epoch was lost meanwhile.
-    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Recruit> {
+    /// Adds a claim. Its jobs are dropped when the epoch was lost meanwhile.
+    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Activation> {
         let mut state = self.lock();
         if epoch.is_lost() {
             return None;
@@ -177,7 +181,7 @@ impl QueueRunner {
             return None;
         }
         state.ready.push(ready);
-        state.recruit(self)
+        state.activate_if_needed(self)
     }
 
     /// How many jobs to claim now; 0 when that is not worth a call.
@@ -196,9 +200,9 @@ impl QueueRunner {
         !state.watched
     }
 
-    /// Wakes executors although all threads seem busy: when nothing finished since the last call, a
-    /// handler may block its thread. Twice as many each time.
-    pub(crate) fn unstick(&self) -> Vec<Recruit> {
+    /// Activates executors although all threads seem busy: when no job finished since the last call, handlers may
+    /// block their threads. Activates twice as many each time.
+    pub(crate) fn unstick(&self) -> Vec<Activation> {
         let mut state = self.lock();
         let finished = state.counters.finished;
         if !state.has_unused_executor(self.concurrency) || state.ready.len() == 0 {
@@ -210,7 +214,7 @@ impl QueueRunner {
         }
         let count = (state.stuck.1 * 2).max(1).min(state.ready.len());
         state.stuck.1 = count;
-        (0..count).map_while(|_| state.recruit_one(self.concurrency)).collect()
+        (0..count).map_while(|_| state.activate_one(self.concurrency)).collect()
     }
 
     /// Whether jobs wait although there are executors for them.
@@ -219,21 +223,21 @@ impl QueueRunner {
         state.ready.len() > 0 && state.has_unused_executor(self.concurrency)
     }
 
-    /// Drops the unstarted jobs of an epoch that was lost, or of some claims.
-    pub(crate) fn purge(&self, goes: impl Fn(&ClaimScope) -> bool) {
+    /// Drops the unstarted jobs of the claims that `goes` selects: those of a lost epoch, or claims that the store forgot.
+    pub(crate) fn drop_unstarted(&self, goes: impl Fn(&ClaimScope) -> bool) {
         let mut state = self.lock();
         for claim in state.ready.remove(goes) {
             state.hand_back(claim, HandBack::Forget);
         }
     }
 
-    /// Starts no job any more and sends the executors home. Returns the unstarted jobs.
+    /// Starts no more jobs and ends the executors. Returns the unstarted jobs.
     pub(crate) fn close(&self) -> Vec<ReadyClaim> {
         let mut state = self.lock();
         state.closed = true;
-        for parked in std::mem::take(&mut state.parked) {
+        for sleeper in std::mem::take(&mut state.sleeping) {
             state.active += 1;
-            parked.notify_one();
+            sleeper.notify_one();
         }
         state.ready.remove(|_| true)
     }
@@ -279,8 +283,8 @@ impl State {
             self.executors -= 1;
             return Step::Exit;
         }
-        self.parked.push(Arc::clone(me));
-        Step::Park
+        self.sleeping.push(Arc::clone(me));
+        Step::Sleep
     }
 
     fn settle(&mut self, slot: u32) -> Step {
@@ -324,24 +328,24 @@ impl State {
     }
 
     fn has_unused_executor(&self, concurrency: usize) -> bool {
-        !self.parked.is_empty() || self.executors < concurrency
+        !self.sleeping.is_empty() || self.executors < concurrency
     }
 
-    fn recruit(&mut self, runner: &QueueRunner) -> Option<Recruit> {
+    fn activate_if_needed(&mut self, runner: &QueueRunner) -> Option<Activation> {
         let needed = self.ready.len() > 0 && self.active < runner.parallelism;
-        if needed { self.recruit_one(runner.concurrency) } else { None }
+        if needed { self.activate_one(runner.concurrency) } else { None }
     }
 
-    fn recruit_one(&mut self, concurrency: usize) -> Option<Recruit> {
-        let recruit = match self.parked.pop() {
-            Some(parked) => Recruit::Wake(parked),
+    fn activate_one(&mut self, concurrency: usize) -> Option<Activation> {
+        let activation = match self.sleeping.pop() {
+            Some(sleeper) => Activation::Wake(sleeper),
             None if self.executors < concurrency => {
                 self.executors += 1;
-                Recruit::Spawn
+                Activation::Spawn
             }
             None => return None,
         };
         self.active += 1;
-        Some(recruit)
+        Some(activation)
     }
 }

@@ -2,7 +2,7 @@ use super::fake::{FakeStore, Handlers, config};
 use crate::{
     core::Core,
     epoch::Epoch,
-    executor::recruit,
+    executor::activate,
     queue_runner::{HandBack, QueueRunner},
     settler::Settler,
     sync::spawn,
@@ -65,6 +65,6 @@ pub(super) async fn claim(core: &Arc<Core>, epoch: &Arc<Epoch>, limit: u32) {
     let request = ClaimRequest { worker: epoch.worker(), queues };
     let Ok(claimed) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
     for claim in claimed.claims {
-        recruit(core, runner, runner.deliver(epoch, claim, HandBack::Return));
+        activate(core, runner, runner.deliver(epoch, claim, HandBack::Return));
     }
 }
