@@ -70,7 +70,7 @@ pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<Set
         completions: fates.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
         exceptions: fates.collect::<Result<_>>()?,
     };
-    db.caches.holdings(request.worker, |held| held.settled(request, &reply));
+    db.caches.open_claims(request.worker, |open| open.settled(request, &reply));
     Ok(reply)
 }
 
