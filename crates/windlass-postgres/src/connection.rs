@@ -39,7 +39,7 @@ impl Connection {
         let object = pools.take(role, what, limit).await?;
         // The time begins anew: who got a connection late must not take it for a silent one.
         let deadline = Deadline::after(limit);
-        let guard = Guard { line: Arc::clone(&object.line), pools: Arc::clone(pools), what, deadline };
+        let guard = Guard { handle: Arc::clone(&object.handle), pools: Arc::clone(pools), what, deadline };
         Ok(Self { object, guard })
     }
 

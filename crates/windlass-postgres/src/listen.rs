@@ -109,8 +109,8 @@ async fn keep_alive(listener: &Arc<Listener>, pools: &Pools, shared: &Shared, li
     loop {
         tokio::select! {
             () = tokio::time::sleep(PING_EVERY) => {}
-            // Another connection went silent, so this one may have, too.
-            () = pools.doubted() => {}
+            // Another connection went silent, so this one may have gone silent, too.
+            () = pools.invalidated() => {}
             () = listener.lost.notified() => return Ok(()),
         }
         if let Err(error) = ask(listener, "", patience).await {
