@@ -26,6 +26,7 @@
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 
 mod claim;
+mod claim_reply;
 mod clock;
 mod command;
 mod completion;
@@ -33,7 +34,6 @@ mod connect;
 mod control;
 mod enqueue;
 mod error;
-mod handed;
 mod identity;
 mod lanes;
 mod leader;

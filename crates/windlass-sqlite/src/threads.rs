@@ -5,7 +5,7 @@ use crate::{
     command::BoxCommand,
     connect,
     error::{Fault, Outcome},
-    handed::Orphans,
+    claim_reply::UndeliveredClaims,
     identity, migrate, reader,
     reader::Question,
     tx::Memory,
@@ -45,7 +45,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens the file, brings its schema up to date and starts the threads.
-pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>) -> Result<Opened> {
+pub(crate) fn start(path: &Path, options: &SqliteOptions, undelivered: &Arc<UndeliveredClaims>) -> Result<Opened> {
     identity::check(path)?;
     let conn = opened(connect::writer(path, options))?;
     let migration = opened(prepare(&conn, options))?;
@@ -58,7 +58,7 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
         clock: options.clock.clone(),
         synchronous: options.synchronous,
         signal: Arc::clone(&signal),
-        orphans: Arc::clone(orphans),
+        undelivered: Arc::clone(undelivered),
         wal: Wal::of(&path, options.busy_timeout),
         memory: Memory::default(),
         current: options.synchronous,

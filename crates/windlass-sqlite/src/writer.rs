@@ -10,7 +10,7 @@ use crate::{
     command::{BoxCommand, Task},
     connect::set_synchronous,
     error::Outcome,
-    handed::Orphans,
+    claim_reply::UndeliveredClaims,
     lease,
     tx::{Memory, Tx},
     wakeup::Signal,
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) clock: Clock,
     pub(crate) synchronous: Synchronous,
     pub(crate) signal: Arc<Signal>,
-    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) undelivered: Arc<UndeliveredClaims>,
     pub(crate) wal: Wal,
     pub(crate) memory: Memory,
     /// What the connection is set to.
@@ -54,7 +54,7 @@ impl Writer {
             {
                 waiting.push_back(next);
             }
-            for (worker, claim) in self.orphans.take() {
+            for (worker, claim) in self.undelivered.take() {
                 waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
                     lease::give_back(tx, worker, claim)
                 }));
