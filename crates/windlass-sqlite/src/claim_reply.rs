@@ -51,7 +51,7 @@ impl Drop for ClaimReply {
         }
         self.return_path.undelivered.add(self.return_path.worker, &self.claimed.claims);
         if let Some(writer) = self.return_path.writer.upgrade() {
-                // This only wakes an idle writer. When the inbox is full the writer is busy and looks anyway.
+            // This only wakes an idle writer. When the inbox is full the writer is busy and looks anyway.
             let _ = writer.try_send(Task::<(), _>::unattended(|_: &mut Tx<'_>| Ok(())));
         }
     }

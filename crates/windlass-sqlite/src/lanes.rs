@@ -20,7 +20,8 @@ pub(crate) struct Lane {
     pub(crate) priority: i16,
     pub(crate) cursor: i64,
     pub(crate) available: i64,
-    pub(crate) parked: i64,
+    /// Jobs without a handler.
+    pub(crate) no_handler: i64,
 }
 
 impl Lane {
@@ -38,7 +39,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
             priority: row.get(1)?,
             cursor: row.get(2)?,
             available: row.get(3)?,
-            parked: row.get(4)?,
+            no_handler: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

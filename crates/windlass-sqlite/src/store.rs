@@ -1,10 +1,10 @@
 use crate::{
     SqliteOptions, claim,
+    claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     command::Task,
     control,
     enqueue::Batch,
     error::Outcome,
-    claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     leader, list, maintain, once, options, promote,
     reader::question,
     record, settings, settle, stats,
@@ -181,9 +181,11 @@ impl JobStore for SqliteStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let request = request.clone();
         let writer = self.with_threads(|threads| threads.writer.downgrade())?;
-        let return_path = ReturnPath { worker: request.worker, undelivered: Arc::clone(&self.undelivered), writer };
-        let claim =
-            move |tx: &mut Tx<'_>| Ok(ClaimReply { claimed: claim::claim(tx, &request)?, return_path: return_path.clone() });
+        let return_path =
+            ReturnPath { worker: request.worker, undelivered: Arc::clone(&self.undelivered), writer };
+        let claim = move |tx: &mut Tx<'_>| {
+            Ok(ClaimReply { claimed: claim::claim(tx, &request)?, return_path: return_path.clone() })
+        };
         self.write(RELAXED, claim).await.map(ClaimReply::take)
     }
 

@@ -2,10 +2,10 @@
 
 use crate::{
     SqliteOptions, Synchronous,
+    claim_reply::UndeliveredClaims,
     command::BoxCommand,
     connect,
     error::{Fault, Outcome},
-    claim_reply::UndeliveredClaims,
     identity, migrate, reader,
     reader::Question,
     tx::Memory,
@@ -45,7 +45,11 @@ pub(crate) struct Opened {
 }
 
 /// Opens the file, brings its schema up to date and starts the threads.
-pub(crate) fn start(path: &Path, options: &SqliteOptions, undelivered: &Arc<UndeliveredClaims>) -> Result<Opened> {
+pub(crate) fn start(
+    path: &Path,
+    options: &SqliteOptions,
+    undelivered: &Arc<UndeliveredClaims>,
+) -> Result<Opened> {
     identity::check(path)?;
     let conn = opened(connect::writer(path, options))?;
     let migration = opened(prepare(&conn, options))?;

@@ -7,10 +7,10 @@
 
 use crate::{
     Clock, Synchronous,
+    claim_reply::UndeliveredClaims,
     command::{BoxCommand, Task},
     connect::set_synchronous,
     error::Outcome,
-    claim_reply::UndeliveredClaims,
     lease,
     tx::{Memory, Tx},
     wakeup::Signal,
