@@ -15,22 +15,22 @@ use windlass_core::{Claim, ClaimRequest, Claimed, Error, ErrorKind, QueueDemand}
 
 /// Rates over shorter times are noise.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
-/// From how many jobs per second on a queue is busy: a claim of its own for each would cost more than a
-/// millisecond of waiting.
+/// A queue that finishes more jobs per second than this is busy: a claim for each single job would cost more than
+/// a millisecond of waiting does.
 const BUSY: f64 = 4_000.0;
-/// How long a worker without a free slot stays announced as idle: most jobs are over by then.
+/// How long a worker without a free slot stays announced as idle. Most jobs are over by then.
 const FULL_FOR_LONG: Duration = Duration::from_millis(2);
-/// How often ready jobs that no executor takes are looked at.
+/// How often to look whether ready jobs wait for executors whose handlers block their threads.
 const UNSTICK_EVERY: Duration = Duration::from_millis(2);
 
-/// Keeps every queue of the worker in jobs: the one task that claims.
+/// The one task of a worker that claims: it keeps every queue runner supplied with jobs.
 pub(crate) struct Claimer {
     core: Arc<Core>,
     gauges: Vec<Gauge>,
     sampled_at: Instant,
     trip: RoundTrip,
     idle: Idle,
-    /// Others were claiming from the same lanes: there may be work although none came.
+    /// The last claim found other workers claiming from the same lanes: there may be work although it brought none.
     contended: bool,
     outage: Outage,
 }
@@ -61,13 +61,13 @@ impl Claimer {
         }
     }
 
-    /// Claims until the worker stops. A claim that is under way then is waited for, so that its jobs can
-    /// be handed back.
+    /// Claims until the worker stops. It waits for a claim that is under way then, so that its jobs can be
+    /// handed back.
     pub(crate) async fn run(mut self) {
         let core = Arc::clone(&self.core);
         while !core.switches.stop.is_cancelled() {
             let Some(epoch) = self.epoch().await else { continue };
-            self.survey();
+            self.measure_demand();
             if self.gauges.iter().any(|gauge| gauge.want > 0 && !gauge.quiet) {
                 self.claim(&epoch).await;
             } else if self.gauges.iter().any(|gauge| gauge.want > 0) {
@@ -75,19 +75,19 @@ impl Claimer {
                     continue;
                 }
                 if std::mem::take(&mut self.contended) {
-                    self.idle.give_way(interrupted(&core)).await;
+                    self.idle.yield_to_others(interrupted(&core)).await;
                 } else {
-                    if self.idle.was_misled() {
+                    if self.idle.was_hinted() {
                         core.put_off.notify_one();
                     }
                     self.idle.pause(self.is_busy(), interrupted(&core)).await;
                 }
-                self.survey();
+                self.measure_demand();
                 if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
                     self.claim(&epoch).await;
                 }
             } else if !self.watch() {
-                self.sit_full().await;
+                self.wait_for_demand().await;
             }
         }
         self.idle.disarm();
@@ -109,14 +109,14 @@ impl Claimer {
                 Some(epoch)
             }
             Err(error) => {
-                self.sit_out(&error).await;
+                self.pause_after(&error).await;
                 None
             }
         }
     }
 
-    /// Waits until there is demand again. When that takes a while, enqueues need not announce themselves.
-    async fn sit_full(&mut self) {
+    /// Waits until there is demand again. When that takes a while it disarms: enqueues need not announce themselves.
+    async fn wait_for_demand(&mut self) {
         let core = Arc::clone(&self.core);
         if tokio::time::timeout(FULL_FOR_LONG, interrupted(&core)).await.is_err() {
             self.idle.disarm();
@@ -129,7 +129,7 @@ impl Claimer {
     }
 
     /// Measures what finished and decides how much to ask for.
-    fn survey(&mut self) {
+    fn measure_demand(&mut self) {
         let core = &self.core;
         let elapsed = self.sampled_at.elapsed();
         let sample = elapsed >= SHORTEST_SAMPLE;
@@ -150,7 +150,7 @@ impl Claimer {
         }
     }
 
-    /// Has the queues that want nothing announce when they do. Whether one does already.
+    /// Asks the queue runners without demand to wake the claimer when they have some. Whether one has already.
     fn watch(&self) -> bool {
         let full = self.core.full.load(Ordering::Relaxed);
         let idle = self.gauges.iter().zip(&self.core.runners).filter(|(gauge, _)| gauge.want == 0);
@@ -191,7 +191,7 @@ impl Claimer {
                 if may_have_claimed(&error) {
                     core.drain(epoch);
                 }
-                self.sit_out(&error).await;
+                self.pause_after(&error).await;
             }
         }
     }
@@ -222,7 +222,8 @@ impl Claimer {
         }
     }
 
-    async fn sit_out(&mut self, error: &Error) {
+    /// Pauses after a call that failed, longer each time.
+    async fn pause_after(&mut self, error: &Error) {
         let pause = self.outage.failed(error);
         tokio::select! {
             biased;

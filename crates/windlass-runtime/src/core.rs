@@ -46,16 +46,16 @@ pub(crate) struct Core {
     pub(crate) switches: Switches,
 }
 
-/// The ways down, in this order.
+/// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
-    /// Claims no more and starts no job.
+    /// No more jobs are claimed or started.
     pub(crate) stop: CancellationToken,
-    /// Waits for nobody.
+    /// Nothing is waited for any more: the grace period ends now.
     pub(crate) force: CancellationToken,
-    /// No job runs any more: the settler ends when all is settled.
+    /// No job runs any more: the settler ends when everything is settled.
     pub(crate) drain: CancellationToken,
-    /// Everything ended.
+    /// The worker ended.
     pub(crate) ended: CancellationToken,
 }
 
@@ -121,8 +121,8 @@ impl Core {
         self.retire(epoch, before);
     }
 
-    /// The store may count jobs as ours that nobody here knows: hand them back by ending the epoch, as
-    /// soon as what is known of it is settled.
+    /// The store may count jobs as held by this worker that it never received. Ending the epoch hands them back; that
+    /// happens as soon as the jobs that it did receive are settled.
     pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
         self.drain_because(
             epoch,

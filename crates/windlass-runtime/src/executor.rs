@@ -3,11 +3,12 @@ use crate::{
     core::Core,
     disposition::{Attempt, Settlement, decide},
     epoch::{ClaimScope, Epoch},
-    queue_runner::{Activation, Done, QueueRunner, Step, Turn},
+    queue_runner::QueueRunner,
     ready::Popped,
     suspect,
     sync::spawn,
     time_limit::TimeLimit,
+    turn::{Activation, Done, Step, Turn},
 };
 use std::{
     future::{Future, poll_fn},

@@ -73,6 +73,7 @@ mod stats;
 mod suspect;
 mod sync;
 mod time_limit;
+mod turn;
 
 pub use caught::caught;
 pub use config::{QueueConfig, Settling, WorkerConfig};

@@ -5,13 +5,14 @@ use crate::{
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
     open_claims::OpenClaims,
-    ready::{Popped, Ready, ReadyClaim},
+    ready::{Ready, ReadyClaim},
     round::Round,
     stats::QueueCounters,
     sync::{Mutex, MutexGuard},
+    turn::{Activation, Done, Step, Turn},
 };
 use std::sync::{Arc, PoisonError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use windlass_core::{Claim, Disposition};
 
 /// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
@@ -53,38 +54,6 @@ struct State {
     stuck: (u64, usize),
 }
 
-/// A finished job on its way from its executor to its open claim.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) slot: u32,
-    pub(crate) index: u32,
-    pub(crate) position: i64,
-    pub(crate) settlement: Settlement,
-    /// Whether its executor was counted out of the active ones while the job waited.
-    pub(crate) waited: bool,
-}
-
-/// What an executor does next, and whom it has to tell: the answer of [`QueueRunner::turn`].
-pub(crate) struct Turn {
-    pub(crate) step: Step,
-    pub(crate) activation: Option<Activation>,
-    pub(crate) tell_claimer: bool,
-    /// `Some(true)` when a claim was finished as a whole.
-    pub(crate) tell_settler: Option<bool>,
-    /// The queue runner is closed, and this was its last running job.
-    pub(crate) became_idle: bool,
-}
-
-pub(crate) enum Step {
-    Run(Popped),
-    /// Waits for the settlement of what it handed in, and calls [`QueueRunner::resumes`] then. It does not count
-    /// as active meanwhile.
-    Settle(oneshot::Receiver<()>),
-    /// Sleeps until it is woken: there is no job for it.
-    Sleep,
-    Exit,
-}
-
 /// How many jobs of a queue are in which stage.
 pub(crate) struct QueueSnapshot {
     pub(crate) counters: QueueCounters,
@@ -94,14 +63,6 @@ pub(crate) struct QueueSnapshot {
     pub(crate) ready: usize,
     /// Finished, and the store does not know yet.
     pub(crate) unsettled: usize,
-}
-
-/// How an executor becomes active.
-pub(crate) enum Activation {
-    /// One that sleeps is woken.
-    Wake(Arc<Notify>),
-    /// One that does not exist yet is started.
-    Spawn,
 }
 
 /// What becomes of jobs that will not be started here.
