@@ -69,7 +69,7 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_moved ON job (id) WHERE id IS NOT NULL;
 
--- A stretch of one lane, `lo` to `hi`, leased to one worker. `open` counts the jobs without a fate; at 0
+-- A stretch of one lane, `lo` to `hi`, leased to one worker. `open` counts the jobs that are not settled; at 0
 -- the rows that are still in the log are exactly those that completed. `moved`: whether jobs of it have an `id`.
 CREATE TABLE claim (
     lo INTEGER PRIMARY KEY,
