@@ -9,7 +9,7 @@ use std::{
 };
 use windlass_core::WorkerId;
 
-/// How long a remembered current segment is used. A late writer only delays that segment's removal.
+/// How long the remembered current segment is used. A writer that uses it too long only delays its removal.
 const SEGMENT_TTL: Duration = Duration::from_secs(5);
 
 /// What this process remembers of the database, across connections and so across failovers. All of it may be

@@ -1,4 +1,4 @@
-//! What becomes of a connection that is silent.
+//! What happens to a connection that does not answer.
 
 use crate::{deadline::Deadline, error::Effect, pools::Pools, session::SessionHandle};
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};

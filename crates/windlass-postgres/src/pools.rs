@@ -34,7 +34,7 @@ pub(crate) struct Pools {
     invalidated: Notify,
 }
 
-/// Whose connections a pool holds.
+/// What the connections of a pool are used for.
 #[derive(Clone, Copy)]
 pub(crate) enum Role {
     Clients,

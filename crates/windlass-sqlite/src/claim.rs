@@ -62,7 +62,7 @@ impl Round<'_> {
         }
         for lane in &mut lanes {
             if self.left > 0 && lane.no_handler > 0 {
-                // Moved jobs must be handed out, all of them, so they are few enough whatever their size.
+                // All jobs that were moved must be handed out, so they are few, whatever their size.
                 let most = self.left.min(no_handler::MOST);
                 if let Some(range) = no_handler::append_known(tx, self.worker, lane.id, most)? {
                     self.claimed.contended |=

@@ -1,4 +1,4 @@
-//! The ways of a job between the log, the held and the dead: one function per way, with its counts.
+//! How a job moves between the log, `held` and `dead`: one function per move, which also changes the counts.
 
 use crate::{
     clock::Micros,

@@ -22,9 +22,9 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
-/// Commands and questions that may wait; beyond it callers wait to ask.
+/// How many commands or questions may be queued for a thread; callers wait while there are more.
 const INBOX: usize = 1_024;
-/// The pause between two tries to open a file that others are opening.
+/// The pause between two attempts to open a file that other processes are opening, too.
 const OPEN_RETRY: Duration = Duration::from_millis(2);
 
 /// An open store's threads.

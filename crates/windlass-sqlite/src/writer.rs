@@ -27,7 +27,7 @@ use windlass_core::{Error, Result};
 
 /// The most commands of one transaction.
 const GROUP_MAX: usize = 512;
-/// A transaction takes in no further command after this long, so that latency stays bounded.
+/// A transaction takes no further command after this long, so that latency stays bounded.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
 /// The writer's own state.
@@ -61,7 +61,7 @@ impl Writer {
             }
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
-            // Everybody has their answer already; a failure here shows again with the next commit.
+            // Every caller has its answer already, and a failure here comes up again with the next commit.
             if let Err(fault) = self.wal.bound(&mut self.conn) {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }
