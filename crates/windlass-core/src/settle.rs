@@ -86,7 +86,7 @@ pub enum Disposition {
     Return,
 }
 
-/// The fate of each entry of a [`SettleRequest`], in order: completions first, then exceptions.
+/// Whether each entry of a [`SettleRequest`] was accepted, in order: completions first, then exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettleReply {
     /// One entry per completion.

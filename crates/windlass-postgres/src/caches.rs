@@ -1,4 +1,4 @@
-use crate::{due::Due, holdings::Holdings, lock::lock};
+use crate::{due::Due, lock::lock, open_claims::OpenClaims};
 use std::{
     collections::{BTreeSet, HashMap},
     sync::{
@@ -9,17 +9,17 @@ use std::{
 };
 use windlass_core::WorkerId;
 
-/// How long a remembered current segment is used. A late writer only delays that segment's removal.
+/// How long the remembered current segment is used. A writer that uses it too long only delays its removal.
 const SEGMENT_TTL: Duration = Duration::from_secs(5);
 
 /// What this process remembers of the database, across connections and so across failovers. All of it may be
-/// stale without harm: any segment may be written, and what a worker holds only tells where to look. Lanes
+/// stale without harm: any segment may be written, and the open claims of a worker only tell where to look. Lanes
 /// are remembered by each [`Session`](crate::session::Session).
 #[derive(Default)]
 pub(crate) struct Caches {
     segment: AtomicUsize,
     segment_read_at: Mutex<Option<Instant>>,
-    holdings: Mutex<HashMap<WorkerId, Holdings>>,
+    open_claims: Mutex<HashMap<WorkerId, OpenClaims>>,
     /// The queues of the workers that registered here: what their wake-up listens for.
     queues: Mutex<HashMap<WorkerId, Vec<String>>>,
     pub(crate) due: Mutex<Due>,
@@ -38,12 +38,12 @@ impl Caches {
         *lock(&self.segment_read_at) = Some(Instant::now());
     }
 
-    pub(crate) fn holdings<T>(&self, worker: WorkerId, act: impl FnOnce(&mut Holdings) -> T) -> T {
-        act(lock(&self.holdings).entry(worker).or_default())
+    pub(crate) fn open_claims<T>(&self, worker: WorkerId, act: impl FnOnce(&mut OpenClaims) -> T) -> T {
+        act(lock(&self.open_claims).entry(worker).or_default())
     }
 
     pub(crate) fn forget_worker(&self, worker: WorkerId) {
-        lock(&self.holdings).remove(&worker);
+        lock(&self.open_claims).remove(&worker);
         lock(&self.queues).remove(&worker);
     }
 

@@ -1,7 +1,7 @@
 use crate::{
     database::Database,
     error::Effect,
-    holdings::Holdings,
+    open_claims::OpenClaims,
     row::{JsonText, Xid},
 };
 use bytes::{Bytes, BytesMut};
@@ -52,7 +52,7 @@ pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claim
         return Ok(Claimed::default());
     }
     let connection = db.claims().await?;
-    let call = db.caches.holdings(request.worker, Holdings::claiming);
+    let call = db.caches.open_claims(request.worker, OpenClaims::claiming);
     let number = i64::try_from(call).unwrap_or(i64::MAX);
     let rows = connection
         .query(
@@ -73,12 +73,12 @@ pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claim
         Err(error) => {
             // Any other error means that the transaction rolled back.
             if !error.is_ambiguous() {
-                db.caches.holdings(request.worker, |held| held.claimed(call, &[]));
+                db.caches.open_claims(request.worker, |open| open.claimed(call, &[]));
             }
             return Err(error);
         }
     };
-    db.caches.holdings(request.worker, |held| held.claimed(call, &claims));
+    db.caches.open_claims(request.worker, |open| open.claimed(call, &claims));
     let claims = claims.into_iter().filter(|claim| !claim.jobs.is_empty()).collect();
     Ok(Claimed { claims, contended })
 }

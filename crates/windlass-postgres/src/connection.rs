@@ -16,7 +16,7 @@ use windlass_core::{Error, ErrorKind, Result};
 /// A parameter with its type, so that a statement needs no round trip to be described.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// What the pools set for a session, for one transaction: all that a transaction-mode pooler lets through.
+/// What the pools set for a whole session, set for one transaction: a transaction-mode pooler allows no more.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
     SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0";
 
@@ -37,9 +37,9 @@ impl Connection {
     ) -> Result<Self> {
         let limit = patience.limit(pools.call_timeout());
         let object = pools.take(role, what, limit).await?;
-        // The time begins anew: who got a connection late must not take it for a silent one.
+        // The time begins again: a call that waited long for a connection must not take that connection for a silent one.
         let deadline = Deadline::after(limit);
-        let guard = Guard { line: Arc::clone(&object.line), pools: Arc::clone(pools), what, deadline };
+        let guard = Guard { handle: Arc::clone(&object.handle), pools: Arc::clone(pools), what, deadline };
         Ok(Self { object, guard })
     }
 
@@ -75,7 +75,7 @@ impl Connection {
         Ok(rows)
     }
 
-    /// Begins the deadline anew: for the next of several statements that are each worth their own.
+    /// Begins the deadline again, for the next of several statements that each have a deadline of their own.
     pub(crate) fn extend(&mut self, patience: Patience) {
         self.guard.deadline = Deadline::after(patience.limit(self.guard.pools.call_timeout()));
     }
@@ -91,7 +91,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Begin before a write whose acknowledgement must mean that the synchronous standby has it.
+    /// To begin before a write whose acknowledgement must mean that the synchronous standby has it.
     pub(crate) fn watch_commit(&self) -> CommitWatch {
         CommitWatch::begin(&self.object)
     }

@@ -1,13 +1,13 @@
-//! What becomes of a connection that is silent.
+//! What happens to a connection that does not answer.
 
-use crate::{deadline::Deadline, error::Effect, pools::Pools, session::Line};
+use crate::{deadline::Deadline, error::Effect, pools::Pools, session::SessionHandle};
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use windlass_core::{Error, ErrorKind, Result};
 
 /// Watches over one call on one connection.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    pub(crate) line: Arc<Line>,
+    pub(crate) handle: Arc<SessionHandle>,
     pub(crate) pools: Arc<Pools>,
     /// The call, for messages.
     pub(crate) what: &'static str,
@@ -15,8 +15,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every
-    /// one that rests in a pool: what went silent is seldom alone.
+    /// Runs a step of the call. When the deadline passes first, the connection is closed, and so is every idle
+    /// one in the pools: when one connection goes silent, others often did too.
     pub(crate) async fn run<T>(
         &self,
         effect: Effect,
@@ -24,12 +24,12 @@ impl Guard {
     ) -> Result<T> {
         match self.deadline.await_on(step).await {
             Ok(answer) => {
-                self.line.prove(self.pools.doubts());
+                self.handle.answered_in(self.pools.generation());
                 answer
             }
             Err(limit) => {
-                self.line.abandon(self.pools.server());
-                self.pools.doubt_all();
+                self.handle.abandon(self.pools.server());
+                self.pools.invalidate_all();
                 Err(self.silent(effect, limit))
             }
         }

@@ -1,7 +1,7 @@
 //! The PostgreSQL store of Windlass: an append-only job log.
 //!
 //! Jobs are appended once, claimed by advancing a snapshot cursor, settled by appending one row per
-//! batch, and removed by truncating whole segments. Only the exceptional job (delayed, retried, parked)
+//! batch, and removed by truncating whole segments. Only the exceptional job (delayed, retried, without a handler)
 //! pays for a row of its own. The SQL lives in `sql/`; this crate carries parameters and rows.
 //!
 //! Works with PostgreSQL 13 and later, without extensions or superuser rights, and, with
@@ -31,7 +31,6 @@ mod enqueue;
 mod error;
 mod group_commit;
 mod guard;
-mod holdings;
 mod lane;
 mod leader;
 mod list;
@@ -41,6 +40,7 @@ mod maintain;
 mod migrate;
 mod new_row;
 mod once;
+mod open_claims;
 mod options;
 mod pools;
 mod promote;

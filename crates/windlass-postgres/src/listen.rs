@@ -1,4 +1,4 @@
-//! The connection that hears of new work: made again and again, and asked whether it still answers.
+//! The connection that LISTENs for new work: it is made again whenever it is lost, and asked whether it still answers.
 
 use crate::{
     deadline::Deadline,
@@ -20,7 +20,7 @@ use windlass_core::{Error, ErrorKind, Result};
 
 /// The first and the longest pause between attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// How often the LISTEN connection has to show that it is alive. An armed worker hears nothing on a dead one
+/// How often the LISTEN connection has to show that it is alive. An armed worker gets no notification on a dead one
 /// and would poll for ever.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
@@ -28,22 +28,22 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(crate) struct Shared {
     /// The LISTEN connection, while there is one.
-    ear: Mutex<Option<Arc<Ear>>>,
+    listener: Mutex<Option<Arc<Listener>>>,
     pub(crate) hint: Notify,
-    /// Whose jobs are worth a hint; empty: those of all.
+    /// The queues whose jobs are worth a hint; empty: all queues.
     pub(crate) queues: Mutex<BTreeSet<String>>,
 }
 
 /// A connection that listens.
-pub(crate) struct Ear {
+pub(crate) struct Listener {
     pub(crate) client: Client,
-    /// It did not answer: make another.
-    pub(crate) deaf: Notify,
+    /// Told when it did not answer: another is made then.
+    pub(crate) lost: Notify,
 }
 
 impl Shared {
-    pub(crate) fn ear(&self) -> Option<Arc<Ear>> {
-        lock(&self.ear).clone()
+    pub(crate) fn listener(&self) -> Option<Arc<Listener>> {
+        lock(&self.listener).clone()
     }
 
     /// Whether a notification is about a queue of ours. An empty payload may be about any.
@@ -52,10 +52,10 @@ impl Shared {
         payload.is_empty() || queues.is_empty() || queues.contains(payload)
     }
 
-    pub(crate) fn forget(&self, gone: &Arc<Ear>) {
-        let mut ear = lock(&self.ear);
-        if ear.as_ref().is_some_and(|ear| Arc::ptr_eq(ear, gone)) {
-            *ear = None;
+    pub(crate) fn forget(&self, lost: &Arc<Listener>) {
+        let mut listener = lock(&self.listener);
+        if listener.as_ref().is_some_and(|listener| Arc::ptr_eq(listener, lost)) {
+            *listener = None;
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) async fn keep_listening(pools: Arc<Pools>, shared: Arc<Shared>, liste
                 pause = (pause * 2).min(RECONNECT.1);
             }
         }
-        *lock(&shared.ear) = None;
+        *lock(&shared.listener) = None;
         shared.hint.notify_one();
         tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
     }
@@ -82,10 +82,10 @@ async fn listen_once(pools: &Pools, shared: &Shared, listen: &str) -> Result<()>
     let patience = pools.call_timeout();
     let connected = Deadline::after(patience).await_on(pin!(pools.dedicated())).await;
     let (client, connection) = connected.map_err(|_| silent("LISTEN", patience))??;
-    let ear = Arc::new(Ear { client, deaf: Notify::new() });
+    let listener = Arc::new(Listener { client, lost: Notify::new() });
     tokio::select! {
         () = forward(connection, shared) => Ok(()),
-        ended = tend(&ear, pools, shared, listen) => ended,
+        ended = keep_alive(&listener, pools, shared, listen) => ended,
     }
 }
 
@@ -100,29 +100,29 @@ async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared)
     }
 }
 
-/// Listens, offers the connection to the worker, and makes sure that it answers. An error only when it
-/// never listened.
-async fn tend(ear: &Arc<Ear>, pools: &Pools, shared: &Shared, listen: &str) -> Result<()> {
+/// Listens, offers the connection to the worker, and pings it until it does not answer any more. An error only
+/// when it never listened.
+async fn keep_alive(listener: &Arc<Listener>, pools: &Pools, shared: &Shared, listen: &str) -> Result<()> {
     let patience = pools.call_timeout();
-    ask(ear, listen, patience).await?;
-    *lock(&shared.ear) = Some(Arc::clone(ear));
+    ask(listener, listen, patience).await?;
+    *lock(&shared.listener) = Some(Arc::clone(listener));
     loop {
         tokio::select! {
             () = tokio::time::sleep(PING_EVERY) => {}
-            // Another connection went silent, so this one may have, too.
-            () = pools.doubted() => {}
-            () = ear.deaf.notified() => return Ok(()),
+            // Another connection went silent, so this one may have gone silent, too.
+            () = pools.invalidated() => {}
+            () = listener.lost.notified() => return Ok(()),
         }
-        if let Err(error) = ask(ear, "", patience).await {
+        if let Err(error) = ask(listener, "", patience).await {
             tracing::debug!(%error, "the LISTEN connection is made anew");
-            shared.forget(ear);
+            shared.forget(listener);
             return Ok(());
         }
     }
 }
 
-async fn ask(ear: &Ear, sql: &str, patience: Duration) -> Result<()> {
-    match Deadline::after(patience).await_on(pin!(ear.client.batch_execute(sql))).await {
+async fn ask(listener: &Listener, sql: &str, patience: Duration) -> Result<()> {
+    match Deadline::after(patience).await_on(pin!(listener.client.batch_execute(sql))).await {
         Ok(answer) => answer.map_err(|cause| store_error(cause, Effect::Repeatable)),
         Err(limit) => Err(silent("LISTEN", limit)),
     }

@@ -166,6 +166,6 @@ pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
     }
     transaction.commit().await.map_err(fail)?;
     db.caches.clear();
-    db.pools.doubt_all(); // they remember lanes
+    db.pools.invalidate_all(); // connections remember lanes
     Ok(MigrationReport { from, to: from.max(VERSION) })
 }

@@ -29,12 +29,12 @@ pub(crate) struct Pools {
     settles: Pool<Sessions>,
     upkeep: Pool<Sessions>,
     call_timeout: Duration,
-    /// How many connections went silent.
-    doubts: Arc<AtomicU64>,
-    doubted: Notify,
+    /// How often all connections were invalidated. One that answered since then belongs to the current generation.
+    generation: Arc<AtomicU64>,
+    invalidated: Notify,
 }
 
-/// Whose connections a pool holds.
+/// What the connections of a pool are used for.
 #[derive(Clone, Copy)]
 pub(crate) enum Role {
     Clients,
@@ -48,9 +48,9 @@ const ROLE_CONNECTIONS: usize = 2;
 
 impl Pools {
     pub(crate) fn new(server: Server, options: &PostgresOptions) -> Result<Self> {
-        let (pooler, doubts) = (options.transaction_pooler, Arc::<AtomicU64>::default());
+        let (pooler, generation) = (options.transaction_pooler, Arc::<AtomicU64>::default());
         let pool = |size| {
-            let sessions = Sessions { server: server.clone(), pooler, doubts: Arc::clone(&doubts) };
+            let sessions = Sessions { server: server.clone(), pooler, generation: Arc::clone(&generation) };
             pool(sessions, size)
         };
         Ok(Self {
@@ -59,8 +59,8 @@ impl Pools {
             settles: pool(ROLE_CONNECTIONS)?,
             upkeep: pool(ROLE_CONNECTIONS)?,
             call_timeout: options.call_timeout,
-            doubts,
-            doubted: Notify::new(),
+            generation,
+            invalidated: Notify::new(),
             pooler,
             server,
         })
@@ -100,23 +100,24 @@ impl Pools {
         self.clients.status().max_size
     }
 
-    pub(crate) fn doubts(&self) -> u64 {
-        self.doubts.load(Ordering::Acquire)
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
-    /// A connection went silent, and what went silent is seldom alone: every other has to prove itself.
-    /// Those that rest are replaced, those in use have to answer within their own deadline.
-    pub(crate) fn doubt_all(&self) {
-        let doubts = self.doubts.fetch_add(1, Ordering::AcqRel) + 1;
+    /// Begins a new generation. A connection went silent, and when one does, others often did too: from now on each
+    /// has to answer before it counts as good again. Idle ones are replaced, those in use have to answer within
+    /// their own deadline.
+    pub(crate) fn invalidate_all(&self) {
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         for pool in self.all() {
-            pool.retain(|session, _| session.line.is_proven(doubts));
+            pool.retain(|session, _| session.handle.is_current(generation));
         }
-        self.doubted.notify_waiters();
+        self.invalidated.notify_waiters();
     }
 
-    /// Ends when the next connection goes silent.
-    pub(crate) async fn doubted(&self) {
-        self.doubted.notified().await;
+    /// Ends when all connections are invalidated the next time.
+    pub(crate) async fn invalidated(&self) {
+        self.invalidated.notified().await;
     }
 
     pub(crate) fn server(&self) -> &Server {

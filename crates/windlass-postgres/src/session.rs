@@ -43,33 +43,33 @@ const LANE_TTL: Duration = Duration::from_secs(60);
 /// One connection of a pool.
 pub(crate) struct Session {
     client: ClientWrapper,
-    pub(crate) line: Arc<Line>,
+    pub(crate) handle: Arc<SessionHandle>,
     lanes: Mutex<HashMap<(String, i16), (i32, Instant)>>,
 }
 
-/// What outlives a borrowed session: the way to close it, and what its driver counts.
-pub(crate) struct Line {
+/// What outlives a borrowed session: the way to close its connection, and what the driver of the connection counts.
+pub(crate) struct SessionHandle {
     driver: AbortHandle,
     cancel: CancelToken,
-    /// How many of its commits the server answered without the standby's word.
+    /// How many of its commits the server answered without the acknowledgement of the standby.
     unreplicated: Arc<AtomicU64>,
-    /// How many connections had gone silent when it last answered.
-    proven: AtomicU64,
+    /// The generation of the pools when it last answered.
+    generation: AtomicU64,
 }
 
-impl Line {
-    /// It answered, after so many others had gone silent.
-    pub(crate) fn prove(&self, doubts: u64) {
-        self.proven.store(doubts, Ordering::Release);
+impl SessionHandle {
+    /// It answered, in this generation of the pools.
+    pub(crate) fn answered_in(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Release);
     }
 
-    /// Whether it answered since then.
-    pub(crate) fn is_proven(&self, doubts: u64) -> bool {
-        self.proven.load(Ordering::Acquire) >= doubts
+    /// Whether it answered since this generation began.
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) >= generation
     }
 
-    /// Closes it. A statement that is still under way is cancelled: a server process that waits for a lock
-    /// does not see its client go, and each repetition of the call would add another.
+    /// Closes the connection and cancels a statement that is still under way: a server process that waits for a lock
+    /// does not notice that its client is gone, and each repetition of the call would add another such process.
     pub(crate) fn abandon(&self, server: &Server) {
         self.driver.abort();
         let (cancel, tls) = (self.cancel.clone(), server.tls());
@@ -86,8 +86,8 @@ pub(crate) struct Sessions {
     pub(crate) server: Server,
     /// A transaction-mode pooler stands between: nothing may be set.
     pub(crate) pooler: bool,
-    /// How many connections of the store went silent.
-    pub(crate) doubts: Arc<AtomicU64>,
+    /// The current generation of the pools.
+    pub(crate) generation: Arc<AtomicU64>,
 }
 
 impl Manager for Sessions {
@@ -95,24 +95,29 @@ impl Manager for Sessions {
     type Error = tokio_postgres::Error;
 
     async fn create(&self) -> Result<Session, tokio_postgres::Error> {
-        let proven = AtomicU64::new(self.doubts.load(Ordering::Acquire));
+        let generation = AtomicU64::new(self.generation.load(Ordering::Acquire));
         // Boxed, because it is rare and large, and part of the future of every call.
         let (client, connection) = Box::pin(self.server.connect()).await?;
         let unreplicated = Arc::default();
         let task = tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
-        let line = Line { driver: task.abort_handle(), cancel: client.cancel_token(), unreplicated, proven };
+        let handle = SessionHandle {
+            driver: task.abort_handle(),
+            cancel: client.cancel_token(),
+            unreplicated,
+            generation,
+        };
         let client = ClientWrapper::new(client, task);
         if !self.pooler {
             client.batch_execute(SETTINGS).await?;
         }
-        Ok(Session { client, line: Arc::new(line), lanes: Mutex::default() })
+        Ok(Session { client, handle: Arc::new(handle), lanes: Mutex::default() })
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
         if session.is_closed() {
             return Err(RecycleError::message("connection closed"));
         }
-        if !session.line.is_proven(self.doubts.load(Ordering::Acquire)) {
+        if !session.handle.is_current(self.generation.load(Ordering::Acquire)) {
             return Err(RecycleError::message("silent since another connection was lost"));
         }
         Ok(())
@@ -181,19 +186,19 @@ fn is_cancelled_wait(notice: &DbError) -> bool {
 /// Notices when a commit of one call was acknowledged though it is on one server only. Begin it before the
 /// call: PostgreSQL answers a commit whose wait was cancelled with success and a warning.
 pub(crate) struct CommitWatch {
-    line: Arc<Line>,
+    handle: Arc<SessionHandle>,
     before: u64,
 }
 
 impl CommitWatch {
     pub(crate) fn begin(session: &Session) -> Self {
-        let line = Arc::clone(&session.line);
-        Self { before: line.unreplicated.load(Ordering::Acquire), line }
+        let handle = Arc::clone(&session.handle);
+        Self { before: handle.unreplicated.load(Ordering::Acquire), handle }
     }
 
     /// After the commit was answered.
     pub(crate) fn end(self) -> Result<()> {
-        if self.line.unreplicated.load(Ordering::Acquire) == self.before {
+        if self.handle.unreplicated.load(Ordering::Acquire) == self.before {
             return Ok(());
         }
         Err(Error::new(

@@ -65,12 +65,12 @@ pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<Set
         )
         .await?;
     let codes: Vec<i16> = row.get(0);
-    let mut fates = codes.into_iter().map(settled);
+    let mut replies = codes.into_iter().map(settled);
     let reply = SettleReply {
-        completions: fates.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
-        exceptions: fates.collect::<Result<_>>()?,
+        completions: replies.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
+        exceptions: replies.collect::<Result<_>>()?,
     };
-    db.caches.holdings(request.worker, |held| held.settled(request, &reply));
+    db.caches.open_claims(request.worker, |open| open.settled(request, &reply));
     Ok(reply)
 }
 

@@ -2,7 +2,7 @@ use crate::{
     caches::Caches,
     database::Database,
     deadline::Deadline,
-    listen::{Ear, Shared, keep_listening},
+    listen::{Listener, Shared, keep_listening},
     lock::lock,
     sql::render,
 };
@@ -27,58 +27,59 @@ const ARM_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct PostgresWakeup {
     shared: Arc<Shared>,
     /// The connection whose session holds the idle flag; gone with it.
-    armed: Option<Weak<Ear>>,
+    armed: Option<Weak<Listener>>,
     /// Between `arm` and `disarm`.
     idle: bool,
     caches: Arc<Caches>,
     schema: Arc<str>,
     arm_patience: Duration,
-    listener: Option<JoinHandle<()>>,
+    /// Keeps the LISTEN connection; none behind a transaction-mode pooler.
+    listening: Option<JoinHandle<()>>,
 }
 
 impl PostgresWakeup {
     pub(crate) fn start(db: &Database) -> Self {
         let shared = Arc::new(Shared::default());
         let arm_patience = db.pools.call_timeout().min(ARM_PATIENCE);
-        let listener = (!db.is_pooled_by_transaction()).then(|| {
+        let listening = (!db.is_pooled_by_transaction()).then(|| {
             let listen =
                 keep_listening(Arc::clone(&db.pools), Arc::clone(&shared), db.sql("LISTEN {schema}"));
             tokio::spawn(listen)
         });
         let (caches, schema) = (Arc::clone(&db.caches), Arc::clone(&db.schema));
-        Self { shared, armed: None, idle: false, caches, schema, arm_patience, listener }
+        Self { shared, armed: None, idle: false, caches, schema, arm_patience, listening }
     }
 
-    fn is_armed_on(&self, ear: &Arc<Ear>) -> bool {
-        self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(ear)))
+    fn is_armed_on(&self, listener: &Arc<Listener>) -> bool {
+        self.armed.as_ref().is_some_and(|armed| std::ptr::eq(armed.as_ptr(), Arc::as_ptr(listener)))
     }
 
     /// Takes the idle flags of the workers' queues in shared mode on the LISTEN session: enqueues see them and
     /// notify. See wake() in 03_lane.sql. Before a worker has registered, those of all queues.
     async fn take_flag(&mut self) -> bool {
-        let Some(ear) = self.shared.ear() else { return false };
-        if self.is_armed_on(&ear) {
+        let Some(listener) = self.shared.listener() else { return false };
+        if self.is_armed_on(&listener) {
             return true;
         }
         let queues = self.caches.queues();
         let sql = render(&take_flags(&queues), &self.schema);
         *lock(&self.shared.queues) = queues;
-        let taking = pin!(ear.client.batch_execute(&sql));
+        let taking = pin!(listener.client.batch_execute(&sql));
         let taken = matches!(Deadline::after(self.arm_patience).await_on(taking).await, Ok(Ok(())));
         if !taken {
-            // From now on this one counts as gone, so nobody asks it again.
-            self.shared.forget(&ear);
-            ear.deaf.notify_one();
+            // From now on this connection counts as lost, so nobody asks it again.
+            self.shared.forget(&listener);
+            listener.lost.notify_one();
         }
-        self.armed = taken.then(|| Arc::downgrade(&ear));
+        self.armed = taken.then(|| Arc::downgrade(&listener));
         taken
     }
 }
 
 impl Drop for PostgresWakeup {
     fn drop(&mut self) {
-        if let Some(listener) = &self.listener {
-            listener.abort();
+        if let Some(listening) = &self.listening {
+            listening.abort();
         }
     }
 }
@@ -92,10 +93,11 @@ impl Wakeup for PostgresWakeup {
 
     async fn wait(&mut self, timeout: Duration) -> Wake {
         let mut timeout = timeout;
-        if self.listener.is_some() {
-            match self.shared.ear() {
-                // A new connection: what came between the two is unknown, so look for work once more.
-                Some(ear) if self.idle && !self.is_armed_on(&ear) => {
+        if self.listening.is_some() {
+            match self.shared.listener() {
+                // A new connection. What was announced between the old one and this is unknown, so look for work
+                // once more.
+                Some(listener) if self.idle && !self.is_armed_on(&listener) => {
                     self.take_flag().await;
                     return Wake::Hint;
                 }
@@ -114,10 +116,10 @@ impl Wakeup for PostgresWakeup {
         if self.armed.take().is_none() {
             return;
         }
-        if let Some(ear) = self.shared.ear() {
+        if let Some(listener) = self.shared.listener() {
             // Polled once, which sends it; the driver drains the answer. Order on the connection is kept,
             // so a later arm comes after it.
-            let _ = ear.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
+            let _ = listener.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
         }
     }
 }

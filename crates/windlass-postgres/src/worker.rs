@@ -34,7 +34,7 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
 }
 
 pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbeat> {
-    let open = db.caches.holdings(worker, |held| held.open_claims());
+    let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
     let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
     let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
     let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// How a delay grows: doubling from a first step up to a longest one, each spread by ± 20 % so that a
-/// fleet that lost its store together does not come back together.
+/// How a delay grows: it doubles from a first step up to a longest one. Each is spread by ± 20 %, so that workers
+/// that lost their store together do not all come back together.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     first: Duration,
@@ -34,7 +34,7 @@ impl Backoff {
     }
 }
 
-/// `delay` ± 20 %, where in that band says `random` in 0..1.
+/// `delay` ± 20 %; `random`, in 0..1, says where in that range.
 pub(crate) fn spread(delay: Duration, random: f64) -> Duration {
     delay.mul_f64(1.0 + JITTER * (2.0 * random - 1.0))
 }

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::SettleRequest;
 
-/// Beyond these a batch takes in no further claim. One claim's share may exceed them, and that is
+/// A batch that reached one of these takes no further claim. The entries of one claim may exceed them, which is
 /// bounded by the size of a claim.
 const MAX_COMPLETIONS: usize = 1_000;
 const MAX_RANGES: usize = 10_000;
 const MAX_EXCEPTIONS: usize = 2_000;
 
-/// What one settle call writes, and what it closes.
+/// What one settle call writes, and which claims it closes.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) epoch: Arc<Epoch>,

@@ -2,10 +2,10 @@ use crate::{
     core::Core,
     epoch::Epoch,
     estimate::{JobSize, Prefetch, Rate, RoundTrip},
-    executor::recruit,
+    executor::activate,
     idle::Idle,
     outage::Outage,
-    pool::{HandBack, Pool},
+    queue_runner::{HandBack, QueueRunner},
     sync::atomic::Ordering,
 };
 use std::{sync::Arc, time::Duration};
@@ -15,22 +15,22 @@ use windlass_core::{Claim, ClaimRequest, Claimed, Error, ErrorKind, QueueDemand}
 
 /// Rates over shorter times are noise.
 const SHORTEST_SAMPLE: Duration = Duration::from_micros(500);
-/// From how many jobs per second on a queue is busy: a claim of its own for each would cost more than a
-/// millisecond of waiting.
+/// A queue that finishes more jobs per second than this is busy: a claim for each single job would cost more than
+/// a millisecond of waiting does.
 const BUSY: f64 = 4_000.0;
-/// How long a worker without a free slot stays announced as idle: most jobs are over by then.
+/// How long a worker without a free slot stays announced as idle. Most jobs are over by then.
 const FULL_FOR_LONG: Duration = Duration::from_millis(2);
-/// How often ready jobs that no executor takes are looked at.
+/// How often to look whether ready jobs wait for executors whose handlers block their threads.
 const UNSTICK_EVERY: Duration = Duration::from_millis(2);
 
-/// Keeps every queue of the worker in jobs: the one task that claims.
+/// The one task of a worker that claims: it keeps every queue runner supplied with jobs.
 pub(crate) struct Claimer {
     core: Arc<Core>,
     gauges: Vec<Gauge>,
     sampled_at: Instant,
     trip: RoundTrip,
     idle: Idle,
-    /// Others were claiming from the same lanes: there may be work although none came.
+    /// The last claim found other workers claiming from the same lanes: there may be work although it brought none.
     contended: bool,
     outage: Outage,
 }
@@ -51,7 +51,7 @@ impl Claimer {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let config = &core.config;
         Self {
-            gauges: vec![Gauge::default(); core.pools.len()],
+            gauges: vec![Gauge::default(); core.runners.len()],
             sampled_at: Instant::now(),
             trip: RoundTrip::default(),
             idle: Idle::new(core.store.wakeup(), config.poll_interval, config.random),
@@ -61,13 +61,13 @@ impl Claimer {
         }
     }
 
-    /// Claims until the worker stops. A claim that is under way then is waited for, so that its jobs can
-    /// be handed back.
+    /// Claims until the worker stops. It waits for a claim that is under way then, so that its jobs can be
+    /// handed back.
     pub(crate) async fn run(mut self) {
         let core = Arc::clone(&self.core);
         while !core.switches.stop.is_cancelled() {
             let Some(epoch) = self.epoch().await else { continue };
-            self.survey();
+            self.measure_demand();
             if self.gauges.iter().any(|gauge| gauge.want > 0 && !gauge.quiet) {
                 self.claim(&epoch).await;
             } else if self.gauges.iter().any(|gauge| gauge.want > 0) {
@@ -75,19 +75,19 @@ impl Claimer {
                     continue;
                 }
                 if std::mem::take(&mut self.contended) {
-                    self.idle.give_way(interrupted(&core)).await;
+                    self.idle.yield_to_others(interrupted(&core)).await;
                 } else {
-                    if self.idle.was_misled() {
+                    if self.idle.was_hinted() {
                         core.put_off.notify_one();
                     }
                     self.idle.pause(self.is_busy(), interrupted(&core)).await;
                 }
-                self.survey();
+                self.measure_demand();
                 if !core.switches.stop.is_cancelled() && epoch_is_current(&core, &epoch) {
                     self.claim(&epoch).await;
                 }
             } else if !self.watch() {
-                self.sit_full().await;
+                self.wait_for_demand().await;
             }
         }
         self.idle.disarm();
@@ -109,14 +109,14 @@ impl Claimer {
                 Some(epoch)
             }
             Err(error) => {
-                self.sit_out(&error).await;
+                self.pause_after(&error).await;
                 None
             }
         }
     }
 
-    /// Waits until there is demand again. When that takes a while, enqueues need not announce themselves.
-    async fn sit_full(&mut self) {
+    /// Waits until there is demand again. When that takes a while it disarms: enqueues need not announce themselves.
+    async fn wait_for_demand(&mut self) {
         let core = Arc::clone(&self.core);
         if tokio::time::timeout(FULL_FOR_LONG, interrupted(&core)).await.is_err() {
             self.idle.disarm();
@@ -129,7 +129,7 @@ impl Claimer {
     }
 
     /// Measures what finished and decides how much to ask for.
-    fn survey(&mut self) {
+    fn measure_demand(&mut self) {
         let core = &self.core;
         let elapsed = self.sampled_at.elapsed();
         let sample = elapsed >= SHORTEST_SAMPLE;
@@ -137,31 +137,31 @@ impl Claimer {
             self.sampled_at = Instant::now();
         }
         let full = is_full(core);
-        for (gauge, pool) in self.gauges.iter_mut().zip(&core.pools) {
+        for (gauge, runner) in self.gauges.iter_mut().zip(&core.runners) {
             if sample {
-                let finished = pool.snapshot().counters.finished;
+                let finished = runner.snapshot().counters.finished;
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
-            let want = pool.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
+            let want = runner.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
             gauge.want = if full { 0 } else { want };
             // Jobs may have come while none was asked for.
             gauge.quiet &= want > 0;
         }
     }
 
-    /// Has the queues that want nothing announce when they do. Whether one does already.
+    /// Asks the queue runners without demand to wake the claimer when they have some. Whether one has already.
     fn watch(&self) -> bool {
         let full = self.core.full.load(Ordering::Relaxed);
-        let idle = self.gauges.iter().zip(&self.core.pools).filter(|(gauge, _)| gauge.want == 0);
-        idle.fold(false, |any, (_, pool)| any | (!full && pool.watch()))
+        let idle = self.gauges.iter().zip(&self.core.runners).filter(|(gauge, _)| gauge.want == 0);
+        idle.fold(false, |any, (_, runner)| any | (!full && runner.watch()))
     }
 
     async fn claim(&mut self, epoch: &Arc<Epoch>) {
         let core = Arc::clone(&self.core);
-        let wanted = self.gauges.iter().zip(&core.pools).filter(|(gauge, _)| gauge.want > 0);
-        let demand = |(gauge, pool): (&Gauge, &Arc<Pool>)| QueueDemand {
-            queue: Arc::clone(pool.queue()),
+        let wanted = self.gauges.iter().zip(&core.runners).filter(|(gauge, _)| gauge.want > 0);
+        let demand = |(gauge, runner): (&Gauge, &Arc<QueueRunner>)| QueueDemand {
+            queue: Arc::clone(runner.queue()),
             limit: gauge.want as u32,
             max_bytes: QueueDemand::DEFAULT_MAX_BYTES,
         };
@@ -191,7 +191,7 @@ impl Claimer {
                 if may_have_claimed(&error) {
                     core.drain(epoch);
                 }
-                self.sit_out(&error).await;
+                self.pause_after(&error).await;
             }
         }
     }
@@ -200,7 +200,7 @@ impl Claimer {
         let core = Arc::clone(&self.core);
         let mut brought = vec![0; self.gauges.len()];
         for claim in claims {
-            let Some(at) = core.pools.iter().position(|pool| *pool.queue() == claim.queue) else {
+            let Some(at) = core.runners.iter().position(|runner| *runner.queue() == claim.queue) else {
                 error!(queue = %claim.queue, "the store handed out jobs of a queue that was not asked for");
                 core.drain(epoch);
                 continue;
@@ -208,8 +208,8 @@ impl Claimer {
             brought[at] += claim.jobs.len();
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
-            let pool = &core.pools[at];
-            recruit(&core, pool, pool.deliver(epoch, claim, HandBack::Return));
+            let runner = &core.runners[at];
+            activate(&core, runner, runner.deliver(epoch, claim, HandBack::Return));
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
@@ -222,7 +222,8 @@ impl Claimer {
         }
     }
 
-    async fn sit_out(&mut self, error: &Error) {
+    /// Pauses after a call that failed, longer each time.
+    async fn pause_after(&mut self, error: &Error) {
         let pause = self.outage.failed(error);
         tokio::select! {
             biased;
@@ -259,7 +260,8 @@ fn epoch_is_current(core: &Core, epoch: &Arc<Epoch>) -> bool {
     core.live_epoch().is_some_and(|live| Arc::ptr_eq(&live, epoch))
 }
 
-/// Waits until there is demand, the epoch changes or the worker stops; sees to stuck pools meanwhile.
+/// Waits until there is demand, the epoch changes or the worker stops. Meanwhile it starts more executors where
+/// handlers block their threads.
 async fn interrupted(core: &Arc<Core>) {
     tokio::select! {
         biased;
@@ -269,14 +271,14 @@ async fn interrupted(core: &Arc<Core>) {
     }
 }
 
-/// Sets more executors to work while handlers block their threads. Ends never: no pool gets new jobs
+/// Sets more executors to work while handlers block their threads. It never ends: no queue runner gets new jobs
 /// while the claimer waits.
 async fn unstick(core: &Arc<Core>) {
-    while core.pools.iter().any(|pool| pool.may_be_stuck()) {
+    while core.runners.iter().any(|runner| runner.may_be_stuck()) {
         tokio::time::sleep(UNSTICK_EVERY).await;
-        for pool in &core.pools {
-            for executor in pool.unstick() {
-                recruit(core, pool, Some(executor));
+        for runner in &core.runners {
+            for executor in runner.unstick() {
+                activate(core, runner, Some(executor));
             }
         }
     }

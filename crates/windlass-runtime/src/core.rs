@@ -2,7 +2,7 @@ use crate::{
     Dispatch, WorkerConfig, WorkerStats,
     epoch::{ClaimScope, Epoch, Phase},
     outage::Outage,
-    pool::Pool,
+    queue_runner::QueueRunner,
     signals::Signals,
     sync::{
         Mutex,
@@ -29,7 +29,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) config: WorkerConfig,
     pub(crate) dispatch: Arc<dyn Dispatch>,
-    pub(crate) pools: Vec<Arc<Pool>>,
+    pub(crate) runners: Vec<Arc<QueueRunner>>,
     pub(crate) signals: Signals,
     epochs: Mutex<Vec<Arc<Epoch>>>,
     /// Held while a job runs that may have killed workers: one at a time.
@@ -46,25 +46,25 @@ pub(crate) struct Core {
     pub(crate) switches: Switches,
 }
 
-/// The ways down, in this order.
+/// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
-    /// Claims no more and starts no job.
+    /// No more jobs are claimed or started.
     pub(crate) stop: CancellationToken,
-    /// Waits for nobody.
+    /// Nothing is waited for any more: the grace period ends now.
     pub(crate) force: CancellationToken,
-    /// No job runs any more: the settler ends when all is settled.
+    /// No job runs any more: the settler ends when everything is settled.
     pub(crate) drain: CancellationToken,
-    /// Everything ended.
+    /// The worker ended.
     pub(crate) ended: CancellationToken,
 }
 
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, config: WorkerConfig, dispatch: Arc<dyn Dispatch>) -> Arc<Self> {
         let threads = tokio::runtime::Handle::current().metrics().num_workers();
-        let pool = |queue| Arc::new(Pool::new(queue, config.settling, threads));
+        let runner = |queue| Arc::new(QueueRunner::new(queue, config.settling, threads));
         Arc::new(Self {
-            pools: config.queues.iter().map(pool).collect(),
+            runners: config.queues.iter().map(runner).collect(),
             leads: AtomicBool::new(false),
             store,
             config,
@@ -113,16 +113,16 @@ impl Core {
     pub(crate) fn lose(self: &Arc<Self>, epoch: &Arc<Epoch>) {
         let Some(before) = epoch.advance(Phase::Lost) else { return };
         warn!(worker = %epoch.worker(), "the lease was lost; running handlers are cancelled, their results dropped");
-        for pool in &self.pools {
-            pool.purge(|scope| Arc::ptr_eq(&scope.epoch, epoch));
+        for runner in &self.runners {
+            runner.drop_unstarted(|scope| Arc::ptr_eq(&scope.epoch, epoch));
         }
         epoch.interrupt();
         self.signals.wake_settler();
         self.retire(epoch, before);
     }
 
-    /// The store may count jobs as ours that nobody here knows: hand them back by ending the epoch, as
-    /// soon as what is known of it is settled.
+    /// The store may count jobs as held by this worker that it never received. Ending the epoch hands them back; that
+    /// happens as soon as the jobs that it did receive are settled.
     pub(crate) fn drain(self: &Arc<Self>, epoch: &Arc<Epoch>) {
         self.drain_because(
             epoch,
@@ -134,8 +134,8 @@ impl Core {
     /// their jobs are available to everybody. The other claims are good: what runs of them must not start again elsewhere.
     pub(crate) fn forgotten(self: &Arc<Self>, epoch: &Arc<Epoch>, claims: &[ClaimRef]) {
         let ours = |scope: &ClaimScope| Arc::ptr_eq(&scope.epoch, epoch);
-        for pool in &self.pools {
-            pool.purge(|scope| ours(scope) && claims.contains(&scope.reference));
+        for runner in &self.runners {
+            runner.drop_unstarted(|scope| ours(scope) && claims.contains(&scope.reference));
         }
         self.signals.wake_settler();
         self.drain_because(
@@ -158,23 +158,23 @@ impl Core {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.pools.iter().map(|pool| pool.snapshot().running).sum()
+        self.runners.iter().map(|runner| runner.snapshot().running).sum()
     }
 
     /// Finished jobs that the store does not know of.
     pub(crate) fn unsettled(&self) -> usize {
-        let waiting: usize = self.pools.iter().map(|pool| pool.snapshot().unsettled).sum();
+        let waiting: usize = self.runners.iter().map(|runner| runner.snapshot().unsettled).sum();
         waiting + self.settling.load(Ordering::SeqCst)
     }
 
     pub(crate) fn stats(&self) -> WorkerStats {
         let mut stats = WorkerStats::default();
-        for pool in &self.pools {
-            let pool = pool.snapshot();
-            pool.counters.add_to(&mut stats);
-            stats.running += pool.running;
-            stats.ready += pool.ready;
-            stats.unsettled += pool.unsettled;
+        for runner in &self.runners {
+            let runner = runner.snapshot();
+            runner.counters.add_to(&mut stats);
+            stats.running += runner.running;
+            stats.ready += runner.ready;
+            stats.unsettled += runner.unsettled;
         }
         stats.unsettled += self.settling.load(Ordering::Relaxed);
         stats.settled = self.settled.load(Ordering::Relaxed);

@@ -31,6 +31,6 @@ pub trait Dispatch: Send + Sync + 'static {
     /// The kinds that there are handlers for. Empty: any kind.
     fn kinds(&self) -> Vec<String>;
 
-    /// The handler of `kind`; `None` parks the job for a worker that knows it.
+    /// The handler of `kind`; with `None` the job waits for a worker that knows the kind.
     fn find(&self, kind: &str) -> Option<Arc<dyn Handler>>;
 }

@@ -7,10 +7,10 @@ use windlass_core::{ClaimRef, WorkerId};
 /// One registration of this process with the store, from register to deregister: a fencing token and
 /// everything that was claimed under it.
 ///
-/// Several can be there at once. A claim call whose reply was lost leaves jobs that the store counts as
-/// ours and that nobody here knows. Only deregistering hands them back, so such an epoch *drains*: it
-/// claims no more, finishes and settles what it knows, and is deregistered while its successor already
-/// claims. A *lost* epoch was refused by the store: its results are worthless and are dropped.
+/// A worker can have several at once. A claim call whose reply was lost leaves jobs that the store counts as
+/// held by this worker and that the worker never received. Only deregistering hands them back, so such an epoch
+/// *drains*: it claims no more, finishes and settles the jobs that it has, and is deregistered while its successor
+/// already claims. A *lost* epoch was refused by the store: its results are worthless and are dropped.
 #[derive(Debug)]
 pub(crate) struct Epoch {
     worker: WorkerId,

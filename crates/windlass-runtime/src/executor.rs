@@ -1,13 +1,14 @@
 use crate::{
     Context, Handler, HandlerFuture, caught,
     core::Core,
+    disposition::{Attempt, Settlement, decide},
     epoch::{ClaimScope, Epoch},
-    pool::{Done, Pool, Recruit, Step, Turn},
+    queue_runner::QueueRunner,
     ready::Popped,
     suspect,
     sync::spawn,
     time_limit::TimeLimit,
-    verdict::{Attempt, Verdict, decide},
+    turn::{Activation, Done, Step, Turn},
 };
 use std::{
     future::{Future, poll_fn},
@@ -20,30 +21,30 @@ use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, Outcome};
 
-/// Sets an executor to work.
-pub(crate) fn recruit(core: &Arc<Core>, pool: &Arc<Pool>, recruit: Option<Recruit>) {
-    match recruit {
+/// Wakes or starts an executor.
+pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
+    match activation {
         None => {}
-        Some(Recruit::Wake(parked)) => parked.notify_one(),
-        Some(Recruit::Spawn) => {
-            spawn(execute(Arc::clone(core), Arc::clone(pool)));
+        Some(Activation::Wake(sleeper)) => sleeper.notify_one(),
+        Some(Activation::Spawn) => {
+            spawn(execute(Arc::clone(core), Arc::clone(runner)));
         }
     }
 }
 
 /// One of a queue's `concurrency` executors: takes a job, runs it, hands in its result with the same
 /// lock with which it takes the next, or waits first until the result is settled ([`crate::Settling`]).
-async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
+async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
     let me = Arc::new(Notify::new());
     let (mut scope, mut handlers, mut done) = (None, LastHandler::default(), None);
     loop {
-        let turn = pool.turn(done.take(), &mut scope, &me);
-        match follow_up(&core, &pool, turn) {
+        let turn = runner.turn(done.take(), &mut scope, &me);
+        match follow_up(&core, &runner, turn) {
             Step::Run(popped) => {
                 // Jobs that never wait must not keep the claimer and the settler from the thread.
                 tokio::task::consume_budget().await;
                 let Some(scope) = &scope else { continue };
-                done = Some(run(&core, &pool, scope, &mut handlers, popped).await);
+                done = Some(run(&core, &runner, scope, &mut handlers, popped).await);
             }
             Step::Settle(settled) => {
                 tokio::select! {
@@ -52,15 +53,15 @@ async fn execute(core: Arc<Core>, pool: Arc<Pool>) {
                     _ = settled => {}
                     () = core.switches.ended.cancelled() => return,
                 }
-                pool.resumes();
+                runner.resumes();
             }
-            Step::Park => me.notified().await,
+            Step::Sleep => me.notified().await,
             Step::Exit => return,
         }
     }
 }
 
-fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
+fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
     if let Some(whole_claim) = turn.tell_settler {
         core.signals.finished(whole_claim);
     }
@@ -70,7 +71,7 @@ fn follow_up(core: &Arc<Core>, pool: &Arc<Pool>, turn: Turn) -> Step {
     if turn.became_idle {
         core.signals.became_idle();
     }
-    recruit(core, pool, turn.recruit);
+    activate(core, runner, turn.activation);
     turn.step
 }
 
@@ -103,10 +104,10 @@ impl LastHandler {
     }
 }
 
-/// Runs one job from its handler to its verdict.
+/// Runs one job, and decides how it is settled.
 async fn run(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     scope: &Arc<ClaimScope>,
     handlers: &mut LastHandler,
     popped: Popped,
@@ -114,29 +115,30 @@ async fn run(
     let Popped { slot, index, job } = popped;
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
     let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
-    let mut done = Done { slot, index, position: job.position, verdict: Verdict::Complete, waited: false };
+    let mut done =
+        Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
     let found = match handlers.find(core, &job.kind) {
         Ok(Some(found)) => found,
         Ok(None) => {
-            done.verdict = Verdict::Except(Disposition::NoHandler);
+            done.settlement = Settlement::ByItself(Disposition::NoHandler);
             return done;
         }
         Err(error) => {
             let (policy, random) = (&core.config.retry_policy, (core.config.random)());
             let failed = Attempt { number, max_attempts, policy, random, interrupted: false };
-            done.verdict = Verdict::Except(decide(Outcome::Retry { after: None, error }, &failed));
+            done.settlement = Settlement::ByItself(decide(Outcome::Retry { after: None, error }, &failed));
             return done;
         }
     };
     let ended = if job.crash_count < suspect::CRASHES {
-        attempt(core, pool, scope, found, job, &mut done.waited).await
+        attempt(core, runner, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
-        recruit(core, pool, pool.waits());
+        activate(core, runner, runner.waits());
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
-                let ended = attempt(core, pool, scope, found, job, &mut done.waited).await;
+                let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
                 alone.end(core).await;
                 ended
             }
@@ -149,7 +151,7 @@ async fn run(
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
         Ended::TimedOut(failure) => (failure, false),
         Ended::NotRun => {
-            done.verdict = Verdict::Except(Disposition::Return);
+            done.settlement = Settlement::ByItself(Disposition::Return);
             return done;
         }
     };
@@ -159,8 +161,8 @@ async fn run(
     });
     let policy = policy.unwrap_or(&core.config.retry_policy);
     let random = (core.config.random)();
-    done.verdict =
-        Verdict::Except(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
+    done.settlement =
+        Settlement::ByItself(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
     done
 }
 
@@ -176,7 +178,7 @@ enum Ended {
 
 async fn attempt(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     scope: &Arc<ClaimScope>,
     found: &Found,
     job: ClaimedJob,
@@ -195,7 +197,7 @@ async fn attempt(
     if let Some(span) = span {
         future = Box::pin(future.instrument(span));
     }
-    let ended = drive(core, pool, &scope.epoch, &mut future, &mut limit, waited).await;
+    let ended = drive(core, runner, &scope.epoch, &mut future, &mut limit, waited).await;
     let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
     match (ended, limit.filter(TimeLimit::is_over)) {
         (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
@@ -210,7 +212,7 @@ async fn attempt(
 /// gives its place among the active executors away.
 async fn drive(
     core: &Arc<Core>,
-    pool: &Arc<Pool>,
+    runner: &Arc<QueueRunner>,
     epoch: &Epoch,
     future: &mut HandlerFuture,
     limit: &mut Option<TimeLimit>,
@@ -224,7 +226,7 @@ async fn drive(
         if evicted.is_none() {
             evicted.set(Some(epoch.evicted().cancelled()));
             if !std::mem::replace(waited, true) {
-                recruit(core, pool, pool.waits());
+                activate(core, runner, runner.waits());
             }
         }
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {

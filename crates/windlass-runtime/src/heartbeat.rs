@@ -4,11 +4,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 use windlass_core::{Error, ErrorKind, Result};
 
-/// A lease is renewed so often within its length.
+/// How many times a lease is renewed within its length.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A call that hangs longer than this part of the time between two is given up for another: a dead connection
-/// must not cost the lease while others work.
+/// A call that hangs longer than the interval divided by this is given up and repeated: a dead connection must not
+/// cost the lease while other connections work.
 const PATIENCE: u32 = 2;
 
 /// Renews the lease of every epoch that is not lost, until it is aborted: jobs run on during a shutdown.

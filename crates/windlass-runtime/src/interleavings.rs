@@ -1,4 +1,4 @@
-//! What threads share, under shuttle: real pools, executors, settler and epochs, in thousands of random orders.
+//! What threads share, under shuttle: real queue runners, executors, settler and epochs, in thousands of random orders.
 //!
 //! shuttle switches between tasks at every lock and atomic of [`crate::sync`]. The `Notify`, `Semaphore` and
 //! `CancellationToken` are tokio's own: each of their operations is one step here, and their insides are tested

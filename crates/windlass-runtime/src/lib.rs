@@ -3,9 +3,10 @@
 //! It knows a store only as [`windlass_core::Store`] and a handler only as [`Handler`]. Nouns, one module
 //! each:
 //!
-//! * a *pool* is one queue of the worker: ready jobs, executors, ledger, behind one short lock;
-//! * the *claimer* keeps the pools in jobs, in batches that adapt to how fast they finish;
-//! * the *ledger* knows of every open claim which jobs finished; the *settler* tells the store;
+//! * a *queue runner* is one queue of the worker: its ready jobs, executors and open claims, behind one short lock;
+//! * the *claimer* keeps the queue runners supplied with jobs, in batches that adapt to how fast jobs finish;
+//! * an *open claim* has jobs that are not settled yet, and knows which of them finished;
+//! * the *settler* tells the store what became of them;
 //! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
 //! * *heartbeat* and *maintenance* keep the epoch and the store alive.
 //!
@@ -48,6 +49,7 @@ mod config;
 mod context;
 mod core;
 mod dispatch;
+mod disposition;
 mod engine;
 mod epoch;
 mod estimate;
@@ -56,11 +58,11 @@ mod heartbeat;
 mod idle;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
-mod ledger;
 mod maintenance;
 mod open_claim;
+mod open_claims;
 mod outage;
-mod pool;
+mod queue_runner;
 mod ready;
 mod refused;
 mod round;
@@ -71,7 +73,7 @@ mod stats;
 mod suspect;
 mod sync;
 mod time_limit;
-mod verdict;
+mod turn;
 
 pub use caught::caught;
 pub use config::{QueueConfig, Settling, WorkerConfig};

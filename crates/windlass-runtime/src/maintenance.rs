@@ -9,26 +9,26 @@ use windlass_core::{Promoted, Result};
 
 /// How many due jobs one call makes available; the second while more are due.
 const PROMOTE_LIMITS: [u32; 2] = [1_000, 5_000];
-/// A due time is not rounded down to a busy loop.
+/// The shortest pause: a job that is due at once must not make a busy loop.
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
-/// Who does not lead, and finds nothing to promote, looks so many times more seldom.
+/// A worker that does not lead, and finds nothing to promote, looks this many times less often.
 const STANDBY: u32 = 5;
-/// And so much later than due at most, so that not all of them come at once.
+/// Such a worker also looks up to this much later than a job is due, so that not all of them ask at once.
 const MOST_JITTER: Duration = Duration::from_millis(20);
-/// While delayed jobs come, the worker that leads looks so often for those that were enqueued since: a short delay that is
-/// scheduled while nobody is idle wakes nobody. The store answers by one index probe.
+/// While delayed jobs come, the worker that leads looks this often for those that were enqueued since. A job with a
+/// short delay that is enqueued while nobody is idle wakes nobody. The store answers by one index probe.
 const BUSY_POLL: Duration = Duration::from_millis(50);
 /// How long after the last promotion that goes on.
 const BUSY_FOR: Duration = Duration::from_secs(60);
 const RESCUE_EVERY: Duration = Duration::from_secs(1);
-/// While no lease is about to end, one looks for those of new workers so often within a lease.
+/// While no lease is about to end, each worker looks this many times per lease, for leases of new workers.
 const RESCUES_PER_LEASE: u32 = 3;
 const LEAD_EVERY: Duration = Duration::from_secs(10);
-/// Leadership outlives a missed turn or two.
+/// How long leadership lasts without renewal: it survives one or two missed renewals.
 const TERM: Duration = Duration::from_secs(30);
 
-/// Makes due jobs available: on time by this store's next due job, and for those that others scheduled
-/// meanwhile at the latest every poll interval in the worker that leads. The others stand by: a thousand idle
+/// Makes due jobs available: on time for the next due job that the store told of. For jobs that others scheduled
+/// since, the worker that leads looks at least every poll interval. The other workers stand by: a thousand idle
 /// workers must not ask a thousand times a second.
 pub(crate) async fn promote(core: Arc<Core>) {
     let mut outage = Outage::new("promote", core.config.random);
@@ -72,7 +72,7 @@ fn nap(promoted: &Promoted, poll_interval: Duration, stands_by: bool, random: fn
     promoted.next_due.map_or(poll, |due| (due + jitter.mul_f64(random())).min(poll)).max(SHORTEST_NAP)
 }
 
-/// Takes the jobs of dead workers, in every worker, when the next lease can end.
+/// Rescues the jobs of dead workers. Every worker does so, whenever the next lease can end.
 pub(crate) async fn rescue(core: Arc<Core>) {
     let lease = core.config.lease;
     let mut outage = Outage::new("rescue", core.config.random);
@@ -99,12 +99,12 @@ pub(crate) async fn rescue(core: Arc<Core>) {
     }
 }
 
-/// Keeps house, in the one worker that leads.
+/// Runs the store's maintenance, in the one worker that leads.
 pub(crate) async fn lead(core: Arc<Core>) {
     let mut outage = Outage::new("maintain", core.config.random);
     sleep(RESCUE_EVERY.mul_f64((core.config.random)())).await;
     loop {
-        match tenure(&core).await {
+        match maintain_if_leading(&core).await {
             Ok(()) => {
                 outage.over();
                 sleep(spread(LEAD_EVERY, (core.config.random)())).await;
@@ -114,7 +114,7 @@ pub(crate) async fn lead(core: Arc<Core>) {
     }
 }
 
-async fn tenure(core: &Core) -> Result<()> {
+async fn maintain_if_leading(core: &Core) -> Result<()> {
     let Some(epoch) = core.live_epoch() else { return Ok(()) };
     let leads = core.store.lead(epoch.worker(), TERM).await?;
     let led = core.leads.swap(leads, Ordering::Relaxed);

@@ -24,8 +24,8 @@ pub(crate) struct OpenClaim {
     waiters: Vec<oneshot::Sender<()>>,
     unstarted: u32,
     unfinished: u32,
-    /// Some jobs were given up without a settlement, so it can never be settled as a whole.
-    holed: bool,
+    /// Some jobs were given up without a settlement, so the claim can never be settled as a whole.
+    has_forgotten_jobs: bool,
     dirty: Dirty,
 }
 
@@ -57,7 +57,7 @@ impl OpenClaim {
             waiters: Vec::new(),
             unstarted: count,
             unfinished: count,
-            holed: false,
+            has_forgotten_jobs: false,
             dirty: Dirty::No,
         }
     }
@@ -77,7 +77,7 @@ impl OpenClaim {
         self.unfinished -= 1;
     }
 
-    pub(crate) fn except(&mut self, index: u32, position: i64, disposition: Disposition) {
+    pub(crate) fn add_exception(&mut self, index: u32, position: i64, disposition: Disposition) {
         let job = JobId(self.ids[self.rank(index)]);
         self.exceptions.push(Exception { claim: self.scope.reference, job, position, disposition });
         self.unfinished -= 1;
@@ -91,16 +91,16 @@ impl OpenClaim {
     pub(crate) fn forget(&mut self, count: u32) {
         self.unstarted -= count;
         self.unfinished -= count;
-        self.holed = true;
+        self.has_forgotten_jobs = true;
     }
 
-    /// Notes that there is something to settle. Whether that is news.
+    /// Notes that there is something to settle. Whether there was nothing before.
     pub(crate) fn note_dirty(&mut self) -> bool {
-        let news = matches!(self.dirty, Dirty::No);
-        if news {
+        let was_clean = matches!(self.dirty, Dirty::No);
+        if was_clean {
             self.dirty = Dirty::New;
         }
-        news
+        was_clean
     }
 
     pub(crate) fn is_finished(&self) -> bool {
@@ -147,7 +147,7 @@ impl OpenClaim {
         batch.jobs += self.unsettled();
         if self.completed_count > 0 {
             let is_whole = self.is_finished() || cfg!(feature = "bug_rest_with_unfinished");
-            let jobs = match is_whole && !self.holed {
+            let jobs = match is_whole && !self.has_forgotten_jobs {
                 true => JobSet::Rest,
                 false => {
                     let ranges = self.ranges();

@@ -3,8 +3,8 @@ use std::time::Duration;
 use tracing::{info, warn};
 use windlass_core::Error;
 
-/// How one loop lives with a store that fails: it says so once, then tries again for ever with growing
-/// pauses, and says when it is over.
+/// How one loop deals with a store that fails: it logs the outage once, tries again for ever with growing
+/// pauses, and logs the end of the outage.
 #[derive(Debug)]
 pub(crate) struct Outage {
     task: &'static str,

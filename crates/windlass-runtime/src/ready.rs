@@ -15,7 +15,7 @@ pub(crate) struct Ready {
 #[derive(Debug)]
 pub(crate) struct ReadyClaim {
     pub(crate) scope: Arc<ClaimScope>,
-    /// Its place in the ledger.
+    /// Which of the queue's open claims it is.
     pub(crate) slot: u32,
     /// The start order of the next job within the claim.
     pub(crate) next: u32,

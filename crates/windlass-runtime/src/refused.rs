@@ -1,9 +1,9 @@
-//! What becomes of a settlement that the store refuses for itself: it is halved until the one entry is found
-//! that the store does not take, so that it costs one job and not its neighbours.
+//! What becomes of a settlement that the store refuses because of its contents: it is halved until the one entry that
+//! the store does not accept is found, so that only that job is affected and not its neighbours.
 
 use windlass_core::{Disposition, Error, ErrorKind, SettleRequest};
 
-/// The longest text of the store's error that the culprit is settled with.
+/// The longest text of the store's error that the refused job is settled with.
 const MOST_TEXT: usize = 500;
 
 /// Whether repeating the same call is unlikely to help.
@@ -13,14 +13,14 @@ pub(crate) fn is_defect(error: &Error) -> bool {
 
 /// What to settle instead, in this order: two halves, or the one job as discarded. `None`: nothing is left to try.
 ///
-/// Jobs that are named come before claims: the rest of a claim is what no other settlement names.
+/// Entries of single jobs come before those of whole claims, because `Rest` means what no other settlement names.
 pub(crate) fn instead(mut request: SettleRequest, error: &Error) -> Option<Vec<SettleRequest>> {
     let worker = request.worker;
     match (request.completions.len(), request.exceptions.len()) {
         (0, 1) => {
             let exception = &mut request.exceptions[0];
             let discard = Disposition::Discard { error: safe_text(error), failed: true };
-            let is_new = !matches!(&exception.disposition, Disposition::Discard { error, .. } if error.starts_with(CULPRIT));
+            let is_new = !matches!(&exception.disposition, Disposition::Discard { error, .. } if error.starts_with(REFUSED_JOB));
             exception.disposition = discard;
             is_new.then(|| vec![request])
         }
@@ -40,13 +40,13 @@ pub(crate) fn instead(mut request: SettleRequest, error: &Error) -> Option<Vec<S
     }
 }
 
-const CULPRIT: &str = "the store refused what became of this job: ";
+const REFUSED_JOB: &str = "the store refused what became of this job: ";
 
 /// Nothing that any store can object to.
 fn safe_text(error: &Error) -> String {
     let text = error.to_string();
     let plain = text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' });
-    CULPRIT.chars().chain(plain.take(MOST_TEXT)).collect()
+    REFUSED_JOB.chars().chain(plain.take(MOST_TEXT)).collect()
 }
 
 #[cfg(test)]

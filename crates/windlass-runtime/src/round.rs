@@ -1,7 +1,7 @@
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the ledger has to know to decide.
+/// What decides whether an open claim is settled now: one look of the settler at all open claims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) number: u64,

@@ -15,18 +15,18 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 use windlass_core::{ClaimRef, Disposition, Result, SettleReply, SettleRequest, Settled};
 
-/// How long finished jobs may wait for the rest of their claim while that moves fast: about two settle
-/// calls, within these.
+/// How long finished jobs may wait for the rest of their claim while the claim makes fast progress: as long as about
+/// two settle calls, within these bounds.
 const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 const MOST_PATIENCE: Duration = Duration::from_millis(20);
 
-/// While results come one by one, a call begins so long after the one before: each costs a flush of the store's log, which the
-/// next enqueue would have to wait for.
+/// While results come one by one, calls begin at least this far apart: each call costs a flush of the store's log,
+/// which the next enqueue would have to wait for.
 const SPACING: Duration = Duration::from_millis(2);
-/// A call for so many jobs is worth its flush.
+/// A call for at least this many jobs is worth its flush, whenever it comes.
 const FEW: usize = 100;
 
-/// How often a batch is tried again that the store refuses for itself, not for an outage.
+/// How often a batch is tried again that the store refuses because of its contents, not because of an outage.
 const MOST_REFUSALS: u32 = 5;
 
 /// Tells the store what became of jobs, by group commit. While one call is under way, or was just begun, results
@@ -70,7 +70,7 @@ impl Settler {
         }
     }
 
-    /// Lets results collect until then, unless somebody waits for them to be stored.
+    /// Waits until then, so that results collect, unless somebody waits for them to be stored.
     async fn space_out(&self, until: Instant) {
         let core = &self.core;
         if core.config.settling == Settling::Strict || core.full.load(Ordering::Relaxed) {
@@ -94,8 +94,8 @@ impl Settler {
             patience: self.patience(),
         };
         let mut held = false;
-        for pool in &self.core.pools {
-            held |= pool.collect(&round, &mut batches);
+        for runner in &self.core.runners {
+            held |= runner.collect(&round, &mut batches);
         }
         (batches, held)
     }
@@ -104,7 +104,7 @@ impl Settler {
         (self.trip.duration() * 2).clamp(LEAST_PATIENCE, MOST_PATIENCE)
     }
 
-    /// Says what it waits for, looks once more, and waits.
+    /// Announces what it waits for, looks once more, and waits.
     async fn wait(&self) -> Batches {
         let signals = &self.core.signals;
         let awaited = if self.is_dirty() { Await::Claim } else { Await::Job };
@@ -126,11 +126,11 @@ impl Settler {
     }
 
     fn is_dirty(&self) -> bool {
-        self.core.pools.iter().any(|pool| pool.is_dirty())
+        self.core.runners.iter().any(|runner| runner.is_dirty())
     }
 
-    /// Writes one batch, however long that takes. Repeating it is harmless. What the store keeps refusing is halved,
-    /// until only the culprit is [settled otherwise](instead); only where that is refused as well the
+    /// Writes one batch, however long that takes. Repeating it is harmless. A batch that the store keeps refusing is
+    /// halved, until only the refused job is [settled otherwise](instead). Only when that is refused as well, the
     /// registration is given up, which hands its jobs back.
     async fn settle(&mut self, batch: Batch) {
         let core = Arc::clone(&self.core);
@@ -166,7 +166,7 @@ impl Settler {
         }
     }
 
-    /// Until the store took it, or the registration was lost. An error says that the store keeps refusing it.
+    /// Tries until the store accepted it, or the registration was lost. An error says that the store keeps refusing it.
     async fn write(&mut self, epoch: &Arc<Epoch>, request: &SettleRequest, refusals: &mut u32) -> Result<()> {
         let core = Arc::clone(&self.core);
         while !epoch.is_lost() {
@@ -194,14 +194,14 @@ impl Settler {
     fn accept(&self, epoch: &Arc<Epoch>, request: &SettleRequest, reply: &SettleReply) {
         let claims = request.completions.iter().map(|entry| entry.claim);
         let claims = claims.chain(request.exceptions.iter().map(|entry| entry.claim));
-        let fates = reply.completions.iter().chain(&reply.exceptions).zip(claims);
-        let refused = fates.filter(|(fate, _)| **fate == Settled::Refused).map(|(_, claim)| claim);
+        let replies = reply.completions.iter().chain(&reply.exceptions).zip(claims);
+        let refused = replies.filter(|(settled, _)| **settled == Settled::Refused).map(|(_, claim)| claim);
         let refused: Vec<ClaimRef> = refused.collect();
         if !refused.is_empty() {
             self.core.forgotten(epoch, &refused);
         }
         let put_off =
-            |fate: &Disposition| matches!(fate, Disposition::Retry { .. } | Disposition::Snooze { .. });
+            |what: &Disposition| matches!(what, Disposition::Retry { .. } | Disposition::Snooze { .. });
         if request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
             self.core.put_off.notify_one();
         }

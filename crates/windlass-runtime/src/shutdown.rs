@@ -1,6 +1,6 @@
 use crate::{
     core::{Core, INTERRUPT_WAIT},
-    pool::HandBack,
+    queue_runner::HandBack,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -9,12 +9,13 @@ use tokio::{
 };
 use tracing::{error, info, warn};
 
-/// How long handlers whose futures are dropped may block their thread before the worker leaves them.
+/// How long handlers whose futures are to be dropped may still block their threads before the worker goes on
+/// without them.
 const EVICT_WAIT: Duration = Duration::from_secs(1);
 /// How long a claim under way may take when nothing else is waited for.
 const CLAIM_WAIT: Duration = Duration::from_secs(1);
-/// How long the last results may take to reach the store, and how long deregistering may.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long settling the last results may take, and how long deregistering may.
+const LAST_CALL_WAIT: Duration = Duration::from_secs(5);
 
 /// The tasks of a worker beside its executors.
 pub(crate) struct Tasks {
@@ -24,8 +25,8 @@ pub(crate) struct Tasks {
     pub(crate) upkeep: JoinSet<()>,
 }
 
-/// Waits for the word to stop and takes the worker down in order. A task that dies before stops it too:
-/// better no worker than half of one.
+/// Waits until the worker is told to stop, and shuts it down in order. A task that dies before that stops the worker
+/// too: better no worker than half of one.
 pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     let stop = core.switches.stop.clone();
     tokio::select! {
@@ -43,10 +44,10 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     finish_running(&core, &mut tasks.claimer).await;
     tasks.claimer.abort();
     if cfg!(feature = "bug_deregister_before_flush") {
-        let _ = timeout(LAST_WORDS, deregister_all(&core)).await;
+        let _ = timeout(LAST_CALL_WAIT, deregister_all(&core)).await;
     }
     core.switches.drain.cancel();
-    if !tasks.settler.is_finished() && timeout(LAST_WORDS, &mut tasks.settler).await.is_err() {
+    if !tasks.settler.is_finished() && timeout(LAST_CALL_WAIT, &mut tasks.settler).await.is_err() {
         warn!(
             unsettled = core.unsettled(),
             "the store did not take the last results; these jobs will run again"
@@ -54,7 +55,7 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     }
     tasks.settler.abort();
     tasks.heartbeat.abort();
-    if timeout(LAST_WORDS, deregister_all(&core)).await.is_err() {
+    if timeout(LAST_CALL_WAIT, deregister_all(&core)).await.is_err() {
         warn!("the store did not answer; it will notice by the lease that this worker is gone");
     }
     info!("stopped");
@@ -68,10 +69,10 @@ fn died_early(task: &str, died: &Result<(), tokio::task::JoinError>) {
 /// Jobs that run may take long, so those behind them are returned one by one, now. When none runs,
 /// deregistering is about to hand back everything.
 fn hand_back_unstarted(core: &Core) {
-    let unstarted: Vec<_> = core.pools.iter().map(|pool| pool.close()).collect();
+    let unstarted: Vec<_> = core.runners.iter().map(|runner| runner.close()).collect();
     let how = if core.running() > 0 { HandBack::Return } else { HandBack::Forget };
-    for (pool, claims) in core.pools.iter().zip(unstarted) {
-        pool.hand_back(claims, how);
+    for (runner, claims) in core.runners.iter().zip(unstarted) {
+        runner.hand_back(claims, how);
     }
     core.signals.wake_settler();
 }

@@ -8,7 +8,7 @@ pub(crate) struct Signals {
     claimer: Notify,
     settler: Notify,
     settler_waits_for: AtomicU8,
-    /// A pool that is closed ran out of jobs.
+    /// A queue runner that is closed has no running job any more.
     idle: Notify,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Await {
 }
 
 impl Signals {
-    /// Called after a job was entered in a ledger, outside its lock.
+    /// Called after a finished job was entered in its open claim, outside the lock.
     pub(crate) fn finished(&self, whole_claim: bool) {
         let awaited = self.settler_waits_for.load(Ordering::SeqCst);
         let any = !cfg!(feature = "bug_lost_wakeup");
@@ -39,7 +39,7 @@ impl Signals {
         self.settler.notify_one();
     }
 
-    /// Announces what the settler waits for. It must look at every ledger once more before it waits, so
+    /// Announces what the settler waits for. It must look at all open claims once more before it waits, so
     /// that what was entered before is seen.
     pub(crate) fn announce(&self, awaited: Await) {
         self.settler_waits_for.store(awaited as u8, Ordering::SeqCst);

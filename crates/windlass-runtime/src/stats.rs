@@ -16,11 +16,11 @@ pub struct WorkerStats {
     pub cancelled: u64,
     /// Jobs that are dead: out of attempts, or discarded by their handler.
     pub discarded: u64,
-    /// Jobs of a kind that no handler knows.
-    pub parked: u64,
+    /// Jobs that this worker has no handler for: they wait for a worker that has one.
+    pub no_handler: u64,
     /// Jobs handed back unstarted or interrupted.
     pub returned: u64,
-    /// Jobs whose fate the store has confirmed.
+    /// Jobs whose settlement the store has confirmed.
     pub settled: u64,
     /// Jobs in a handler now.
     pub running: usize,
@@ -41,18 +41,18 @@ pub(crate) struct QueueCounters {
     snoozed: u64,
     cancelled: u64,
     discarded: u64,
-    parked: u64,
+    no_handler: u64,
     returned: u64,
 }
 
 impl QueueCounters {
-    pub(crate) fn count(&mut self, fate: &Disposition) {
-        *match fate {
+    pub(crate) fn count(&mut self, disposition: &Disposition) {
+        *match disposition {
             Disposition::Complete { .. } => &mut self.completed,
             Disposition::Snooze { .. } => &mut self.snoozed,
             Disposition::Cancel { .. } => &mut self.cancelled,
             Disposition::Discard { .. } => &mut self.discarded,
-            Disposition::NoHandler => &mut self.parked,
+            Disposition::NoHandler => &mut self.no_handler,
             Disposition::Return => &mut self.returned,
             _ => &mut self.retried,
         } += 1;
@@ -65,7 +65,7 @@ impl QueueCounters {
         stats.snoozed += self.snoozed;
         stats.cancelled += self.cancelled;
         stats.discarded += self.discarded;
-        stats.parked += self.parked;
+        stats.no_handler += self.no_handler;
         stats.returned += self.returned;
     }
 }

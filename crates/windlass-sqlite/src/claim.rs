@@ -7,7 +7,7 @@ use crate::{
     clock::timestamp,
     error::Outcome,
     lanes::{self, Lane},
-    lease, parked, position,
+    lease, no_handler, position,
     tx::{Count, Tx},
 };
 use bytes::Bytes;
@@ -61,12 +61,12 @@ impl Round<'_> {
             self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?;
         }
         for lane in &mut lanes {
-            if self.left > 0 && lane.parked > 0 {
-                // Moved jobs must be handed out, all of them, so they are few enough whatever their size.
-                let most = self.left.min(parked::MOST);
-                if let Some(range) = parked::unpark(tx, self.worker, lane.id, most)? {
+            if self.left > 0 && lane.no_handler > 0 {
+                // All jobs that were moved must be handed out, so they are few, whatever their size.
+                let most = self.left.min(no_handler::MOST);
+                if let Some(range) = no_handler::append_known(tx, self.worker, lane.id, most)? {
                     self.claimed.contended |=
-                        self.hand_out(tx, lane, range, most, usize::MAX)? == parked::MOST;
+                        self.hand_out(tx, lane, range, most, usize::MAX)? == no_handler::MOST;
                 }
             }
             if self.left > 0 && lane.available > 0 {

@@ -68,7 +68,7 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F>
             (None, Some(Ok(value))) => Ok(value),
             (None, None) => return,
         };
-        // A caller that went away needs no answer; what it would have had to undo, its drop undoes.
+        // A caller that is gone needs no answer. A value that has to be undone then does that when it is dropped.
         let _ = reply.send(answer);
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 /// How long the jobs of a lane may wait behind better lanes, in microseconds. As in PostgreSQL's `lanes_with_work`.
 const PATIENCE: Micros = 10_000_000;
-/// One claim in so many looks for a lane that starves; the others cost nothing.
+/// One in this many claims looks for a lane that starves; the others do not pay for it.
 const LOOK_EVERY: u32 = 16;
 
 const LANES: &str =
@@ -20,7 +20,8 @@ pub(crate) struct Lane {
     pub(crate) priority: i16,
     pub(crate) cursor: i64,
     pub(crate) available: i64,
-    pub(crate) parked: i64,
+    /// Jobs without a handler.
+    pub(crate) no_handler: i64,
 }
 
 impl Lane {
@@ -38,13 +39,13 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
             priority: row.get(1)?,
             cursor: row.get(2)?,
             available: row.get(3)?,
-            parked: row.get(4)?,
+            no_handler: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Which lane has waited longest behind a better one, where that is too long. It goes before its turn.
+/// The lane that has waited longest behind better lanes, if that was too long. It is served first.
 pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Option<usize>> {
     if lanes.len() < 2 || fastrand::u32(..LOOK_EVERY) > 0 {
         return Ok(None);

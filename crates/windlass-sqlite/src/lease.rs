@@ -28,7 +28,7 @@ pub(crate) struct Lease {
     pub(crate) lo: i64,
     pub(crate) hi: i64,
     pub(crate) worker: i32,
-    /// Jobs without a fate.
+    /// Jobs that are not settled.
     pub(crate) open: i64,
     pub(crate) completed: i64,
     pub(crate) claimed_at: Micros,
@@ -36,15 +36,15 @@ pub(crate) struct Lease {
     pub(crate) moved: bool,
 }
 
-/// What becomes of a job whose worker is gone.
-pub(crate) enum Fate {
-    /// Available again, with so many crashes more.
-    Back { crashes: u16 },
+/// What becomes of a job that is taken from its worker.
+pub(crate) enum HandBack {
+    /// Available again, with this many more crashes.
+    Available { crashes: u16 },
     /// Dead as a crash loop.
     CrashLoop,
 }
 
-/// A job without a fate.
+/// A job that is not settled.
 pub(crate) struct OpenJob {
     pub(crate) pos: i64,
     pub(crate) id: JobId,
@@ -116,7 +116,7 @@ impl Lease {
         Ok(())
     }
 
-    /// The jobs without a fate.
+    /// The jobs that are not settled.
     pub(crate) fn open_jobs(&self, tx: &Tx<'_>) -> Outcome<Vec<OpenJob>> {
         let mut find = tx.conn.prepare_cached(ROWS)?;
         let mut rows = find.query([self.lo, self.hi])?;
@@ -134,16 +134,16 @@ impl Lease {
     pub(crate) fn hand_back(
         mut self,
         tx: &mut Tx<'_>,
-        fate: impl Fn(&OpenJob) -> Fate,
+        decide: impl Fn(&OpenJob) -> HandBack,
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
         for job in self.open_jobs(tx)? {
-            match fate(&job) {
-                Fate::Back { crashes } => {
+            match decide(&job) {
+                HandBack::Available { crashes } => {
                     moves::append_again(tx, job.pos, crashes)?;
                     back += 1;
                 }
-                Fate::CrashLoop => {
+                HandBack::CrashLoop => {
                     let claimed = Some((self.claimed_at, self.worker));
                     let end =
                         End { state: Dead::Discarded, reason: CRASH_LOOP, claimed, attempts: 0, crashes: 1 };
@@ -158,10 +158,12 @@ impl Lease {
     }
 }
 
-/// Gives one claim back whole: its caller went away before it could take it. Unknown claims are ignored.
+/// Gives a whole claim back, because its caller was gone before it could take it. Unknown claims are ignored.
 pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<()> {
     match Lease::find(tx, worker, claim)? {
-        Some(lease) if lease.open > 0 => lease.hand_back(tx, |_| Fate::Back { crashes: 0 }).map(|_| ()),
+        Some(lease) if lease.open > 0 => {
+            lease.hand_back(tx, |_| HandBack::Available { crashes: 0 }).map(|_| ())
+        }
         _ => Ok(()),
     }
 }

@@ -6,11 +6,11 @@
 //! SQLite has one writer at a time, so sequence order is commit order, and a lane's progress is one number:
 //! the position up to which it was handed out. A claim is one small row that names a stretch of a lane; a
 //! whole claim that completed changes that row and nothing else. Everything else that can happen to a job
-//! takes its row out of the log: into `held` (scheduled, retryable, parked), into `dead` (cancelled,
+//! takes its row out of the log: into `held` (scheduled, retryable, without a handler), into `dead` (cancelled,
 //! discarded), or to the log's end (handed back, rescued) under the same id.
 //!
 //! The PostgreSQL store keeps a ring of segments that are truncated, because there deleting leaves dead
-//! tuples and a fate outside the log must be written beside it. SQLite deletes in place, so this store
+//! tuples, and what becomes of a job must be written beside the log. SQLite deletes in place, so this store
 //! has no segments: a finished claim past its retention is a contiguous range of the log and is removed by
 //! one range delete. There is nothing to rotate or to re-home, no unfinished job pins anything, and "is the
 //! row still there" answers most questions about it.
@@ -21,11 +21,12 @@
 //!   group is one fsync. No transaction is open while user code runs.
 //! * Jobs after a lane's cursor are available. Up to it each is covered by exactly one claim; it completed
 //!   if that claim has no open jobs or a settlement names it, and is running otherwise.
-//! * A claim's `open` counts its jobs without a fate, in the transaction that decides them.
+//! * A claim's `open` counts its jobs that are not settled; it changes in the transaction that settles them.
 //! * Whatever a worker writes is refused once its `worker` row has ended.
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 
 mod claim;
+mod claim_reply;
 mod clock;
 mod command;
 mod completion;
@@ -33,7 +34,6 @@ mod connect;
 mod control;
 mod enqueue;
 mod error;
-mod handed;
 mod identity;
 mod lanes;
 mod leader;
@@ -43,9 +43,9 @@ mod locate;
 mod maintain;
 mod migrate;
 mod moves;
+mod no_handler;
 mod once;
 mod options;
-mod parked;
 mod position;
 mod promote;
 mod reader;

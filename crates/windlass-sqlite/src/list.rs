@@ -39,7 +39,7 @@ const DEAD: &str =
 const STAGES: [Stage; 8] = [
     Stage::Running,
     Stage::Available,
-    Stage::Held(Held::Parked),
+    Stage::Held(Held::NoHandler),
     Stage::Held(Held::Retryable),
     Stage::Held(Held::Scheduled),
     Stage::Dead(Dead::Discarded),
@@ -61,7 +61,7 @@ impl Stage {
     fn state(self) -> JobState {
         match self {
             Self::Running => JobState::Running,
-            Self::Available | Self::Held(Held::Parked) => JobState::Available,
+            Self::Available | Self::Held(Held::NoHandler) => JobState::Available,
             Self::Held(Held::Retryable) => JobState::Retryable,
             Self::Held(Held::Scheduled) => JobState::Scheduled,
             Self::Dead(Dead::Discarded) => JobState::Discarded,

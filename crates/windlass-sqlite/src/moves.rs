@@ -1,4 +1,4 @@
-//! The ways of a job between the log, the held and the dead: one function per way, with its counts.
+//! How a job moves between the log, `held` and `dead`: one function per move, which also changes the counts.
 
 use crate::{
     clock::Micros,
@@ -13,7 +13,7 @@ use rusqlite::params;
 pub(crate) enum Held {
     Scheduled = 0,
     Retryable = 1,
-    Parked = 2,
+    NoHandler = 2,
 }
 
 impl Held {
@@ -21,7 +21,7 @@ impl Held {
         match stored {
             0 => Self::Scheduled,
             1 => Self::Retryable,
-            _ => Self::Parked,
+            _ => Self::NoHandler,
         }
     }
 
@@ -29,7 +29,7 @@ impl Held {
         match self {
             Self::Scheduled => Count::Scheduled,
             Self::Retryable => Count::Retryable,
-            Self::Parked => Count::Parked,
+            Self::NoHandler => Count::NoHandler,
         }
     }
 }

@@ -99,7 +99,7 @@ impl<'c> Records<'c> {
         (record.state, record.scheduled_at) = match Held::of(row.get(8)?) {
             Held::Scheduled => (JobState::Scheduled, Some(timestamp(at))),
             Held::Retryable => (JobState::Retryable, Some(timestamp(at))),
-            Held::Parked => (JobState::Available, None),
+            Held::NoHandler => (JobState::Available, None),
         };
         Ok(record)
     }

@@ -1,6 +1,6 @@
 //! Settle: what became of claimed jobs, in one transaction and idempotent.
 //!
-//! A completion changes one claim row, whatever the number of jobs. Any other fate takes the job out of the
+//! A completion changes one claim row, whatever the number of jobs. Any other disposition takes the job out of the
 //! log, so "is its row still there" tells a repeated call from a first one.
 
 use crate::{
@@ -93,7 +93,7 @@ fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16)>> {
     Ok(Some((JobId(row.get(0)?), row.get(1)?)))
 }
 
-/// Moves the job where its fate takes it. `attempt` is the one that just ended.
+/// Moves the job where its disposition says. `attempt` is the one that just ended.
 fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) -> Outcome<()> {
     let pos = exception.position;
     let end = |state, reason, attempts| End {
@@ -121,7 +121,7 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
         Disposition::NoHandler => {
             // Another worker may know the kind, and may be asleep.
             tx.wake()?;
-            moves::hold(tx, pos, Held::Parked, tx.now, 0)
+            moves::hold(tx, pos, Held::NoHandler, tx.now, 0)
         }
         Disposition::Return => moves::append_again(tx, pos, 0),
         other => {

@@ -1,10 +1,10 @@
 use crate::{
     SqliteOptions, claim,
+    claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     command::Task,
     control,
     enqueue::Batch,
     error::Outcome,
-    handed::{Handed, Orphans, Return},
     leader, list, maintain, once, options, promote,
     reader::question,
     record, settings, settle, stats,
@@ -54,7 +54,7 @@ pub struct SqliteStore {
     options: SqliteOptions,
     signal: Arc<Signal>,
     watcher: Arc<Watcher>,
-    orphans: Arc<Orphans>,
+    undelivered: Arc<UndeliveredClaims>,
     threads: Mutex<Option<Threads>>,
     /// What opening did, until `migrate` reports it; then that nothing is left to do.
     migration: Mutex<MigrationReport>,
@@ -72,14 +72,14 @@ impl SqliteStore {
     /// * [`ErrorKind::Unavailable`]: another process kept the file locked.
     pub fn open(url_or_path: &str, mut options: SqliteOptions) -> Result<Self> {
         let path = options::parse(url_or_path, &mut options)?;
-        let orphans = Arc::default();
-        let opened = threads::start(&path, &options, &orphans)?;
+        let undelivered = Arc::default();
+        let opened = threads::start(&path, &options, &undelivered)?;
         Ok(Self {
             watcher: Arc::new(Watcher::new(opened.path.clone(), options.clone())),
             path: opened.path,
             options,
             signal: opened.signal,
-            orphans,
+            undelivered,
             threads: Mutex::new(Some(opened.threads)),
             migration: Mutex::new(opened.migration),
         })
@@ -96,7 +96,7 @@ impl SqliteStore {
         if let Some(open) = threads.as_ref().filter(|open| !open.broken()) {
             return Ok(ask(open));
         }
-        let opened = threads::start(&self.path, &self.options, &self.orphans)?;
+        let opened = threads::start(&self.path, &self.options, &self.undelivered)?;
         Ok(ask(threads.insert(opened.threads)))
     }
 
@@ -181,10 +181,12 @@ impl JobStore for SqliteStore {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let request = request.clone();
         let writer = self.with_threads(|threads| threads.writer.downgrade())?;
-        let back = Return { worker: request.worker, orphans: Arc::clone(&self.orphans), writer };
-        let claim =
-            move |tx: &mut Tx<'_>| Ok(Handed { claimed: claim::claim(tx, &request)?, back: back.clone() });
-        self.write(RELAXED, claim).await.map(Handed::take)
+        let return_path =
+            ReturnPath { worker: request.worker, undelivered: Arc::clone(&self.undelivered), writer };
+        let claim = move |tx: &mut Tx<'_>| {
+            Ok(ClaimReply { claimed: claim::claim(tx, &request)?, return_path: return_path.clone() })
+        };
+        self.write(RELAXED, claim).await.map(ClaimReply::take)
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {

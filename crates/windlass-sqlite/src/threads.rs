@@ -2,10 +2,10 @@
 
 use crate::{
     SqliteOptions, Synchronous,
+    claim_reply::UndeliveredClaims,
     command::BoxCommand,
     connect,
     error::{Fault, Outcome},
-    handed::Orphans,
     identity, migrate, reader,
     reader::Question,
     tx::Memory,
@@ -22,9 +22,9 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::{Error, ErrorKind, MigrationReport, Result};
 
-/// Commands and questions that may wait; beyond it callers wait to ask.
+/// How many commands or questions may be queued for a thread; callers wait while there are more.
 const INBOX: usize = 1_024;
-/// The pause between two tries to open a file that others are opening.
+/// The pause between two attempts to open a file that other processes are opening, too.
 const OPEN_RETRY: Duration = Duration::from_millis(2);
 
 /// An open store's threads.
@@ -45,7 +45,11 @@ pub(crate) struct Opened {
 }
 
 /// Opens the file, brings its schema up to date and starts the threads.
-pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>) -> Result<Opened> {
+pub(crate) fn start(
+    path: &Path,
+    options: &SqliteOptions,
+    undelivered: &Arc<UndeliveredClaims>,
+) -> Result<Opened> {
     identity::check(path)?;
     let conn = opened(connect::writer(path, options))?;
     let migration = opened(prepare(&conn, options))?;
@@ -58,7 +62,7 @@ pub(crate) fn start(path: &Path, options: &SqliteOptions, orphans: &Arc<Orphans>
         clock: options.clock.clone(),
         synchronous: options.synchronous,
         signal: Arc::clone(&signal),
-        orphans: Arc::clone(orphans),
+        undelivered: Arc::clone(undelivered),
         wal: Wal::of(&path, options.busy_timeout),
         memory: Memory::default(),
         current: options.synchronous,

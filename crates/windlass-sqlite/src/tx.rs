@@ -20,7 +20,7 @@ pub(crate) enum Count {
     Completed,
     Scheduled,
     Retryable,
-    Parked,
+    NoHandler,
     Cancelled,
     Discarded,
 }

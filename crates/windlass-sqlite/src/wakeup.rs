@@ -1,7 +1,8 @@
 //! Waking idle workers. Within a process the writer's commit does it, across all handles of one file; other
 //! processes' commits are noticed by polling `PRAGMA data_version`, which reads shared memory only.
 //!
-//! What counts is the sequence: it moves exactly when something was appended (or parked, or resumed).
+//! What counts is the sequence: it moves exactly when something was appended, a job was put aside without a handler,
+//! or a queue was resumed.
 //! Heartbeats, claims and settlements of others wake nobody.
 
 use crate::{SqliteOptions, connect, error::Outcome};

@@ -3,7 +3,7 @@
 use crate::{
     clock::micros,
     error::{Fault, Outcome},
-    lease::{Fate, Lease, OpenJob},
+    lease::{HandBack, Lease, OpenJob},
     settings,
     tx::Tx,
 };
@@ -82,7 +82,7 @@ pub(crate) fn suspect(tx: &mut Tx<'_>, worker: WorkerId, job: Option<JobId>) -> 
 pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
     if end(tx, worker)? {
         for lease in Lease::open_of(tx, worker)? {
-            lease.hand_back(tx, |_| Fate::Back { crashes: 0 })?;
+            lease.hand_back(tx, |_| HandBack::Available { crashes: 0 })?;
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport
     for (worker, suspect) in expired(tx, rescuer)? {
         end(tx, worker)?;
         for lease in Lease::open_of(tx, worker)? {
-            let (back, dead) = lease.hand_back(tx, |job| fate(job, suspect, max_crashes))?;
+            let (back, dead) = lease.hand_back(tx, |job| after_crash(job, suspect, max_crashes))?;
             report.rescued += back;
             report.discarded += dead;
         }
@@ -121,17 +121,18 @@ fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Vec<(WorkerId, Option<JobI
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// A job that ran alone when its worker died did it; without one, any of them may have.
-fn fate(job: &OpenJob, suspect: Option<JobId>, max_crashes: u16) -> Fate {
+/// What becomes of a job whose worker died. A job that ran alone then is taken to have killed the worker; when none
+/// ran alone, any of them may have.
+fn after_crash(job: &OpenJob, suspect: Option<JobId>, max_crashes: u16) -> HandBack {
     match suspect {
         Some(suspect) if suspect == job.id => {
             if job.crash_count.saturating_add(1) >= max_crashes {
-                Fate::CrashLoop
+                HandBack::CrashLoop
             } else {
-                Fate::Back { crashes: 1 }
+                HandBack::Available { crashes: 1 }
             }
         }
-        Some(_) => Fate::Back { crashes: 0 },
-        None => Fate::Back { crashes: u16::from(job.crash_count < INNOCENT_CRASHES) },
+        Some(_) => HandBack::Available { crashes: 0 },
+        None => HandBack::Available { crashes: u16::from(job.crash_count < INNOCENT_CRASHES) },
     }
 }

@@ -7,10 +7,10 @@
 
 use crate::{
     Clock, Synchronous,
+    claim_reply::UndeliveredClaims,
     command::{BoxCommand, Task},
     connect::set_synchronous,
     error::Outcome,
-    handed::Orphans,
     lease,
     tx::{Memory, Tx},
     wakeup::Signal,
@@ -27,7 +27,7 @@ use windlass_core::{Error, Result};
 
 /// The most commands of one transaction.
 const GROUP_MAX: usize = 512;
-/// A transaction takes in no further command after this long, so that latency stays bounded.
+/// A transaction takes no further command after this long, so that latency stays bounded.
 const GROUP_TIME: Duration = Duration::from_millis(10);
 
 /// The writer's own state.
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pub(crate) clock: Clock,
     pub(crate) synchronous: Synchronous,
     pub(crate) signal: Arc<Signal>,
-    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) undelivered: Arc<UndeliveredClaims>,
     pub(crate) wal: Wal,
     pub(crate) memory: Memory,
     /// What the connection is set to.
@@ -54,14 +54,14 @@ impl Writer {
             {
                 waiting.push_back(next);
             }
-            for (worker, claim) in self.orphans.take() {
+            for (worker, claim) in self.undelivered.take() {
                 waiting.push_back(Task::<(), _>::unattended(move |tx: &mut Tx<'_>| {
                     lease::give_back(tx, worker, claim)
                 }));
             }
             waiting.retain(|command| !command.abandoned());
             self.commit_group(&mut waiting);
-            // Everybody has their answer already; a failure here shows again with the next commit.
+            // Every caller has its answer already, and a failure here comes up again with the next commit.
             if let Err(fault) = self.wal.bound(&mut self.conn) {
                 tracing::warn!(error = %fault.into_error(), "cannot shorten the write-ahead log");
             }

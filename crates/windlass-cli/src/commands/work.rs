@@ -102,7 +102,7 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
         "retried": stats.retried,
         "snoozed": stats.snoozed,
         "discarded": stats.discarded,
-        "parked": stats.parked,
+        "parked": stats.no_handler,
         "returned": stats.returned,
     });
     globals.print(&answer, || {
@@ -113,7 +113,7 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
             stats.retried,
             stats.snoozed,
             stats.discarded,
-            stats.parked + stats.returned
+            stats.no_handler + stats.returned
         )
     })
 }

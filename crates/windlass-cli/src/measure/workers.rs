@@ -111,8 +111,8 @@ impl CountedWorkers {
 
     /// Fails unless every expected job was handled exactly once, and no other.
     pub fn verify(&self) -> Outcome {
-        let verdict = self.counts.tally.faults(self.counts.expected()).check(self.counts.expected());
-        verdict.map_err(|wrong| Failure::failed("not_exactly_once", wrong))
+        let checked = self.counts.tally.faults(self.counts.expected()).check(self.counts.expected());
+        checked.map_err(|wrong| Failure::failed("not_exactly_once", wrong))
     }
 
     /// Stops the workers. Returns how long that took.

@@ -2,8 +2,8 @@ use super::fake::{FakeStore, Handlers, config};
 use crate::{
     core::Core,
     epoch::Epoch,
-    executor::recruit,
-    pool::{HandBack, Pool},
+    executor::activate,
+    queue_runner::{HandBack, QueueRunner},
     settler::Settler,
     sync::spawn,
 };
@@ -33,8 +33,8 @@ impl Bench {
         Self { store, core, epoch, settler }
     }
 
-    pub(super) fn pool(&self) -> &Arc<Pool> {
-        &self.core.pools[0]
+    pub(super) fn runner(&self) -> &Arc<QueueRunner> {
+        &self.core.runners[0]
     }
 
     /// Claims at most so many jobs and delivers them, as the claimer does.
@@ -44,15 +44,15 @@ impl Bench {
 
     /// Waits until nothing runs any more, then until all is settled, as a shutdown does.
     pub(super) async fn finish(self) {
-        let unstarted = self.pool().close();
-        self.pool().hand_back(unstarted, HandBack::Return);
+        let unstarted = self.runner().close();
+        self.runner().hand_back(unstarted, HandBack::Return);
         self.core.signals.wake_settler();
         crate::shutdown::all_idle(&self.core).await;
         self.core.switches.drain.cancel();
-        let pool = Arc::clone(self.pool());
+        let runner = Arc::clone(self.runner());
         self.settler.await.expect("the settler ends");
         assert_eq!((self.core.running(), self.core.unsettled()), (0, 0));
-        let left = pool.snapshot();
+        let left = runner.snapshot();
         assert_eq!((left.running, left.ready, left.unsettled), (0, 0, 0));
         assert!(left.counters.finished <= left.counters.claimed);
     }
@@ -60,11 +60,11 @@ impl Bench {
 
 /// Claims under an epoch and delivers, as the claimer does.
 pub(super) async fn claim(core: &Arc<Core>, epoch: &Arc<Epoch>, limit: u32) {
-    let pool = &core.pools[0];
-    let queues = vec![QueueDemand::new(Arc::clone(pool.queue()), limit)];
+    let runner = &core.runners[0];
+    let queues = vec![QueueDemand::new(Arc::clone(runner.queue()), limit)];
     let request = ClaimRequest { worker: epoch.worker(), queues };
     let Ok(claimed) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
     for claim in claimed.claims {
-        recruit(core, pool, pool.deliver(epoch, claim, HandBack::Return));
+        activate(core, runner, runner.deliver(epoch, claim, HandBack::Return));
     }
 }

@@ -1,4 +1,4 @@
-//! A finished job reaches the ledger, and the settler learns of it.
+//! A finished job is entered in its open claim, and the settler learns of it.
 
 use super::{
     bench::Bench,

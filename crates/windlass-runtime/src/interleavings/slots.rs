@@ -72,7 +72,7 @@ fn no_slot_leaks() {
             let store = bench.store.clone();
             store.add("q", "panics", 3);
             bench.claim(3).await;
-            // They arrive while executors park: each must find one that takes it.
+            // They arrive while executors go to sleep: each must find one that takes it.
             let probes = store.add("q", "together", SLOTS);
             for _ in 0..SLOTS {
                 bench.claim(1).await;

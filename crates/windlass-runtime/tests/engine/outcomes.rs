@@ -53,7 +53,7 @@ async fn every_outcome_reaches_the_store() {
     assert_eq!(fates(&store, ids[6]), [Disposition::NoHandler]);
     let stats = engine.stats();
     assert_eq!((stats.claimed, stats.completed, stats.retried, stats.snoozed), (7, 1, 2, 1));
-    assert_eq!((stats.cancelled, stats.discarded, stats.parked, stats.settled), (1, 1, 1, 7));
+    assert_eq!((stats.cancelled, stats.discarded, stats.no_handler, stats.settled), (1, 1, 1, 7));
 }
 
 #[tokio::test]

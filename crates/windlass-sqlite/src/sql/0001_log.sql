@@ -2,7 +2,7 @@
 --
 -- A position (`pos`) is `lane << 45 | sequence`: the log is clustered by lane, in order of hand-out,
 -- without a second index. A lane is one queue at one priority; its number is even. The odd number after
--- it is its direct twin, which holds jobs that were handed out without waiting in the log (parked ones).
+-- it is its direct twin, which holds jobs that were handed out without waiting in the log (those that a worker had no handler for).
 
 -- The one sequence of job ids and log positions: the next free number.
 CREATE TABLE meta (
@@ -36,6 +36,7 @@ CREATE TABLE queue (
 ) STRICT;
 
 -- `cursor`: the last position that was handed out. The counts change in the transaction that moves the jobs.
+-- `parked`: jobs without a handler.
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL REFERENCES queue (id),
@@ -68,7 +69,7 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_moved ON job (id) WHERE id IS NOT NULL;
 
--- A stretch of one lane, `lo` to `hi`, leased to one worker. `open` counts the jobs without a fate; at 0
+-- A stretch of one lane, `lo` to `hi`, leased to one worker. `open` counts the jobs that are not settled; at 0
 -- the rows that are still in the log are exactly those that completed. `moved`: whether jobs of it have an `id`.
 CREATE TABLE claim (
     lo INTEGER PRIMARY KEY,
@@ -101,7 +102,7 @@ CREATE TABLE result (
 ) STRICT;
 CREATE INDEX result_claim ON result (claim);
 
--- Jobs that wait outside the log. `state`: 0 scheduled, 1 retryable, 2 parked.
+-- Jobs that wait outside the log. `state`: 0 scheduled, 1 retryable, 2 parked (without a handler).
 CREATE TABLE held (
     id INTEGER PRIMARY KEY,
     lane INTEGER NOT NULL,

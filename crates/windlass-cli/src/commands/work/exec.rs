@@ -1,4 +1,4 @@
-//! One program per job: args on stdin, facts in the environment, the fate by exit code.
+//! Runs one program per job: args on stdin, facts in the environment; its exit code says the outcome.
 
 use super::tail::Tail;
 use bytes::Bytes;
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_are_fates() {
+    fn exit_codes_are_outcomes() {
         let judged = |raw| judge(ExitStatus::from_raw(raw), "oh no\n");
         assert_eq!(judged(0), Outcome::Complete(None));
         assert_eq!(judged(EXIT_SNOOZE << 8), Outcome::Snooze(SNOOZE));

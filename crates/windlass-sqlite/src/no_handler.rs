@@ -1,5 +1,5 @@
-//! Parked jobs: kept out of the log because a worker had no handler for their kind, handed out by a claim
-//! directly to a worker that has one.
+//! Jobs without a handler: kept out of the log because a worker did not know their kind. A claim by a worker that
+//! knows it hands them out directly. The schema calls them `parked`.
 
 use crate::{
     error::{Fault, Outcome},
@@ -13,12 +13,12 @@ use windlass_core::{ErrorKind, WorkerId};
 const OF_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
 const OF_ANY_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 LIMIT ?2";
 
-/// The most that one claim moves: of the largest args as many as a claim should hold.
+/// The most jobs that one claim moves: with the largest args this is as much as a claim should hold.
 pub(crate) const MOST: u32 = 32;
 
-/// Moves at most `limit` parked jobs of a lane that the worker knows into the lane's direct twin.
-/// Returns the positions that they got, first to last: they are nobody else's.
-pub(crate) fn unpark(
+/// Moves at most `limit` jobs without a handler, of kinds that the worker knows, into the lane's direct twin.
+/// Returns the first and the last of their new positions; nobody else has any between.
+pub(crate) fn append_known(
     tx: &mut Tx<'_>,
     worker: WorkerId,
     lane: i32,
@@ -27,7 +27,7 @@ pub(crate) fn unpark(
     let ids = find(tx, worker, lane, limit)?;
     let (mut first, mut last) = (None, 0);
     for id in ids {
-        last = moves::append_held(tx, id, position::direct(lane), Held::Parked)?;
+        last = moves::append_held(tx, id, position::direct(lane), Held::NoHandler)?;
         first = first.or(Some(last));
     }
     Ok(first.map(|first| (first, last)))

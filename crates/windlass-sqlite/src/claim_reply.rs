@@ -1,4 +1,4 @@
-//! Claims on their way to a caller that may have gone away: whatever is not taken goes back.
+//! The reply to a claim call, on its way to a caller that may be gone: claims that the caller does not take go back.
 
 use crate::{
     command::{BoxCommand, Task},
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use windlass_core::{Claim, ClaimRef, Claimed, WorkerId};
 
-/// Claims that nobody took, for the writer to give back with its next group.
+/// Claims whose caller was gone before it could take them. The writer gives them back with its next group.
 #[derive(Default)]
-pub(crate) struct Orphans(Mutex<Vec<(WorkerId, ClaimRef)>>);
+pub(crate) struct UndeliveredClaims(Mutex<Vec<(WorkerId, ClaimRef)>>);
 
-impl Orphans {
+impl UndeliveredClaims {
     pub(crate) fn take(&self) -> Vec<(WorkerId, ClaimRef)> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -23,35 +23,35 @@ impl Orphans {
     }
 }
 
-/// Where untaken claims of one call go.
+/// Where the claims of one call go if the caller does not take them.
 #[derive(Clone)]
-pub(crate) struct Return {
+pub(crate) struct ReturnPath {
     pub(crate) worker: WorkerId,
-    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) undelivered: Arc<UndeliveredClaims>,
     pub(crate) writer: mpsc::WeakSender<BoxCommand>,
 }
 
-/// Claims in transit. Dropped without [`Self::take`], they go back to the log.
-pub(crate) struct Handed {
+/// The reply to one claim call. When it is dropped without [`Self::take`], its claims go back to the log.
+pub(crate) struct ClaimReply {
     pub(crate) claimed: Claimed,
-    pub(crate) back: Return,
+    pub(crate) return_path: ReturnPath,
 }
 
-impl Handed {
+impl ClaimReply {
     /// The caller has them now.
     pub(crate) fn take(mut self) -> Claimed {
         std::mem::take(&mut self.claimed)
     }
 }
 
-impl Drop for Handed {
+impl Drop for ClaimReply {
     fn drop(&mut self) {
         if self.claimed.claims.is_empty() {
             return;
         }
-        self.back.orphans.add(self.back.worker, &self.claimed.claims);
-        if let Some(writer) = self.back.writer.upgrade() {
-            // Only to make an idle writer look. A full inbox means that it will look anyway.
+        self.return_path.undelivered.add(self.return_path.worker, &self.claimed.claims);
+        if let Some(writer) = self.return_path.writer.upgrade() {
+            // This only wakes an idle writer. When the inbox is full the writer is busy and looks anyway.
             let _ = writer.try_send(Task::<(), _>::unattended(|_: &mut Tx<'_>| Ok(())));
         }
     }

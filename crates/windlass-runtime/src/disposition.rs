@@ -4,16 +4,16 @@ use windlass_core::{Args, Disposition, Limits, Outcome, RetryPolicy};
 /// The furthest that a job is put off; every store can keep it.
 const LONGEST_DELAY: Duration = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
 
-/// What the engine settles a job with.
+/// How a finished job is settled.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Verdict {
-    /// With its claim.
-    Complete,
-    /// By itself.
-    Except(Disposition),
+pub(crate) enum Settlement {
+    /// Completed, together with the other completed jobs of its claim.
+    WithClaim,
+    /// In an entry of its own, with this disposition.
+    ByItself(Disposition),
 }
 
-/// The facts that a verdict depends on.
+/// What the disposition depends on, besides the outcome.
 pub(crate) struct Attempt<'a> {
     pub(crate) number: u16,
     pub(crate) max_attempts: u16,
@@ -24,7 +24,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) interrupted: bool,
 }
 
-/// The rules of the queue for what a handler said, of a job that is settled by itself.
+/// The rules by which the disposition follows from what the handler said, for a job that is settled by itself.
 pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
     match outcome {
         Outcome::Complete(result) => complete(result),
@@ -41,7 +41,7 @@ pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
     }
 }
 
-/// Whoever returns too much would do so again.
+/// A result that is too large discards the job: the handler would return it again.
 fn complete(result: Option<Args>) -> Disposition {
     match result.as_ref().map(Args::len) {
         Some(size) if size > Limits::MAX_RESULT_BYTES => {

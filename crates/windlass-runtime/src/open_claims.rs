@@ -5,10 +5,10 @@ use windlass_core::{ClaimedJob, Disposition};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
 ///
-/// A plain data structure behind the pool's lock. Executors mark jobs, the settler
+/// A plain data structure behind the lock of the queue runner. Executors mark jobs, the settler
 /// [collects](Self::collect) what is worth a settlement.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct OpenClaims {
     slots: Vec<Option<OpenClaim>>,
     free: Vec<u32>,
     /// Claims with something to settle, or to drop, in the order in which they got it.
@@ -17,9 +17,9 @@ pub(crate) struct Ledger {
     unsettled: usize,
 }
 
-impl Ledger {
-    /// Enters a claim. The slot names it until all its jobs finished.
-    pub(crate) fn open(&mut self, scope: Arc<ClaimScope>, jobs: &[ClaimedJob]) -> u32 {
+impl OpenClaims {
+    /// Adds a claim. The slot that it returns names the claim until all its jobs are finished.
+    pub(crate) fn add(&mut self, scope: Arc<ClaimScope>, jobs: &[ClaimedJob]) -> u32 {
         scope.epoch.claim_opened();
         let claim = Some(OpenClaim::new(scope, jobs));
         if let Some(slot) = self.free.pop() {
@@ -30,7 +30,7 @@ impl Ledger {
         self.slots.len() as u32 - 1
     }
 
-    /// The job at `index` of the claim began. Returns nothing: it only tells moving claims from stuck ones.
+    /// A job of the claim began. This only tells claims that make progress from stuck ones.
     pub(crate) fn started(&mut self, slot: u32) {
         if let Some(claim) = &mut self.slots[slot as usize] {
             claim.started();
@@ -43,8 +43,14 @@ impl Ledger {
     }
 
     /// The job at `index` of the claim did not simply complete. Whether the whole claim is finished now.
-    pub(crate) fn except(&mut self, slot: u32, index: u32, position: i64, fate: Disposition) -> bool {
-        self.finish(slot, |claim| claim.except(index, position, fate))
+    pub(crate) fn add_exception(
+        &mut self,
+        slot: u32,
+        index: u32,
+        position: i64,
+        disposition: Disposition,
+    ) -> bool {
+        self.finish(slot, |claim| claim.add_exception(index, position, disposition))
     }
 
     fn finish(&mut self, slot: u32, mark: impl FnOnce(&mut OpenClaim)) -> bool {
@@ -118,8 +124,8 @@ mod tests {
     use tokio::time::Instant;
     use windlass_core::{ClaimRef, Completion, JobId, JobSet, WorkerId};
 
-    /// A ledger with one claim of jobs with these ids, in this start order.
-    fn ledger(ids: &[i64]) -> (Ledger, Arc<Epoch>) {
+    /// One open claim of jobs with these ids, in this start order.
+    fn claims_of(ids: &[i64]) -> (OpenClaims, Arc<Epoch>) {
         let epoch = Epoch::new(WorkerId(1));
         let reference = ClaimRef(1, 1);
         let scope = ClaimScope { epoch: Arc::clone(&epoch), reference, queue: "q".into(), priority: 0 };
@@ -134,15 +140,15 @@ mod tests {
             enqueued_at: Timestamp::UNIX_EPOCH,
             attributes: None,
         };
-        let mut ledger = Ledger::default();
-        ledger.open(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());
-        (ledger, epoch)
+        let mut open = OpenClaims::default();
+        open.add(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());
+        (open, epoch)
     }
 
-    fn finish(ledger: &mut Ledger, indexes: impl IntoIterator<Item = u32>) {
+    fn finish(open: &mut OpenClaims, indexes: impl IntoIterator<Item = u32>) {
         for index in indexes {
-            ledger.started(0);
-            ledger.complete(0, index);
+            open.started(0);
+            open.complete(0, index);
         }
     }
 
@@ -151,9 +157,9 @@ mod tests {
         Round { number, now, eagerness, rate: 100_000.0, patience }
     }
 
-    fn collect(ledger: &mut Ledger, round: &Round) -> Option<Batch> {
+    fn collect(open: &mut OpenClaims, round: &Round) -> Option<Batch> {
         let mut batches = Batches::default();
-        ledger.collect(round, &mut batches);
+        open.collect(round, &mut batches);
         batches.into_vec().pop()
     }
 
@@ -165,77 +171,77 @@ mod tests {
 
     #[test]
     fn a_finished_claim_is_settled_as_a_whole_and_forgotten() {
-        let (mut ledger, _) = ledger(&[4, 5, 9]);
-        finish(&mut ledger, 0..3);
-        assert_eq!(ledger.unsettled(), 3);
-        let batch = collect(&mut ledger, &round(1, Eagerness::Patient));
+        let (mut open, _) = claims_of(&[4, 5, 9]);
+        finish(&mut open, 0..3);
+        assert_eq!(open.unsettled(), 3);
+        let batch = collect(&mut open, &round(1, Eagerness::Patient));
         assert_eq!(batch.as_ref().map(|batch| batch.closed_claims), Some(1));
         let completion = only(batch);
         assert_eq!((completion.jobs, completion.count), (JobSet::Rest, 3));
-        assert_eq!((ledger.unsettled(), ledger.is_dirty(), ledger.free.len()), (0, false, 1));
+        assert_eq!((open.unsettled(), open.is_dirty(), open.free.len()), (0, false, 1));
     }
 
     #[test]
     fn ranges_are_runs_of_the_claims_own_ids_whatever_lies_between() {
         let ids: Vec<i64> = (0..200).map(|n| n * 7).collect();
-        let (mut ledger, _) = ledger(&ids);
-        finish(&mut ledger, (0..3).chain([5]).chain(62..66).chain([199]));
-        let completion = only(collect(&mut ledger, &round(1, Eagerness::Flush)));
+        let (mut open, _) = claims_of(&ids);
+        finish(&mut open, (0..3).chain([5]).chain(62..66).chain([199]));
+        let completion = only(collect(&mut open, &round(1, Eagerness::Flush)));
         assert_eq!(completion.jobs, JobSet::Ranges(vec![(0, 14), (35, 35), (434, 455), (1393, 1393)]));
         assert_eq!(completion.count, 9);
-        finish(&mut ledger, [3]);
-        let completion = only(collect(&mut ledger, &round(2, Eagerness::Flush)));
+        finish(&mut open, [3]);
+        let completion = only(collect(&mut open, &round(2, Eagerness::Flush)));
         assert_eq!(completion.jobs, JobSet::Ranges(vec![(21, 21)]), "what was settled is not named again");
     }
 
     #[test]
     fn a_start_order_other_than_that_of_ids_is_kept_apart() {
-        let (mut ledger, _) = ledger(&[30, 10, 20, 40]);
-        finish(&mut ledger, [0, 2]);
-        let completion = only(collect(&mut ledger, &round(1, Eagerness::Flush)));
+        let (mut open, _) = claims_of(&[30, 10, 20, 40]);
+        finish(&mut open, [0, 2]);
+        let completion = only(collect(&mut open, &round(1, Eagerness::Flush)));
         assert_eq!(completion.jobs, JobSet::Ranges(vec![(20, 30)]));
     }
 
     #[test]
     fn a_claim_that_moves_fast_is_held_back_but_not_for_ever() {
-        let (mut ledger, _) = ledger(&(0..500).collect::<Vec<_>>());
-        finish(&mut ledger, 0..100);
+        let (mut open, _) = claims_of(&(0..500).collect::<Vec<_>>());
+        finish(&mut open, 0..100);
         let first = round(1, Eagerness::Eager);
-        assert!(collect(&mut ledger, &first).is_none(), "400 jobs at 100,000/s are worth 4 ms");
+        assert!(collect(&mut open, &first).is_none(), "400 jobs at 100,000/s are worth 4 ms");
         let late = Round { number: 2, now: first.now + Duration::from_millis(7), ..first };
-        assert_eq!(only(collect(&mut ledger, &late)).count, 100);
+        assert_eq!(only(collect(&mut open, &late)).count, 100);
     }
 
     #[test]
     fn what_runs_already_is_waited_for_one_round_unless_there_is_nothing_else_to_do() {
-        let (mut ledger, _) = ledger(&[1, 2]);
-        ledger.started(0);
-        finish(&mut ledger, [0]);
-        assert!(collect(&mut ledger, &round(1, Eagerness::Patient)).is_none());
-        assert_eq!(only(collect(&mut ledger, &round(2, Eagerness::Patient))).count, 1);
-        ledger.complete(0, 1);
-        assert_eq!(only(collect(&mut ledger, &round(2, Eagerness::Eager))).jobs, JobSet::Rest);
+        let (mut open, _) = claims_of(&[1, 2]);
+        open.started(0);
+        finish(&mut open, [0]);
+        assert!(collect(&mut open, &round(1, Eagerness::Patient)).is_none());
+        assert_eq!(only(collect(&mut open, &round(2, Eagerness::Patient))).count, 1);
+        open.complete(0, 1);
+        assert_eq!(only(collect(&mut open, &round(2, Eagerness::Eager))).jobs, JobSet::Rest);
     }
 
     #[test]
     fn a_claim_with_forgotten_jobs_is_never_settled_as_a_whole() {
-        let (mut ledger, _) = ledger(&[1, 2, 3]);
-        finish(&mut ledger, [0]);
-        ledger.forget(0, 2);
-        let batch = collect(&mut ledger, &round(1, Eagerness::Patient));
+        let (mut open, _) = claims_of(&[1, 2, 3]);
+        finish(&mut open, [0]);
+        open.forget(0, 2);
+        let batch = collect(&mut open, &round(1, Eagerness::Patient));
         assert_eq!(only(batch).jobs, JobSet::Ranges(vec![(1, 1)]));
-        assert_eq!(ledger.free.len(), 1);
+        assert_eq!(open.free.len(), 1);
     }
 
     #[test]
     fn results_of_a_lost_epoch_are_dropped() {
-        let (mut ledger, epoch) = ledger(&[1, 2]);
-        finish(&mut ledger, [0]);
-        ledger.started(0);
-        ledger.except(0, 1, 0, Disposition::NoHandler);
+        let (mut open, epoch) = claims_of(&[1, 2]);
+        finish(&mut open, [0]);
+        open.started(0);
+        open.add_exception(0, 1, 0, Disposition::NoHandler);
         epoch.advance(crate::epoch::Phase::Lost);
-        let batch = collect(&mut ledger, &round(1, Eagerness::Patient)).expect("it closes the claim");
-        assert_eq!((batch.jobs, batch.closed_claims, ledger.unsettled()), (0, 1, 0));
+        let batch = collect(&mut open, &round(1, Eagerness::Patient)).expect("it closes the claim");
+        assert_eq!((batch.jobs, batch.closed_claims, open.unsettled()), (0, 1, 0));
         assert!(batch.request.completions.is_empty() && batch.request.exceptions.is_empty());
     }
 }

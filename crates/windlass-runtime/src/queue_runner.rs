@@ -1,27 +1,28 @@
 use crate::{
     QueueConfig, Settling,
     batch::Batches,
+    disposition::Settlement,
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
-    ledger::Ledger,
-    ready::{Popped, Ready, ReadyClaim},
+    open_claims::OpenClaims,
+    ready::{Ready, ReadyClaim},
     round::Round,
     stats::QueueCounters,
     sync::{Mutex, MutexGuard},
-    verdict::Verdict,
+    turn::{Activation, Done, Step, Turn},
 };
 use std::sync::{Arc, PoisonError};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use windlass_core::{Claim, Disposition};
 
-/// One queue of the worker: its ready jobs, its executors and its ledger, behind one short lock.
+/// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
 ///
-/// Executors are tasks that are started when they are first needed and kept. One that finds no job
-/// parks. Who adds jobs wakes one; each executor that leaves more ready jobs behind wakes another, but
-/// only up to as many as there are threads to poll them: jobs that never wait are run by these alone,
-/// and an executor whose job waits makes room for the next.
+/// Executors are tasks: each is started when it is first needed, and kept. One that finds no job sleeps.
+/// Adding jobs wakes one executor; each executor that leaves more ready jobs behind wakes another, but
+/// only while fewer are active than there are threads to poll them. Jobs that never wait are thus run by
+/// that many executors alone, and an executor whose job waits makes room for the next.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct QueueRunner {
     queue: Arc<str>,
     concurrency: usize,
     /// Threads of the async runtime.
@@ -33,12 +34,12 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct State {
     ready: Ready,
-    ledger: Ledger,
-    /// Executors without a job, last parked first out: the others stay cold.
-    parked: Vec<Arc<Notify>>,
+    open_claims: OpenClaims,
+    /// Executors without a job. The last to fall asleep is woken first, so that the others are seldom disturbed.
+    sleeping: Vec<Arc<Notify>>,
     /// Executors that exist.
     executors: usize,
-    /// Executors that run, or are about to: not parked, and their job does not wait for anything.
+    /// Executors that use a thread or are about to: they do not sleep, and their job does not wait for anything.
     active: usize,
     /// Jobs in an executor.
     running: usize,
@@ -49,42 +50,12 @@ struct State {
     watched: bool,
     closed: bool,
     counters: QueueCounters,
-    /// [`QueueCounters::finished`] when the pool was last seen stuck, and how many were woken then.
+    /// [`QueueCounters::finished`] when [`QueueRunner::unstick`] last looked, and how many executors it woke then.
     stuck: (u64, usize),
 }
 
-/// A finished job on its way to the ledger.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub(crate) slot: u32,
-    pub(crate) index: u32,
-    pub(crate) position: i64,
-    pub(crate) verdict: Verdict,
-    /// Whether its executor was counted out of the active ones while the job waited.
-    pub(crate) waited: bool,
-}
-
-/// What an executor does next, and whom it has to tell.
-pub(crate) struct Turn {
-    pub(crate) step: Step,
-    pub(crate) recruit: Option<Recruit>,
-    pub(crate) tell_claimer: bool,
-    /// `Some(true)` when a claim was finished as a whole.
-    pub(crate) tell_settler: Option<bool>,
-    pub(crate) became_idle: bool,
-}
-
-pub(crate) enum Step {
-    Run(Popped),
-    /// Waits for the settlement of what it handed in, and says [`Pool::resumes`] then. Counted out of the
-    /// active executors meanwhile.
-    Settle(oneshot::Receiver<()>),
-    Park,
-    Exit,
-}
-
-/// How many jobs of a pool are where.
-pub(crate) struct PoolSnapshot {
+/// How many jobs of a queue are in which stage.
+pub(crate) struct QueueSnapshot {
     pub(crate) counters: QueueCounters,
     /// In an executor.
     pub(crate) running: usize,
@@ -92,12 +63,6 @@ pub(crate) struct PoolSnapshot {
     pub(crate) ready: usize,
     /// Finished, and the store does not know yet.
     pub(crate) unsettled: usize,
-}
-
-/// An executor to set to work.
-pub(crate) enum Recruit {
-    Wake(Arc<Notify>),
-    Spawn,
 }
 
 /// What becomes of jobs that will not be started here.
@@ -109,7 +74,7 @@ pub(crate) enum HandBack {
     Forget,
 }
 
-impl Pool {
+impl QueueRunner {
     pub(crate) fn new(queue: &QueueConfig, settling: Settling, parallelism: usize) -> Self {
         let (queue, concurrency) = (queue.queue.as_str().into(), queue.concurrency);
         Self { queue, concurrency, parallelism, settling, state: Mutex::default() }
@@ -124,7 +89,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one critical section per job: hands in the last result and takes the next job.
+    /// The one critical section per job: an executor hands in the result of its last job and takes the next.
     pub(crate) fn turn(
         &self,
         done: Option<Done>,
@@ -138,11 +103,11 @@ impl Pool {
             Some(slot) => state.settle(slot),
             None => state.next(scope, me),
         };
-        let recruit = state.recruit(self);
+        let activation = state.activate_if_needed(self);
         let tell_claimer = state.watched && state.want(self.concurrency) > 0;
         state.watched &= !tell_claimer;
         let became_idle = state.closed && state.running == 0;
-        Turn { step, recruit, tell_claimer, tell_settler, became_idle }
+        Turn { step, activation, tell_claimer, tell_settler, became_idle }
     }
 
     /// An executor that waited for a settlement goes on.
@@ -150,15 +115,15 @@ impl Pool {
         self.lock().active += 1;
     }
 
-    /// The job of an executor waits for something: another may use the thread.
-    pub(crate) fn waits(&self) -> Option<Recruit> {
+    /// The job of an executor waits for something, so another executor may use the thread.
+    pub(crate) fn waits(&self) -> Option<Activation> {
         let mut state = self.lock();
         state.active -= 1;
-        state.recruit(self)
+        state.activate_if_needed(self)
     }
 
-    /// Takes in a claim. Its jobs are dropped when the epoch was lost meanwhile.
-    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Recruit> {
+    /// Adds a claim. Its jobs are dropped when the epoch was lost meanwhile.
+    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Activation> {
         let mut state = self.lock();
         if epoch.is_lost() {
             return None;
@@ -170,14 +135,14 @@ impl Pool {
             queue: Arc::clone(&self.queue),
             priority: claim.priority,
         });
-        let slot = state.ledger.open(Arc::clone(&scope), &claim.jobs);
+        let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
         if state.closed {
             state.hand_back(ready, closed);
             return None;
         }
         state.ready.push(ready);
-        state.recruit(self)
+        state.activate_if_needed(self)
     }
 
     /// How many jobs to claim now; 0 when that is not worth a call.
@@ -196,9 +161,9 @@ impl Pool {
         !state.watched
     }
 
-    /// Wakes executors although all threads seem busy: when nothing finished since the last call, a
-    /// handler may block its thread. Twice as many each time.
-    pub(crate) fn unstick(&self) -> Vec<Recruit> {
+    /// Activates executors although all threads seem busy: when no job finished since the last call, handlers may
+    /// block their threads. Activates twice as many each time.
+    pub(crate) fn unstick(&self) -> Vec<Activation> {
         let mut state = self.lock();
         let finished = state.counters.finished;
         if !state.has_unused_executor(self.concurrency) || state.ready.len() == 0 {
@@ -210,7 +175,7 @@ impl Pool {
         }
         let count = (state.stuck.1 * 2).max(1).min(state.ready.len());
         state.stuck.1 = count;
-        (0..count).map_while(|_| state.recruit_one(self.concurrency)).collect()
+        (0..count).map_while(|_| state.activate_one(self.concurrency)).collect()
     }
 
     /// Whether jobs wait although there are executors for them.
@@ -219,21 +184,21 @@ impl Pool {
         state.ready.len() > 0 && state.has_unused_executor(self.concurrency)
     }
 
-    /// Drops the unstarted jobs of an epoch that was lost, or of some claims.
-    pub(crate) fn purge(&self, goes: impl Fn(&ClaimScope) -> bool) {
+    /// Drops the unstarted jobs of the claims that `goes` selects: those of a lost epoch, or claims that the store forgot.
+    pub(crate) fn drop_unstarted(&self, goes: impl Fn(&ClaimScope) -> bool) {
         let mut state = self.lock();
         for claim in state.ready.remove(goes) {
             state.hand_back(claim, HandBack::Forget);
         }
     }
 
-    /// Starts no job any more and sends the executors home. Returns the unstarted jobs.
+    /// Starts no more jobs and ends the executors. Returns the unstarted jobs.
     pub(crate) fn close(&self) -> Vec<ReadyClaim> {
         let mut state = self.lock();
         state.closed = true;
-        for parked in std::mem::take(&mut state.parked) {
+        for sleeper in std::mem::take(&mut state.sleeping) {
             state.active += 1;
-            parked.notify_one();
+            sleeper.notify_one();
         }
         state.ready.remove(|_| true)
     }
@@ -248,20 +213,20 @@ impl Pool {
     pub(crate) fn collect(&self, round: &Round, batches: &mut Batches) -> bool {
         let mut state = self.lock();
         let round = Round { rate: state.rate, ..*round };
-        state.ledger.collect(&round, batches)
+        state.open_claims.collect(&round, batches)
     }
 
     pub(crate) fn is_dirty(&self) -> bool {
-        self.lock().ledger.is_dirty()
+        self.lock().open_claims.is_dirty()
     }
 
-    pub(crate) fn snapshot(&self) -> PoolSnapshot {
+    pub(crate) fn snapshot(&self) -> QueueSnapshot {
         let state = self.lock();
-        PoolSnapshot {
+        QueueSnapshot {
             counters: state.counters,
             running: state.running,
             ready: state.ready.len(),
-            unsettled: state.ledger.unsettled(),
+            unsettled: state.open_claims.unsettled(),
         }
     }
 }
@@ -270,7 +235,7 @@ impl State {
     /// The next job of an executor.
     fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
         if let Some(popped) = self.ready.pop(scope) {
-            self.ledger.started(popped.slot);
+            self.open_claims.started(popped.slot);
             self.running += 1;
             return Step::Run(popped);
         }
@@ -279,41 +244,41 @@ impl State {
             self.executors -= 1;
             return Step::Exit;
         }
-        self.parked.push(Arc::clone(me));
-        Step::Park
+        self.sleeping.push(Arc::clone(me));
+        Step::Sleep
     }
 
     fn settle(&mut self, slot: u32) -> Step {
         self.active -= 1;
-        Step::Settle(self.ledger.settlement(slot))
+        Step::Settle(self.open_claims.settlement(slot))
     }
 
     /// Enters a result. Whether its claim is finished as a whole.
     fn finish(&mut self, done: Done) -> bool {
-        let Done { slot, index, position, verdict, waited } = done;
+        let Done { slot, index, position, settlement, waited } = done;
         self.running -= 1;
         self.active += usize::from(waited);
         self.counters.finished += 1;
-        match verdict {
-            Verdict::Complete => {
+        match settlement {
+            Settlement::WithClaim => {
                 self.counters.completed += 1;
-                self.ledger.complete(slot, index)
+                self.open_claims.complete(slot, index)
             }
-            Verdict::Except(fate) => {
-                self.counters.count(&fate);
-                self.ledger.except(slot, index, position, fate)
+            Settlement::ByItself(disposition) => {
+                self.counters.count(&disposition);
+                self.open_claims.add_exception(slot, index, position, disposition)
             }
         }
     }
 
     fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
         match how {
-            HandBack::Forget => self.ledger.forget(claim.slot, claim.jobs.len() as u32),
+            HandBack::Forget => self.open_claims.forget(claim.slot, claim.jobs.len() as u32),
             HandBack::Return => {
                 for (index, job) in (claim.next..).zip(claim.jobs) {
                     self.counters.count(&Disposition::Return);
-                    self.ledger.started(claim.slot);
-                    self.ledger.except(claim.slot, index, job.position, Disposition::Return);
+                    self.open_claims.started(claim.slot);
+                    self.open_claims.add_exception(claim.slot, index, job.position, Disposition::Return);
                 }
             }
         }
@@ -324,24 +289,24 @@ impl State {
     }
 
     fn has_unused_executor(&self, concurrency: usize) -> bool {
-        !self.parked.is_empty() || self.executors < concurrency
+        !self.sleeping.is_empty() || self.executors < concurrency
     }
 
-    fn recruit(&mut self, pool: &Pool) -> Option<Recruit> {
-        let needed = self.ready.len() > 0 && self.active < pool.parallelism;
-        if needed { self.recruit_one(pool.concurrency) } else { None }
+    fn activate_if_needed(&mut self, runner: &QueueRunner) -> Option<Activation> {
+        let needed = self.ready.len() > 0 && self.active < runner.parallelism;
+        if needed { self.activate_one(runner.concurrency) } else { None }
     }
 
-    fn recruit_one(&mut self, concurrency: usize) -> Option<Recruit> {
-        let recruit = match self.parked.pop() {
-            Some(parked) => Recruit::Wake(parked),
+    fn activate_one(&mut self, concurrency: usize) -> Option<Activation> {
+        let activation = match self.sleeping.pop() {
+            Some(sleeper) => Activation::Wake(sleeper),
             None if self.executors < concurrency => {
                 self.executors += 1;
-                Recruit::Spawn
+                Activation::Spawn
             }
             None => return None,
         };
         self.active += 1;
-        Some(recruit)
+        Some(activation)
     }
 }
