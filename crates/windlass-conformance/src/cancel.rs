@@ -7,7 +7,7 @@ use windlass_core::{CancelReply, Disposition, JobId, JobState, NewJob};
 pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let retryable = enqueue(&store, job()).await;
-    let parked = enqueue(&store, NewJob::new("unknown", args(0)).with_queue(QUEUE)).await;
+    let without_handler = enqueue(&store, NewJob::new("unknown", args(0)).with_queue(QUEUE)).await;
     let worker = worker_on(&store).await;
     let jobs = worker.take(2).await;
     let retry = Disposition::Retry { delay: LATER, error: "no".into() };
@@ -15,7 +15,7 @@ pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
     let available = enqueue(&store, job()).await;
     let scheduled = enqueue(&store, job().with_delay(LATER)).await;
 
-    let ids = [available, scheduled, retryable, parked];
+    let ids = [available, scheduled, retryable, without_handler];
     assert_eq!(store.cancel(&ids).await.expect("cancel"), [CancelReply::Cancelled; 4]);
     for id in ids {
         let seen = record(&store, id).await;

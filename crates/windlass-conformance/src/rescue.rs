@@ -102,7 +102,7 @@ pub async fn jobs_survive_many_deaths(fixture: &dyn Fixture) {
     assert_eq!(queue(&store, QUEUE).await.completed, 5);
 }
 
-/// Jobs that were retried or parked before die and come back like others, with their attempts.
+/// Jobs that were retried, or found no handler, before die and come back like others, with their attempts.
 pub async fn a_retried_job_keeps_its_attempts_through_a_crash(fixture: &dyn Fixture) {
     use windlass_core::Disposition;
     let store = fixture.open().await;

@@ -76,7 +76,7 @@ pub async fn what_is_unfinished_survives(fixture: &dyn Fixture) {
     let worker = worker_on(&store).await;
     let retryable = enqueue(&store, job()).await;
     let running = enqueue(&store, job()).await;
-    let parked = enqueue(&store, job()).await;
+    let without_handler = enqueue(&store, job()).await;
     let jobs = worker.take(3).await;
     let retry = Disposition::Retry { delay: LATER, error: "no".into() };
     worker.settle(vec![], vec![jobs[0].exception(retry), jobs[2].exception(Disposition::NoHandler)]).await;
@@ -85,7 +85,7 @@ pub async fn what_is_unfinished_survives(fixture: &dyn Fixture) {
     let expected = [
         (retryable, JobState::Retryable),
         (running, JobState::Running),
-        (parked, JobState::Available),
+        (without_handler, JobState::Available),
         (scheduled, JobState::Scheduled),
         (available, JobState::Available),
     ];
@@ -104,8 +104,8 @@ pub async fn what_is_unfinished_survives(fixture: &dyn Fixture) {
     store.retry(&[retryable]).await.expect("retry");
     let mut done = worker.drain(10).await;
     done.sort_unstable();
-    assert_eq!(done, [retryable, parked, available]);
-    maintain_until_gone(&store, &[retryable, running, parked, available]).await;
+    assert_eq!(done, [retryable, without_handler, available]);
+    maintain_until_gone(&store, &[retryable, running, without_handler, available]).await;
     assert_eq!(state(&store, scheduled).await, JobState::Scheduled);
 }
 

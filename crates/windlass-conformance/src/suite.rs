@@ -42,8 +42,8 @@ macro_rules! suite {
                 a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
-            park: a_parked_job_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
-                others_pass_a_parked_job, a_job_parked_twice_is_one, a_paused_queue_keeps_its_parked_jobs;
+            no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
+                others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
             results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
                 a_result_survives_its_worker, a_result_goes_with_its_job;

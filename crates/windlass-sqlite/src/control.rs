@@ -3,7 +3,7 @@
 use crate::{
     error::{Fault, Outcome},
     locate::{self, Log, Place},
-    moves::{self, Dead, End, Held},
+    moves::{self, Dead, End, Waiting},
     position,
     tx::{Count, Tx},
 };
@@ -22,8 +22,8 @@ fn cancel_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
     match locate::find(tx.conn, id)? {
         None => Ok(CancelReply::NotFound),
         Some(Place::Dead { .. }) => Ok(CancelReply::Finished),
-        Some(Place::Held { lane, state }) => {
-            moves::bury_held(tx, id.0, lane, state, BY_USER)?;
+        Some(Place::Waiting { lane, state }) => {
+            moves::bury_waiting(tx, id.0, lane, state, BY_USER)?;
             Ok(CancelReply::Cancelled)
         }
         Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
@@ -48,11 +48,11 @@ pub(crate) fn retry(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<RetryReply>> 
 fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
     match locate::find(tx.conn, id)? {
         None => Ok(RetryReply::NotFound),
-        Some(Place::Held { lane, state: Held::Retryable }) => {
-            moves::append_held(tx, id.0, lane, Held::Retryable)?;
+        Some(Place::Waiting { lane, state: Waiting::Retryable }) => {
+            moves::append_waiting(tx, id.0, lane, Waiting::Retryable)?;
             Ok(RetryReply::Retried)
         }
-        Some(Place::Held { .. }) => Ok(RetryReply::Pending),
+        Some(Place::Waiting { .. }) => Ok(RetryReply::Pending),
         Some(Place::Dead { lane, state }) => {
             moves::append_dead(tx, id.0, lane, state)?;
             Ok(RetryReply::Retried)

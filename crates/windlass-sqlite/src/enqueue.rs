@@ -13,7 +13,7 @@ use windlass_core::{Attributes, JobId, NewJob, When};
 const APPEND: &str =
     "INSERT INTO job (pos, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
     VALUES (?1, ?2, ?3, 0, ?4, 0, ?5, ?6)";
-const HOLD: &str = "INSERT INTO held (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
+const WAIT: &str = "INSERT INTO waiting (id, lane, state, available_at, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
     VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, 0, ?7, ?8)";
 
 /// Jobs on their way to the writer, without an allocation per job.
@@ -80,7 +80,7 @@ impl Batch {
             let id = tx.next_sequence()?;
             ids.push(JobId(id));
             if let Some(at) = later(job.when, tx.now) {
-                self.hold(tx, lanes[job.lane], id, at, job, args)?;
+                self.wait(tx, lanes[job.lane], id, at, job, args)?;
                 continue;
             }
             // Bindings stay from row to row; most rows of a batch differ in two of them only.
@@ -111,10 +111,10 @@ impl Batch {
         numbers.collect()
     }
 
-    fn hold(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
+    fn wait(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
         let kind = &self.kinds[job.kind];
         let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.attributes];
-        tx.conn.prepare_cached(HOLD)?.execute(row)?;
+        tx.conn.prepare_cached(WAIT)?.execute(row)?;
         tx.count(lane, Count::Scheduled, 1);
         Ok(())
     }

@@ -10,8 +10,8 @@ const PATIENCE: Micros = 10_000_000;
 const LOOK_EVERY: u32 = 16;
 
 const LANES: &str =
-    "SELECT lane.id, priority, cursor, available, parked FROM lane JOIN queue ON queue.id = lane.queue
-    WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR parked > 0) ORDER BY priority";
+    "SELECT lane.id, priority, cursor, available, no_handler FROM lane JOIN queue ON queue.id = lane.queue
+    WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR no_handler > 0) ORDER BY priority";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
 const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
 

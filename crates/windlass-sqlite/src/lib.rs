@@ -6,7 +6,7 @@
 //! SQLite has one writer at a time, so sequence order is commit order, and a lane's progress is one number:
 //! the position up to which it was handed out. A claim is one small row that names a stretch of a lane; a
 //! whole claim that completed changes that row and nothing else. Everything else that can happen to a job
-//! takes its row out of the log: into `held` (scheduled, retryable, without a handler), into `dead` (cancelled,
+//! takes its row out of the log: into `waiting` (scheduled, retryable, without a handler), into `dead` (cancelled,
 //! discarded), or to the log's end (handed back, rescued) under the same id.
 //!
 //! The PostgreSQL store keeps a ring of segments that are truncated, because there deleting leaves dead

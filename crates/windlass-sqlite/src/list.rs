@@ -5,7 +5,7 @@
 
 use crate::{
     error::Outcome,
-    moves::{Dead, Held},
+    moves::{Dead, Waiting},
     position,
     record::Records,
 };
@@ -16,7 +16,7 @@ use windlass_core::{JobFilter, JobPage, JobRecord, JobState, PageToken};
 /// How many rows one page looks at.
 const LOOK_AT: u32 = 50_000;
 
-const LANES: &str = "SELECT lane.id, cursor, running, available, parked, retryable, scheduled, discarded, cancelled, completed
+const LANES: &str = "SELECT lane.id, cursor, running, available, no_handler, retryable, scheduled, discarded, cancelled, completed
     FROM lane JOIN queue ON queue.id = lane.queue WHERE (?1 IS NULL OR queue.name = ?1) AND lane.id >= ?2 ORDER BY lane.id";
 const LOG: &str =
     "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
@@ -27,9 +27,9 @@ const LOG_BACKWARDS: &str =
 // A lane has few open claims among many finished ones.
 const OPEN: &str =
     "SELECT lo, hi FROM claim INDEXED BY claim_open WHERE open > 0 AND lo BETWEEN ?1 AND ?2 ORDER BY lo";
-const HELD: &str =
+const WAITING: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
-    FROM held WHERE lane = ?1 AND state = ?2 AND (available_at, id) > (?3, ?4) ORDER BY available_at, id";
+    FROM waiting WHERE lane = ?1 AND state = ?2 AND (available_at, id) > (?3, ?4) ORDER BY available_at, id";
 const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
     claimed_at, claimed_by, finished_at, attributes
@@ -39,9 +39,9 @@ const DEAD: &str =
 const STAGES: [Stage; 8] = [
     Stage::Running,
     Stage::Available,
-    Stage::Held(Held::NoHandler),
-    Stage::Held(Held::Retryable),
-    Stage::Held(Held::Scheduled),
+    Stage::Waiting(Waiting::NoHandler),
+    Stage::Waiting(Waiting::Retryable),
+    Stage::Waiting(Waiting::Scheduled),
     Stage::Dead(Dead::Discarded),
     Stage::Dead(Dead::Cancelled),
     Stage::Completed,
@@ -52,7 +52,7 @@ const FIRST_COUNT: usize = 2;
 enum Stage {
     Running,
     Available,
-    Held(Held),
+    Waiting(Waiting),
     Dead(Dead),
     Completed,
 }
@@ -61,9 +61,9 @@ impl Stage {
     fn state(self) -> JobState {
         match self {
             Self::Running => JobState::Running,
-            Self::Available | Self::Held(Held::NoHandler) => JobState::Available,
-            Self::Held(Held::Retryable) => JobState::Retryable,
-            Self::Held(Held::Scheduled) => JobState::Scheduled,
+            Self::Available | Self::Waiting(Waiting::NoHandler) => JobState::Available,
+            Self::Waiting(Waiting::Retryable) => JobState::Retryable,
+            Self::Waiting(Waiting::Scheduled) => JobState::Scheduled,
             Self::Dead(Dead::Discarded) => JobState::Discarded,
             Self::Dead(Dead::Cancelled) => JobState::Cancelled,
             Self::Completed => JobState::Completed,
@@ -151,9 +151,9 @@ impl Page<'_> {
                 }
                 self.log(LOG_BACKWARDS, first, before.min(cursor), JobState::Completed)
             }
-            Stage::Held(state) => {
+            Stage::Waiting(state) => {
                 let from = params![lane, state as i64, upwards.0, upwards.1];
-                self.take(HELD, from, &[9, 0], |records, row| records.of_held(row).map(Some))
+                self.take(WAITING, from, &[9, 0], |records, row| records.of_waiting(row).map(Some))
             }
             Stage::Dead(state) => {
                 let from = params![lane, state as i64, downwards.0, downwards.1];

@@ -3,13 +3,13 @@
 use crate::{
     clock::Micros,
     error::{Fault, Outcome},
-    moves::{Dead, Held},
+    moves::{Dead, Waiting},
     position,
 };
 use rusqlite::{Connection, Row, params};
 use windlass_core::{ErrorKind, JobId, JobState};
 
-const HELD: &str = "SELECT lane, state FROM held WHERE id = ?1";
+const WAITING: &str = "SELECT lane, state FROM waiting WHERE id = ?1";
 const DEAD: &str = "SELECT lane, state FROM dead WHERE id = ?1";
 const MOVED: &str = "SELECT pos FROM job WHERE id = ?1";
 // One probe per lane: where the job would be if it never moved.
@@ -24,7 +24,7 @@ const SETTLED: &str =
 /// Where a job is.
 pub(crate) enum Place {
     Log { pos: i64 },
-    Held { lane: i32, state: Held },
+    Waiting { lane: i32, state: Waiting },
     Dead { lane: i32, state: Dead },
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn find(conn: &Connection, id: JobId) -> Outcome<Option<Place>> {
         return Ok(None);
     }
     let pair = |row: &Row<'_>| Ok((row.get::<_, i32>(0)?, row.get::<_, i64>(1)?));
-    if let Some((lane, state)) = first(conn, HELD, id.0, pair)? {
-        return Ok(Some(Place::Held { lane, state: Held::of(state) }));
+    if let Some((lane, state)) = first(conn, WAITING, id.0, pair)? {
+        return Ok(Some(Place::Waiting { lane, state: Waiting::of(state) }));
     }
     if let Some((lane, state)) = first(conn, DEAD, id.0, pair)? {
         return Ok(Some(Place::Dead { lane, state: Dead::of(state) }));

@@ -1,4 +1,4 @@
-//! How a job moves between the log, `held` and `dead`: one function per move, which also changes the counts.
+//! How a job moves between the log, `waiting` and `dead`: one function per move, which also changes the counts.
 
 use crate::{
     clock::Micros,
@@ -8,15 +8,15 @@ use crate::{
 };
 use rusqlite::params;
 
-/// The states of a held job, as stored.
+/// The states of a waiting job, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Waiting {
     Scheduled = 0,
     Retryable = 1,
     NoHandler = 2,
 }
 
-impl Held {
+impl Waiting {
     pub(crate) fn of(stored: i64) -> Self {
         match stored {
             0 => Self::Scheduled,
@@ -65,11 +65,11 @@ pub(crate) struct End<'a> {
     pub(crate) crashes: u16,
 }
 
-/// Log to held. The caller counts where the job came from.
-pub(crate) fn hold(tx: &mut Tx<'_>, pos: i64, state: Held, at: Micros, attempts: u16) -> Outcome<()> {
+/// Log to waiting. The caller counts where the job came from.
+pub(crate) fn wait(tx: &mut Tx<'_>, pos: i64, state: Waiting, at: Micros, attempts: u16) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
     let copy = params![pos, lane, state as i64, at, attempts];
-    tx.conn.prepare_cached(include_str!("sql/hold.sql"))?.execute(copy)?;
+    tx.conn.prepare_cached(include_str!("sql/wait.sql"))?.execute(copy)?;
     remove(tx, pos)?;
     tx.count(lane, state.count(), 1);
     Ok(())
@@ -96,11 +96,11 @@ pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<(
     Ok(())
 }
 
-/// Held to the log; `lane` may be the direct twin, whose jobs are handed out at once.
-pub(crate) fn append_held(tx: &mut Tx<'_>, id: i64, lane: i32, state: Held) -> Outcome<i64> {
+/// Waiting to the log; `lane` may be the direct twin, whose jobs are handed out at once.
+pub(crate) fn append_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting) -> Outcome<i64> {
     let new = position::at(lane, tx.next_sequence()?);
-    tx.conn.prepare_cached(include_str!("sql/append_held.sql"))?.execute(params![id, new])?;
-    tx.conn.prepare_cached("DELETE FROM held WHERE id = ?1")?.execute([id])?;
+    tx.conn.prepare_cached(include_str!("sql/append_waiting.sql"))?.execute(params![id, new])?;
+    tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Available);
     Ok(new)
 }
@@ -114,10 +114,10 @@ pub(crate) fn append_dead(tx: &mut Tx<'_>, id: i64, lane: i32, state: Dead) -> O
     Ok(())
 }
 
-/// Held to dead, by a user's cancel.
-pub(crate) fn bury_held(tx: &mut Tx<'_>, id: i64, lane: i32, state: Held, reason: &str) -> Outcome<()> {
-    tx.conn.prepare_cached(include_str!("sql/bury_held.sql"))?.execute(params![id, reason, tx.now])?;
-    tx.conn.prepare_cached("DELETE FROM held WHERE id = ?1")?.execute([id])?;
+/// Waiting to dead, by a user's cancel.
+pub(crate) fn bury_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting, reason: &str) -> Outcome<()> {
+    tx.conn.prepare_cached(include_str!("sql/bury_waiting.sql"))?.execute(params![id, reason, tx.now])?;
+    tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Cancelled);
     Ok(())
 }

@@ -1,17 +1,18 @@
 //! Jobs without a handler: kept out of the log because a worker did not know their kind. A claim by a worker that
-//! knows it hands them out directly. The schema calls them `parked`.
+//! knows it hands them out directly.
 
 use crate::{
     error::{Fault, Outcome},
-    moves::{self, Held},
+    moves::{self, Waiting},
     position,
     tx::Tx,
 };
 use rusqlite::params;
 use windlass_core::{ErrorKind, WorkerId};
 
-const OF_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
-const OF_ANY_KIND: &str = "SELECT id FROM held WHERE state = 2 AND lane = ?1 LIMIT ?2";
+const OF_KIND: &str =
+    "SELECT id FROM waiting WHERE state = 2 AND lane = ?1 AND kind = ?2 ORDER BY id LIMIT ?3";
+const OF_ANY_KIND: &str = "SELECT id FROM waiting WHERE state = 2 AND lane = ?1 LIMIT ?2";
 
 /// The most jobs that one claim moves: with the largest args this is as much as a claim should hold.
 pub(crate) const MOST: u32 = 32;
@@ -27,7 +28,7 @@ pub(crate) fn append_known(
     let ids = find(tx, worker, lane, limit)?;
     let (mut first, mut last) = (None, 0);
     for id in ids {
-        last = moves::append_held(tx, id, position::direct(lane), Held::NoHandler)?;
+        last = moves::append_waiting(tx, id, position::direct(lane), Waiting::NoHandler)?;
         first = first.or(Some(last));
     }
     Ok(first.map(|first| (first, last)))

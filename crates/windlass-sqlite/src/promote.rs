@@ -3,7 +3,7 @@
 use crate::{
     clock::Micros,
     error::Outcome,
-    moves::{self, Held},
+    moves::{self, Waiting},
     tx::Tx,
 };
 use rusqlite::{Connection, params};
@@ -13,9 +13,9 @@ use windlass_core::Promoted;
 /// The most jobs of one transaction, so that others need not wait long.
 pub(crate) const PROMOTE_MAX: u32 = 5_000;
 
-const DUE: &str = "SELECT id, lane, state FROM held WHERE state < 2 AND available_at <= ?1
+const DUE: &str = "SELECT id, lane, state FROM waiting WHERE state < 2 AND available_at <= ?1
     ORDER BY available_at, id LIMIT ?2";
-const NEXT: &str = "SELECT min(available_at) FROM held WHERE state < 2";
+const NEXT: &str = "SELECT min(available_at) FROM waiting WHERE state < 2";
 
 /// Moves at most `limit` due jobs, and says how long until the next one is due.
 pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
@@ -27,7 +27,7 @@ pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
         })?
         .collect::<Result<_, _>>()?;
     for &(id, lane, state) in &due {
-        moves::append_held(tx, id, lane, Held::of(state))?;
+        moves::append_waiting(tx, id, lane, Waiting::of(state))?;
     }
     Ok(Promoted { count: due.len() as u64, next_due: next_due(tx.conn, tx.now)? })
 }

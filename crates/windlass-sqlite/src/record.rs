@@ -4,7 +4,7 @@ use crate::{
     clock::{Micros, timestamp},
     error::{Fault, Outcome},
     locate::{self, Log, Place},
-    moves::{Dead, Held},
+    moves::{Dead, Waiting},
     position,
 };
 use rusqlite::{Connection, Row};
@@ -14,9 +14,9 @@ use windlass_core::{Args, AttemptError, Attributes, ErrorKind, JobId, JobRecord,
 const LOG: &str =
     "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
     enqueued_at, pos, attributes FROM job WHERE pos = ?1";
-const HELD: &str =
+const WAITING: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, available_at, attributes
-    FROM held WHERE id = ?1";
+    FROM waiting WHERE id = ?1";
 const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
     claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id = ?1";
@@ -37,7 +37,7 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
     let found = match locate::find(conn, id)? {
         None => return Ok(None),
         Some(Place::Log { pos }) => records.one(LOG, pos, Records::of_log)?,
-        Some(Place::Held { .. }) => records.one(HELD, id.0, Records::of_held)?,
+        Some(Place::Waiting { .. }) => records.one(WAITING, id.0, Records::of_waiting)?,
         Some(Place::Dead { .. }) => records.one(DEAD, id.0, Records::of_dead)?,
     };
     let Some(mut record) = found else { return Ok(None) };
@@ -92,14 +92,14 @@ impl<'c> Records<'c> {
         Ok(self.log.state(row.get(8)?, row.get(0)?)?.state)
     }
 
-    /// A held row; then state and time.
-    pub(crate) fn of_held(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
+    /// A waiting row; then state and time.
+    pub(crate) fn of_waiting(&mut self, row: &Row<'_>) -> Outcome<JobRecord> {
         let mut record = self.common(row)?;
         let at: Micros = row.get(9)?;
-        (record.state, record.scheduled_at) = match Held::of(row.get(8)?) {
-            Held::Scheduled => (JobState::Scheduled, Some(timestamp(at))),
-            Held::Retryable => (JobState::Retryable, Some(timestamp(at))),
-            Held::NoHandler => (JobState::Available, None),
+        (record.state, record.scheduled_at) = match Waiting::of(row.get(8)?) {
+            Waiting::Scheduled => (JobState::Scheduled, Some(timestamp(at))),
+            Waiting::Retryable => (JobState::Retryable, Some(timestamp(at))),
+            Waiting::NoHandler => (JobState::Available, None),
         };
         Ok(record)
     }

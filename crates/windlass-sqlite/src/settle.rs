@@ -8,7 +8,7 @@ use crate::{
     completion::{self, complete},
     error::Outcome,
     lease::Lease,
-    moves::{self, Dead, End, Held},
+    moves::{self, Dead, End, Waiting},
     tx::Tx,
 };
 use std::collections::HashMap;
@@ -106,10 +106,10 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
     match &exception.disposition {
         Disposition::Retry { delay, error } => {
             tx.note_error(exception.job, attempt, error)?;
-            moves::hold(tx, pos, Held::Retryable, tx.now.saturating_add(micros(*delay)), 1)
+            moves::wait(tx, pos, Waiting::Retryable, tx.now.saturating_add(micros(*delay)), 1)
         }
         Disposition::Snooze { delay } => {
-            moves::hold(tx, pos, Held::Scheduled, tx.now.saturating_add(micros(*delay)), 0)
+            moves::wait(tx, pos, Waiting::Scheduled, tx.now.saturating_add(micros(*delay)), 0)
         }
         Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason, 0)),
         Disposition::Discard { error, failed } => {
@@ -121,7 +121,7 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
         Disposition::NoHandler => {
             // Another worker may know the kind, and may be asleep.
             tx.wake()?;
-            moves::hold(tx, pos, Held::NoHandler, tx.now, 0)
+            moves::wait(tx, pos, Waiting::NoHandler, tx.now, 0)
         }
         Disposition::Return => moves::append_again(tx, pos, 0),
         other => {

@@ -12,14 +12,14 @@ use windlass_core::{ErrorKind, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 /// The most workers that a status lists.
 const WORKERS_MAX: u32 = 1_000;
 
-const QUEUES: &str = "SELECT name, paused, total(available + parked), total(running), total(scheduled),
+const QUEUES: &str = "SELECT name, paused, total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
         (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END)
     FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
-    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND NOT paused AND (available > 0 OR parked > 0 AND EXISTS (
-        SELECT 1 FROM held WHERE held.lane = lane.id AND held.state = 2
-        AND (?2 = '[]' OR held.kind IN (SELECT value FROM json_each(?2))))))";
+    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND NOT paused AND (available > 0 OR no_handler > 0 AND EXISTS (
+        SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
+        AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 

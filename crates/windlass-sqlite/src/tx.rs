@@ -29,7 +29,7 @@ const COUNTS: usize = 8;
 
 const FLUSH: &str =
     "UPDATE lane SET available = available + ?2, running = running + ?3, completed = completed + ?4,
-    scheduled = scheduled + ?5, retryable = retryable + ?6, parked = parked + ?7, cancelled = cancelled + ?8,
+    scheduled = scheduled + ?5, retryable = retryable + ?6, no_handler = no_handler + ?7, cancelled = cancelled + ?8,
     discarded = discarded + ?9 WHERE id = ?1";
 
 /// What the writer keeps between transactions. Forgotten whenever one is rolled back.

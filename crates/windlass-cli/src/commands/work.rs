@@ -102,7 +102,7 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
         "retried": stats.retried,
         "snoozed": stats.snoozed,
         "discarded": stats.discarded,
-        "parked": stats.no_handler,
+        "no_handler": stats.no_handler,
         "returned": stats.returned,
     });
     globals.print(&answer, || {

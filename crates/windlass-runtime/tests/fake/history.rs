@@ -117,7 +117,7 @@ pub enum Fate {
     Snooze,
     Cancel,
     Discard { failed: bool },
-    Park,
+    NoHandler,
     Return,
 }
 
@@ -181,7 +181,7 @@ impl From<&Disposition> for Fate {
             Disposition::Snooze { .. } => Self::Snooze,
             Disposition::Cancel { .. } => Self::Cancel,
             Disposition::Discard { failed, .. } => Self::Discard { failed: *failed },
-            Disposition::NoHandler => Self::Park,
+            Disposition::NoHandler => Self::NoHandler,
             Disposition::Return => Self::Return,
             other => panic!("unknown disposition {other:?}"),
         }

@@ -165,7 +165,7 @@ impl Check {
             (Fate::Snooze, Some((_, End::Snoozed, _))) => true,
             (Fate::Cancel, Some((_, End::Cancelled, _))) => true,
             (Fate::Discard { failed: false }, Some((_, End::Discarded, _))) => true,
-            (Fate::Park | Fate::Return, None) => holding.started.is_none(),
+            (Fate::NoHandler | Fate::Return, None) => holding.started.is_none(),
             (Fate::Return, Some((_, End::Dropped, _))) => true,
             // A suspect waits for the store before its fate is decided; its interruption may come meanwhile.
             (Fate::Return, Some((_, End::Failed, cancelled))) => cancelled || holding.crash_count >= SUSPECT,
@@ -186,7 +186,7 @@ impl Check {
         match fate {
             Fate::Complete | Fate::Cancel | Fate::Discard { .. } => return self.end(lease.job),
             Fate::Retry => self.job(lease.job).attempt += 1,
-            Fate::Snooze | Fate::Park | Fate::Return => {}
+            Fate::Snooze | Fate::NoHandler | Fate::Return => {}
         }
         self.job(lease.job).state = State::Waits;
         Ok(())

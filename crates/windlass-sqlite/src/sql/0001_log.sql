@@ -36,7 +36,7 @@ CREATE TABLE queue (
 ) STRICT;
 
 -- `cursor`: the last position that was handed out. The counts change in the transaction that moves the jobs.
--- `parked`: jobs without a handler.
+-- `no_handler`: jobs without a handler.
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL REFERENCES queue (id),
@@ -47,7 +47,7 @@ CREATE TABLE lane (
     completed INTEGER NOT NULL DEFAULT 0,
     scheduled INTEGER NOT NULL DEFAULT 0,
     retryable INTEGER NOT NULL DEFAULT 0,
-    parked INTEGER NOT NULL DEFAULT 0,
+    no_handler INTEGER NOT NULL DEFAULT 0,
     cancelled INTEGER NOT NULL DEFAULT 0,
     discarded INTEGER NOT NULL DEFAULT 0,
     UNIQUE (queue, priority)
@@ -102,8 +102,8 @@ CREATE TABLE result (
 ) STRICT;
 CREATE INDEX result_claim ON result (claim);
 
--- Jobs that wait outside the log. `state`: 0 scheduled, 1 retryable, 2 parked (without a handler).
-CREATE TABLE held (
+-- Jobs that wait outside the log. `state`: 0 scheduled, 1 retryable, 2 without a handler.
+CREATE TABLE waiting (
     id INTEGER PRIMARY KEY,
     lane INTEGER NOT NULL,
     state INTEGER NOT NULL,
@@ -116,9 +116,9 @@ CREATE TABLE held (
     enqueued_at INTEGER NOT NULL,
     attributes TEXT
 ) STRICT;
-CREATE INDEX held_due ON held (available_at, id) WHERE state < 2;
-CREATE INDEX held_parked ON held (lane, kind, id) WHERE state = 2;
-CREATE INDEX held_lane ON held (lane, state, available_at, id);
+CREATE INDEX waiting_due ON waiting (available_at, id) WHERE state < 2;
+CREATE INDEX waiting_no_handler ON waiting (lane, kind, id) WHERE state = 2;
+CREATE INDEX waiting_lane ON waiting (lane, state, available_at, id);
 
 -- Jobs that will not run any more. `state`: 0 cancelled, 1 discarded.
 CREATE TABLE dead (

@@ -42,7 +42,7 @@ async fn what_brings_no_work_wakes_nobody() {
 }
 
 #[tokio::test]
-async fn parked_returned_and_resumed_work_wakes() {
+async fn unhandled_returned_and_resumed_work_wakes() {
     let f = Fixture::new();
     f.add(2).await;
     let worker = f.worker().await;

@@ -2,7 +2,7 @@ use crate::fixture::{Fixture, Held, ids, job};
 use windlass_core::{Disposition, JobState, JobStore};
 
 #[tokio::test]
-async fn a_parked_job_waits_for_a_worker_that_knows_its_kind() {
+async fn a_job_without_handler_waits_for_a_worker_that_knows_its_kind() {
     let f = Fixture::new();
     let id = f.enqueue(&[job("rare")]).await.unwrap()[0];
     let (plain, expert) = (f.worker_for(&["test"]).await, f.worker_for(&["a", "rare"]).await);
@@ -21,7 +21,7 @@ async fn a_parked_job_waits_for_a_worker_that_knows_its_kind() {
 }
 
 #[tokio::test]
-async fn a_worker_for_any_kind_takes_parked_jobs_too_in_order_of_priority() {
+async fn a_worker_for_any_kind_takes_jobs_without_handler_too_in_order_of_priority() {
     let f = Fixture::new();
     let batch = [job("rare").with_priority(5), job("test"), job("rare").with_priority(-5)];
     let added = f.enqueue(&batch).await.unwrap();

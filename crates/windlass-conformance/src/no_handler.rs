@@ -1,4 +1,4 @@
-//! Parking: a job whose kind a worker does not know waits for one that does.
+//! A job whose kind a worker does not know waits for one that does.
 
 use crate::{Fixture, steps::*};
 use windlass_core::{Disposition, JobFilter, JobState, NewJob, Settled};
@@ -7,8 +7,8 @@ fn of_kind(kind: &'static str) -> NewJob {
     NewJob::new(kind, args(0)).with_queue(QUEUE)
 }
 
-/// A parked job is available, used no attempt, and is not handed to workers that lack its kind.
-pub async fn a_parked_job_waits(fixture: &dyn Fixture) {
+/// A job without a handler is available, used no attempt, and is not handed to workers that lack its kind.
+pub async fn a_job_without_handler_waits(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let id = enqueue(&store, of_kind("b")).await;
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
@@ -49,8 +49,8 @@ pub async fn it_goes_to_one_who_takes_any(fixture: &dyn Fixture) {
     assert_eq!(worker_on(&store).await.drain(10).await, [id]);
 }
 
-/// Parked jobs do not hold up the others of their lane, and the limit counts them.
-pub async fn others_pass_a_parked_job(fixture: &dyn Fixture) {
+/// Jobs without a handler do not hold up the others of their lane, and the limit counts them.
+pub async fn others_pass_a_job_without_handler(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let batch: Vec<_> = (0..20).map(|n| of_kind(if n % 2 == 0 { "b" } else { "a" })).collect();
     let ids = store.enqueue(&batch).await.expect("enqueue");
@@ -71,8 +71,8 @@ pub async fn others_pass_a_parked_job(fixture: &dyn Fixture) {
     assert_eq!(later, ids.iter().copied().step_by(2).collect::<Vec<_>>());
 }
 
-/// A job that was parked, taken, and parked again is still one job, with its attempts.
-pub async fn a_job_parked_twice_is_one(fixture: &dyn Fixture) {
+/// A job that found no handler, was taken, and found none again is still one job, with its attempts.
+pub async fn a_job_without_handler_twice_is_one(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let id = enqueue(&store, of_kind("b")).await;
     let (knows_a, any) = (worker(&store, &[QUEUE], &["a"], LEASE).await, worker_on(&store).await);
@@ -94,8 +94,8 @@ pub async fn a_job_parked_twice_is_one(fixture: &dyn Fixture) {
     assert_eq!(queue(&store, QUEUE).await.completed, 1);
 }
 
-/// A parked job of a paused queue waits for the resume too.
-pub async fn a_paused_queue_keeps_its_parked_jobs(fixture: &dyn Fixture) {
+/// A job without a handler of a paused queue waits for the resume too.
+pub async fn a_paused_queue_keeps_its_jobs_without_handler(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let id = enqueue(&store, of_kind("b")).await;
     let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;

@@ -1,5 +1,0 @@
--- Appends a held job to the log.
--- Parameters: 1 job id, 2 its new position.
--- Invariant: the held row is removed in the same transaction.
-INSERT INTO job (pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes)
-SELECT ?2, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM held WHERE id = ?1
