@@ -128,7 +128,7 @@ fn a_job_that_runs_once_and_one_that_is_taken_over_are_fine() {
     assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 0), "{report:?}");
     let report = Told::taken_over().check();
     assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
-    assert_eq!(report.counts.explained_by.get("kill"), Some(&1));
+    assert_eq!(report.counts.explained_by.get(&Fault::Kill), Some(&1));
 }
 
 #[test]
