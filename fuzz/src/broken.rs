@@ -2,38 +2,41 @@
 
 use super::queue::Choices;
 use std::collections::{HashMap, HashSet};
-use windlass_chaos::history::{Event, Fate, Fault, History, Outcome, Phase, Recorded, What};
+use windlass_chaos::{
+    checker::Invariant::{self, I1, I2, I3, I4, I5, I6, I7, I9, I12, I13},
+    history::{Event, Fate, Fault, History, Outcome, Phase, Recorded, What},
+};
 use windlass_core::JobState;
 
 /// A way to break a history; false: it has no place for it, and is as it was.
 pub type Break = fn(&mut History, &mut Choices<'_>) -> bool;
 
-/// Every way, by name.
-pub const BREAKS: &[(&str, Break)] = &[
-    ("a record is lost", record_lost),
-    ("a finished job is available again", record_available),
-    ("two records of one job", record_doubled),
-    ("a completed job is cancelled", record_cancelled),
-    ("a completed job is discarded", record_discarded),
-    ("a job has the key of another", record_key),
-    ("one key, two acknowledged jobs", acked_twice),
-    ("nobody enqueued it", never_sent),
-    ("its enqueue failed", enqueue_failed),
-    ("its transaction was rolled back", rolled_back),
-    ("started without a claim", unclaimed_start),
-    ("started twice under one claim", started_twice),
-    ("args of another job", foreign_args),
-    ("handed out while another ran it", doubled_claim),
-    ("handed out while another ran it, and never settled", doubled_claim_unsettled),
-    ("handed out after its end", claimed_after_end),
-    ("attempts jump", attempts_jump),
-    ("a crash count is forgotten", crashes_forgotten),
-    ("a fenced worker's write is accepted", fenced_write),
-    ("a write of a worker that holds nothing is accepted", stray_write),
-    ("completed, though the write was refused", refused_and_done),
-    ("more handlers than slots", too_many),
-    ("no fault explains the second start", unexplained),
-    ("a job is stuck", stuck),
+/// Every way: its name, and what it breaks among others.
+pub const BREAKS: &[(&str, Invariant, Break)] = &[
+    ("a record is lost", I1, record_lost),
+    ("a finished job is available again", I1, record_available),
+    ("two records of one job", I13, record_doubled),
+    ("a completed job is cancelled", I13, record_cancelled),
+    ("a completed job is discarded", I13, record_discarded),
+    ("a job has the key of another", I2, record_key),
+    ("one key, two acknowledged jobs", I7, acked_twice),
+    ("nobody enqueued it", I2, never_sent),
+    ("its enqueue failed", I2, enqueue_failed),
+    ("its transaction was rolled back", I2, rolled_back),
+    ("started without a claim", I2, unclaimed_start),
+    ("started twice under one claim", I2, started_twice),
+    ("args of another job", I7, foreign_args),
+    ("handed out while another ran it", I5, doubled_claim),
+    ("handed out while another ran it, and never settled", I3, doubled_claim_unsettled),
+    ("handed out after its end", I13, claimed_after_end),
+    ("attempts jump", I6, attempts_jump),
+    ("a crash count is forgotten", I6, crashes_forgotten),
+    ("a fenced worker's write is accepted", I5, fenced_write),
+    ("a write of a worker that holds nothing is accepted", I5, stray_write),
+    ("completed, though the write was refused", I5, refused_and_done),
+    ("more handlers than slots", I9, too_many),
+    ("no fault explains the second start", I4, unexplained),
+    ("a job is stuck", I12, stuck),
 ];
 
 fn find(history: &History, choices: &mut Choices<'_>, wanted: impl Fn(&What) -> bool) -> Option<usize> {

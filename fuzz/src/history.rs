@@ -3,8 +3,9 @@
 use super::queue::Choices;
 use windlass_chaos::{
     checker::{Rules, check, tell},
-    history::{Event, History, MAGIC, ProcessLog, RECORD_BYTES},
+    history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
 };
+use windlass_core::JobState;
 
 /// Numbers that are likely to meet, and those at the ends of their types.
 const NUMBERS: [i64; 16] = [
@@ -26,26 +27,30 @@ const NUMBERS: [i64; 16] = [
     65_535,
 ];
 
+/// The words that generated inputs are made of.
+pub const WORDS: &[&str] = &[
+    "{\"process\":7}\n",
+    "{\"at\":1,\"what\":{\"EnqueueSent\":{\"key\":1}}}\n",
+    "{\"at\":2,\"what\":{\"Started\":{\"worker\":1,\"id\":1,\"seq\":1,\"key\":1,\"attempt\":1}}}\n",
+    "{\"at\":3,\"what\":{\"Fault\":{\"fault\":\"kill\",\"target\":null,\"begins\":true}}}\n",
+    "{\"at\":",
+    "-1",
+    ",\"what\":{\"Effect\":{\"id\":",
+    "18446744073709551616",
+    "}}}",
+    "\n",
+];
+
 /// Reads the bytes as a file, and then makes events of them.
 pub fn body(data: &[u8]) {
     if let Ok(log) = ProcessLog::parse("p", data) {
-        round_trip(&log.events);
-    }
-    let mut file = MAGIC.to_vec();
-    file.extend(7_u64.to_le_bytes());
-    file.extend(data);
-    if let Ok(log) = ProcessLog::parse("p", &file) {
-        assert_eq!(log.events.len() * RECORD_BYTES + log.torn_bytes, data.len());
-        round_trip(&log.events);
         judge(vec![log]);
     }
     let mut choices = Choices::new(data);
     let mut logs: Vec<ProcessLog> = (0..3).map(|number| log(number, Vec::new())).collect();
     while !choices.is_empty() {
         let process = choices.below(3);
-        if let Ok(event) = Event::decode(&record(&mut choices)) {
-            logs[process].events.push(event);
-        }
+        logs[process].events.push(event(&mut choices));
     }
     logs.iter().for_each(|log| round_trip(&log.events));
     judge(logs);
@@ -55,30 +60,77 @@ fn log(number: i64, events: Vec<Event>) -> ProcessLog {
     ProcessLog { number, name: format!("p-{number}"), events, torn_bytes: 0 }
 }
 
-/// A record whose kind and code are mostly known ones.
-fn record(choices: &mut Choices<'_>) -> [u8; RECORD_BYTES] {
-    let mut bytes = [0; RECORD_BYTES];
-    let number = |choices: &mut Choices<'_>| NUMBERS[choices.below(NUMBERS.len())];
+fn event(choices: &mut Choices<'_>) -> Event {
     let at = match choices.below(4) {
-        0 => number(choices).cast_unsigned(),
+        0 => NUMBERS[choices.below(NUMBERS.len())].cast_unsigned(),
         _ => choices.below(256) as u64 * 50_000_000,
     };
-    bytes[0..8].copy_from_slice(&at.to_le_bytes());
-    bytes[8] = choices.below(28) as u8;
-    bytes[9] = choices.below(24) as u8;
-    let small = [0, 1, 2, 3, u16::MAX, u16::MAX - 1][choices.below(6)];
-    bytes[10..12].copy_from_slice(&small.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(number(choices) as i32).to_le_bytes());
-    for field in [16, 24, 32] {
-        bytes[field..field + 8].copy_from_slice(&number(choices).to_le_bytes());
-    }
-    bytes
+    let [key, id, seq, call, worker, lane] = std::array::from_fn(|_| NUMBERS[choices.below(NUMBERS.len())]);
+    let (worker, lane, sent, target) = (worker as i32, lane as i32, call.cast_unsigned(), Some(call));
+    let [attempt, crashes] = std::array::from_fn(|_| [0, 1, 2, 3, u16::MAX, u16::MAX - 1][choices.below(6)]);
+    let (outcome, fate) = (OUTCOMES[choices.below(OUTCOMES.len())], FATES[choices.below(FATES.len())]);
+    let (fault, phase) = (FAULTS[choices.below(FAULTS.len())], PHASES[choices.below(PHASES.len())]);
+    let (state, done) = (JobState::ALL[choices.below(JobState::ALL.len())], choices.below(2) == 1);
+    let what = match choices.below(24) {
+        0 => What::EnqueueSent { key },
+        1 => What::EnqueueAcked { key, id },
+        2 => What::EnqueueFailed { key },
+        3 => What::EnqueueUnknown { key },
+        4 => What::RolledBack { key, id },
+        5 => What::Registered { worker, slots: seq, lease_ns: call },
+        6 => What::Claimed { worker, id, lane, seq, attempt, crashes },
+        7 => What::Started { worker, id, seq, key, attempt },
+        8 => What::Finished { worker, id, seq, outcome },
+        9 => What::GivenBack { worker, id, seq, outcome },
+        10 => What::Settled { worker, id, seq, fate, outcome, sent },
+        11 => What::EffectSent { worker, id, seq },
+        12 => What::Effect { id },
+        13 => What::LeaseLost { worker },
+        14 => What::DeregisterSent { worker },
+        15 => What::RescueSent { call },
+        16 => What::Rescued { call, worker },
+        17 => What::RescueDone { call },
+        18 => What::Suspected { worker, id: done.then_some(id) },
+        19 => What::CancelAsked { id, done },
+        20 => What::RetryAsked { id, done },
+        21 => What::Fault { fault, target: target.filter(|_| seq > 0), begins: done },
+        22 => What::Phase { phase },
+        _ => What::Stored { id, key, state, attempt, crashes },
+    };
+    Event { at, what }
 }
 
+const OUTCOMES: [Outcome; 8] = [
+    Outcome::Complete,
+    Outcome::Retry,
+    Outcome::Snooze,
+    Outcome::Cancel,
+    Outcome::Discard,
+    Outcome::Park,
+    Outcome::Return,
+    Outcome::Interrupted,
+];
+const FATES: [Fate; 4] = [Fate::Accepted, Fate::Already, Fate::Refused, Fate::Unknown];
+const FAULTS: [Fault; 8] = [
+    Fault::Kill,
+    Fault::Pause,
+    Fault::Terminate,
+    Fault::DatabaseCrash,
+    Fault::ConnectionCut,
+    Fault::Failover,
+    Fault::Dump,
+    Fault::Restore,
+];
+const PHASES: [Phase; 4] = [Phase::Heal, Phase::Drained, Phase::Stuck, Phase::Dumped];
+
 fn round_trip(events: &[Event]) {
+    let mut file = b"{\"process\":7}\n".to_vec();
     for event in events {
-        assert_eq!(Event::decode(&event.encode()).as_ref(), Ok(event));
+        serde_json::to_writer(&mut file, event).expect("events are plain values");
+        file.push(b'\n');
     }
+    let log = ProcessLog::parse("p", &file).expect("reads what was written");
+    assert_eq!((log.number, &*log.events, log.torn_bytes), (7, events, 0));
 }
 
 fn judge(logs: Vec<ProcessLog>) {

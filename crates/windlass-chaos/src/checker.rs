@@ -102,7 +102,7 @@ fn count(history: &History, jobs: &Jobs, report: &mut Report) {
             What::Started { .. } => counts.starts += 1,
             What::Settled { fate: crate::history::Fate::Refused, .. } => counts.refused_writes += 1,
             What::LeaseLost { .. } => counts.lost_leases += 1,
-            What::Fault { fault, begins: true, .. } => *counts.faults.entry(fault.name()).or_default() += 1,
+            What::Fault { fault, begins: true, .. } => *counts.faults.entry(fault).or_default() += 1,
             _ => {}
         }
     }
@@ -129,7 +129,7 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     }
     // What a poison job or a busy machine does is nobody's plan.
     let unplanned =
-        [Fault::Poison, Fault::Starved].map(|fault| counts.faults.get(fault.name()).copied().unwrap_or(0));
+        [Fault::Poison, Fault::Starved].map(|fault| counts.faults.get(&fault).copied().unwrap_or(0));
     let fired = counts.faults.values().sum::<u64>() - unplanned.iter().sum::<u64>();
     if (fired as f64) < rules.planned_faults as f64 * 0.95 {
         reasons.push(format!("only {fired} of {} planned faults happened", rules.planned_faults));

@@ -249,7 +249,8 @@ fn say_in_short(line: &Line) {
 
 fn figures(report: &Report) -> String {
     let counts = &report.counts;
-    let faults: Vec<String> = counts.faults.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let faults: Vec<String> =
+        counts.faults.iter().map(|(fault, count)| format!("{count} {fault:?}")).collect();
     format!(
         "{} acknowledged, {} second starts explained, {} writes refused; {}{}",
         counts.acknowledged,

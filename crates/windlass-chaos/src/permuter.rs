@@ -5,7 +5,7 @@
 //! transactions (to begin and do the operation; to commit or roll back), so what one has not committed meets
 //! the statements of the others. In scenarios whose names begin with `inside_` the functions stop at gates
 //! between their statements as well. A session that waits for another is passed over and takes its steps as
-//! soon as it is free. On SQLite, where a transaction excludes all others, whole operations are permuted.
+//! soon as it is free. They run the store's own calls, with its parameters and its reading of the answers. On SQLite, where a transaction excludes all others, whole operations are permuted.
 //!
 //! After each order everything is brought to its end: workers die and are rescued, due jobs are promoted, a
 //! fresh worker claims and completes what is left. A [book](book) that is kept beside it says where each job

@@ -1,4 +1,5 @@
-//! The checker on histories of a few events, written by hand: valid ones, and one broken promise each.
+//! The checker on histories of a few events, written by hand: what the random ones of `fuzz/src/queue.rs` do not have, and
+//! what a report says. That each broken promise is found anywhere is tried there.
 
 use windlass_chaos::{
     checker::{Invariant, Report, Rules, Verdict, check, tell},
@@ -128,7 +129,7 @@ fn a_job_that_runs_once_and_one_that_is_taken_over_are_fine() {
     assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 0), "{report:?}");
     let report = Told::taken_over().check();
     assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
-    assert_eq!(report.counts.explained_by.get("kill"), Some(&1));
+    assert_eq!(report.counts.explained_by.get(&Fault::Kill), Some(&1));
 }
 
 #[test]
@@ -171,27 +172,6 @@ fn i1_a_job_that_completed_without_a_handler_is_lost() {
 }
 
 #[test]
-fn i1_and_i12_a_job_that_waits_in_the_end_is_stuck() {
-    let report = Told::begun().drained().stored(7, 70, JobState::Available).check();
-    assert_eq!(broken(&report), [Invariant::I1]);
-    let stuck = Told::begun().then(INJECTOR, What::Phase { phase: Phase::Stuck });
-    assert_eq!(broken(&stuck.stored(7, 70, JobState::Available).check()), [Invariant::I12]);
-}
-
-#[test]
-fn i2_what_was_rolled_back_or_never_sent_must_not_exist() {
-    let rolled_back = Told::good().then(PRODUCER, What::RolledBack { key: 70, id: 7 });
-    assert!(broken(&rolled_back.check()).contains(&Invariant::I2));
-    let phantom = Told::good().stored(8, 80, JobState::Available);
-    assert!(broken(&phantom.check()).contains(&Invariant::I2));
-    let failed = Told::good()
-        .then(PRODUCER, What::EnqueueSent { key: 80 })
-        .then(PRODUCER, What::EnqueueFailed { key: 80 })
-        .stored(8, 80, JobState::Completed);
-    assert!(broken(&failed.check()).contains(&Invariant::I2));
-}
-
-#[test]
 fn an_enqueue_that_nobody_knows_of_may_exist_or_not() {
     let unknown = || {
         Told::good()
@@ -222,32 +202,6 @@ fn a_job_given_back_by_a_process_that_died_before_the_answer_is_fine() {
     let refused = refused.settled(ONE, 1, 1, Fate::Refused, Outcome::Park);
     assert_eq!(broken(&next(refused)), [Invariant::I3], "the store said that it did not take it back");
     assert_eq!(broken(&next(Told::begun().claimed(ONE, 1, 1, 1, 0))), [Invariant::I3]);
-}
-
-#[test]
-fn i3_two_leases_at_once() {
-    let report = Told::begun()
-        .claimed(ONE, 1, 1, 1, 0)
-        .claimed(TWO, 2, 2, 1, 0)
-        .done(TWO, 2, 2)
-        .drained()
-        .stored(7, 70, JobState::Completed)
-        .check();
-    assert_eq!(broken(&report), [Invariant::I3]);
-}
-
-#[test]
-fn i4_a_living_worker_that_is_declared_dead() {
-    let report = Told::begun()
-        .claimed(ONE, 1, 1, 1, 0)
-        .started(ONE, 1, 1)
-        .rescued(TWO, 1)
-        .claimed(TWO, 2, 2, 1, 1)
-        .done(TWO, 2, 2)
-        .drained()
-        .stored(7, 70, JobState::Completed)
-        .check();
-    assert_eq!(broken(&report), [Invariant::I4]);
 }
 
 /// An outage during which the first worker is declared dead, though its process lives.
@@ -281,9 +235,7 @@ fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_p
 }
 
 #[test]
-fn i5_a_write_after_the_rescue_is_accepted() {
-    let report = Told::taken_over().settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete).check();
-    assert!(broken(&report).contains(&Invariant::I5));
+fn i5_a_write_after_the_rescue_is_refused() {
     let refused = Told::taken_over().settled(ONE, 1, 1, Fate::Refused, Outcome::Complete).check();
     assert_eq!((refused.verdict, refused.counts.refused_writes), (Verdict::Valid, 1));
 }
@@ -304,24 +256,6 @@ fn i6_a_crash_that_is_not_counted_and_an_attempt_that_is() {
     assert_eq!(take_over(1, 1).check().verdict, Verdict::Valid);
     assert_eq!(broken(&take_over(1, 0).check()), [Invariant::I6]);
     assert_eq!(broken(&take_over(2, 1).check()), [Invariant::I6]);
-}
-
-#[test]
-fn i7_one_key_is_two_jobs() {
-    let report =
-        Told::good().then(PRODUCER, What::EnqueueAcked { key: 70, id: 8 }).stored(8, 70, JobState::Completed);
-    assert!(broken(&report.check()).contains(&Invariant::I7));
-}
-
-#[test]
-fn i9_more_handlers_than_slots() {
-    let report = Told::good()
-        .then(PRODUCER, What::EnqueueSent { key: 80 })
-        .then(PRODUCER, What::EnqueueAcked { key: 80, id: 8 })
-        .claimed(TWO, 2, 2, 1, 0)
-        .then(TWO, What::Started { worker: 2, id: 8, seq: 3, key: 80, attempt: 1 })
-        .then(TWO, What::Started { worker: 2, id: 9, seq: 3, key: 90, attempt: 1 });
-    assert!(broken(&report.check()).contains(&Invariant::I9));
 }
 
 fn at(fault: Fault, begins: bool) -> What {
@@ -379,20 +313,6 @@ fn an_id_that_is_given_again_after_a_restore_is_another_job() {
     assert_eq!(told(JobState::Completed).check_by(&rules).verdict, Verdict::Valid);
     assert_eq!(broken(&told(JobState::Completed).check()), [Invariant::I1], "80 was lost");
     assert_eq!(broken(&told(JobState::Available).check_by(&rules)), [Invariant::I1]);
-}
-
-#[test]
-fn i13_two_records_and_two_ends() {
-    let twice = Told::good().stored(7, 70, JobState::Completed);
-    assert_eq!(broken(&twice.check()), [Invariant::I13]);
-    let again = Told::begun()
-        .claimed(ONE, 1, 1, 1, 0)
-        .done(ONE, 1, 1)
-        .claimed(TWO, 2, 2, 1, 0)
-        .done(TWO, 2, 2)
-        .drained()
-        .stored(7, 70, JobState::Completed);
-    assert_eq!(broken(&again.check()), [Invariant::I13]);
 }
 
 #[test]

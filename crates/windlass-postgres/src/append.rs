@@ -2,17 +2,17 @@
 
 use crate::{
     batch::{Batch, By, COPY_FROM, queues_of},
-    connection::Param,
     database::Database,
     error::{Effect, store_error},
     new_row::{attempts, is_plain},
+    query::Param,
     row::Json,
 };
-use tokio_postgres::{Transaction, types::Type};
+use tokio_postgres::{Client, types::Type};
 use windlass_core::{JobId, Result};
 
-/// Stores jobs inside a transaction, the caller's or our own.
-pub(crate) async fn append(db: &Database, client: &Transaction<'_>, batch: &Batch<'_>) -> Result<Vec<JobId>> {
+/// Stores jobs inside the transaction that is open on the client, the caller's or our own.
+pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) -> Result<Vec<JobId>> {
     let Batch { jobs, prepared, .. } = batch;
     let fail = |cause| store_error(cause, Effect::Repeatable);
     if jobs.len() < COPY_FROM && jobs.iter().all(is_plain) {
@@ -36,7 +36,7 @@ pub(crate) async fn append(db: &Database, client: &Transaction<'_>, batch: &Batc
 }
 
 /// A statement for each: cheaper than COPY.
-async fn insert_few(db: &Database, client: &Transaction<'_>, batch: &Batch<'_>) -> Result<Vec<JobId>> {
+async fn insert_few(db: &Database, client: &Client, batch: &Batch<'_>) -> Result<Vec<JobId>> {
     let mut ids = Vec::with_capacity(batch.jobs.len());
     for (job, lane) in batch.jobs.iter().zip(&batch.lanes) {
         let (attempts, args) = (attempts(job), Json(job.args().as_str()));

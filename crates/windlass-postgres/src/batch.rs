@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use tokio_postgres::{
-    Statement, Transaction,
+    Client, Statement,
     types::{ToSql, Type},
 };
 use windlass_core::{JobId, NewJob, Result};
@@ -67,7 +67,7 @@ impl Batch<'_> {
     pub(crate) async fn store_under(
         &self,
         db: &Database,
-        client: &Transaction<'_>,
+        client: &Client,
         ids: &[JobId],
         now: Timestamp,
         by: By,
@@ -89,7 +89,7 @@ impl Batch<'_> {
     }
 
     /// Writes rows that are available at once into the segment, or rows that have to wait into `waiting`.
-    async fn copy(&self, db: &Database, client: &Transaction<'_>, rows: &[NewRow<'_>]) -> Result<()> {
+    async fn copy(&self, db: &Database, client: &Client, rows: &[NewRow<'_>]) -> Result<()> {
         let fail = |cause| store_error(cause, Effect::Repeatable);
         let attributed = wait(rows) || rows.iter().any(|row| !row.attributes.is_empty());
         let sink = match &self.prepared {
@@ -102,7 +102,7 @@ impl Batch<'_> {
     }
 
     /// As [`Self::copy`], in one statement with arrays.
-    async fn insert(&self, db: &Database, client: &Transaction<'_>, rows: &[NewRow<'_>]) -> Result<()> {
+    async fn insert(&self, db: &Database, client: &Client, rows: &[NewRow<'_>]) -> Result<()> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id.0).collect();
         let lanes: Vec<i32> = rows.iter().map(|row| row.lane).collect();
         let most: Vec<i16> = rows.iter().map(|row| attempts(row.job)).collect();

@@ -2,13 +2,15 @@ use crate::{
     database::Database,
     error::Effect,
     open_claims::OpenClaims,
+    query::Query,
     row::{JsonText, Xid},
 };
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
-    Attributes, Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, Error, ErrorKind, JobId, Result,
+    Attributes, Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, Error, ErrorKind, JobId, QueueDemand,
+    Result,
 };
 
 /// What `claim` leaves out of its answer: the default of a new job.
@@ -41,35 +43,15 @@ impl From<ClaimRef> for Reference {
 
 /// Hands out jobs to a worker.
 pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claimed> {
-    let (mut queues, mut limits, mut bytes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
-        queues.push(&*demand.queue);
-        limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
-        bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
-        wanted.push(&demand.queue);
-    }
-    if queues.is_empty() {
+    if demands(request).next().is_none() {
         return Ok(Claimed::default());
     }
     let connection = db.claims().await?;
     let call = db.caches.open_claims(request.worker, OpenClaims::claiming);
-    let number = i64::try_from(call).unwrap_or(i64::MAX);
-    let rows = connection
-        .query(
-            &db.texts.claim,
-            &[
-                (&request.worker.0, Type::INT4),
-                (&queues, Type::TEXT_ARRAY),
-                (&limits, Type::INT4_ARRAY),
-                (&bytes, Type::INT8_ARRAY),
-                (&number, Type::INT8),
-            ],
-            Effect::Write,
-        )
-        .await;
+    let rows = claim_on(db, &connection, request, i64::try_from(call).unwrap_or(i64::MAX)).await;
     drop(connection);
-    let (claims, contended) = match rows {
-        Ok(rows) => read(&rows, &wanted)?,
+    let claimed = match rows {
+        Ok(rows) => read_claims(&rows, request)?,
         Err(error) => {
             // Any other error means that the transaction rolled back.
             if !error.is_ambiguous() {
@@ -78,19 +60,50 @@ pub(crate) async fn claim(db: &Database, request: &ClaimRequest) -> Result<Claim
             return Err(error);
         }
     };
-    db.caches.open_claims(request.worker, |open| open.claimed(call, &claims));
-    let claims = claims.into_iter().filter(|claim| !claim.jobs.is_empty()).collect();
-    Ok(Claimed { claims, contended })
+    db.caches.open_claims(request.worker, |open| open.claimed(call, &claimed.claims));
+    Ok(claimed)
+}
+
+/// Asks for jobs; `call` numbers the worker's calls. The answer is for [`read_claims`].
+pub(crate) async fn claim_on(
+    db: &Database,
+    on: &impl Query,
+    request: &ClaimRequest,
+    call: i64,
+) -> Result<Vec<Row>> {
+    let (mut queues, mut limits, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    for demand in demands(request) {
+        queues.push(&*demand.queue);
+        limits.push(i32::try_from(demand.limit).unwrap_or(i32::MAX));
+        bytes.push(i64::try_from(demand.max_bytes).unwrap_or(i64::MAX));
+    }
+    on.query(
+        &db.texts.claim,
+        &[
+            (&request.worker.0, Type::INT4),
+            (&queues, Type::TEXT_ARRAY),
+            (&limits, Type::INT4_ARRAY),
+            (&bytes, Type::INT8_ARRAY),
+            (&call, Type::INT8),
+        ],
+        Effect::Write,
+    )
+    .await
+}
+
+fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
+    request.queues.iter().filter(|demand| demand.limit > 0)
 }
 
 /// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it
 /// says that there is more.
-fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<Claim>, bool)> {
+pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claimed> {
+    let wanted: Vec<&Arc<str>> = demands(request).map(|demand| &demand.queue).collect();
     let bad = |cause: tokio_postgres::Error| {
         Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
     };
     let mut claims: Vec<Claim> = Vec::new();
-    let mut more = false;
+    let mut contended = false;
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     let mut buffer = BytesMut::new();
@@ -98,8 +111,8 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<Claim>, bool)> {
     for row in rows {
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
             match head.first() {
-                Some(0) => more = true,
-                _ => claims.push(header(&head, wanted, rows.len())?),
+                Some(0) => contended = true,
+                _ => claims.push(header(&head, &wanted, rows.len())?),
             }
             continue;
         }
@@ -134,7 +147,8 @@ fn read(rows: &[Row], wanted: &[&Arc<str>]) -> Result<(Vec<Claim>, bool)> {
     for (job, size) in jobs.zip(sizes) {
         job.args = buffer.split_to(size);
     }
-    Ok((claims, more))
+    claims.retain(|claim| !claim.jobs.is_empty());
+    Ok(Claimed { claims, contended })
 }
 
 fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<Claim> {

@@ -3,6 +3,7 @@ use crate::{
     error::{Effect, store_error},
     guard::Guard,
     pools::{Pools, Role},
+    query::{Param, Query},
     session::{CommitWatch, Sessions},
 };
 use deadpool::managed::Object;
@@ -11,10 +12,7 @@ use tokio_postgres::{
     Row,
     types::{ToSql, Type},
 };
-use windlass_core::{Error, ErrorKind, Result};
-
-/// A parameter with its type, so that a statement needs no round trip to be described.
-pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+use windlass_core::Result;
 
 /// What the pools set for a whole session, set for one transaction: a transaction-mode pooler allows no more.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;
@@ -41,23 +39,6 @@ impl Connection {
         let deadline = Deadline::after(limit);
         let guard = Guard { handle: Arc::clone(&object.handle), pools: Arc::clone(pools), what, deadline };
         Ok(Self { object, guard })
-    }
-
-    /// Runs one statement as its own transaction.
-    pub(crate) async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
-        let fail = |cause| store_error(cause, effect);
-        if self.guard.pools.is_pooled_by_transaction() {
-            return self.guard.run(effect, pin!(self.query_unprepared(sql, params, effect))).await;
-        }
-        let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
-        let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
-        let prepared = pin!(async {
-            let prepared = self.object.prepare_typed_cached(sql, &types).await;
-            prepared.map_err(|cause| store_error(cause, Effect::Repeatable))
-        });
-        let statement = self.guard.run(Effect::Repeatable, prepared).await?;
-        let answered = pin!(async { self.object.query(&statement, &values).await.map_err(fail) });
-        self.guard.run(effect, answered).await
     }
 
     /// The three messages go out together: one round trip, and all or none of them is sent.
@@ -96,13 +77,6 @@ impl Connection {
         CommitWatch::begin(&self.object)
     }
 
-    /// Runs one statement that answers exactly one row.
-    pub(crate) async fn query_one(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Row> {
-        self.query(sql, params, effect).await?.pop().ok_or_else(|| {
-            Error::new(ErrorKind::Internal, "PostgreSQL answered no row where one was expected")
-        })
-    }
-
     /// Begins a transaction of our own. What breaks before its COMMIT is not ambiguous.
     pub(crate) async fn begin(&mut self) -> Result<deadpool_postgres::Transaction<'_>> {
         self.object
@@ -111,6 +85,25 @@ impl Connection {
             .start()
             .await
             .map_err(|cause| store_error(cause, Effect::Repeatable))
+    }
+}
+
+impl Query for Connection {
+    /// As its own transaction.
+    async fn query(&self, sql: &str, params: &[Param<'_>], effect: Effect) -> Result<Vec<Row>> {
+        let fail = |cause| store_error(cause, effect);
+        if self.guard.pools.is_pooled_by_transaction() {
+            return self.guard.run(effect, pin!(self.query_unprepared(sql, params, effect))).await;
+        }
+        let types: Vec<Type> = params.iter().map(|(_, kind)| kind.clone()).collect();
+        let values: Vec<&(dyn ToSql + Sync)> = params.iter().map(|(value, _)| *value).collect();
+        let prepared = pin!(async {
+            let prepared = self.object.prepare_typed_cached(sql, &types).await;
+            prepared.map_err(|cause| store_error(cause, Effect::Repeatable))
+        });
+        let statement = self.guard.run(Effect::Repeatable, prepared).await?;
+        let answered = pin!(async { self.object.query(&statement, &values).await.map_err(fail) });
+        self.guard.run(effect, answered).await
     }
 }
 

@@ -1,49 +1,60 @@
-use crate::{database::Database, deadline::Patience, error::Effect};
+use crate::{database::Database, deadline::Patience, error::Effect, query::Query};
 use tokio_postgres::types::Type;
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};
 
-pub(crate) async fn cancel(db: &Database, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-    each(db, "cancel", ids, "SELECT {schema}.cancel($1)", |word| match word {
+/// A function that is asked about one job and answers a word.
+pub(crate) struct Control<T> {
+    name: &'static str,
+    sql: &'static str,
+    read: fn(&str) -> Option<T>,
+}
+
+pub(crate) const CANCEL: Control<CancelReply> = Control {
+    name: "cancel",
+    sql: "SELECT {schema}.cancel($1)",
+    read: |word| match word {
         "cancelled" => Some(CancelReply::Cancelled),
         "running" => Some(CancelReply::Running),
         "finished" => Some(CancelReply::Finished),
         "not_found" => Some(CancelReply::NotFound),
         _ => None,
-    })
-    .await
-}
+    },
+};
 
-pub(crate) async fn retry(db: &Database, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-    each(db, "retry", ids, "SELECT {schema}.retry($1)", |word| match word {
+pub(crate) const RETRY: Control<RetryReply> = Control {
+    name: "retry",
+    sql: "SELECT {schema}.retry($1)",
+    read: |word| match word {
         "retried" => Some(RetryReply::Retried),
         "pending" => Some(RetryReply::Pending),
         "completed" => Some(RetryReply::Completed),
         "not_found" => Some(RetryReply::NotFound),
         _ => None,
-    })
-    .await
-}
+    },
+};
 
-/// One short transaction per job: each holds its lane's lock, so a batch in one would stall claims.
-async fn each<T>(
-    db: &Database,
-    what: &'static str,
-    ids: &[JobId],
-    sql: &str,
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<T>> {
-    let mut connection = db.client(what).await?;
-    let sql = db.sql(sql);
-    let mut replies = Vec::with_capacity(ids.len());
-    for id in ids {
-        connection.extend(Patience::Call);
-        let row = connection.query_one(&sql, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
-        let word: &str = row.get(0);
-        replies.push(
-            read(word).ok_or_else(|| Error::new(ErrorKind::Internal, format!("unknown answer {word:?}")))?,
-        );
+impl<T> Control<T> {
+    /// One short transaction per job: each holds its lane's lock, so a batch in one would stall claims.
+    pub(crate) async fn each(&self, db: &Database, ids: &[JobId]) -> Result<Vec<T>> {
+        let mut connection = db.client(self.name).await?;
+        let sql = db.sql(self.sql);
+        let mut replies = Vec::with_capacity(ids.len());
+        for id in ids {
+            connection.extend(Patience::Call);
+            replies.push(self.on(&connection, &sql, *id).await?);
+        }
+        Ok(replies)
     }
-    Ok(replies)
+
+    async fn on(&self, on: &impl Query, sql: &str, id: JobId) -> Result<T> {
+        let row = on.query_one(sql, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+        let word: &str = row.get(0);
+        (self.read)(word).ok_or_else(|| Error::new(ErrorKind::Internal, format!("unknown answer {word:?}")))
+    }
+
+    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
+        self.on(on, &db.sql(self.sql), id).await
+    }
 }
 
 pub(crate) async fn pause(db: &Database, queue: &str, paused: bool) -> Result<()> {

@@ -30,9 +30,9 @@ pub(crate) async fn enqueue(db: &Database, group: &GroupCommit, jobs: &[NewJob])
     let stored = async {
         let lanes = match lanes {
             Some(lanes) => lanes,
-            None => lanes_in(db, &transaction, jobs).await?,
+            None => lanes_in(db, transaction.client(), jobs).await?,
         };
-        append(db, &transaction, &Batch { segment, lanes, jobs, prepared }).await
+        append(db, transaction.client(), &Batch { segment, lanes, jobs, prepared }).await
     };
     let ids = guard.run(Effect::Repeatable, pin!(stored)).await?;
     guard.run(Effect::Write, pin!(commit(transaction))).await?;

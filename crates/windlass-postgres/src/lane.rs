@@ -4,9 +4,10 @@ use crate::{
     connection::Connection,
     database::Database,
     error::{Effect, store_error},
+    query::Query,
 };
 use std::collections::HashMap;
-use tokio_postgres::{Transaction, types::Type};
+use tokio_postgres::{Client, types::Type};
 use windlass_core::{NewJob, Result};
 
 /// The lane of each job, asked once for each connection. A lane is made in a transaction of its own,
@@ -54,9 +55,9 @@ async fn lane(db: &Database, connection: &Connection, queue: &str, priority: i16
     Ok(lane)
 }
 
-/// The lane of each job as the transaction sees them, in one round trip. A new lane commits with its
+/// The lane of each job as the transaction that is open on the client sees them, in one round trip. A new lane commits with its
 /// jobs; that another transaction makes the same one meanwhile does no harm.
-pub(crate) async fn lanes_in(db: &Database, client: &Transaction<'_>, jobs: &[NewJob]) -> Result<Vec<i32>> {
+pub(crate) async fn lanes_in(db: &Database, client: &Client, jobs: &[NewJob]) -> Result<Vec<i32>> {
     let mut known: HashMap<(&str, i16), usize> = HashMap::new();
     let (mut queues, mut priorities) = (Vec::new(), Vec::new());
     let mut places = Vec::with_capacity(jobs.len());

@@ -1,6 +1,6 @@
 //! Who of the workers keeps house.
 
-use crate::{database::Database, error::Effect};
+use crate::{database::Database, error::Effect, query::Query};
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{Result, WorkerId};

@@ -20,6 +20,8 @@
 mod append;
 mod batch;
 mod caches;
+#[doc(hidden)]
+pub mod calls;
 mod claim;
 mod connection;
 mod control;
@@ -44,6 +46,7 @@ mod open_claims;
 mod options;
 mod pools;
 mod promote;
+mod query;
 mod record;
 mod row;
 mod segment;

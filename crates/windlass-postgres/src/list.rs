@@ -1,6 +1,8 @@
 //! Jobs by their state, queue and kind, page by page.
 
-use crate::{database::Database, deadline::Patience, error::Effect, record::job_record, row::get};
+use crate::{
+    database::Database, deadline::Patience, error::Effect, query::Query, record::job_record, row::get,
+};
 use tokio_postgres::types::Type;
 use windlass_core::{JobFilter, JobPage, PageToken, Result};
 

@@ -1,6 +1,6 @@
 //! Housekeeping: one round, in many short transactions.
 
-use crate::{connection::Connection, database::Database, deadline::Patience, error::Effect};
+use crate::{connection::Connection, database::Database, deadline::Patience, error::Effect, query::Query};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
@@ -52,18 +52,13 @@ async fn summarize(db: &Database, connection: &mut Connection) {
 
 /// Moves the ring on and empties what is past retention.
 async fn empty_segments(db: &Database, connection: &mut Connection) -> Result<MaintainReport> {
-    let step = db.sql("SELECT rotated, truncated, rehomed, again FROM {schema}.maintain()");
     let full = db.sql("SELECT {schema}.is_full()");
     let mut report = MaintainReport::default();
     let began = Instant::now();
     while began.elapsed() < LONGEST_ROUND {
         connection.extend(Patience::Long);
         let step_began = Instant::now();
-        let row = connection.query_one(&step, &[], Effect::Repeatable).await?;
-        report.rotated |= row.get::<_, bool>(0);
-        report.truncated += row.get::<_, i32>(1).unsigned_abs();
-        report.rehomed += row.get::<_, i64>(2).unsigned_abs();
-        if !row.get::<_, bool>(3) {
+        if !step_on(db, connection, &mut report).await? {
             break;
         }
         let took = step_began.elapsed();
@@ -72,6 +67,16 @@ async fn empty_segments(db: &Database, connection: &mut Connection) -> Result<Ma
         }
     }
     Ok(report)
+}
+
+/// One step of it. Whether there is more to do.
+pub(crate) async fn step_on(db: &Database, on: &impl Query, report: &mut MaintainReport) -> Result<bool> {
+    let step = db.sql("SELECT rotated, truncated, rehomed, again FROM {schema}.maintain()");
+    let row = on.query_one(&step, &[], Effect::Repeatable).await?;
+    report.rotated |= row.get::<_, bool>(0);
+    report.truncated += row.get::<_, i32>(1).unsigned_abs();
+    report.rehomed += row.get::<_, i64>(2).unsigned_abs();
+    Ok(row.get(3))
 }
 
 /// Calls a function that removes a chunk until nothing is left for it. Returns how many rows it named.

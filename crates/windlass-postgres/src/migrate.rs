@@ -3,6 +3,7 @@ use crate::{
     database::Database,
     deadline::Patience,
     error::{Effect, store_error},
+    query::Query,
     sql::{FUNCTIONS, TABLES, VERSION, render},
 };
 use tokio_postgres::Row;

@@ -10,7 +10,7 @@ use crate::{
     segment::segment,
 };
 use std::pin::pin;
-use tokio_postgres::{Transaction, types::Type};
+use tokio_postgres::{Client, types::Type};
 use windlass_core::{EnqueuedOnce, Error, ErrorKind, JobId, NewJob, Result};
 
 /// Stores checked jobs unless the key is known.
@@ -21,7 +21,7 @@ pub(crate) async fn enqueue_once(db: &Database, key: &str, jobs: &[NewJob]) -> R
     let guard = connection.guard.clone();
     let watch = connection.watch_commit();
     let transaction = guard.run(Effect::Repeatable, pin!(connection.begin())).await?;
-    let stored = store_once(db, &transaction, key, jobs, segment, lanes);
+    let stored = store_once(db, transaction.client(), key, jobs, segment, lanes);
     let stored = guard.run(Effect::Repeatable, pin!(stored)).await?;
     // A repeated call commits as well: see hold_key in sql/functions/05_enqueue_key.sql.
     guard.run(Effect::Write, pin!(commit(transaction))).await?;
@@ -29,9 +29,10 @@ pub(crate) async fn enqueue_once(db: &Database, key: &str, jobs: &[NewJob]) -> R
     Ok(stored)
 }
 
-async fn store_once(
+/// Within the transaction that is open on the client.
+pub(crate) async fn store_once(
     db: &Database,
-    transaction: &Transaction<'_>,
+    transaction: &Client,
     key: &str,
     jobs: &[NewJob],
     segment: usize,

@@ -3,6 +3,7 @@
 use crate::{
     database::Database,
     error::Effect,
+    query::Query,
     row::{JsonText, count16, get},
 };
 use jiff::Timestamp;
@@ -11,10 +12,7 @@ use windlass_core::{Args, AttemptError, JobId, JobRecord, Result, WorkerId};
 
 pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
     let connection = db.client("find a job").await?;
-    let job = db.sql("SELECT * FROM {schema}.job_record($1)");
-    let rows = connection.query(&job, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let mut record = job_record(row)?;
+    let Some(mut record) = job_on(db, &connection, id).await? else { return Ok(None) };
     let errors = db
         .sql("SELECT attempt, at, error FROM {schema}.attempt_error WHERE job_id = $1 ORDER BY at, attempt");
     for row in connection.query(&errors, &[(&id.0, Type::INT8)], Effect::Repeatable).await? {
@@ -25,6 +23,13 @@ pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
         });
     }
     Ok(Some(record))
+}
+
+/// Without the errors of its attempts.
+pub(crate) async fn job_on(db: &Database, on: &impl Query, id: JobId) -> Result<Option<JobRecord>> {
+    let job = db.sql("SELECT * FROM {schema}.job_record($1)");
+    let rows = on.query(&job, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    rows.first().map(job_record).transpose()
 }
 
 /// Reads a row of view `jobs`.

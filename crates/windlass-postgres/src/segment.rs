@@ -1,6 +1,6 @@
 //! The segment of the log that jobs are appended to.
 
-use crate::{connection::Connection, database::Database, error::Effect, texts::SEGMENTS};
+use crate::{connection::Connection, database::Database, error::Effect, query::Query, texts::SEGMENTS};
 use windlass_core::{Error, ErrorKind, Result};
 
 /// The segment to write to, read again every few seconds.

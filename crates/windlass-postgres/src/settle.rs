@@ -1,4 +1,4 @@
-use crate::{claim::Reference, database::Database, error::Effect, row::Json};
+use crate::{claim::Reference, database::Database, error::Effect, query::Query, row::Json};
 use serde::Serialize;
 use std::time::Duration;
 use tokio_postgres::types::Type;
@@ -39,14 +39,22 @@ struct Completions {
 
 /// Records what became of jobs.
 pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<SettleReply> {
+    let reply = settle_on(db, &db.settles("settle").await?, request).await?;
+    db.caches.open_claims(request.worker, |open| open.settled(request, &reply));
+    Ok(reply)
+}
+
+pub(crate) async fn settle_on(
+    db: &Database,
+    on: &impl Query,
+    request: &SettleRequest,
+) -> Result<SettleReply> {
     let done = Completions::of(&request.completions);
     let outcomes = match request.exceptions.as_slice() {
         [] => None,
         exceptions => Some(json(&exceptions.iter().map(Outcome::from).collect::<Vec<_>>())?),
     };
-    let row = db
-        .settles("settle")
-        .await?
+    let row = on
         .query_one(
             &db.texts.settle,
             &[
@@ -66,12 +74,10 @@ pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<Set
         .await?;
     let codes: Vec<i16> = row.get(0);
     let mut replies = codes.into_iter().map(settled);
-    let reply = SettleReply {
+    Ok(SettleReply {
         completions: replies.by_ref().take(request.completions.len()).collect::<Result<_>>()?,
         exceptions: replies.collect::<Result<_>>()?,
-    };
-    db.caches.open_claims(request.worker, |open| open.settled(request, &reply));
-    Ok(reply)
+    })
 }
 
 fn json<T: Serialize>(value: &T) -> Result<String> {

@@ -1,8 +1,8 @@
 //! Jobs that one statement stores, a transaction of its own.
 
 use crate::{
-    batch::queues_of, connection::Param, database::Database, error::Effect, lane::lanes_on,
-    new_row::attempts, row::Json, segment::segment,
+    batch::queues_of, database::Database, error::Effect, lane::lanes_on, new_row::attempts, query::Param,
+    query::Query, row::Json, segment::segment,
 };
 use tokio_postgres::types::Type;
 use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};

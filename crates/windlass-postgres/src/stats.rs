@@ -4,6 +4,7 @@ use crate::{
     database::Database,
     deadline::Patience,
     error::Effect,
+    query::Query,
     row::{count, get},
     sql::VERSION,
 };

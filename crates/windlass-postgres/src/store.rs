@@ -107,11 +107,11 @@ impl JobStore for PostgresStore {
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        control::cancel(&self.db, ids).await
+        control::CANCEL.each(&self.db, ids).await
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        control::retry(&self.db, ids).await
+        control::RETRY.each(&self.db, ids).await
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

@@ -1,11 +1,6 @@
 use crate::{
-    append::append,
-    batch::Batch,
-    claim::Reference,
-    error::{Effect, store_error},
-    lane::lanes_in,
-    segment::segment,
-    store::PostgresStore,
+    append::append, batch::Batch, claim::Reference, database::Database, error::Effect, lane::lanes_in,
+    query::Query, segment::segment, store::PostgresStore,
 };
 use tokio_postgres::{Transaction, types::Type};
 use windlass_core::{JobId, JobLease, NewJob, Result};
@@ -38,8 +33,8 @@ impl PostgresStore {
             None => segment(&self.db, &self.db.client("enqueue").await?).await?,
         };
         // Asked each time: nobody knows which server this connection was on the last time.
-        let lanes = lanes_in(&self.db, tx, jobs).await?;
-        append(&self.db, tx, &Batch { segment, lanes, jobs, prepared: None }).await
+        let lanes = lanes_in(&self.db, tx.client(), jobs).await?;
+        append(&self.db, tx.client(), &Batch { segment, lanes, jobs, prepared: None }).await
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so
@@ -53,20 +48,24 @@ impl PostgresStore {
     /// # Errors
     /// `lease_lost` when the job is no longer this worker's; roll back then.
     pub async fn complete_in(&self, tx: &Transaction<'_>, lease: JobLease) -> Result<()> {
-        let Reference { lane, seq, token } = lease.claim.into();
-        tx.query_typed(
-            &self.db.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)"),
-            &[
-                (&lease.worker.0, Type::INT4),
-                (&lane, Type::INT4),
-                (&seq, Type::INT8),
-                (&token, Type::INT4),
-                (&lease.job.0, Type::INT8),
-                (&lease.position, Type::INT8),
-            ],
-        )
-        .await
-        .map_err(|cause| store_error(cause, Effect::Repeatable))?;
-        Ok(())
+        complete_on(&self.db, tx.client(), lease).await
     }
+}
+
+pub(crate) async fn complete_on(db: &Database, on: &impl Query, lease: JobLease) -> Result<()> {
+    let Reference { lane, seq, token } = lease.claim.into();
+    on.query(
+        &db.sql("SELECT {schema}.complete_in($1, $2, $3, $4, $5, $6::bigint::text::xid8)"),
+        &[
+            (&lease.worker.0, Type::INT4),
+            (&lane, Type::INT4),
+            (&seq, Type::INT8),
+            (&token, Type::INT4),
+            (&lease.job.0, Type::INT8),
+            (&lease.position, Type::INT8),
+        ],
+        Effect::Repeatable,
+    )
+    .await?;
+    Ok(())
 }

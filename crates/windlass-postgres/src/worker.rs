@@ -2,7 +2,7 @@
 
 use crate::{
     claim::Reference, database::Database, deadline::Patience, error::Effect, lock::lock,
-    migrate::ensure_home, row::from_ms,
+    migrate::ensure_home, open_claims::PossiblyOpen, query::Query, row::from_ms,
 };
 use tokio_postgres::types::Type;
 use windlass_core::{Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec};
@@ -11,11 +11,17 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
     for queue in &spec.queues {
         Limits::check_queue_name(queue)?;
     }
-    let lease = spec.lease.as_secs_f64();
     let mut connection = db.upkeep("register").await?;
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();
-    let row = connection
+    let worker = register_on(db, &connection, spec).await?;
+    db.caches.note_queues(worker, &spec.queues);
+    Ok(Registration { worker })
+}
+
+pub(crate) async fn register_on(db: &Database, on: &impl Query, spec: &WorkerSpec) -> Result<WorkerId> {
+    let lease = spec.lease.as_secs_f64();
+    let row = on
         .query_one(
             &db.sql("SELECT {schema}.register($1, $2, $3, $4)"),
             &[
@@ -28,55 +34,70 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
             Effect::Repeatable,
         )
         .await?;
-    let worker = WorkerId(row.get(0));
-    db.caches.note_queues(worker, &spec.queues);
-    Ok(Registration { worker })
+    Ok(WorkerId(row.get(0)))
 }
 
 pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbeat> {
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
-    let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
-    let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
-    let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();
-    db.settles("heartbeat")
-        .await?
-        .query(
-            &db.sql("SELECT {schema}.heartbeat($1, $2, $3, $4)"),
-            &[
-                (&worker.0, Type::INT4),
-                (&from, Type::INT8),
-                (&lanes, Type::INT4_ARRAY),
-                (&seqs, Type::INT8_ARRAY),
-            ],
-            Effect::Repeatable,
-        )
-        .await?;
+    heartbeat_on(db, &db.settles("heartbeat").await?, worker, open).await?;
     Ok(Heartbeat::default())
 }
 
+/// `open`: the claims that can be open; `None`: as before.
+pub(crate) async fn heartbeat_on(
+    db: &Database,
+    on: &impl Query,
+    worker: WorkerId,
+    open: Option<PossiblyOpen>,
+) -> Result<()> {
+    let from = open.as_ref().map(|open| i64::try_from(open.from).unwrap_or(i64::MAX));
+    let older = open.map(|open| open.older).unwrap_or_default().into_iter().map(Reference::from);
+    let (lanes, seqs): (Vec<i32>, Vec<i64>) = older.map(|claim| (claim.lane, claim.seq)).unzip();
+    on.query(
+        &db.sql("SELECT {schema}.heartbeat($1, $2, $3, $4)"),
+        &[
+            (&worker.0, Type::INT4),
+            (&from, Type::INT8),
+            (&lanes, Type::INT4_ARRAY),
+            (&seqs, Type::INT8_ARRAY),
+        ],
+        Effect::Repeatable,
+    )
+    .await?;
+    Ok(())
+}
+
 pub(crate) async fn deregister(db: &Database, worker: WorkerId) -> Result<()> {
-    db.upkeep("deregister")
-        .await?
-        .query(
-            &db.sql("SELECT rescued FROM {schema}.end_worker($1, false)"),
-            &[(&worker.0, Type::INT4)],
-            Effect::Repeatable,
-        )
-        .await?;
+    end_worker_on(db, &db.upkeep("deregister").await?, worker, false).await?;
     db.caches.forget_worker(worker);
     Ok(())
 }
 
+/// Takes back what the worker holds. `crashed`: only if its lease is over. Whether there was a worker to end.
+pub(crate) async fn end_worker_on(
+    db: &Database,
+    on: &impl Query,
+    worker: WorkerId,
+    crashed: bool,
+) -> Result<bool> {
+    let end = db.sql("SELECT rescued FROM {schema}.end_worker($1, $2)");
+    let row =
+        on.query_one(&end, &[(&worker.0, Type::INT4), (&crashed, Type::BOOL)], Effect::Repeatable).await?;
+    Ok(row.get::<_, Option<i64>>(0).is_some())
+}
+
 pub(crate) async fn suspect(db: &Database, worker: WorkerId, job: Option<JobId>) -> Result<()> {
-    let job = job.map(|job| job.0);
-    db.settles("suspect")
-        .await?
-        .query(
-            &db.sql("SELECT {schema}.suspect($1, $2)"),
-            &[(&worker.0, Type::INT4), (&job, Type::INT8)],
-            Effect::Repeatable,
-        )
-        .await?;
+    suspect_on(db, &db.settles("suspect").await?, worker, job).await
+}
+
+pub(crate) async fn suspect_on(
+    db: &Database,
+    on: &impl Query,
+    worker: WorkerId,
+    job: Option<JobId>,
+) -> Result<()> {
+    let (suspect, job) = (db.sql("SELECT {schema}.suspect($1, $2)"), job.map(|job| job.0));
+    on.query(&suspect, &[(&worker.0, Type::INT4), (&job, Type::INT8)], Effect::Repeatable).await?;
     Ok(())
 }
 

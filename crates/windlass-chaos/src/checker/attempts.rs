@@ -47,7 +47,7 @@ fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Repor
         // The job may have been claimed and lost once more in between without a note of it.
         let expected = after(outcome);
         if to != expected && !(to.0 == expected.0 && to.1 > expected.1 && unseen(faults, hold, next)) {
-            wrong(job, hold, next, &format!("{outcome} makes it {expected:?}"), report);
+            wrong(job, hold, next, &format!("{outcome:?} makes it {expected:?}"), report);
         }
         return;
     }

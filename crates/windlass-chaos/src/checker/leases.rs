@@ -28,7 +28,8 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     if let Some(outcome) = hold.settled() {
         let ended = matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
         if ended && job.retries_asked == 0 {
-            let text = format!("settled as {outcome} by {}, and handed out again to {}", of(hold), of(next));
+            let text =
+                format!("settled as {outcome:?} by {}, and handed out again to {}", of(hold), of(next));
             report.violate(Invariant::I13, Some(job.id), text);
         }
         return;
@@ -56,7 +57,7 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     let lease = faults.leases.get(&hold.worker).copied().unwrap_or(0);
     let loss = if dead && !left && !forgotten { Loss::Rescued } else { Loss::Other };
     match faults.explains(loss, hold.process, lease, hold.claimed, until) {
-        Some(fault) => *report.counts.explained_by.entry(fault.name()).or_default() += 1,
+        Some(fault) => *report.counts.explained_by.entry(fault).or_default() += 1,
         None => {
             let text = format!("started by {} after {}, and no fault explains why", of(next), of(hold));
             report.violate(Invariant::I4, Some(job.id), text);
@@ -69,7 +70,7 @@ fn stale_write(job: &Job, hold: &Hold, next: &Hold, report: &mut Report) {
     let stale =
         |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| *fate == Fate::Accepted && *sent > next.claimed;
     if let Some((_, outcome, ..)) = hold.answers.iter().find(stale) {
-        let text = format!("{outcome} by {} was accepted although {} held it", of(hold), of(next));
+        let text = format!("{outcome:?} by {} was accepted although {} held it", of(hold), of(next));
         report.violate(Invariant::I5, Some(job.id), text);
     }
 }
@@ -80,13 +81,13 @@ fn fenced(job: &Job, hold: &Hold, faults: &Faults, report: &mut Report) {
         matches!(fate, Fate::Accepted | Fate::Already) && faults.moved_between(hold.claimed, *sent)
     };
     if let Some((_, outcome, ..)) = hold.answers.iter().find(void) {
-        let text = format!("{outcome} by {} was accepted after the move to another cluster", of(hold));
+        let text = format!("{outcome:?} by {} was accepted after the move to another cluster", of(hold));
         report.violate(Invariant::I5, Some(job.id), text);
     }
     let Some(dead) = faults.noted_dead(hold.worker) else { return };
     let late = |(fate, _, sent, _): &&(Fate, Outcome, u64, u64)| *fate == Fate::Accepted && *sent > dead;
     if let Some((_, outcome, ..)) = hold.answers.iter().find(late) {
-        let text = format!("{outcome} by {} was accepted after a rescue had declared it dead", of(hold));
+        let text = format!("{outcome:?} by {} was accepted after a rescue had declared it dead", of(hold));
         report.violate(Invariant::I5, Some(job.id), text);
     }
 }

@@ -1,3 +1,4 @@
+use crate::history::Fault;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt};
 
@@ -122,7 +123,7 @@ pub struct Counts {
     /// Starts beyond a job's first, retries left out: each was explained, or there is a violation.
     pub second_starts: u64,
     /// Second starts by the fault that explains them.
-    pub explained_by: BTreeMap<&'static str, u64>,
+    pub explained_by: BTreeMap<Fault, u64>,
     /// Second starts of jobs whose first worker's process lived, where a run bounds them.
     pub living_second_starts: u64,
     /// Leases that such processes held from before an outage until after it.
@@ -132,7 +133,7 @@ pub struct Counts {
     /// How often a worker was told that its lease is lost.
     pub lost_leases: u64,
     /// Faults by kind.
-    pub faults: BTreeMap<&'static str, u64>,
+    pub faults: BTreeMap<Fault, u64>,
     /// Outages whose recovery was measured.
     pub recoveries: u64,
     /// The slowest of them, in milliseconds.

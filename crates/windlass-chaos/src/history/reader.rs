@@ -1,4 +1,4 @@
-use super::{DecodeError, Event, HEADER_BYTES, MAGIC, RECORD_BYTES};
+use super::{Event, recorder::Header};
 use anyhow::{Context as _, Result};
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ pub struct ProcessLog {
     pub name: String,
     /// What it did, in its own order.
     pub events: Vec<Event>,
-    /// Bytes at the end that are no whole record: the process died while it wrote.
+    /// Bytes at the end that are no whole line: the process died while it wrote.
     pub torn_bytes: usize,
 }
 
@@ -37,23 +37,21 @@ impl ProcessLog {
     /// Reads the bytes of a history file.
     ///
     /// # Errors
-    /// When it does not begin as one, or has a record that means nothing. Never panics.
-    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self, DecodeError> {
-        if bytes.is_empty() {
-            // Killed before it could begin.
-            return Ok(Self { number: -1, name: name.to_owned(), events: Vec::new(), torn_bytes: 0 });
+    /// When a line is not what a recorder writes. Never panics.
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<Self> {
+        let mut log = Self { number: -1, name: name.to_owned(), events: Vec::new(), torn_bytes: bytes.len() };
+        // Without a whole line it was killed before it could begin.
+        let Some(whole) = bytes.iter().rposition(|byte| *byte == b'\n') else { return Ok(log) };
+        log.torn_bytes -= whole + 1;
+        for (nth, line) in (1..).zip(bytes[..whole].split(|byte| *byte == b'\n')) {
+            let wrong = || format!("line {nth} is no {}", if nth == 1 { "header" } else { "event" });
+            if nth == 1 {
+                log.number = serde_json::from_slice::<Header>(line).with_context(wrong)?.process;
+            } else {
+                log.events.push(serde_json::from_slice(line).with_context(wrong)?);
+            }
         }
-        let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {
-            return Err(DecodeError(format!("{} bytes are too few for a header", bytes.len())));
-        };
-        if header[..8] != MAGIC {
-            return Err(DecodeError("the file does not begin as a history of this version".to_owned()));
-        }
-        let mut number = [0; 8];
-        number.copy_from_slice(&header[8..]);
-        let (records, torn) = body.as_chunks::<RECORD_BYTES>();
-        let events = records.iter().map(Event::decode).collect::<Result<_, _>>()?;
-        Ok(Self { number: i64::from_le_bytes(number), name: name.to_owned(), events, torn_bytes: torn.len() })
+        Ok(log)
     }
 }
 
@@ -87,5 +85,37 @@ impl History {
         // Stable: what one process noted at the same nanosecond stays in its order.
         history.events.sort_by_key(|recorded| recorded.event.at);
         history
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Recorder, What};
+
+    #[test]
+    fn a_process_that_died_while_it_wrote_leaves_all_but_its_last_event() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("p.history");
+        let recorder = Recorder::create(&path, 7).expect("begins");
+        recorder.note(What::EnqueueSent { key: i64::MIN });
+        recorder.note_all((0..3).map(|key| What::EnqueueAcked { key, id: i64::MAX }));
+        let bytes = fs::read(&path).expect("is there");
+        let all = ProcessLog::parse("p", &bytes).expect("reads");
+        assert_eq!((all.number, all.events.len(), all.torn_bytes), (7, 4, 0));
+        for end in 0..bytes.len() {
+            let torn = ProcessLog::parse("p", &bytes[..end]).expect("reads");
+            let lines = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(torn.events, all.events[..lines.saturating_sub(1)]);
+            assert_eq!(torn.number, if lines > 0 { 7 } else { -1 });
+            assert_eq!(torn.torn_bytes > 0, end > 0 && bytes[end - 1] != b'\n');
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_is_told() {
+        let parse = |text: &str| ProcessLog::parse("p", text.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(parse("{\"process\":7}\n{\"at\":1}\n").expect_err("no event"), "line 2 is no event");
+        assert_eq!(parse("\n{\"at\":1").expect_err("no header"), "line 1 is no header");
     }
 }

@@ -1,17 +1,20 @@
 use super::{Event, What, now_ns};
+use serde::{Deserialize, Serialize};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
 };
 
-/// What a history file begins with; the last byte is the version of the format.
-pub const MAGIC: [u8; 8] = *b"WLHIST\x00\x01";
-/// The magic and the number of the process, 8 bytes each.
-pub const HEADER_BYTES: usize = 16;
+/// The first line of a history file.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    /// The number of the process.
+    pub(super) process: i64,
+}
 
 /// Appends the events of one process to its file. Every call is one `write` to an append-only file, so
-/// threads need no lock and a killed process leaves whole records.
+/// threads need no lock and a killed process leaves whole lines, but perhaps for the last.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
@@ -23,11 +26,8 @@ impl Recorder {
     /// # Errors
     /// When the file exists already or cannot be written.
     pub fn create(path: &Path, number: u64) -> io::Result<Self> {
-        let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
-        let mut header = [0; HEADER_BYTES];
-        header[..8].copy_from_slice(&MAGIC);
-        header[8..].copy_from_slice(&number.to_le_bytes());
-        file.write_all(&header)?;
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        (&file).write_all(&line(&Header { process: number.cast_signed() }))?;
         Ok(Self { file })
     }
 
@@ -36,7 +36,7 @@ impl Recorder {
     /// # Panics
     /// When the file cannot be written: a history with holes proves nothing.
     pub fn note(&self, what: What) {
-        self.write(&Event { at: now_ns(), what }.encode());
+        self.write(&line(&Event { at: now_ns(), what }));
     }
 
     /// Notes several things that happened now, with one `write`.
@@ -45,7 +45,7 @@ impl Recorder {
     /// As [`Self::note`].
     pub fn note_all(&self, all: impl IntoIterator<Item = What>) {
         let at = now_ns();
-        let bytes: Vec<u8> = all.into_iter().flat_map(|what| Event { at, what }.encode()).collect();
+        let bytes: Vec<u8> = all.into_iter().flat_map(|what| line(&Event { at, what })).collect();
         self.write(&bytes);
     }
 
@@ -54,4 +54,10 @@ impl Recorder {
             (&self.file).write_all(bytes).expect("the history can be written; is the disk full?");
         }
     }
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("events are plain values");
+    line.push(b'\n');
+    line
 }

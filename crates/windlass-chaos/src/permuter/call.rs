@@ -3,8 +3,8 @@
 use super::scenario::{Act, Fate};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, RetryReply, SettleReply,
-    SettleRequest, WorkerId,
+    Args, CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, NewJob, Result,
+    RetryReply, SettleReply, SettleRequest, WorkerId, WorkerSpec,
 };
 
 /// An operation on real jobs and workers.
@@ -43,6 +43,18 @@ pub(crate) enum Reply {
     Tolerated(#[allow(dead_code)] String), // read in traces
     Deadlock,
     Failed(String),
+}
+
+/// The jobs of an enqueue.
+pub(crate) fn jobs(queue: &str, count: usize, kind: &'static str) -> Result<Vec<NewJob>> {
+    let job = || Args::parse("{}").map(|args| NewJob::new(kind, args).with_queue(queue.to_owned()));
+    (0..count).map(|_| job()).collect()
+}
+
+/// A worker of one queue.
+pub(crate) fn worker(queue: &str, kinds: &[&str], lease: Duration) -> WorkerSpec {
+    let kinds = kinds.iter().map(|&kind| kind.into()).collect();
+    WorkerSpec { name: "permuter".into(), queues: vec![queue.into()], kinds, lease }
 }
 
 impl Reply {

@@ -3,7 +3,7 @@
 
 use super::{
     book::{MAX_CRASHES, Record},
-    call::{Call, Reply},
+    call::{Call, Reply, jobs, worker},
     order,
     report::{Outcome, Plan},
     round::{Desk, Round, first_jobs},
@@ -20,8 +20,7 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Args, ClaimRequest, Error, ErrorKind, JobId, JobStore, NewJob, QueueDemand, Settings, WorkerId,
-    WorkerSpec,
+    ClaimRequest, Error, ErrorKind, JobId, JobStore, QueueDemand, Settings, WorkerId, WorkerSpec,
 };
 use windlass_sqlite::{Clock, SqliteOptions, SqliteStore};
 
@@ -178,20 +177,10 @@ fn rescuer() -> WorkerSpec {
     WorkerSpec { name: "rescuer".into(), queues: Vec::new(), kinds: Vec::new(), lease: centuries }
 }
 
-fn jobs(queue: &str, count: usize, kind: &'static str) -> Result<Vec<NewJob>, Error> {
-    let job = || Args::parse("{}").map(|args| NewJob::new(kind, args).with_queue(queue.to_owned()));
-    (0..count).map(|_| job()).collect()
-}
-
 #[async_trait]
 impl Desk for SeamDesk {
     async fn register(&mut self, queue: &str, kinds: &[&str]) -> anyhow::Result<WorkerId> {
-        let spec = WorkerSpec {
-            name: "permuter".into(),
-            queues: vec![queue.into()],
-            kinds: kinds.iter().map(|&kind| kind.into()).collect(),
-            lease: Duration::from_secs(LEASE_SECONDS.unsigned_abs()),
-        };
+        let spec = worker(queue, kinds, Duration::from_secs(LEASE_SECONDS.unsigned_abs()));
         let worker = self.store.register(&spec).await?.worker;
         self.live.push(worker);
         Ok(worker)

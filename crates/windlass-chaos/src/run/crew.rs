@@ -1,7 +1,7 @@
 use super::Run;
 use crate::{
     actor::{Load, Order, Role, Work},
-    history::{Fault, RECORD_BYTES, What},
+    history::{Fault, What},
     node::{Clock, Process},
 };
 use anyhow::{Context as _, Result, bail};
@@ -14,6 +14,8 @@ use std::{
 
 /// How long an actor may take to end after it was told to: its grace period, and a database that is away.
 const FAREWELL: Duration = Duration::from_secs(60);
+/// About what an event of a producer takes in its file.
+const PRODUCER_EVENT_BYTES: u64 = 72;
 /// How often the agenda and the members are looked at.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -319,14 +321,14 @@ impl Run {
         member.process.as_ref().with_context(|| format!("{} does not run", member.name))?.rss_bytes()
     }
 
-    /// How many events the processes of a kind have noted so far.
-    pub fn events_of(&self, kind: &str) -> u64 {
+    /// About how many events producers have noted so far.
+    pub fn produced_events(&self) -> u64 {
         let files = std::fs::read_dir(&self.setup.folder).into_iter().flatten().flatten();
-        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(kind));
+        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with("producer"));
         let bytes: u64 = ours
             .filter(|file| file.path().extension().is_some_and(|ending| ending == "history"))
             .filter_map(|file| Some(file.metadata().ok()?.len()))
             .sum();
-        bytes / RECORD_BYTES as u64
+        bytes / PRODUCER_EVENT_BYTES
     }
 }

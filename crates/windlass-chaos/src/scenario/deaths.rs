@@ -36,7 +36,7 @@ pub(super) fn kills(trial: &Trial) -> Result<Ended> {
     let mut run = crew(trial, &ground, 6, &work, trial.scaled(2_600.0, 600.0))?;
     // A producer notes each job twice: sent, and acknowledged.
     let (mut strikes, wanted, events) = (0, trial.scaled(1_050, 25), trial.scaled(2_050_000, 4_000));
-    while strikes < wanted || (run.events_of("producer") < events && strikes < 10 * wanted) {
+    while strikes < wanted || (run.produced_events() < events && strikes < 10 * wanted) {
         strikes += 1;
         let rest = run.rng.u64(100..trial.scaled(700, 200));
         run.wait(Duration::from_millis(rest))?;
@@ -130,7 +130,7 @@ pub(super) fn poison(trial: &Trial) -> Result<Ended> {
     }
     // Each pill kills up to five workers, a lease apart.
     let report = run.conclude(trial.scaled(PATIENCE * 10, PATIENCE * 2))?;
-    let deaths = report.counts.faults.get(Fault::Poison.name()).copied().unwrap_or(0);
+    let deaths = report.counts.faults.get(&Fault::Poison).copied().unwrap_or(0);
     let note = format!("{deaths} workers died of their jobs");
     Ok(Ended::Ran(Box::new(report), vec![note]))
 }

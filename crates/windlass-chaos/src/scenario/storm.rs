@@ -72,7 +72,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
             }
             crashed += 1;
         }
-        if began.elapsed() > length && strikes > STRIKES && run.events_of("producer") > EVENTS {
+        if began.elapsed() > length && strikes > STRIKES && run.produced_events() > EVENTS {
             break;
         }
     }

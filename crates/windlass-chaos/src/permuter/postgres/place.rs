@@ -1,30 +1,34 @@
 //! A place where orders run: a schema, a desk for setup and epilogue, and a connection for each session.
 
 use super::{
-    calls,
+    calls::{self, At},
     schema::{self, MOST_GATES},
     sessions::Session,
 };
 use crate::permuter::{
     book::Record,
-    call::{Call, Reply},
+    call::{Call, Reply, worker},
     round::Desk,
     scenario::{Patch, Scenario},
 };
 use async_trait::async_trait;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 use tokio_postgres::{Client, NoTls, types::Type};
 use windlass_core::{JobId, WorkerId};
+use windlass_postgres::{PostgresStore, calls::Calls};
 
 /// The most sessions of a scenario.
 const SESSIONS: usize = 3;
 /// After how many orders the tables are emptied, so that lookups stay as cheap as in a young schema.
 const ORDERS_PER_SCHEMA: u64 = 200;
 /// A lease that only ends when the setup says so.
-const LEASE_SECONDS: f64 = 365.0 * 86_400.0;
+const LEASE: Duration = Duration::from_secs(365 * 86_400);
 
 /// Commits need not reach the disk, a deadlock should be found at once, and no query here is worth compiling.
 const SETTINGS: &str = "SET synchronous_commit = off; SET deadlock_timeout = '20ms'; SET client_min_messages = error; SET jit = off";
@@ -32,6 +36,8 @@ const SETTINGS: &str = "SET synchronous_commit = off; SET deadlock_timeout = '20
 /// Where orders run, one after the other.
 pub(crate) struct Place {
     pub(crate) schema: Arc<str>,
+    /// Whose calls the sessions run; its own connections are closed.
+    pub(crate) store: PostgresStore,
     pub(crate) desk: SqlDesk,
     pub(crate) sessions: Vec<Session>,
     orders: u64,
@@ -42,6 +48,7 @@ pub(crate) struct Place {
 /// The connection that does setup and epilogue, and opens gates.
 pub(crate) struct SqlDesk {
     pub(crate) client: Client,
+    store: PostgresStore,
     schema: Arc<str>,
 }
 
@@ -53,7 +60,7 @@ impl Place {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let schema: Arc<str> = format!("p{}_{number}", std::process::id()).into();
         let (client, _) = connect(url).await?;
-        schema::create(url, &client, &schema, inside, patches).await?;
+        let store = schema::create(url, &client, &schema, inside, patches).await?;
         let mut sessions = Vec::new();
         for nth in 0..SESSIONS {
             let (session, pid) = connect(url).await?;
@@ -68,8 +75,9 @@ impl Place {
             sessions.push(Session::new(Arc::new(session), pid, gates));
         }
         Ok(Self {
-            desk: SqlDesk { client, schema: Arc::clone(&schema) },
+            desk: SqlDesk { client, store: store.clone(), schema: Arc::clone(&schema) },
             schema,
+            store,
             sessions,
             orders: 0,
             inside,
@@ -114,19 +122,16 @@ async fn connect(url: &str) -> anyhow::Result<(Client, i32)> {
 #[async_trait]
 impl Desk for SqlDesk {
     async fn register(&mut self, queue: &str, kinds: &[&str]) -> anyhow::Result<WorkerId> {
-        let sql = schema::render("SELECT {schema}.register('permuter', ARRAY[$1], $2, $3)", &self.schema);
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-            [(&queue, Type::TEXT), (&kinds, Type::TEXT_ARRAY), (&LEASE_SECONDS, Type::FLOAT8)];
-        let rows = self.client.query_typed(&sql, &parameters).await?;
-        Ok(WorkerId(rows[0].get(0)))
+        Ok(Calls::new(&self.store, &self.client).register(&worker(queue, kinds, LEASE)).await?)
     }
 
     async fn perform(&mut self, queue: &str, call: &Call) -> anyhow::Result<Reply> {
-        Ok(calls::perform(&self.client, &self.schema, queue, call, None).await)
+        let Self { client, store, schema } = &*self;
+        Ok(calls::perform(At { client, store, schema, queue }, call, None).await)
     }
 
     async fn records(&mut self, ids: &[JobId]) -> anyhow::Result<Vec<Record>> {
-        Ok(calls::records(&self.client, &self.schema, ids).await?)
+        calls::records(&self.client, &self.store, ids).await
     }
 
     async fn inspect(&mut self, queue: &str) -> anyhow::Result<Vec<String>> {

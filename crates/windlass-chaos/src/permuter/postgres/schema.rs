@@ -61,14 +61,14 @@ const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "truncate_segment", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '4ms'" },
 ];
 
-/// Creates the schema, with gates where the scenario wants them, and patches it.
+/// Creates the schema, with gates where the scenario wants them, and patches it. Its store is closed.
 pub(crate) async fn create(
     url: &str,
     client: &Client,
     schema: &str,
     inside: bool,
     patches: &[Patch],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<PostgresStore> {
     let separator = if url.contains('?') { '&' } else { '?' };
     let store =
         PostgresStore::connect(&format!("{url}{separator}schema={schema}"), PostgresOptions::default())
@@ -86,7 +86,7 @@ pub(crate) async fn create(
             patch(client, schema, function, before, &format!("{STOP}{before}")).await?;
         }
     }
-    Ok(())
+    Ok(store)
 }
 
 /// Fills in the schema's name, quoted.

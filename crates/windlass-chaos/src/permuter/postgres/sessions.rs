@@ -1,6 +1,9 @@
 //! One session of a scenario: its connection and where it is in its operations.
 
-use super::{calls, schema::render};
+use super::{
+    calls::{self, At},
+    schema::render,
+};
 use crate::permuter::{
     call::{Call, Reply},
     scenario::End,
@@ -8,6 +11,7 @@ use crate::permuter::{
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_postgres::Client;
+use windlass_postgres::PostgresStore;
 
 /// A session's connection, and where it is.
 pub(crate) struct Session {
@@ -31,7 +35,7 @@ pub(crate) enum Phase {
     /// Between transactions.
     Idle,
     /// In a transaction that has its id and knows the segment to write to.
-    Early { call: Call, segment: i16 },
+    Early { call: Call, segment: usize },
     /// A statement is under way, since this tick of the book.
     Running { call: Call, tick: u64, stop: Stop },
     /// The operation has answered; its transaction is open.
@@ -67,7 +71,8 @@ impl Session {
     pub(crate) async fn begin_early(&mut self, schema: &str, call: Call) -> anyhow::Result<()> {
         self.client.batch_execute(BEGIN).await?;
         let look = render("SELECT {schema}.current_segment(), pg_current_xact_id()::text", schema);
-        let segment = self.client.query_one(&look, &[]).await?.get(0);
+        let segment: i16 = self.client.query_one(&look, &[]).await?.get(0);
+        let segment = segment.try_into()?;
         self.phase = Phase::Early { call, segment };
         Ok(())
     }
@@ -75,7 +80,7 @@ impl Session {
     /// Sends the operation off, in a transaction of its own when none is open. The reply comes by `replies`.
     pub(crate) async fn start(
         &mut self,
-        (schema, queue): (&Arc<str>, &Arc<str>),
+        (store, schema, queue): (&PostgresStore, &Arc<str>, &Arc<str>),
         (number, tick): (usize, u64),
         call: Call,
         replies: &mpsc::UnboundedSender<(usize, Reply)>,
@@ -90,9 +95,10 @@ impl Session {
         self.passed = 0;
         self.phase = Phase::Running { call: call.clone(), tick, stop: Stop::None };
         let (client, replies) = (Arc::clone(&self.client), replies.clone());
-        let (schema, queue) = (Arc::clone(schema), Arc::clone(queue));
+        let (store, schema, queue) = (store.clone(), Arc::clone(schema), Arc::clone(queue));
         tokio::spawn(async move {
-            let reply = calls::perform(&client, &schema, &queue, &call, segment).await;
+            let at = At { client: &client, store: &store, schema: &schema, queue: &queue };
+            let reply = calls::perform(at, &call, segment).await;
             // Nobody listens when the order was given up.
             let _ = replies.send((number, reply));
         });

@@ -137,8 +137,9 @@ impl Stepper<'_> {
     async fn start(&mut self, number: usize, call: Call) -> anyhow::Result<()> {
         self.round.note(&format!("{}: BEGIN; {call:?}", name(number)));
         let tick = self.round.book.starts();
-        let (schema, queue) = (Arc::clone(&self.place.schema), Arc::clone(&self.round.names.queue));
-        self.place.sessions[number].start((&schema, &queue), (number, tick), call, &self.sender).await
+        let (place, queue) = (&mut *self.place, &self.round.names.queue);
+        let to = (&place.store, &place.schema, queue);
+        place.sessions[number].start(to, (number, tick), call, &self.sender).await
     }
 
     /// Opens the gate that the session stands at.

@@ -1,0 +1,107 @@
+//! The store's calls, each as one statement or a few on a connection of the caller's, inside the transaction that is open there.
+//!
+//! For the project's own tests, which step several sessions through their transactions; no part of the interface.
+#![allow(missing_docs)] // each is what `JobStore` says of its name
+
+use crate::{
+    append::append,
+    batch::Batch,
+    claim::{claim_on, read_claims},
+    control::{CANCEL, RETRY},
+    database::Database,
+    lane::lanes_in,
+    maintain::step_on,
+    once::store_once,
+    promote::promote_on,
+    record::job_on,
+    settings::configure_on,
+    settle::settle_on,
+    store::PostgresStore,
+    transaction::complete_on,
+    worker::{end_worker_on, heartbeat_on, register_on, suspect_on},
+};
+use tokio_postgres::Client;
+use windlass_core::{
+    CancelReply, ClaimRequest, Claimed, EnqueuedOnce, JobId, JobLease, JobRecord, MaintainReport, NewJob,
+    Promoted, Result, RetryReply, Settings, SettleReply, SettleRequest, WorkerId, WorkerSpec,
+};
+
+/// A store's calls on one connection.
+pub struct Calls<'a> {
+    db: &'a Database,
+    client: &'a Client,
+}
+
+impl<'a> Calls<'a> {
+    pub fn new(store: &'a PostgresStore, client: &'a Client) -> Self {
+        Self { db: &store.db, client }
+    }
+
+    pub async fn enqueue(&self, segment: usize, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        let lanes = lanes_in(self.db, self.client, jobs).await?;
+        append(self.db, self.client, &Batch { segment, lanes, jobs, prepared: None }).await
+    }
+
+    pub async fn enqueue_once(&self, segment: usize, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
+        store_once(self.db, self.client, key, jobs, segment, None).await
+    }
+
+    pub async fn register(&self, worker: &WorkerSpec) -> Result<WorkerId> {
+        register_on(self.db, self.client, worker).await
+    }
+
+    pub async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
+        heartbeat_on(self.db, self.client, worker, None).await
+    }
+
+    /// A clean end, or if it `crashed`, only one after its lease. Whether there was a worker to end.
+    pub async fn end_worker(&self, worker: WorkerId, crashed: bool) -> Result<bool> {
+        end_worker_on(self.db, self.client, worker, crashed).await
+    }
+
+    /// Not counted, as by a worker whose heartbeats do not tell what it holds.
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        read_claims(&claim_on(self.db, self.client, request, i64::MAX).await?, request)
+    }
+
+    pub async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
+        settle_on(self.db, self.client, request).await
+    }
+
+    pub async fn complete(&self, lease: JobLease) -> Result<()> {
+        complete_on(self.db, self.client, lease).await
+    }
+
+    pub async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
+        suspect_on(self.db, self.client, worker, job).await
+    }
+
+    /// From the beginning.
+    pub async fn promote(&self, limit: u32) -> Result<Promoted> {
+        Ok(promote_on(self.db, self.client, limit, None).await?.0)
+    }
+
+    /// One step of emptying segments.
+    pub async fn maintain(&self) -> Result<MaintainReport> {
+        let mut report = MaintainReport::default();
+        step_on(self.db, self.client, &mut report).await?;
+        Ok(report)
+    }
+
+    pub async fn configure(&self, settings: &Settings) -> Result<()> {
+        configure_on(self.db, self.client, settings).await
+    }
+
+    pub async fn cancel(&self, id: JobId) -> Result<CancelReply> {
+        CANCEL.one_on(self.db, self.client, id).await
+    }
+
+    pub async fn retry(&self, id: JobId) -> Result<RetryReply> {
+        RETRY.one_on(self.db, self.client, id).await
+    }
+
+    /// Without the errors of its attempts.
+    pub async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
+        job_on(self.db, self.client, id).await
+    }
+}
