@@ -106,7 +106,7 @@ const OUTCOMES: [Outcome; 8] = [
     Outcome::Snooze,
     Outcome::Cancel,
     Outcome::Discard,
-    Outcome::Park,
+    Outcome::NoHandler,
     Outcome::Return,
     Outcome::Interrupted,
 ];

@@ -194,12 +194,12 @@ fn a_job_given_back_by_a_process_that_died_before_the_answer_is_fine() {
             .stored(7, 70, JobState::Completed)
             .check()
     };
-    for outcome in [Outcome::Park, Outcome::Return] {
+    for outcome in [Outcome::NoHandler, Outcome::Return] {
         let report = next(Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(outcome)));
         assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
     }
-    let refused = Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(Outcome::Park));
-    let refused = refused.settled(ONE, 1, 1, Fate::Refused, Outcome::Park);
+    let refused = Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(Outcome::NoHandler));
+    let refused = refused.settled(ONE, 1, 1, Fate::Refused, Outcome::NoHandler);
     assert_eq!(broken(&next(refused)), [Invariant::I3], "the store said that it did not take it back");
     assert_eq!(broken(&next(Told::begun().claimed(ONE, 1, 1, 1, 0))), [Invariant::I3]);
 }

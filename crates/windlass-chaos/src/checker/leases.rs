@@ -40,7 +40,7 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     let forgotten = faults.forgot_claims(hold.claimed, until);
     // Nobody knows whether its settlement happened; one that puts the job back explains the next lease.
     let back = match hold.maybe_settled() {
-        Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::Park) => true,
+        Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::NoHandler) => true,
         // It may have ended the job, and somebody retried that by hand.
         Some(Outcome::Cancel | Outcome::Discard) => job.retries_asked > 0,
         _ => false,

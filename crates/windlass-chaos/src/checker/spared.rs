@@ -38,7 +38,8 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, most: u64, report: &mut Report
 
 /// Its settlement says that it is to start again, or other invariants are about it.
 fn put_back(hold: &Hold) -> bool {
-    let puts_back = |outcome: Outcome| matches!(outcome, Outcome::Retry | Outcome::Snooze | Outcome::Park);
+    let puts_back =
+        |outcome: Outcome| matches!(outcome, Outcome::Retry | Outcome::Snooze | Outcome::NoHandler);
     hold.settled().is_some() || hold.finished.is_some_and(|(_, outcome)| puts_back(outcome))
 }
 

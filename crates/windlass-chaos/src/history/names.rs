@@ -15,7 +15,7 @@ pub enum Outcome {
     /// Dead: by its handler or out of attempts.
     Discard,
     /// No handler here.
-    Park,
+    NoHandler,
     /// Handed back.
     Return,
     /// The handler's future was dropped.

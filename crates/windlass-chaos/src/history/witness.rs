@@ -62,7 +62,7 @@ impl Witness {
         let worker = request.worker.0;
         self.recorder.note_all(request.exceptions.iter().filter_map(|exception| {
             let outcome = outcome_of(&exception.disposition);
-            let is_back = matches!(outcome, Outcome::Park | Outcome::Return);
+            let is_back = matches!(outcome, Outcome::NoHandler | Outcome::Return);
             let seq = exception.claim.1.cast_signed();
             is_back.then_some(What::GivenBack { worker, id: exception.job.0, seq, outcome })
         }));
@@ -116,7 +116,7 @@ fn outcome_of(disposition: &Disposition) -> Outcome {
         Disposition::Snooze { .. } => Outcome::Snooze,
         Disposition::Cancel { .. } => Outcome::Cancel,
         Disposition::Discard { .. } => Outcome::Discard,
-        Disposition::NoHandler => Outcome::Park,
+        Disposition::NoHandler => Outcome::NoHandler,
         Disposition::Complete { .. } => Outcome::Complete,
         _ => Outcome::Return,
     }

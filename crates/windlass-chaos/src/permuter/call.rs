@@ -169,7 +169,7 @@ fn disposition(fate: Fate) -> Disposition {
         Fate::Snooze => Disposition::Snooze { delay },
         Fate::Cancel => Disposition::Cancel { reason: error },
         Fate::Discard => Disposition::Discard { error, failed: true },
-        Fate::Park => Disposition::NoHandler,
+        Fate::NoHandler => Disposition::NoHandler,
         Fate::Return => Disposition::Return,
     }
 }

@@ -89,7 +89,7 @@ pub enum Fate {
     Snooze,
     Cancel,
     Discard,
-    Park,
+    NoHandler,
     Return,
 }
 

@@ -84,7 +84,7 @@ fn claiming() -> Vec<Scenario> {
             [&[A], &[A, B]],
             &[Enqueue(1, A), Enqueue(1, B), Claim(0, 2)],
             &[
-                &[Except(0, 1, Fate::Park).commit()],
+                &[Except(0, 1, Fate::NoHandler).commit()],
                 &[Claim(1, 2).commit(), Claim(1, 2).commit()],
                 &[Cancel(1).commit()],
             ],

@@ -7,7 +7,7 @@ use windlass_core::{CancelReply, JobId, RetryReply, WorkerId};
 impl Book {
     /// The operation that started at `tick` answered.
     pub(crate) fn answered(&mut self, call: &Call, reply: &Reply, tick: u64, may_deadlock: bool) {
-        use Stage::{Available, Cancelled, Completed, Discarded, Parked, Running, Waiting};
+        use Stage::{Available, Cancelled, Completed, Discarded, NoHandler, Running, Waiting};
         match (call, reply) {
             (_, Reply::Failed(why)) => self.blame(format!("{call:?} failed: {why}")),
             (_, Reply::Deadlock) if !may_deadlock => self.blame(format!("{call:?} met a deadlock")),
@@ -24,7 +24,7 @@ impl Book {
                 RetryReply::Retried => {}
                 // A retryable job that is due may have been promoted.
                 RetryReply::Pending => self.must_have_been(*id, tick, reply, |s| {
-                    matches!(s, Running(..) | Available | Parked | Waiting { .. })
+                    matches!(s, Running(..) | Available | NoHandler | Waiting { .. })
                 }),
                 RetryReply::Completed => self.must_have_been(*id, tick, reply, |s| s == Completed),
                 RetryReply::NotFound => self.may_be_unknown(*id, tick, reply),

@@ -33,7 +33,8 @@ impl Book {
             (Call::Deregister(worker), Reply::Ended(ended)) if !ended.is_empty() => self.left(*worker),
             (Call::Promote, Reply::Promoted(count)) => self.promoted += count,
             (Call::Cancel(id), Reply::Cancel(CancelReply::Cancelled)) => {
-                let free = |stage| matches!(stage, Stage::Waiting { .. } | Stage::Available | Stage::Parked);
+                let free =
+                    |stage| matches!(stage, Stage::Waiting { .. } | Stage::Available | Stage::NoHandler);
                 self.moved(*id, "cancelled", free, Stage::Cancelled);
             }
             (Call::Retry(id), Reply::Retry(RetryReply::Retried)) => self.retried(*id),
@@ -91,7 +92,7 @@ impl Book {
         let stage = entry.now();
         let fits = match stage {
             Stage::Available => true,
-            Stage::Parked => knows,
+            Stage::NoHandler => knows,
             Stage::Waiting { .. } if self.promoted > 0 => {
                 self.promoted -= 1;
                 true

@@ -81,7 +81,7 @@ fn stage_after(disposition: &Disposition) -> Stage {
         Disposition::Snooze { .. } => Stage::Waiting { retryable: false },
         Disposition::Cancel { .. } => Stage::Cancelled,
         Disposition::Discard { .. } => Stage::Discarded,
-        Disposition::NoHandler => Stage::Parked,
+        Disposition::NoHandler => Stage::NoHandler,
         _ => Stage::Available,
     }
 }

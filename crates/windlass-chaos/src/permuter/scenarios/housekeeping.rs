@@ -45,10 +45,10 @@ pub(super) fn all() -> Vec<Scenario> {
             ],
         )
     };
-    let parked = scenario(
+    let without_handler = scenario(
         "truncate_vs_parked",
         [&[A], &[A, B]],
-        &[Enqueue(1, B), Claim(0, 1), Except(0, 0, Fate::Park), Maintain],
+        &[Enqueue(1, B), Claim(0, 1), Except(0, 0, Fate::NoHandler), Maintain],
         &[
             &[Maintain.commit(), Maintain.commit()],
             &[Claim(1, 2).commit(), CompleteRest(1).commit()],
@@ -90,7 +90,7 @@ pub(super) fn all() -> Vec<Scenario> {
     .inside("truncate_vs_claim_inside");
     let waits = |scenario: Scenario| Scenario { patches: vec![WAITS], ..scenario };
     vec![
-        parked,
+        without_handler,
         partly,
         complete_in,
         steps,

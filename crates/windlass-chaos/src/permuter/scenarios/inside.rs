@@ -106,7 +106,7 @@ pub(super) fn all() -> Vec<Scenario> {
             "inside_park_vs_claim",
             [&[A], &[A, B]],
             &[Enqueue(2, B), Claim(0, 1)],
-            Except(0, 0, Fate::Park).commit(),
+            Except(0, 0, Fate::NoHandler).commit(),
             &[Claim(1, 2).commit(), CompleteRest(1).commit()],
         ),
     ]
