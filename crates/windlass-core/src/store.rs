@@ -137,6 +137,11 @@ pub trait Wakeup: Send {
 
     /// Withdraws the announcement, without waiting for the store.
     fn disarm(&mut self);
+
+    /// How many workers a hint disturbs, this one included, as far as the store knows.
+    fn listeners(&self) -> usize {
+        1
+    }
 }
 
 /// Why a wait ended.

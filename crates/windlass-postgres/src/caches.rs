@@ -23,6 +23,8 @@ pub(crate) struct Caches {
     /// The queues of the workers that registered here: what their wake-up listens for.
     queues: Mutex<HashMap<WorkerId, Vec<String>>>,
     pub(crate) due: Mutex<Due>,
+    /// How many workers were live at the last look for dead ones.
+    live_workers: AtomicUsize,
 }
 
 impl Caches {
@@ -54,6 +56,14 @@ impl Caches {
     /// The queues of all workers of this store.
     pub(crate) fn queues(&self) -> BTreeSet<String> {
         lock(&self.queues).values().flatten().cloned().collect()
+    }
+
+    pub(crate) fn note_live_workers(&self, count: usize) {
+        self.live_workers.store(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn live_workers(&self) -> usize {
+        self.live_workers.load(Ordering::Relaxed)
     }
 
     /// Reads the segment again: the schema may have been made anew.

@@ -122,6 +122,11 @@ impl Wakeup for PostgresWakeup {
             let _ = listener.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
         }
     }
+
+    /// PostgreSQL wakes every session that LISTENs in the database, whatever its channel.
+    fn listeners(&self) -> usize {
+        self.caches.live_workers()
+    }
 }
 
 /// The statement that takes flag 0 and those of these queues. Names of queues are plain: they were checked.

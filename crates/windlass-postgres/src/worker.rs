@@ -103,12 +103,13 @@ pub(crate) async fn suspect_on(
 
 pub(crate) async fn rescue(db: &Database, rescuer: WorkerId) -> Result<RescueReport> {
     let mut connection = db.upkeep("rescue").await?;
-    let rescue = db.sql("SELECT worker, rescued, discarded, next_end_ms FROM {schema}.rescue($1)");
+    let rescue = db.sql("SELECT worker, rescued, discarded, next_end_ms, live FROM {schema}.rescue($1)");
     let mut report = RescueReport::default();
     loop {
         connection.extend(Patience::Long);
         let row = connection.query_one(&rescue, &[(&rescuer.0, Type::INT4)], Effect::Repeatable).await?;
         report.next_end = row.get::<_, Option<f64>>(3).map(from_ms);
+        db.caches.note_live_workers(usize::try_from(row.get::<_, i64>(4)).unwrap_or(0));
         let Some(worker) = row.get::<_, Option<i32>>(0) else { return Ok(report) };
         report.workers.push(WorkerId(worker));
         report.rescued += row.get::<_, i64>(1).unsigned_abs();

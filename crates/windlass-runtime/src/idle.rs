@@ -1,4 +1,4 @@
-use crate::backoff::Backoff;
+use crate::{backoff::Backoff, hint_budget::HintBudget};
 use std::{future::Future, time::Duration};
 use windlass_core::{Wake, Wakeup};
 
@@ -18,11 +18,15 @@ const LONGEST_UNARMED: Duration = Duration::from_millis(250);
 const FIRST_YIELD: Duration = Duration::from_millis(1);
 const LONGEST_YIELD: Duration = Duration::from_millis(5);
 
+/// The pause between claims while no hint is left to ask for.
+const POLL_WITHOUT_HINTS: Duration = Duration::from_millis(4);
+
 /// How the claimer passes the time between two claims while there is not enough work.
 ///
 /// A few short pauses when the queue is busy, then the wake-up protocol: arm, claim once more, wait (longer
 /// each time, up to the poll interval). After too many hints that led to empty claims the worker stays unarmed
-/// for a time that doubles, so that idle workers of other queues do not make every enqueue announce itself.
+/// for a time that doubles, so that idle workers of other queues do not make every enqueue announce itself. And the more workers a hint
+/// wakes, the fewer it asks for: beyond its budget it polls.
 pub(crate) struct Idle {
     wakeup: Box<dyn Wakeup>,
     pauses: usize,
@@ -31,6 +35,7 @@ pub(crate) struct Idle {
     hinted: bool,
     /// How many hints in a row led to empty claims.
     false_hints: u32,
+    budget: HintBudget,
     wait: Backoff,
     unarmed: Backoff,
     yielding: Backoff,
@@ -44,16 +49,17 @@ impl Idle {
             armed: false,
             hinted: false,
             false_hints: 0,
+            budget: HintBudget::new(),
             wait: Backoff::new(FIRST_WAIT, poll_interval, random),
             unarmed: Backoff::new(FIRST_UNARMED, LONGEST_UNARMED, random),
             yielding: Backoff::new(FIRST_YIELD, LONGEST_YIELD, random),
         }
     }
 
-    /// A claim brought jobs. While the queue is `busy`, enqueues need not announce themselves; otherwise the
-    /// worker stays armed, so that the next job is announced whenever it comes.
+    /// A claim brought jobs. While the queue is `busy`, or no hint is left to ask for, enqueues need not announce
+    /// themselves; otherwise the worker stays armed, so that the next job is announced whenever it comes.
     pub(crate) fn reset(&mut self, busy: bool) {
-        if busy {
+        if busy || self.budget.is_spent(self.wakeup.listeners()) {
             self.disarm();
         }
         self.pauses = 0;
@@ -98,9 +104,15 @@ impl Idle {
             } else if let Some(pause) = SHORT_PAUSES.get(self.pauses).filter(|_| busy) {
                 self.pauses += 1;
                 tokio::time::sleep(*pause).await;
+            } else if self.budget.is_spent(self.wakeup.listeners()) {
+                self.disarm();
+                tokio::time::sleep(POLL_WITHOUT_HINTS).await;
             } else if self.armed {
                 let timeout = self.wait.step();
-                self.hinted = self.wakeup.wait(timeout).await == Wake::Hint;
+                if self.wakeup.wait(timeout).await == Wake::Hint {
+                    self.hinted = true;
+                    self.budget.take();
+                }
             } else {
                 self.armed = true;
                 self.wakeup.arm().await;
@@ -111,5 +123,61 @@ impl Idle {
             () = step => {}
             () = interrupted => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use std::{
+        future::pending,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+    use tokio::time::Instant;
+
+    /// Jobs come every millisecond: a hint follows each arming at once.
+    struct Flood {
+        listeners: usize,
+        hints: Arc<AtomicUsize>,
+    }
+
+    #[async_trait]
+    impl Wakeup for Flood {
+        async fn arm(&mut self) {}
+
+        async fn wait(&mut self, _: Duration) -> Wake {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            self.hints.fetch_add(1, Ordering::Relaxed);
+            Wake::Hint
+        }
+
+        fn disarm(&mut self) {}
+
+        fn listeners(&self) -> usize {
+            self.listeners
+        }
+    }
+
+    async fn hints_in_ten_seconds(listeners: usize) -> usize {
+        let hints = Arc::default();
+        let wakeup = Box::new(Flood { listeners, hints: Arc::clone(&hints) });
+        let mut idle = Idle::new(wakeup, Duration::from_secs(1), || 0.5);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) {
+            idle.pause(false, pending()).await;
+            idle.reset(false); // each claim brings a job
+        }
+        hints.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_more_workers_a_hint_wakes_the_fewer_are_asked_for() {
+        assert!(hints_in_ten_seconds(1).await > 9_000);
+        let beside_many = hints_in_ten_seconds(1_000).await;
+        assert!((50..=120).contains(&beside_many), "{beside_many}");
     }
 }

@@ -55,6 +55,7 @@ mod epoch;
 mod estimate;
 mod executor;
 mod heartbeat;
+mod hint_budget;
 mod idle;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
