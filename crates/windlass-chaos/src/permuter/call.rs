@@ -3,8 +3,8 @@
 use super::scenario::{Act, Fate};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    Args, CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, NewJob, Result,
-    RetryReply, SettleReply, SettleRequest, WorkerId, WorkerSpec,
+    Args, CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, MaintainReport,
+    NewJob, Result, RetryReply, SettleReply, SettleRequest, WorkerId, WorkerSpec,
 };
 
 /// An operation on real jobs and workers.
@@ -23,6 +23,7 @@ pub(crate) enum Call {
     Cancel(JobId),
     Retry(JobId),
     Maintain,
+    Close,
     Expire(WorkerId),
 }
 
@@ -36,6 +37,7 @@ pub(crate) enum Reply {
     /// The workers that were ended.
     Ended(Vec<WorkerId>),
     Promoted(u64),
+    Housekept(#[allow(dead_code)] MaintainReport), // read in traces
     Cancel(CancelReply),
     Retry(RetryReply),
     LeaseLost,
@@ -117,6 +119,7 @@ impl Names {
             Act::Cancel(number) => Call::Cancel(job(number)?),
             Act::Retry(number) => Call::Retry(job(number)?),
             Act::Maintain => Call::Maintain,
+            Act::Close => Call::Close,
             Act::Expire(of) => Call::Expire(worker(of)?),
         })
     }

@@ -77,6 +77,9 @@ pub enum Act {
     /// The leader keeps house, with no retention of completed jobs: one step of it on PostgreSQL, where emptying a
     /// segment takes two to four.
     Maintain,
+    /// The leader keeps house until the segment that is written is closed; on PostgreSQL it is the next to be emptied
+    /// then. Only in a setup.
+    Close,
     /// The worker's lease runs out. Only in a setup.
     Expire(usize),
 }

@@ -154,10 +154,9 @@ impl SeamDesk {
             Call::Promote => Reply::Promoted(store.promote(PROMOTE).await?.count),
             Call::Cancel(id) => Reply::Cancel(store.cancel(&[*id]).await?[0]),
             Call::Retry(id) => Reply::Retry(store.retry(&[*id]).await?[0]),
-            Call::Maintain => {
+            Call::Maintain | Call::Close => {
                 store.configure(&POLICY.with_retention(Duration::ZERO)).await?;
-                store.maintain().await?;
-                Reply::Done
+                Reply::Housekept(store.maintain().await?)
             }
             Call::Expire(worker) => {
                 self.ahead.fetch_add(2 * LEASE_SECONDS, Ordering::SeqCst);

@@ -114,11 +114,12 @@ async fn a_cancel_that_looks_once() {
     .await;
 }
 
-/// Not moved, and not missed by the proof either.
+/// Not moved, and not missed by the proof either. Where housekeeping waits for its locks: in the other scenario a slow
+/// machine decides whether it gets as far as TRUNCATE.
 #[tokio::test]
 async fn a_truncation_that_keeps_no_running_job() {
     finds_all(
-        "truncate_vs_settle_vs_claim",
+        "truncate_waits_vs_settle_vs_claim",
         &[
             (
                 "move_claims",

@@ -38,7 +38,7 @@ impl Book {
                 self.moved(*id, "cancelled", free, Stage::Cancelled);
             }
             (Call::Retry(id), Reply::Retry(RetryReply::Retried)) => self.retried(*id),
-            (Call::Maintain, Reply::Done) => self.kept_house = true,
+            (Call::Maintain | Call::Close, Reply::Housekept(_)) => self.kept_house = true,
             (Call::Expire(worker), Reply::Done) => self.worker(*worker, |entry| entry.overdue = true),
             _ => {}
         }

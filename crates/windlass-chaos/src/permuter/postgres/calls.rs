@@ -13,6 +13,8 @@ use windlass_postgres::{PostgresStore, calls::Calls};
 
 /// How many jobs a promotion takes.
 const PROMOTE: u32 = 1_000;
+/// How many steps the emptying of all that earlier orders left behind may take, before the ring moves on.
+const MOST_STEPS_TO_CLOSE: usize = 20;
 
 /// Where operations are done: a connection, the store whose calls they are, its schema, the order's queue.
 #[derive(Clone, Copy)]
@@ -79,10 +81,18 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
         Call::Cancel(id) => Reply::Cancel(calls.cancel(*id).await?),
         Call::Retry(id) => Reply::Retry(calls.retry(*id).await?),
         Call::Maintain => {
-            let full = Settings::DEFAULT.with_max_crashes(MAX_CRASHES).with_segment_bytes(1);
-            calls.configure(&full.with_retention(Duration::ZERO)).await?;
-            calls.maintain().await?;
-            Reply::Done
+            keep_nothing(&calls).await?;
+            Reply::Housekept(calls.maintain().await?)
+        }
+        Call::Close => {
+            keep_nothing(&calls).await?;
+            for _ in 0..MOST_STEPS_TO_CLOSE {
+                let report = calls.maintain().await?;
+                if report.rotated {
+                    return Ok(Reply::Housekept(report));
+                }
+            }
+            anyhow::bail!("the ring did not move on in {MOST_STEPS_TO_CLOSE} steps of housekeeping")
         }
         Call::Expire(worker) => {
             let sql =
@@ -91,6 +101,12 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
             Reply::Done
         }
     })
+}
+
+/// Has every segment count as full, and completed jobs retained for no time.
+async fn keep_nothing(calls: &Calls<'_>) -> windlass_core::Result<()> {
+    let full = Settings::DEFAULT.with_max_crashes(MAX_CRASHES).with_segment_bytes(1);
+    calls.configure(&full.with_retention(Duration::ZERO)).await
 }
 
 fn ids(rows: &[Row]) -> Vec<JobId> {

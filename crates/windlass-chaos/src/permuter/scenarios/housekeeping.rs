@@ -13,9 +13,9 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             name,
             [ANY, ANY],
-            &[Enqueue(4, A), Claim(0, 2), Cancel(3), Maintain],
+            &[Enqueue(4, A), Claim(0, 2), Cancel(3), Close],
             &[
-                &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
+                &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
                 &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
                 &[Claim(1, 1).commit()],
             ],
@@ -37,20 +37,20 @@ pub(super) fn all() -> Vec<Scenario> {
         scenario(
             name,
             [ANY, ANY],
-            &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Maintain],
+            &[Enqueue(3, A), Claim(0, 1), Cancel(1), Expire(0), Close],
             &[
-                &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
+                &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
                 &[Rescue(0).commit()],
                 &[Retry(1).commit(), Cancel(2).commit()],
             ],
         )
     };
     let without_handler = scenario(
-        "truncate_vs_parked",
+        "truncate_vs_no_handler",
         [&[A], &[A, B]],
-        &[Enqueue(1, B), Claim(0, 1), Except(0, 0, Fate::NoHandler), Maintain],
+        &[Enqueue(1, B), Claim(0, 1), Except(0, 0, Fate::NoHandler), Close],
         &[
-            &[Maintain.commit(), Maintain.commit()],
+            &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
             &[Claim(1, 2).commit(), CompleteRest(1).commit()],
             &[Enqueue(1, A).early()],
         ],
@@ -58,9 +58,9 @@ pub(super) fn all() -> Vec<Scenario> {
     let partly = scenario(
         "truncate_vs_partly_settled",
         [ANY, ANY],
-        &[Enqueue(4, A), Claim(0, 3), Complete(0, &[0]), Maintain],
+        &[Enqueue(4, A), Claim(0, 3), Complete(0, &[0]), Close],
         &[
-            &[Maintain.commit(), Maintain.commit()],
+            &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
             &[Complete(0, &[1]).commit(), Except(0, 2, Fate::Return).commit()],
             &[Claim(1, 2).commit()],
         ],
@@ -69,7 +69,7 @@ pub(super) fn all() -> Vec<Scenario> {
     let complete_in = scenario(
         "truncate_vs_complete_in",
         [ANY, ANY],
-        &[Enqueue(3, A), Claim(0, 2), Complete(0, &[0]), Maintain],
+        &[Enqueue(3, A), Claim(0, 2), Complete(0, &[0]), Close],
         &[
             &[CompleteIn(0, 1).commit()],
             &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
@@ -80,9 +80,9 @@ pub(super) fn all() -> Vec<Scenario> {
     let steps = scenario(
         "",
         [ANY, ANY],
-        &[Enqueue(3, A), Claim(0, 1), CompleteRest(0), Maintain, Maintain],
+        &[Enqueue(3, A), Claim(0, 1), CompleteRest(0), Close, Maintain],
         &[
-            &[Maintain.commit(), Maintain.commit()],
+            &[Maintain.commit(), Maintain.commit(), Maintain.commit()],
             &[Claim(1, 1).commit(), CompleteRest(1).commit()],
             &[Enqueue(1, A).early()],
         ],
