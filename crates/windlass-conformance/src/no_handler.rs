@@ -1,10 +1,20 @@
 //! A job whose kind a worker does not know waits for one that does.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{Disposition, JobFilter, JobState, NewJob, Settled};
+use std::sync::Arc;
+use windlass_core::{Disposition, JobFilter, JobId, JobState, NewJob, Settled, Store};
 
 fn of_kind(kind: &'static str) -> NewJob {
     NewJob::new(kind, args(0)).with_queue(QUEUE)
+}
+
+/// Enqueues a job that a worker then had no handler for.
+async fn one_without_handler(store: &Arc<dyn Store>) -> JobId {
+    let id = enqueue(store, of_kind("b")).await;
+    let knows_a = worker(store, &[QUEUE], &["a"], LEASE).await;
+    let held = knows_a.take_one().await;
+    knows_a.except(&held, Disposition::NoHandler).await;
+    id
 }
 
 /// A job without a handler is available, used no attempt, and is not handed to workers that lack its kind.
@@ -42,10 +52,7 @@ pub async fn it_goes_to_one_who_knows_it(fixture: &dyn Fixture) {
 /// It is handed to a worker that takes any kind.
 pub async fn it_goes_to_one_who_takes_any(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let id = enqueue(&store, of_kind("b")).await;
-    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
-    let held = knows_a.take_one().await;
-    knows_a.except(&held, Disposition::NoHandler).await;
+    let id = one_without_handler(&store).await;
     assert_eq!(worker_on(&store).await.drain(10).await, [id]);
 }
 
@@ -97,10 +104,7 @@ pub async fn a_job_without_handler_twice_is_one(fixture: &dyn Fixture) {
 /// A job without a handler of a paused queue waits for the resume too.
 pub async fn a_paused_queue_keeps_its_jobs_without_handler(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let id = enqueue(&store, of_kind("b")).await;
-    let knows_a = worker(&store, &[QUEUE], &["a"], LEASE).await;
-    let held = knows_a.take_one().await;
-    knows_a.except(&held, Disposition::NoHandler).await;
+    let id = one_without_handler(&store).await;
     store.pause(QUEUE, true).await.expect("pause");
     let any = worker_on(&store).await;
     any.finds_nothing().await;

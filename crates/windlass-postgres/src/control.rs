@@ -37,23 +37,18 @@ impl<T> Control<T> {
     /// One short transaction per job: each holds its lane's lock, so a batch in one would stall claims.
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId]) -> Result<Vec<T>> {
         let mut connection = db.client(self.name).await?;
-        let sql = db.sql(self.sql);
         let mut replies = Vec::with_capacity(ids.len());
         for id in ids {
             connection.extend(Patience::Call);
-            replies.push(self.on(&connection, &sql, *id).await?);
+            replies.push(self.one_on(db, &connection, *id).await?);
         }
         Ok(replies)
     }
 
-    async fn on(&self, on: &impl Query, sql: &str, id: JobId) -> Result<T> {
-        let row = on.query_one(sql, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
+        let row = on.query_one(&db.sql(self.sql), &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
         let word: &str = row.get(0);
         (self.read)(word).ok_or_else(|| Error::new(ErrorKind::Internal, format!("unknown answer {word:?}")))
-    }
-
-    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
-        self.on(on, &db.sql(self.sql), id).await
     }
 }
 

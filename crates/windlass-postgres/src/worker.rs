@@ -103,7 +103,10 @@ pub(crate) async fn suspect_on(
 
 pub(crate) async fn rescue(db: &Database, rescuer: WorkerId) -> Result<RescueReport> {
     let mut connection = db.upkeep("rescue").await?;
-    let rescue = db.sql("SELECT worker, rescued, discarded, next_end_ms, live FROM {schema}.rescue($1)");
+    let rescue = db.sql(
+        "SELECT worker, rescued, discarded, next_end_ms, (SELECT count(*) FROM {schema}.worker WHERE ended_at IS NULL)
+         FROM {schema}.rescue($1)",
+    );
     let mut report = RescueReport::default();
     loop {
         connection.extend(Patience::Long);

@@ -25,8 +25,8 @@ const POLL_WITHOUT_HINTS: Duration = Duration::from_millis(4);
 ///
 /// A few short pauses when the queue is busy, then the wake-up protocol: arm, claim once more, wait (longer
 /// each time, up to the poll interval). After too many hints that led to empty claims the worker stays unarmed
-/// for a time that doubles, so that idle workers of other queues do not make every enqueue announce itself. And the more workers a hint
-/// wakes, the fewer it asks for: beyond its budget it polls.
+/// for a time that doubles, so that idle workers of other queues do not make every enqueue announce itself. And
+/// the more workers a hint wakes, the fewer it asks for: beyond its budget it polls.
 pub(crate) struct Idle {
     wakeup: Box<dyn Wakeup>,
     pauses: usize,

@@ -16,8 +16,8 @@ use windlass_cli::{failure::Outcome, globals::Globals, measure::MeasuredStore, p
 /// is named (schemas windlass_bench_alone and windlass_bench_beside; files with these endings), and removed.
 ///
 /// A burden is made in a process of its own. Each round enqueues a backlog while the queue is paused, and counts from its first
-/// claim to its last settlement; then a 500th of the jobs come one by one, a millisecond apart. Afterwards completed jobs are retained for no time, and the same is measured beside
-/// housekeeping that never pauses.
+/// claim to its last settlement; then a 500th of the jobs come one by one, a millisecond apart. Afterwards completed jobs are
+/// retained for no time, and the same is measured beside housekeeping round after round.
 #[derive(clap::Args)]
 pub(crate) struct Size {
     /// What lies beside the busy queue

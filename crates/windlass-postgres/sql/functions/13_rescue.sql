@@ -15,11 +15,10 @@ $$;
 
 -- rescue(rescuer): ends one worker whose lease is over and takes back what it holds. worker: NULL when there was none,
 -- when somebody else is at it, or when all of them are busy writing. Also how long until the next lease can end, in ms; NULL: no worker is live.
--- live: how many workers are.
 -- One rescues at a time, so that many callers do the work of one.
 -- Cost: a look at the live workers.
 CREATE OR REPLACE FUNCTION {schema}.rescue(
-    p_rescuer integer, OUT worker integer, OUT rescued bigint, OUT discarded bigint, OUT next_end_ms double precision, OUT live bigint)
+    p_rescuer integer, OUT worker integer, OUT rescued bigint, OUT discarded bigint, OUT next_end_ms double precision)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -40,7 +39,7 @@ BEGIN
             END IF;
         END LOOP;
     END IF;
-    SELECT greatest(extract(epoch FROM min(w.heartbeat_at + w.lease) - clock_timestamp()) * 1000, 0), count(*) INTO next_end_ms, live
+    SELECT greatest(extract(epoch FROM min(w.heartbeat_at + w.lease) - clock_timestamp()) * 1000, 0) INTO next_end_ms
         FROM {schema}.worker w WHERE w.ended_at IS NULL;
 END $$;
 

@@ -41,14 +41,6 @@ AS $$
     FROM unnest(ARRAY['job', 'claim', 'settlement', 'result']) AS t
 $$;
 
--- is_full(): whether the segment that is written has its size, and waits for the next one to be empty.
-CREATE OR REPLACE FUNCTION {schema}.is_full() RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN {schema}.segment_bytes({schema}.current_segment()) >= (SELECT s.segment_bytes FROM {schema}.setting s);
-END $$;
-
 -- oldest_segment(retention): the one to empty next: the oldest that holds anything, when it was closed that long
 -- ago; else NULL. Retention counts from when a segment was closed, so completed jobs stay readable for at least
 -- that long after they were enqueued and at most two segments longer.

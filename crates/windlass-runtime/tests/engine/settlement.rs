@@ -215,8 +215,6 @@ async fn results_that_come_one_by_one_are_settled_every_two_milliseconds() {
         });
         let config = WorkerConfig { settling, ..config(10) };
         let engine = WorkerEngine::start(store.shared(), config, Arc::new(handlers)).await.unwrap();
-        // Idle for a while: the first job finds nothing under way.
-        tokio::time::sleep(Duration::from_secs(1)).await;
         let began = Instant::now();
         for count in 1..=JOBS {
             store.add("q", "job", 1);

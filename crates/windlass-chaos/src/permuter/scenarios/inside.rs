@@ -103,7 +103,7 @@ pub(super) fn all() -> Vec<Scenario> {
             &[Claim(0, 1).commit(), CompleteRest(0).commit()],
         ),
         two(
-            "inside_park_vs_claim",
+            "inside_no_handler_vs_claim",
             [&[A], &[A, B]],
             &[Enqueue(2, B), Claim(0, 1)],
             Except(0, 0, Fate::NoHandler).commit(),
