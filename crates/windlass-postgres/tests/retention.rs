@@ -165,6 +165,38 @@ async fn a_forgotten_backlog_stops_nothing() {
     assert_eq!(seen, forgotten);
 }
 
+/// Jobs of 1 MiB move some 32 at a time, whether they wait or run, and each is handed out once afterwards.
+#[tokio::test]
+async fn a_step_moves_few_bytes() {
+    let place = Place::fresh().await;
+    // Nothing that compression would make small.
+    let letters: String = (0..1_000_000).map(|_| fastrand::alphanumeric()).collect();
+    let big = NewJob::new("k", Args::parse(&format!("{letters:?}")).unwrap()).with_queue(QUEUE);
+    let ids = place.store.enqueue(&vec![big; 100]).await.unwrap();
+    let slow = place.worker(QUEUE).await;
+    let mut running = slow.claim(40).await;
+    while running.iter().map(|claim| claim.jobs.len()).sum::<usize>() < 40 {
+        running.extend(slow.claim(10).await);
+    }
+    let busy = place.worker("busy").await;
+    place.enqueue("busy", 10_000).await;
+    busy.drain(5_000).await;
+    let (mut moved, mut most, mut steps) = (0, 0, 0);
+    while moved < 100 {
+        let of_step = place.number("SELECT rehomed FROM windlass.maintain()").await;
+        (moved, most, steps) = (moved + of_step, most.max(of_step), steps + 1);
+        assert!(steps < ROUNDS, "only {moved} moved");
+    }
+    // A step goes on until it has 32 MiB, and a claim that runs, here of 10 jobs, moves whole.
+    assert!(most <= 45, "{most} jobs of 1 MB moved in one step");
+    slow.complete_claims(&running).await;
+    let mut done: HashSet<_> = running.iter().flat_map(|claim| &claim.jobs).map(|job| job.id).collect();
+    for job in slow.drain(40).await {
+        assert!(done.insert(job), "job {job} twice");
+    }
+    assert_eq!(done, ids.into_iter().collect());
+}
+
 /// Cancelled jobs of a queue that nobody works go with the rest.
 #[tokio::test]
 async fn cancelled_jobs_of_a_forgotten_queue_go() {

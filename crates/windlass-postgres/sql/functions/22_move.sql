@@ -39,9 +39,9 @@ BEGIN
     RETURN v_count;
 END $$;
 
--- move_jobs(segment, lane, xid, id, most): looks at the next `most` jobs behind this position, moves those that
--- nobody has claimed, drops the cancelled among them with their entries in cancelled_in_log. Returns how many
--- moved and the position that it came to; a NULL lane: there are no more.
+-- move_jobs(segment, lane, xid, id, most): looks at the next `most` jobs behind this position, fewer where their args have
+-- more than 32 MiB, moves those that nobody has claimed, drops the cancelled among them with their entries in
+-- cancelled_in_log. Returns how many moved and the position that it came to; a NULL lane: there are no more.
 -- Cost: linear in `most`, and two index probes for each lane behind the position.
 CREATE OR REPLACE FUNCTION {schema}.move_jobs(
     p_segment smallint, INOUT p_lane integer, INOUT p_xid xid8, INOUT p_id bigint, p_most integer, OUT moved bigint)
@@ -54,21 +54,26 @@ DECLARE
     v_lane   integer;
 BEGIN
     WITH near AS MATERIALIZED (
-        SELECT j.place, k.lane_id, j.xid, j.id,
+        SELECT j.place, k.lane_id, j.xid, j.id, j.bytes,
                {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) AS consumed
         FROM (SELECT c.*, c.lane_id = p_lane AND p_xid >= pg_snapshot_xmin(c.from_snapshot) AS begun
               FROM {schema}.cursor c WHERE c.lane_id >= p_lane ORDER BY c.lane_id) AS k
         CROSS JOIN LATERAL (
-            SELECT x.ctid AS place, x.xid, x.id FROM {schema}.job x
+            SELECT x.ctid AS place, x.xid, x.id, pg_column_size(x.args) AS bytes FROM {schema}.job x
             WHERE x.segment = p_segment AND x.lane_id = k.lane_id AND x.xid < '{direct}'
               AND (x.xid, x.id) > (CASE WHEN k.begun THEN p_xid ELSE pg_snapshot_xmin(k.from_snapshot) END,
                                    CASE WHEN k.begun THEN p_id ELSE 0 END)
             ORDER BY x.xid, x.id LIMIT p_most) AS j
-        LIMIT p_most)
-    SELECT ARRAY(SELECT n.place FROM near n WHERE NOT n.consumed), l.lane_id, l.xid, l.id
+        LIMIT p_most
+    ), summed AS (
+        SELECT n.*, sum(n.bytes) FILTER (WHERE NOT n.consumed) OVER (
+                   ORDER BY n.lane_id, n.xid, n.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM near n
+    ), step AS MATERIALIZED (SELECT s.* FROM summed s WHERE coalesce(s.before, 0) < 33554432)
+    SELECT ARRAY(SELECT s.place FROM step s WHERE NOT s.consumed), l.lane_id, l.xid, l.id
         INTO v_places, p_lane, p_xid, p_id
         FROM (SELECT 1) AS one
-        LEFT JOIN (SELECT n.* FROM near n ORDER BY n.lane_id DESC, n.xid DESC, n.id DESC LIMIT 1) AS l ON true;
+        LEFT JOIN (SELECT s.* FROM step s ORDER BY s.lane_id DESC, s.xid DESC, s.id DESC LIMIT 1) AS l ON true;
     moved := 0;
     IF cardinality(v_places) = 0 THEN RETURN; END IF;
 
@@ -95,8 +100,8 @@ BEGIN
     GET DIAGNOSTICS moved = ROW_COUNT;
 END $$;
 
--- move_claims(segment, most): moves running jobs and their claims, until about `most` jobs have moved. Returns how
--- many; none: there are no more. Each moved claim is noted in moved_claim.
+-- move_claims(segment, most): moves running jobs and their claims, until about `most` jobs or 32 MiB of args have moved. Returns
+-- how many; none: there are no more. Each moved claim is noted in moved_claim.
 -- Cost: a look at the jobs of each open claim.
 CREATE OR REPLACE FUNCTION {schema}.move_claims(p_segment smallint, p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
@@ -107,10 +112,12 @@ DECLARE
     v_moved   bigint := 0;
     v_count   bigint;
     v_here    bigint;
+    v_bytes   bigint := 0;
+    v_total   bigint := 0;
     c         record;
 BEGIN
     FOR c IN SELECT o.lane_id, o.seq FROM {schema}.open_claims(NULL) o LOOP
-        EXIT WHEN v_moved >= p_most;
+        EXIT WHEN v_moved >= p_most OR v_total >= 33554432;
         SELECT count(*), count(*) FILTER (WHERE j.segment = p_segment) INTO v_count, v_here
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) j;
         CONTINUE WHEN v_count = 0;
@@ -118,10 +125,14 @@ BEGIN
             WITH gone AS (
                 DELETE FROM {schema}.job j USING {schema}.unsettled_jobs(c.lane_id, c.seq) u
                 WHERE u.segment = p_segment AND j.segment = p_segment
-                  AND j.lane_id = u.lane_id AND j.xid = u.xid AND j.id = u.id RETURNING j.*)
-            INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
-                SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
-                FROM gone g ORDER BY g.xid, g.id;
+                  AND j.lane_id = u.lane_id AND j.xid = u.xid AND j.id = u.id RETURNING j.*
+            ), put AS (
+                INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+                    SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
+                    FROM gone g ORDER BY g.xid, g.id
+                RETURNING pg_column_size(args) AS bytes)
+            SELECT sum(p.bytes) INTO v_bytes FROM put p;
+            v_total := v_total + coalesce(v_bytes, 0);
         END IF;
         WITH gone AS (
             DELETE FROM {schema}.claim k WHERE k.lane_id = c.lane_id AND k.seq = c.seq AND k.segment = p_segment RETURNING k.*

@@ -1,7 +1,7 @@
 -- maintain(): one step of emptying segments and moving the ring on, in a short transaction of its own. Call it until `again` is false, a bounded number of times: then call it in
 -- the next round, where it goes on. Cheap when there is nothing to do. Two callers do no harm: one of them finds
 -- nothing to do.
--- A step moves at most 10,000 jobs, or truncates one segment, or moves the ring on. What has been done of a segment is kept in
+-- A step moves at most 10,000 jobs and about 32 MiB, or truncates one segment, or moves the ring on. What has been done of a segment is kept in
 -- table housekeeping; should that be wrong, still_needed finds it and the segment is gone through anew.
 -- Does nothing where the log came here from another cluster and is not in order yet: no position means anything then.
 CREATE OR REPLACE FUNCTION {schema}.maintain(
