@@ -14,6 +14,17 @@ impl Job for Parcel {
     const KIND: &'static str = "windlass.parcel";
 }
 
+/// A job without work that returns so many characters.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) id: u64,
+    pub(crate) bytes: usize,
+}
+
+impl Job for Question {
+    const KIND: &'static str = "windlass.question";
+}
+
 /// A job that waits.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Nap {

@@ -1,5 +1,5 @@
 use crate::{
-    jobs::{Alarm, Nap, Parcel, Sums},
+    jobs::{Alarm, Nap, Parcel, Question, Sums},
     measure::Timeline,
 };
 use std::{hint::black_box, sync::Arc};
@@ -20,6 +20,8 @@ pub(crate) enum Load {
     Noop,
     /// Nothing, but they carry so many characters.
     Parcel { text: Arc<str>, bytes: usize },
+    /// Nothing, but they return so many characters.
+    Question { bytes: usize },
     /// They wait.
     Nap { ms: u64 },
     /// They calculate.
@@ -56,6 +58,7 @@ impl Load {
                 let from = (id % SHIFTS as u64) as usize;
                 Parcel { id, text: text[from..from + bytes].to_owned() }.into_job()
             }
+            Self::Question { bytes } => Question { id, bytes: *bytes }.into_job(),
             Self::Nap { ms } => Nap { id, ms: *ms }.into_job(),
             Self::Sums { count } => Sums { id, count: *count }.into_job(),
             Self::Alarm(due) => {

@@ -1,6 +1,6 @@
 use crate::{
     delays::Delays,
-    jobs::{Alarm, Nap, Parcel, Stamp, Sums},
+    jobs::{Alarm, Nap, Parcel, Question, Stamp, Sums},
     load::sums,
     measure::Timeline,
     timer,
@@ -107,14 +107,20 @@ impl Workers {
     }
 }
 
-/// The handlers of jobs that carry text, wait or calculate.
+/// The handlers of jobs that carry text, return text, wait or calculate.
 fn add_work(builder: WorkerBuilder, counts: &Arc<Counts>) -> WorkerBuilder {
-    let [parcels, naps, calculations] = std::array::from_fn(|_| Arc::clone(counts));
+    let [parcels, questions, naps, calculations] = std::array::from_fn(|_| Arc::clone(counts));
     builder
         .handle(move |job: Parcel, context: Context| {
             std::hint::black_box(&job.text);
             parcels.job(context.id(), job.id);
             async {}
+        })
+        .handle(move |job: Question, context: Context| {
+            questions.job(context.id(), job.id);
+            async move {
+                windlass::Outcome::complete_with(&format!("{:.>1$}", job.id, job.bytes.saturating_sub(2)))
+            }
         })
         .handle(move |job: Nap, context: Context| {
             let counts = Arc::clone(&naps);

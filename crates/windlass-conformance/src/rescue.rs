@@ -1,7 +1,7 @@
 //! Rescue: what a dead worker held comes back, and its ghost writes nothing.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{JobState, Settings, Settled};
+use windlass_core::{Disposition, JobState, Settings, Settled};
 
 /// A dead worker's jobs are available again, with a crash counted and no attempt used.
 pub async fn a_dead_workers_jobs_come_back(fixture: &dyn Fixture) {
@@ -76,6 +76,21 @@ pub async fn a_live_worker_keeps_its_jobs(fixture: &dyn Fixture) {
     assert_eq!(state(&store, ids[0]).await, JobState::Running);
     store.heartbeat(live.id).await.expect("still live");
     assert_eq!(live.complete(&held).await, Settled::Accepted);
+}
+
+/// However often a part of a claim is settled again: what is left of it comes back when the worker dies.
+pub async fn a_repeated_settlement_hides_no_job(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    enqueue_jobs(&store, 6).await;
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    let held = dying.take(6).await;
+    for _ in 0..4 {
+        dying.complete(&held[0]).await;
+        dying.except(&held[1], Disposition::Snooze { delay: LATER }).await;
+    }
+    store.heartbeat(dying.id).await.expect("heartbeat");
+    assert_eq!(queue(&store, QUEUE).await.running, 4);
+    assert_eq!(rescue_of(&store, &dying, MAX_CRASHES).await.rescued, 4);
 }
 
 /// A worker that dies while it holds nothing is declared dead as well.

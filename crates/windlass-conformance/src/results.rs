@@ -1,8 +1,8 @@
-//! Results: what a handler returned is kept with its job, and such jobs are settled one by one.
+//! Results: what a handler returned is kept with its job.
 
 use crate::{Fixture, steps::*};
 use std::time::Duration;
-use windlass_core::{Args, Disposition, JobSet, JobState, Settings, Settled};
+use windlass_core::{Args, Disposition, JobFilter, JobId, JobSet, JobState, Limits, Settings, Settled};
 
 fn complete(json: &str) -> Disposition {
     Disposition::Complete { result: Some(Args::parse(json).expect("valid JSON")) }
@@ -68,6 +68,107 @@ pub async fn results_and_the_rest_add_up(fixture: &dyn Fixture) {
         let result = record(&store, *id).await.result;
         assert_eq!(result.map(|result| result.as_str().to_owned()), (nth < 40).then(|| id.to_string()));
     }
+}
+
+/// What a store keeps together is read one by one: results of many sizes, settled in an order of their own.
+pub async fn many_results_come_in_any_order(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 1_500).await;
+    let worker = worker_on(&store).await;
+    let claims = worker.claim(1_500).await;
+    let held = held(&claims);
+    let text = |id: JobId| match id.0 % 3 {
+        0 => format!("[{id}, \"{}\"]", "x".repeat(id.0 as usize % 1_000)),
+        1 => format!("{{\"id\": {id},  \"none\": null}}"),
+        _ => id.to_string(),
+    };
+    for third in [1, 0, 2] {
+        let mut part: Vec<_> =
+            held.iter().enumerate().filter(|(nth, _)| nth % 3 == third).map(|(_, held)| held).collect();
+        part.reverse();
+        let exceptions = part.iter().map(|held| held.exception(complete(&text(held.job.id)))).collect();
+        let reply = worker.settle(vec![], exceptions).await;
+        assert!(reply.exceptions.iter().all(|&settled| settled == Settled::Accepted));
+    }
+    for id in &ids {
+        let result = record(&store, *id).await.result;
+        assert_eq!(result.as_ref().map(Args::as_str), Some(text(*id).as_str()));
+    }
+    let filter = JobFilter { state: Some(JobState::Completed), limit: 1_000, ..JobFilter::default() };
+    for seen in store.jobs(&filter).await.expect("lists").jobs {
+        assert_eq!(seen.result.as_ref().map(Args::as_str), Some(text(seen.id).as_str()));
+    }
+    assert_eq!(queue(&store, QUEUE).await.completed, 1_500);
+    worker.finds_nothing().await;
+}
+
+/// A call whose answer was lost is repeated, alone or with more.
+pub async fn a_repeated_call_keeps_the_results(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 30).await;
+    let worker = worker_on(&store).await;
+    let claims = worker.claim(30).await;
+    let held = held(&claims);
+    let some = |range: std::ops::Range<usize>, text: &str| -> Vec<_> {
+        held[range].iter().map(|held| held.exception(complete(text))).collect()
+    };
+    assert_eq!(worker.settle(vec![], some(0..10, "1")).await.exceptions, [Settled::Accepted; 10]);
+    assert_eq!(worker.settle(vec![], some(0..10, "2")).await.exceptions, [Settled::Already; 10]);
+    let overlapping = worker.settle(vec![], some(5..15, "3")).await.exceptions;
+    assert_eq!(overlapping[..5], [Settled::Already; 5]);
+    assert_eq!(overlapping[5..], [Settled::Accepted; 5]);
+    let rest = windlass_core::Completion { claim: claims[0].reference, jobs: JobSet::Rest, count: 20 };
+    let reply = worker.settle(vec![rest.clone()], some(15..20, "4")).await;
+    assert_eq!((reply.completions, reply.exceptions), (vec![Settled::Accepted], vec![Settled::Accepted; 5]));
+    let reply = worker.settle(vec![rest], some(10..30, "5")).await;
+    assert_eq!((reply.completions, reply.exceptions), (vec![Settled::Already], vec![Settled::Already; 20]));
+    for (nth, id) in ids.iter().enumerate() {
+        let expected =
+            [Some("1"), Some("3"), Some("4"), None][[10, 15, 20, 30].partition_point(|end| *end <= nth)];
+        assert_eq!(record(&store, *id).await.result.as_ref().map(Args::as_str), expected, "job {nth}");
+    }
+    assert_eq!(queue(&store, QUEUE).await.completed, 30);
+}
+
+/// As large as results may be, beside small ones.
+pub async fn a_large_result_is_kept(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 3).await;
+    let worker = worker_on(&store).await;
+    let large = format!("\"{}\"", "é".repeat(Limits::MAX_RESULT_BYTES / 2 - 1));
+    let texts = ["1", &large, "2"];
+    let held = worker.take(3).await;
+    let exceptions = held.iter().zip(texts).map(|(held, text)| held.exception(complete(text))).collect();
+    assert_eq!(worker.settle(vec![], exceptions).await.exceptions, [Settled::Accepted; 3]);
+    for (id, text) in ids.iter().zip(texts) {
+        assert_eq!(record(&store, *id).await.result.as_ref().map(Args::as_str), Some(text));
+    }
+}
+
+/// While one job of a claim runs on for longer than history is kept, the others keep their results.
+pub async fn results_of_a_running_claim_stay(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 10).await;
+    let worker = worker_on(&store).await;
+    let claims = worker.claim(10).await;
+    let held = held(&claims);
+    let exceptions =
+        held[1..].iter().map(|held| held.exception(complete(&held.job.id.to_string()))).collect();
+    worker.settle(vec![], exceptions).await;
+    let policy = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+    for _ in 0..12 {
+        enqueue_jobs(&store, 1).await;
+        worker.drain(1).await;
+        maintain_with(&store, policy).await;
+    }
+    assert_eq!(record(&store, ids[0]).await.state, JobState::Running);
+    // A store may forget that they completed, but not what they returned before that.
+    for id in &ids[1..] {
+        if let Some(job) = store.job(*id).await.expect("look up") {
+            assert_eq!(job.result.as_ref().map(Args::as_str), Some(id.to_string().as_str()));
+        }
+    }
+    assert_eq!(worker.complete(&held[0]).await, Settled::Accepted);
 }
 
 /// A completed job of a dead worker keeps its result and is not run again.

@@ -32,6 +32,7 @@ macro_rules! suite {
             rescue: a_dead_workers_jobs_come_back, a_newcomer_rescues_nobody, the_silent_rescue_nobody, a_zombie_writes_nothing, a_small_crash_limit_discards_no_neighbours,
                 an_ended_lease_is_kept_until_it_is_taken, a_live_worker_keeps_its_jobs,
                 an_idle_worker_can_die, jobs_survive_many_deaths,
+                a_repeated_settlement_hides_no_job,
                 a_retried_job_keeps_its_attempts_through_a_crash;
             suspect: only_the_suspect_is_counted, a_cleared_suspect_is_one_of_many,
                 the_innocent_are_never_discarded, a_crash_loop_ends, a_dead_worker_suspects_nobody;
@@ -46,7 +47,8 @@ macro_rules! suite {
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
             results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
-                a_result_survives_its_worker, a_result_goes_with_its_job;
+                many_results_come_in_any_order, a_repeated_call_keeps_the_results, a_large_result_is_kept,
+                results_of_a_running_claim_stay, a_result_survives_its_worker, a_result_goes_with_its_job;
             policy: everybody_sees_a_change, nonsense_is_refused;
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,

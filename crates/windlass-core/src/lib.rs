@@ -18,6 +18,7 @@
 mod args;
 mod attributes;
 mod claim;
+mod completed;
 mod error;
 mod id;
 mod inspect;
@@ -39,6 +40,7 @@ pub use args::Args;
 pub use async_trait::async_trait;
 pub use attributes::Attributes;
 pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
+pub use completed::{CompletedJobs, PlacedException, ResultRow};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{JobId, WorkerId};
 pub use inspect::{

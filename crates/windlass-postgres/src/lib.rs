@@ -23,6 +23,7 @@ mod caches;
 #[doc(hidden)]
 pub mod calls;
 mod claim;
+mod completions;
 mod connection;
 mod control;
 mod copy;
@@ -48,6 +49,7 @@ mod pools;
 mod promote;
 mod query;
 mod record;
+mod results;
 mod row;
 mod segment;
 mod server;

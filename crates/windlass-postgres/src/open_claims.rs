@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 use windlass_core::{Claim, ClaimRef, Completion, Exception, JobSet, SettleReply, SettleRequest, Settled};
 
 /// The most claims that a heartbeat lists. A worker with more old ones has its later claims looked at too.
@@ -24,7 +24,28 @@ pub(crate) struct OpenClaims {
 #[derive(Debug)]
 struct Open {
     call: u64,
-    left: u64,
+    /// Its jobs, ascending, and of each whether it is settled. A settlement may be repeated, and jobs settled by
+    /// `complete_in` too: to count one twice would hide another from rescue.
+    ids: Box<[i64]>,
+    settled: Box<[bool]>,
+    left: usize,
+}
+
+impl Open {
+    fn new(call: u64, claim: &Claim) -> Self {
+        let mut ids: Box<[i64]> = claim.jobs.iter().map(|job| job.id.0).collect();
+        ids.sort_unstable();
+        Self { call, left: ids.len(), settled: vec![false; ids.len()].into(), ids }
+    }
+
+    /// Notes that its jobs with ids in this range are settled.
+    fn settle(&mut self, low: i64, high: i64) {
+        let from = self.ids.partition_point(|id| *id < low);
+        let to = self.ids.partition_point(|id| *id <= high);
+        for is_settled in self.settled.get_mut(from..to).into_iter().flatten() {
+            self.left -= usize::from(!std::mem::replace(is_settled, true));
+        }
+    }
 }
 
 /// Which claims can be open: all from call `from` on, and the `older` ones.
@@ -46,34 +67,32 @@ impl OpenClaims {
     pub(crate) fn claimed(&mut self, call: u64, claims: &[Claim]) {
         self.unanswered.remove(&call);
         for claim in claims.iter().filter(|claim| !claim.jobs.is_empty()) {
-            self.open.insert(claim.reference, Open { call, left: claim.jobs.len() as u64 });
+            self.open.insert(claim.reference, Open::new(call, claim));
         }
     }
 
-    /// A settlement was answered. The engine repeats a call only until it is answered, so each job is counted
-    /// once, whether this call or a lost one before it did the work.
+    /// A settlement was answered: what it did not refuse is settled, by this call or by one before it.
     pub(crate) fn settled(&mut self, request: &SettleRequest, reply: &SettleReply) {
-        for (Completion { claim, jobs, count }, settled) in request.completions.iter().zip(&reply.completions)
+        let completions = request.completions.iter().zip(&reply.completions);
+        for (Completion { claim, jobs, .. }, _) in
+            completions.filter(|(_, reply)| **reply != Settled::Refused)
         {
-            match (settled, jobs) {
-                (Settled::Refused, _) => {}
-                (_, JobSet::Rest) => drop(self.open.remove(claim)),
-                (_, JobSet::Ranges(_)) => self.reduce(*claim, u64::from(*count)),
+            match jobs {
+                JobSet::Rest => drop(self.open.remove(claim)),
+                JobSet::Ranges(ranges) => self.settle(*claim, ranges.iter().copied()),
             }
         }
-        for (Exception { claim, .. }, settled) in request.exceptions.iter().zip(&reply.exceptions) {
-            if *settled != Settled::Refused {
-                self.reduce(*claim, 1);
-            }
+        let exceptions = request.exceptions.iter().zip(&reply.exceptions);
+        for (Exception { claim, job, .. }, _) in exceptions.filter(|(_, reply)| **reply != Settled::Refused) {
+            self.settle(*claim, [(job.0, job.0)]);
         }
     }
 
-    fn reduce(&mut self, claim: ClaimRef, by: u64) {
-        if let Some(open) = self.open.get_mut(&claim) {
-            open.left = open.left.saturating_sub(by);
-            if open.left == 0 {
-                self.open.remove(&claim);
-            }
+    fn settle(&mut self, claim: ClaimRef, ranges: impl IntoIterator<Item = (i64, i64)>) {
+        let Entry::Occupied(mut open) = self.open.entry(claim) else { return };
+        ranges.into_iter().for_each(|(low, high)| open.get_mut().settle(low, high));
+        if open.get().left == 0 {
+            open.remove();
         }
     }
 
@@ -108,9 +127,9 @@ mod tests {
     }
 
     fn claim(n: u64, jobs: usize) -> Claim {
-        let job = ClaimedJob {
+        let job = |id| ClaimedJob {
             position: 0,
-            id: JobId(1),
+            id: JobId(id),
             attempt: 1,
             max_attempts: 1,
             crash_count: 0,
@@ -119,7 +138,12 @@ mod tests {
             enqueued_at: jiff::Timestamp::UNIX_EPOCH,
             attributes: Default::default(),
         };
-        Claim { reference: reference(n), queue: "q".into(), priority: 0, jobs: vec![job; jobs] }
+        Claim {
+            reference: reference(n),
+            queue: "q".into(),
+            priority: 0,
+            jobs: (1..=jobs as i64).map(job).collect(),
+        }
     }
 
     /// Makes a claim of so many jobs by a call of its own.
@@ -129,9 +153,9 @@ mod tests {
         call
     }
 
-    fn settle(claims: &mut OpenClaims, n: u64, jobs: Option<u32>, settled: Settled) {
-        let (jobs, count) = (jobs.map_or(JobSet::Rest, |_| JobSet::Ranges(Vec::new())), jobs.unwrap_or(0));
-        let completions = vec![Completion { claim: reference(n), jobs, count }];
+    fn settle(claims: &mut OpenClaims, n: u64, ids: Option<(i64, i64)>, settled: Settled) {
+        let jobs = ids.map_or(JobSet::Rest, |ids| JobSet::Ranges(vec![ids]));
+        let completions = vec![Completion { claim: reference(n), jobs, count: 1 }];
         let request = SettleRequest { worker: WorkerId(1), completions, exceptions: Vec::new() };
         claims.settled(&request, &SettleReply { completions: vec![settled], exceptions: Vec::new() });
     }
@@ -163,20 +187,21 @@ mod tests {
     }
 
     #[test]
-    fn a_settlement_that_a_lost_call_had_made_counts() {
+    fn a_repeated_settlement_counts_once() {
         let mut claims = OpenClaims::default();
         hold(&mut claims, 1, 3);
-        settle(&mut claims, 1, Some(2), Settled::Already);
-        assert_eq!(open(&claims), (2, vec![1]));
         let exception =
             Exception { claim: reference(1), job: JobId(1), position: 0, disposition: Disposition::Return };
         let request =
             SettleRequest { worker: WorkerId(1), completions: Vec::new(), exceptions: vec![exception] };
         let reply = |settled| SettleReply { completions: Vec::new(), exceptions: vec![settled] };
-        claims.settled(&request, &reply(Settled::Refused));
-        assert_eq!(open(&claims), (2, vec![1]), "a refusal settles nothing");
-        claims.settled(&request, &reply(Settled::Already));
-        assert_eq!(open(&claims), (2, vec![]));
+        for settled in [Settled::Accepted, Settled::Already, Settled::Already, Settled::Refused] {
+            claims.settled(&request, &reply(settled));
+            settle(&mut claims, 1, Some((1, 2)), settled);
+        }
+        assert_eq!(open(&claims), (2, vec![1]), "one job is left");
+        settle(&mut claims, 1, Some((2, 9)), Settled::Already);
+        assert_eq!(open(&claims), (2, vec![]), "a lost call had settled it");
     }
 
     #[test]

@@ -1,10 +1,12 @@
-use crate::{claim::Reference, database::Database, error::Effect, query::Query, row::Json};
+use crate::{
+    claim::Reference, completions::Completions, database::Database, error::Effect, query::Query,
+    results::Results, row::Json,
+};
 use serde::Serialize;
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use windlass_core::{
-    Args, Completion, Disposition, Error, ErrorKind, Exception, JobSet, Limits, Result, SettleReply,
-    SettleRequest, Settled,
+    Args, Disposition, Error, ErrorKind, Exception, Limits, Result, SettleReply, SettleRequest, Settled,
 };
 
 /// An entry of `settle`'s last parameter; names as in `sql/functions/10_outcomes.sql`.
@@ -23,20 +25,6 @@ struct Outcome<'a> {
     result: Option<&'a str>,
 }
 
-/// `settle`'s other parameters: completions, and the ranges of those that have some.
-#[derive(Default)]
-struct Completions {
-    lanes: Vec<i32>,
-    seqs: Vec<i64>,
-    tokens: Vec<i32>,
-    /// How many jobs the ranges name; `None`: the rest of the claim.
-    counts: Vec<Option<i32>>,
-    /// Which entry, from 1, each range belongs to.
-    entries: Vec<i32>,
-    lows: Vec<i64>,
-    highs: Vec<i64>,
-}
-
 /// Records what became of jobs.
 pub(crate) async fn settle(db: &Database, request: &SettleRequest) -> Result<SettleReply> {
     let reply = settle_on(db, &db.settles("settle").await?, request).await?;
@@ -49,11 +37,14 @@ pub(crate) async fn settle_on(
     on: &impl Query,
     request: &SettleRequest,
 ) -> Result<SettleReply> {
-    let done = Completions::of(&request.completions);
-    let outcomes = match request.exceptions.as_slice() {
-        [] => None,
-        exceptions => Some(json(&exceptions.iter().map(Outcome::from).collect::<Vec<_>>())?),
-    };
+    if let Some(results) = Results::of(&request.exceptions)
+        && let Some(reply) = with_results(db, on, request, &results).await?
+    {
+        return Ok(reply);
+    }
+    let mut done = Completions::default();
+    done.extend(&request.completions);
+    let outcomes = outcomes(request.exceptions.iter())?;
     let row = on
         .query_one(
             &db.texts.settle,
@@ -80,9 +71,55 @@ pub(crate) async fn settle_on(
     })
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value)
-        .map_err(|cause| Error::new(ErrorKind::Internal, format!("cannot write a settlement: {cause}")))
+/// Settles a request in which jobs completed with results. `None`: the store wrote nothing, and wants each of them named
+/// by itself.
+async fn with_results(
+    db: &Database,
+    on: &impl Query,
+    request: &SettleRequest,
+    results: &Results<'_>,
+) -> Result<Option<SettleReply>> {
+    let mut done = Completions::default();
+    results.add_entries(&mut done);
+    done.extend(&request.completions);
+    let outcomes = outcomes(results.others.iter().map(|(_, exception)| *exception))?;
+    let rows: Vec<Json<'_>> = results.results.iter().map(|row| Json(row)).collect();
+    let answer = on
+        .query_one(
+            &db.texts.settle_with_results,
+            &[
+                (&request.worker.0, Type::INT4),
+                (&done.lanes, Type::INT4_ARRAY),
+                (&done.seqs, Type::INT8_ARRAY),
+                (&done.tokens, Type::INT4_ARRAY),
+                (&done.counts, Type::INT4_ARRAY),
+                (&done.entries, Type::INT4_ARRAY),
+                (&done.lows, Type::INT8_ARRAY),
+                (&done.highs, Type::INT8_ARRAY),
+                (&outcomes.as_deref().map(Json), Type::JSON),
+                (&results.of, Type::INT4_ARRAY),
+                (&results.last, Type::INT8_ARRAY),
+                (&results.jobs, Type::TEXT_ARRAY),
+                (&rows, Type::JSON_ARRAY),
+            ],
+            Effect::Repeatable,
+        )
+        .await;
+    let row = match answer {
+        // The schema is older than this program.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => return Ok(None),
+        answer => answer?,
+    };
+    let Some(codes) = row.get::<_, Option<Vec<i16>>>(0) else { return Ok(None) };
+    let statuses = codes.into_iter().map(settled).collect::<Result<_>>()?;
+    Ok(Some(results.reply(statuses, request.completions.len())))
+}
+
+/// `settle`'s parameter of that name.
+fn outcomes<'a>(exceptions: impl Iterator<Item = &'a Exception>) -> Result<Option<String>> {
+    let outcomes: Vec<_> = exceptions.map(Outcome::from).collect();
+    let json = (!outcomes.is_empty()).then(|| serde_json::to_string(&outcomes)).transpose();
+    json.map_err(|cause| Error::new(ErrorKind::Internal, format!("cannot write a settlement: {cause}")))
 }
 
 fn settled(code: i16) -> Result<Settled> {
@@ -91,29 +128,6 @@ fn settled(code: i16) -> Result<Settled> {
         1 => Ok(Settled::Already),
         2 => Ok(Settled::Refused),
         _ => Err(Error::new(ErrorKind::Internal, format!("settle answered {code}"))),
-    }
-}
-
-impl Completions {
-    fn of(completions: &[Completion]) -> Self {
-        let mut all = Self::default();
-        for (entry, Completion { claim, jobs, count }) in (1..).zip(completions) {
-            let Reference { lane, seq, token } = (*claim).into();
-            all.lanes.push(lane);
-            all.seqs.push(seq);
-            all.tokens.push(token);
-            let JobSet::Ranges(ranges) = jobs else {
-                all.counts.push(None);
-                continue;
-            };
-            all.counts.push(Some(i32::try_from(*count).unwrap_or(i32::MAX)));
-            for &(low, high) in ranges {
-                all.entries.push(entry);
-                all.lows.push(low);
-                all.highs.push(high);
-            }
-        }
-        all
     }
 }
 

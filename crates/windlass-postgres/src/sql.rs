@@ -8,8 +8,10 @@ pub(crate) struct Tables {
 }
 
 /// The step to each version, in order.
-pub(crate) const TABLES: &[Tables] =
-    &[Tables { file: include_str!("../sql/tables/001_log.sql"), compatible_with: 1 }];
+pub(crate) const TABLES: &[Tables] = &[
+    Tables { file: include_str!("../sql/tables/001_log.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/002_results.sql"), compatible_with: 1 },
+];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
 /// creates them all anew. A change that programs of an older version cannot work with is a version of its own.
@@ -40,6 +42,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/24_maintain.sql"),
     include_str!("../sql/functions/25_forget.sql"),
     include_str!("../sql/functions/26_forget_lanes.sql"),
+    include_str!("../sql/functions/27_results.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 

@@ -4,6 +4,7 @@ use crate::sql::render;
 pub(crate) struct Texts {
     pub(crate) claim: String,
     pub(crate) settle: String,
+    pub(crate) settle_with_results: String,
     pub(crate) insert: [String; SEGMENTS],
     /// Finds the lane itself.
     pub(crate) insert_named: [String; SEGMENTS],
@@ -30,6 +31,10 @@ impl Texts {
         Self {
             claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4, $5)", schema),
             settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
+            settle_with_results: render(
+                "SELECT {schema}.settle_with_results($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                schema,
+            ),
             insert: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args) VALUES ($1, $2, $3, $4)
                  RETURNING id, set_config('windlass.queues', $5, true)",

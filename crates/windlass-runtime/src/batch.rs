@@ -8,6 +8,8 @@ use windlass_core::SettleRequest;
 const MAX_COMPLETIONS: usize = 1_000;
 const MAX_RANGES: usize = 10_000;
 const MAX_EXCEPTIONS: usize = 2_000;
+/// Of results.
+const MAX_BYTES: usize = 8 << 20;
 
 /// What one settle call writes, and which claims it closes.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Batch {
     pub(crate) jobs: usize,
     /// Ranges of ids in the request.
     pub(crate) ranges: usize,
+    /// Bytes of results in the request.
+    pub(crate) bytes: usize,
     /// Claims that are settled to the end with it.
     pub(crate) closed_claims: usize,
     /// Executors that wait for it; dropping it wakes them, whatever became of it.
@@ -56,12 +60,13 @@ impl Batch {
     fn new(epoch: &Arc<Epoch>) -> Self {
         let request = SettleRequest { worker: epoch.worker(), ..SettleRequest::default() };
         let epoch = Arc::clone(epoch);
-        Self { epoch, request, jobs: 0, ranges: 0, closed_claims: 0, waiters: Vec::new() }
+        Self { epoch, request, jobs: 0, ranges: 0, bytes: 0, closed_claims: 0, waiters: Vec::new() }
     }
 
     fn is_full(&self) -> bool {
         self.request.completions.len() >= MAX_COMPLETIONS
             || self.request.exceptions.len() >= MAX_EXCEPTIONS
             || self.ranges >= MAX_RANGES
+            || self.bytes >= MAX_BYTES
     }
 }

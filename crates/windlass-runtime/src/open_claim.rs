@@ -7,6 +7,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
 use windlass_core::{ClaimedJob, Completion, Disposition, Exception, JobId, JobSet};
 
+/// So many bytes of results are settled without waiting for the rest of their claim.
+const MANY_BYTES: usize = 1 << 20;
+
 /// One claim until all its jobs are finished and settled.
 #[derive(Debug)]
 pub(crate) struct OpenClaim {
@@ -20,6 +23,8 @@ pub(crate) struct OpenClaim {
     completed_count: u32,
     /// Finished in another way, and no settlement sent for it.
     exceptions: Vec<Exception>,
+    /// Of the results among these.
+    bytes: usize,
     /// Executors that wait for the settlement of what is finished.
     waiters: Vec<oneshot::Sender<()>>,
     unstarted: u32,
@@ -54,6 +59,7 @@ impl OpenClaim {
             ranks,
             completed_count: 0,
             exceptions: Vec::new(),
+            bytes: 0,
             waiters: Vec::new(),
             unstarted: count,
             unfinished: count,
@@ -79,6 +85,9 @@ impl OpenClaim {
 
     pub(crate) fn add_exception(&mut self, index: u32, position: i64, disposition: Disposition) {
         let job = JobId(self.ids[self.rank(index)]);
+        if let Disposition::Complete { result: Some(result) } = &disposition {
+            self.bytes += result.len();
+        }
         self.exceptions.push(Exception { claim: self.scope.reference, job, position, disposition });
         self.unfinished -= 1;
     }
@@ -119,7 +128,7 @@ impl OpenClaim {
             Dirty::No | Dirty::New => (round.number, round.now),
         };
         self.dirty = Dirty::Since(since, at);
-        let urgent = self.is_finished() || !self.waiters.is_empty();
+        let urgent = self.is_finished() || !self.waiters.is_empty() || self.bytes >= MANY_BYTES;
         if urgent || round.eagerness == Eagerness::Flush || self.scope.epoch.is_lost() {
             return true;
         }
@@ -137,6 +146,7 @@ impl OpenClaim {
     pub(crate) fn take(&mut self, batches: &mut Batches) {
         self.dirty = Dirty::No;
         let batch = batches.of(&self.scope.epoch);
+        let bytes = std::mem::take(&mut self.bytes);
         batch.closed_claims += usize::from(self.is_finished());
         batch.waiters.append(&mut self.waiters);
         if self.scope.epoch.is_lost() {
@@ -145,6 +155,7 @@ impl OpenClaim {
             return;
         }
         batch.jobs += self.unsettled();
+        batch.bytes += bytes;
         if self.completed_count > 0 {
             let is_whole = self.is_finished() || cfg!(feature = "bug_rest_with_unfinished");
             let jobs = match is_whole && !self.has_forgotten_jobs {

@@ -5,7 +5,7 @@
 
 use crate::{error::Outcome, lease::Lease, position, tx::Tx};
 use rusqlite::params;
-use windlass_core::{Args, JobId, JobSet, Settled};
+use windlass_core::{Args, CompletedJobs, JobId, JobSet, PlacedException, Settled};
 
 const OVERLAP_BEFORE: &str =
     "SELECT first, last FROM settlement WHERE claim = ?1 AND first < ?2 ORDER BY first DESC LIMIT 1";
@@ -13,6 +13,7 @@ const OVERLAPS: &str =
     "SELECT first, last FROM settlement WHERE claim = ?1 AND first BETWEEN ?2 AND ?3 ORDER BY first";
 const RECORD: &str = "INSERT INTO settlement (claim, first, last, at) VALUES (?1, ?2, ?3, ?4)";
 const RESULT: &str = "INSERT INTO result (job, claim, result) VALUES (?1, ?2, ?3)";
+const RESULTS: &str = "INSERT INTO result (job, claim, result, jobs) VALUES (?1, ?2, ?3, ?4)";
 const MOVED: &str = "SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL";
 const UNMOVED: &str = "SELECT count(*) FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";
 
@@ -45,6 +46,35 @@ pub(crate) fn complete_one(
     }
     lease.complete(tx, 1);
     Ok(())
+}
+
+/// Completes jobs with their results, if all of them are open. Whether they were; if not, nothing is written.
+pub(crate) fn complete_together(
+    tx: &mut Tx<'_>,
+    lease: &mut Lease,
+    completed: &CompletedJobs<'_>,
+) -> Outcome<bool> {
+    let count = completed.jobs.len() as i64;
+    let is_held = |(_, exception): &PlacedException<'_>| (lease.lo..=lease.hi).contains(&exception.position);
+    // Positions of moved jobs do not follow from their ids.
+    if lease.open < count || lease.moved || !completed.jobs.iter().all(is_held) {
+        return Ok(false);
+    }
+    for (first, last) in completed.ranges() {
+        let free = gaps(tx, lease, first, last)? == [(first, last)];
+        if !free || jobs_between(tx, lease, &[], first, last)? != last - first + 1 {
+            return Ok(false);
+        }
+    }
+    for (first, last) in completed.ranges() {
+        tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
+    }
+    for row in completed.rows() {
+        let jobs = serde_json::to_string(&row.jobs).unwrap_or_default(); // numbers can be written
+        tx.conn.prepare_cached(RESULTS)?.execute(params![row.last(), lease.lo, row.results, jobs])?;
+    }
+    lease.complete(tx, count);
+    Ok(true)
 }
 
 /// Records ranges of ids, without what was recorded before. Returns how many jobs are new.

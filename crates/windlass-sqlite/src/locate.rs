@@ -66,6 +66,8 @@ pub(crate) struct LogState {
     pub(crate) claimed_at: Option<Micros>,
     pub(crate) claimed_by: Option<i32>,
     pub(crate) finished_at: Option<Micros>,
+    /// The claim that it is of; 0 for none.
+    pub(crate) claim: i64,
 }
 
 /// A claim as far as a job's state needs it.
@@ -97,7 +99,7 @@ impl<'c> Log<'c> {
         // What is in a direct twin was handed out as it was appended.
         if lane == position::base(lane) && pos > self.cursor(lane)? {
             let state = JobState::Available;
-            return Ok(LogState { state, claimed_at: None, claimed_by: None, finished_at: None });
+            return Ok(LogState { state, claimed_at: None, claimed_by: None, finished_at: None, claim: 0 });
         }
         let claim = self.claim(pos)?;
         let settled_at = match claim.open {
@@ -109,6 +111,7 @@ impl<'c> Log<'c> {
             claimed_at: Some(claim.claimed_at),
             claimed_by: Some(claim.worker),
             finished_at: settled_at,
+            claim: claim.lo,
         })
     }
 

@@ -8,6 +8,7 @@ use crate::{
     position,
 };
 use rusqlite::{Connection, Row};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use windlass_core::{Args, AttemptError, Attributes, ErrorKind, JobId, JobRecord, JobState, WorkerId};
 
@@ -21,7 +22,7 @@ const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
     claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id = ?1";
 const ERRORS: &str = "SELECT attempt, at, error FROM attempt_error WHERE job = ?1 ORDER BY n";
-const RESULT: &str = "SELECT result FROM result WHERE job = ?1";
+const RESULT: &str = "SELECT job, result, jobs FROM result WHERE claim = ?1 AND job >= ?2 ORDER BY job";
 const LANE: &str = "SELECT name, priority FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
 
 /// Turns rows into records. All row shapes share their first eight columns.
@@ -79,7 +80,7 @@ impl<'c> Records<'c> {
         record.claimed_by = state.claimed_by.map(WorkerId);
         record.finished_at = state.finished_at.map(timestamp);
         if record.state == JobState::Completed {
-            record.result = self.result(record.id)?;
+            record.result = self.result(state.claim, record.id)?;
         }
         if state.claimed_at.is_some() {
             record.attempt = record.attempt.saturating_add(1);
@@ -146,9 +147,27 @@ impl<'c> Records<'c> {
         })
     }
 
-    fn result(&self, job: JobId) -> Outcome<Option<Args>> {
-        let text = locate::first(self.conn, RESULT, job.0, |row| row.get::<_, String>(0))?;
-        Ok(text.map(|text| Args::from_store(&text)).transpose()?)
+    /// What a job returned that completed under this claim: from a row of its own, or from the batch that has it.
+    fn result(&self, claim: i64, job: JobId) -> Outcome<Option<Args>> {
+        let mut find = self.conn.prepare_cached(RESULT)?;
+        let mut rows = find.query([claim, job.0])?;
+        while let Some(row) = rows.next()? {
+            let text = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+            let Some(jobs) = row.get_ref(2)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
+                if row.get::<_, i64>(0)? == job.0 {
+                    return Ok(Some(Args::from_store(text)?));
+                }
+                continue;
+            };
+            let damaged =
+                |cause| Fault::refused(ErrorKind::Internal, format!("results are damaged: {cause}"));
+            let jobs: Vec<i64> = serde_json::from_str(jobs).map_err(damaged)?;
+            if let Ok(nth) = jobs.binary_search(&job.0) {
+                let results: Vec<&RawValue> = serde_json::from_str(text).map_err(damaged)?;
+                return Ok(results.get(nth).map(|result| Args::from_store(result.get())).transpose()?);
+            }
+        }
+        Ok(None)
     }
 
     fn lane(&mut self, lane: i32) -> Outcome<(String, i16)> {

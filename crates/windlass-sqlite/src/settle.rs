@@ -13,7 +13,8 @@ use crate::{
 };
 use std::collections::HashMap;
 use windlass_core::{
-    ClaimRef, Disposition, ErrorKind, Exception, JobId, SettleReply, SettleRequest, Settled, WorkerId,
+    ClaimRef, CompletedJobs, Disposition, ErrorKind, Exception, JobId, SettleReply, SettleRequest, Settled,
+    WorkerId,
 };
 
 const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
@@ -22,13 +23,24 @@ const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job 
 pub(crate) fn settle(tx: &mut Tx<'_>, request: &SettleRequest) -> Outcome<SettleReply> {
     tx.fence(request.worker)?;
     let mut leases = Leases { worker: request.worker, known: HashMap::new() };
-    let mut reply = SettleReply::default();
-    for exception in &request.exceptions {
-        let settled = match leases.get(tx, exception.claim)? {
-            Some(lease) => except(tx, lease, exception)?,
-            None => Settled::Refused,
+    let exceptions = vec![Settled::Refused; request.exceptions.len()];
+    let mut reply = SettleReply { exceptions, ..SettleReply::default() };
+    let (claims, mut one_by_one) = CompletedJobs::of(&request.exceptions)
+        .unwrap_or_else(|| (Vec::new(), request.exceptions.iter().enumerate().collect()));
+    for claim in claims {
+        let together = match leases.get(tx, claim.claim)? {
+            Some(lease) => completion::complete_together(tx, lease, &claim)?,
+            None => false,
         };
-        reply.exceptions.push(settled);
+        match together {
+            true => claim.jobs.iter().for_each(|(place, _)| reply.exceptions[*place] = Settled::Accepted),
+            false => one_by_one.extend(claim.jobs),
+        }
+    }
+    for (place, exception) in one_by_one {
+        if let Some(lease) = leases.get(tx, exception.claim)? {
+            reply.exceptions[place] = except(tx, lease, exception)?;
+        }
     }
     for completion in &request.completions {
         let settled = match leases.get(tx, completion.claim)? {

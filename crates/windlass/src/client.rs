@@ -1,4 +1,5 @@
 use crate::IntoJob;
+use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc};
 use windlass_core::{
     CancelReply, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport,
@@ -170,6 +171,45 @@ impl Client {
     /// The store's.
     pub async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {
         self.store.job(id).await
+    }
+
+    /// What a completed job returned; `None` when it has not completed, returned nothing, or is not there (any more).
+    /// Results are kept as long as their job.
+    ///
+    /// ```
+    /// # use windlass::{Client, Job, Outcome, Worker};
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Add { a: u64, b: u64 }
+    ///
+    /// impl Job for Add { const KIND: &'static str = "add"; }
+    ///
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let id = client.enqueue(Add { a: 1, b: 2 }).await?;
+    /// assert_eq!(client.result::<u64>(id).await?, None);
+    /// # let worker =
+    /// Worker::builder(&client).queue("default", 10)
+    ///     .handle(|add: Add| async move { Outcome::complete_with(&(add.a + add.b)) })
+    ///     .start().await?;
+    /// # while client.result::<u64>(id).await?.is_none() { tokio::task::yield_now().await }
+    /// # worker.shutdown().await;
+    /// assert_eq!(client.result::<u64>(id).await?, Some(3)); // once it ran
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`] when the result is no `T`, or the store's.
+    pub async fn result<T: DeserializeOwned>(&self, id: JobId) -> Result<Option<T>> {
+        let Some(result) = self.store.job(id).await?.and_then(|job| job.result) else { return Ok(None) };
+        serde_json::from_str(result.as_str()).map(Some).map_err(|cause| {
+            let message = format!("the result of job {id} is no {}: {cause}", std::any::type_name::<T>());
+            Error::new(ErrorKind::InvalidArgs, message).with_source(cause)
+        })
     }
 
     /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with

@@ -39,6 +39,9 @@ pub(crate) struct Drain {
     /// How many bytes of text each job carries
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
     payload: u64,
+    /// How many bytes each job returns as its result
+    #[arg(long, default_value_t = 0, conflicts_with = "payload", value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
+    result_bytes: u64,
     /// Holds a snapshot open in another session during the whole measurement, as a long report would (PostgreSQL)
     #[arg(long)]
     hold_snapshot: bool,
@@ -100,6 +103,7 @@ impl Drain {
             "clients": self.clients,
             "batch": batch_of(self.payload),
             "payload": self.payload,
+            "result_bytes": self.result_bytes,
             "hold_snapshot": self.hold_snapshot,
             "async_commit": self.async_commit,
         })
@@ -111,7 +115,10 @@ impl Drain {
         client.migrate().await?;
         let clients = self.clients as usize;
         let work = Fill { queue: QUEUE, jobs: self.jobs, batch: batch_of(self.payload), clients };
-        let load = Load::carrying(self.payload as usize);
+        let load = match self.result_bytes as usize {
+            0 => Load::carrying(self.payload as usize),
+            bytes => Load::Question { bytes },
+        };
         let (filled, _) = fill(&client, &work, load, globals.json).await?;
         client.close().await;
         Ok(filled)

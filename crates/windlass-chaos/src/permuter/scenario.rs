@@ -84,7 +84,7 @@ pub enum Act {
     Expire(usize),
 }
 
-/// What happened to a job that did not complete. All delays are over at once.
+/// What happened to a job that did not simply complete. All delays are over at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // named as in windlass_core::Disposition
 pub enum Fate {
@@ -94,6 +94,8 @@ pub enum Fate {
     Discard,
     NoHandler,
     Return,
+    /// It completed, with a result.
+    Result,
 }
 
 /// A change to a function of the schema: text found in its definition and what stands there instead.

@@ -158,6 +158,26 @@ fn settling() -> Vec<Scenario> {
         ),
         // A handler that a timeout or a shutdown ends while it commits: its worker settles the job otherwise.
         scenario(
+            "complete_in_vs_result",
+            [ANY, ANY],
+            &[Enqueue(2, A), Claim(0, 2)],
+            &[
+                &[CompleteIn(0, 0).commit()],
+                &[Except(0, 0, Fate::Result).commit(), Except(0, 1, Fate::Result).commit()],
+                &[Claim(1, 2).commit()],
+            ],
+        ),
+        scenario(
+            "result_vs_settle_vs_rescue",
+            [ANY, ANY],
+            &[Enqueue(3, A), Claim(0, 3), Expire(0)],
+            &[
+                &[Except(0, 0, Fate::Result).commit(), Except(0, 1, Fate::Result).commit()],
+                &[Complete(0, &[0]).commit(), CompleteRest(0).commit()],
+                &[Rescue(0).commit(), Claim(1, 3).commit()],
+            ],
+        ),
+        scenario(
             "complete_in_vs_return",
             [ANY, ANY],
             &[Enqueue(2, A), Claim(0, 2)],

@@ -21,9 +21,11 @@ impl Play {
     ) -> usize {
         let demand = |(queue, limit): (&String, u32)| QueueDemand::new(queue.as_str(), limit);
         let queues = self.queues.iter().zip(limits).map(demand).collect();
-        let claims = store.claim(&ClaimRequest { worker, queues }).await.expect("claim").claims;
+        let claimed = store.claim(&ClaimRequest { worker, queues }).await.expect("claim");
+        let (claims, contended) = (claimed.claims, if claimed.contended { ", contended" } else { "" });
         let told = claims.iter().map(|claim| (claim.reference, ids(std::slice::from_ref(claim))));
-        let told = format!("claim by {worker} of {kinds:?} {limits:?}: {:?}", told.collect::<Vec<_>>());
+        let told =
+            format!("claim by {worker} of {kinds:?} {limits:?}{contended}: {:?}", told.collect::<Vec<_>>());
         self.trace(told);
         for (number, limit) in limits.into_iter().enumerate() {
             let of_queue: Vec<_> =

@@ -36,7 +36,7 @@ CREATE OR REPLACE VIEW {schema}.jobs AS
         SELECT j.id, CASE WHEN t.completed THEN 'completed' ELSE 'running' END, j.kind, j.lane_id,
                (j.attempt + 1)::smallint, j.max_attempts, j.crash_count, j.args, j.enqueued_at,
                NULL, c.claimed_at, c.worker_id, t.settled_at, NULL, j.attributes,
-               (SELECT r.result FROM {schema}.result r WHERE r.lane_id = c.lane_id AND r.seq = c.seq AND r.job_id = j.id LIMIT 1)
+               {schema}.result_of(c.lane_id, c.seq, j.id)
         FROM {schema}.claim c
         CROSS JOIN LATERAL {schema}.claim_jobs(c.lane_id, c.seq) j
         LEFT JOIN LATERAL {schema}.settlement_of(c.lane_id, c.seq, j.id) AS t ON true

@@ -1,12 +1,5 @@
 -- Jobs as people and programs look at them: one by its id, and lists by page.
 
--- result_of(lane, seq, id): what a completed job returned, if it did.
-CREATE OR REPLACE FUNCTION {schema}.result_of(p_lane integer, p_seq bigint, p_id bigint) RETURNS json
-    LANGUAGE sql STABLE
-AS $$
-    SELECT r.result FROM {schema}.result r WHERE r.lane_id = p_lane AND r.seq = p_seq AND r.job_id = p_id LIMIT 1
-$$;
-
 -- job_record(id): one row of view jobs by its id, without reading the log.
 -- Cost: find_job and one probe.
 CREATE OR REPLACE FUNCTION {schema}.job_record(p_id bigint) RETURNS SETOF {schema}.jobs

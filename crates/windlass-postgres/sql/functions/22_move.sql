@@ -173,8 +173,8 @@ BEGIN
         WHERE r.segment = p_segment AND r.lane_id = m.lane_id AND r.seq = m.seq AND NOT EXISTS (
             SELECT 1 FROM {schema}.claim k WHERE k.segment = p_segment AND k.lane_id = m.lane_id AND k.seq = m.seq)
         RETURNING r.*)
-    INSERT INTO {schema}.result (seq, job_id, lane_id, segment, result)
-        SELECT seq, job_id, lane_id, v_current, result FROM gone;
+    INSERT INTO {schema}.result (seq, job_id, lane_id, segment, result, jobs, results)
+        SELECT seq, job_id, lane_id, v_current, result, jobs, results FROM gone;
     RETURN v_count;
 END $$;
 

@@ -16,12 +16,12 @@ async fn opening_creates_the_schema_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (0, 1));
+    assert_eq!((report.from, report.to), (0, 2));
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (1, 1));
+    assert_eq!((report.from, report.to), (2, 2));
     let status = first.status().await.unwrap();
     assert!(status.store.starts_with("SQLite 3."));
-    assert!(status.schema_version == 1 && status.size_bytes > 0);
+    assert!(status.schema_version == 2 && status.size_bytes > 0);
 }
 
 #[test]
@@ -92,7 +92,7 @@ async fn a_newer_schema_that_says_so_is_accepted() {
         if !fits {
             let error = refused(f.path());
             assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
-            assert!(error.to_string().contains("knows version 3; this one knows 1"), "{error}");
+            assert!(error.to_string().contains("knows version 3; this one knows 2"), "{error}");
             continue;
         }
         let store = open(f.path()).unwrap();

@@ -82,6 +82,7 @@ fn stage_after(disposition: &Disposition) -> Stage {
         Disposition::Cancel { .. } => Stage::Cancelled,
         Disposition::Discard { .. } => Stage::Discarded,
         Disposition::NoHandler => Stage::NoHandler,
+        Disposition::Complete { .. } => Stage::Completed,
         _ => Stage::Available,
     }
 }

@@ -76,6 +76,15 @@ pub(super) fn all() -> Vec<Scenario> {
             &[Deregister(0).commit()],
         ],
     );
+    let results = scenario(
+        "truncate_vs_results",
+        [ANY, ANY],
+        &[Enqueue(3, A), Claim(0, 3), Except(0, 0, Fate::Result), Close],
+        &[
+            &[Maintain.commit(), Maintain.commit(), Maintain.commit(), Maintain.commit()],
+            &[Except(0, 1, Fate::Result).commit(), CompleteRest(0).commit()],
+        ],
+    );
     // Moved and proved between the statements of others, and the other way round.
     let steps = scenario(
         "",
@@ -93,6 +102,7 @@ pub(super) fn all() -> Vec<Scenario> {
         without_handler,
         partly,
         complete_in,
+        results,
         steps,
         rotate("rotate_vs_enqueue_vs_claim"),
         waits(rotate("rotate_waits_vs_enqueue_vs_claim")),

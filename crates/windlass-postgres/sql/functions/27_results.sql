@@ -1,0 +1,44 @@
+-- Jobs that completed with a result, by the batch: for the log they are completions, and beside each settlement stands
+-- one row with many results.
+
+-- settle_with_results(worker, ..., outcomes, of, last, jobs, results): settle(), and keeps what the jobs of some of its
+-- entries returned, all of them or none.
+--   of, last, jobs, results: rows of table result; of: the entry (from 1) whose ranges name the jobs. Such entries have ranges.
+-- Result: as of settle(). NULL: nothing was written, because something else has settled one of these jobs or is about to:
+-- each of them must be looked at by itself, as settle() does with its outcomes.
+-- Cost: as settle(), two probes more for each range of these entries. 1,000 results of 20 bytes in a row: 0.4 ms.
+CREATE OR REPLACE FUNCTION {schema}.settle_with_results(
+    p_worker integer, p_lanes integer[], p_seqs bigint[], p_tokens integer[], p_counts integer[],
+    p_entries integer[], p_lows bigint[], p_highs bigint[], p_outcomes json,
+    p_of integer[], p_last bigint[], p_jobs text[], p_results json[]) RETURNS smallint[]
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_status smallint[];
+BEGIN
+    PERFORM {schema}.fence(p_worker);
+    PERFORM pg_advisory_xact_lock(hashtext({name} || '.settle'), p_worker);
+    -- Until the end nobody completes one of its jobs in a transaction of their own.
+    IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.complete'), p_worker) THEN RETURN NULL; END IF;
+    IF EXISTS (
+        SELECT 1 FROM unnest(p_entries, p_lows, p_highs) AS r(n, low, high)
+        WHERE r.n = ANY (p_of) AND (
+            EXISTS (SELECT 1 FROM {schema}.settlement t WHERE t.lane_id = p_lanes[r.n] AND t.seq = p_seqs[r.n]
+                    AND t.high_id BETWEEN r.low AND r.high)
+            OR EXISTS (SELECT 1 FROM (
+                    SELECT t.low_id FROM {schema}.settlement t WHERE t.lane_id = p_lanes[r.n] AND t.seq = p_seqs[r.n]
+                    AND t.high_id > r.high AND t.low_id < t.high_id ORDER BY t.high_id LIMIT 1) AS w WHERE w.low_id <= r.high)))
+       OR EXISTS (
+        SELECT 1 FROM (SELECT DISTINCT o AS n FROM unnest(p_of) AS o) AS e
+        JOIN {schema}.settlement t ON t.lane_id = p_lanes[e.n] AND t.seq = p_seqs[e.n] AND t.high_id IS NULL) THEN
+        RETURN NULL;
+    END IF;
+    v_status := {schema}.settle(p_worker, p_lanes, p_seqs, p_tokens, p_counts, p_entries, p_lows, p_highs, p_outcomes);
+    INSERT INTO {schema}.result (seq, job_id, lane_id, segment, jobs, results)
+        SELECT p_seqs[r.entry], r.last, p_lanes[r.entry], {schema}.current_segment(), r.jobs::bigint[], r.results
+        FROM unnest(p_of, p_last, p_jobs, p_results) AS r(entry, last, jobs, results)
+        WHERE v_status[r.entry] = 0;
+    RETURN v_status;
+END $$;
