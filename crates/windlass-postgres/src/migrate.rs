@@ -95,6 +95,36 @@ fn check_encoding(database: &str, encoding: &str) -> Result<()> {
     ))
 }
 
+/// Migrates a schema that is missing or older than this program. One of the same version of the tables has the definitions of
+/// the newest program that migrated it.
+pub(crate) async fn upgrade(db: &Database) -> Result<()> {
+    let connection = db.client("connect").await?;
+    let installed = installed(db, &connection).await?;
+    let is_current = match installed {
+        Some(installed) if installed.version > VERSION => true,
+        Some(installed) if installed.version == VERSION => {
+            let sql = db.sql("SELECT obj_description('{schema}.migration'::regclass, 'pg_class')");
+            let row = connection.query_one(&sql, &[], Effect::Repeatable).await?;
+            row.get::<_, Option<&str>>(0).is_some_and(|note| numbers(note) >= numbers(DEFINITIONS))
+        }
+        _ => false,
+    };
+    drop(connection);
+    if !is_current {
+        let report = migrate(db).await?;
+        tracing::info!(schema = &*db.schema, from = report.from, to = report.to, "migrated");
+    }
+    Ok(())
+}
+
+/// Whose definitions the schema has, as the comment on table migration says.
+const DEFINITIONS: &str = concat!("definitions of windlass ", env!("CARGO_PKG_VERSION"));
+
+/// The numbers in a text, to compare versions.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
 /// What is in the database; `None` when the schema is not there or not ours to see.
 async fn installed(db: &Database, connection: &Connection) -> Result<Option<Installed>> {
     let there =
@@ -164,6 +194,8 @@ pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
         for file in FUNCTIONS {
             transaction.batch_execute(&render(file, schema)).await.map_err(fail)?;
         }
+        let note = format!("COMMENT ON TABLE {{schema}}.migration IS '{DEFINITIONS}'");
+        transaction.batch_execute(&render(&note, schema)).await.map_err(fail)?;
     }
     transaction.commit().await.map_err(fail)?;
     db.caches.clear();

@@ -5,8 +5,8 @@ use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
 
 /// How a [`PostgresStore`](crate::PostgresStore) works. Every default is right for most.
 ///
-/// `schema` and `pooler` may also be given in the URL:
-/// `postgres://me@host/app?schema=jobs&pooler=transaction`.
+/// `schema`, `pooler` and `migrate` may also be given in the URL:
+/// `postgres://me@host/app?schema=jobs&pooler=transaction&migrate=auto`.
 ///
 /// TLS is asked for there too, as in libpq: `sslmode=disable`, `prefer` (the default), `require`,
 /// `verify-ca` or `verify-full`, and `sslrootcert=FILE` (PEM) or `system`. Only `verify-full` shows that
@@ -25,6 +25,9 @@ pub struct PostgresOptions {
     /// Whether a transaction-mode pooler (PgBouncer) stands between: no prepared statements, no LISTEN.
     /// Default false.
     pub transaction_pooler: bool,
+    /// Whether connecting migrates the schema when it is missing or older than this program; with several programs on one
+    /// schema the newest version wins. The role needs the right to. Default false: `windlass migrate` does it.
+    pub migrate: bool,
     /// How long a call may wait for a free connection, and then for its answer. A call that waited in vain
     /// fails as `unavailable`, or as `ambiguous` when it was a write under way; its connection is closed.
     ///
@@ -41,6 +44,7 @@ impl Default for PostgresOptions {
             schema: "windlass".into(),
             pool_size: 10,
             transaction_pooler: false,
+            migrate: false,
             call_timeout: Duration::from_secs(10),
         }
     }
@@ -85,6 +89,11 @@ impl PostgresOptions {
                 Some(("pooler", "none")) => self.transaction_pooler = false,
                 Some(("pooler", other)) => {
                     return Err(invalid(url, &format!("pooler is {other:?}; use transaction or none")));
+                }
+                Some(("migrate", "auto")) => self.migrate = true,
+                Some(("migrate", "never")) => self.migrate = false,
+                Some(("migrate", other)) => {
+                    return Err(invalid(url, &format!("migrate is {other:?}; use auto or never")));
                 }
                 Some((key, value)) if tls.take(key, value).map_err(|why| invalid(url, &why))? => {}
                 // Not named: it may be a password in the wrong place.

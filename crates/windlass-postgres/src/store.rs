@@ -33,6 +33,9 @@ impl PostgresStore {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self> {
         let (options, server) = options.read_url(url)?;
         let db = Database::new(server, &options)?;
+        if options.migrate {
+            Box::pin(migrate::upgrade(&db)).await?;
+        }
         migrate::check(&db).await?;
         Ok(Self { group_commit: GroupCommit::new(db.clone()), limits: options.limits, db })
     }

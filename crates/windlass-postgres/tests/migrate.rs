@@ -62,6 +62,40 @@ async fn a_migration_restores_definitions_and_keeps_grants() {
     client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
 }
 
+/// `migrate=auto` makes the schema, brings one of an older program up to date, and leaves the others alone.
+#[tokio::test]
+async fn connecting_migrates_where_the_url_says_so() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let connect = |parameter: &'static str| {
+        let separator = if fixture.url.contains('?') { '&' } else { '?' };
+        let url = format!("{}{separator}migrate={parameter}", fixture.url);
+        let options = fixture.options.clone();
+        async move { PostgresStore::connect(&url, options).await }
+    };
+    let refused = connect("always").await.map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("use auto or never"), "{refused}");
+
+    client.batch_execute(&format!("DROP SCHEMA {} CASCADE", fixture.schema)).await.unwrap();
+    let error = connect("never").await.unwrap().enqueue(&jobs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMissing);
+    let (one, other) = tokio::join!(connect("auto"), connect("auto"));
+    one.unwrap().enqueue(&jobs(1)).await.expect("the schema is there");
+    other.unwrap().enqueue(&jobs(1)).await.expect("for both");
+
+    let damage = "CREATE OR REPLACE FUNCTION windlass.current_segment() RETURNS smallint LANGUAGE sql AS 'SELECT 99::smallint'";
+    client.batch_execute(&fixture.text(damage)).await.unwrap();
+    let segment = fixture.text("SELECT windlass.current_segment()");
+    connect("auto").await.unwrap();
+    assert_eq!(client.query_one(&segment, &[]).await.unwrap().get::<_, i16>(0), 99, "nothing was to do");
+    for (program, expected) in [("99.0.0", 99), ("0.0.9", 0)] {
+        let note = format!("COMMENT ON TABLE windlass.migration IS 'definitions of windlass {program}'");
+        client.batch_execute(&fixture.text(&note)).await.unwrap();
+        connect("auto").await.unwrap();
+        assert_eq!(client.query_one(&segment, &[]).await.unwrap().get::<_, i16>(0), expected, "{program}");
+    }
+}
+
 /// The rule for older programs: a newer schema names the oldest that may work on it, and its definitions are
 /// not replaced by theirs.
 #[tokio::test]

@@ -162,3 +162,27 @@ async fn an_interrupted_enqueue_leaves_no_lock() {
     let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
     assert_eq!(client.query_one(locks, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
+
+/// A transaction that is to be prepared turns the wake-up off; polling finds what it brings.
+#[tokio::test]
+async fn with_the_wakeup_off_a_transaction_can_be_prepared_beside_an_idle_worker() {
+    let fixture = Fixture::fresh().await;
+    let (ear, mut payloads) = ear(&fixture).await;
+    let (store, _idle) = idle(&fixture, "q").await;
+    let client = fixture.sql().await;
+    let enqueue = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    let prepare = format!("PREPARE TRANSACTION '{}'", fixture.schema);
+    client.batch_execute(&format!("BEGIN; {enqueue}")).await.unwrap();
+    client.batch_execute(&prepare).await.expect_err("it has notified");
+
+    client
+        .batch_execute(&format!("BEGIN; SET LOCAL windlass.wakeup = off; {enqueue}; {prepare}"))
+        .await
+        .unwrap();
+    client.batch_execute(&format!("COMMIT PREPARED '{}'", fixture.schema)).await.unwrap();
+    assert_eq!(heard(&fixture, &ear, &mut payloads).await, [""; 0]);
+    assert_eq!(worker(&store, &["q"], &[], LATER).await.drain(10).await.len(), 1);
+    // The setting ends with its transaction.
+    client.batch_execute(&enqueue).await.unwrap();
+    assert_eq!(heard(&fixture, &ear, &mut payloads).await.len(), 1);
+}

@@ -29,6 +29,8 @@ END $$;
 -- of 1 to 32, by the hash of the queue's name. Flags are memory only and vanish with the worker.
 -- A statement that knows its queues says so by the setting windlass.queues (names, with commas between), for
 -- this one trigger; the flags of other queues are not looked at then. Whoever writes without it asks flag 0.
+-- Where the setting windlass.wakeup is off, nobody is woken and polling finds the jobs: PREPARE TRANSACTION refuses a
+-- transaction that has notified.
 -- Runs once per enqueue, so it names everything in full instead of paying for SET search_path. Lock and unlock are one
 -- expression: nothing can interrupt between them and leave the lock to the session.
 CREATE OR REPLACE FUNCTION {schema}.wake() RETURNS trigger LANGUAGE plpgsql
@@ -42,11 +44,13 @@ BEGIN
         FOREACH v_queue IN ARRAY pg_catalog.string_to_array(v_queues, ',') LOOP
             IF NOT (pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))
                     AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 1 + (pg_catalog.hashtext(v_queue) & 31))) THEN
+                CONTINUE WHEN pg_catalog.current_setting('windlass.wakeup', true) = 'off';
                 PERFORM pg_catalog.pg_notify({name}, v_queue);
             END IF;
         END LOOP;
     ELSIF NOT (pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({idle}), 0)
-               AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 0)) THEN
+               AND pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({idle}), 0))
+          AND pg_catalog.current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off' THEN
         PERFORM pg_catalog.pg_notify({name}, '');
     END IF;
     RETURN NULL;

@@ -63,7 +63,7 @@ BEGIN
         IF NOT FOUND THEN RETURN 'pending'; END IF;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
-            PERFORM pg_notify({name}, '');
+            PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
             RETURN 'retried';
         END IF;
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
@@ -89,6 +89,9 @@ CREATE OR REPLACE FUNCTION {schema}.resume(queue text) RETURNS boolean
 AS $$
 BEGIN
     UPDATE {schema}.queue q SET paused_at = NULL WHERE q.name = $1;
-    IF FOUND THEN PERFORM pg_notify({name}, ''); RETURN true; END IF;
+    IF FOUND THEN
+        PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+        RETURN true;
+    END IF;
     RETURN EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = $1);
 END $$;
