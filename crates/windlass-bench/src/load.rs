@@ -37,17 +37,7 @@ impl Load {
         if bytes == 0 {
             return Self::Noop;
         }
-        const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let letter = |_| {
-            // Xorshift64 (Marsaglia, 2003).
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            char::from(LETTERS[(state >> 58) as usize])
-        };
-        let text: String = (0..bytes + SHIFTS).map(letter).collect();
-        Self::Parcel { text: text.into(), bytes }
+        Self::Parcel { text: letters(bytes).into(), bytes }
     }
 
     /// One job.
@@ -55,8 +45,7 @@ impl Load {
         match self {
             Self::Noop => Noop { id }.into_job(),
             Self::Parcel { text, bytes } => {
-                let from = (id % SHIFTS as u64) as usize;
-                Parcel { id, text: text[from..from + bytes].to_owned() }.into_job()
+                Parcel { id, text: text_of(text, id, *bytes).to_owned() }.into_job()
             }
             Self::Question { bytes } => Question { id, bytes: *bytes }.into_job(),
             Self::Nap { ms } => Nap { id, ms: *ms }.into_job(),
@@ -67,6 +56,26 @@ impl Load {
             }
         }
     }
+}
+
+/// Letters for texts of so many bytes, which compress badly.
+pub(crate) fn letters(bytes: usize) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let letter = |_| {
+        // Xorshift64 (Marsaglia, 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(LETTERS[(state >> 58) as usize])
+    };
+    (0..bytes + SHIFTS).map(letter).collect()
+}
+
+/// The text of one job.
+pub(crate) fn text_of(letters: &str, id: u64, bytes: usize) -> &str {
+    let from = (id % SHIFTS as u64) as usize;
+    &letters[from..from + bytes]
 }
 
 /// Enqueues jobs. Returns how that went, and how many were enqueued in each second.

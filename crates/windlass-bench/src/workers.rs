@@ -1,13 +1,14 @@
 use crate::{
     delays::Delays,
     jobs::{Alarm, Nap, Parcel, Question, Stamp, Sums},
-    load::sums,
+    load::{letters, sums, text_of},
     measure::Timeline,
+    options::MAX_PAYLOAD,
     timer,
     worker_settings::WorkerSettings,
 };
 use std::{
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 use windlass::{Client, Context, WorkerBuilder};
@@ -107,6 +108,9 @@ impl Workers {
     }
 }
 
+/// What jobs return.
+static ANSWERS: LazyLock<String> = LazyLock::new(|| letters(MAX_PAYLOAD as usize));
+
 /// The handlers of jobs that carry text, return text, wait or calculate.
 fn add_work(builder: WorkerBuilder, counts: &Arc<Counts>) -> WorkerBuilder {
     let [parcels, questions, naps, calculations] = std::array::from_fn(|_| Arc::clone(counts));
@@ -118,9 +122,9 @@ fn add_work(builder: WorkerBuilder, counts: &Arc<Counts>) -> WorkerBuilder {
         })
         .handle(move |job: Question, context: Context| {
             questions.job(context.id(), job.id);
-            async move {
-                windlass::Outcome::complete_with(&format!("{:.>1$}", job.id, job.bytes.saturating_sub(2)))
-            }
+            // Two bytes are the quotes.
+            let text = text_of(&ANSWERS, job.id, job.bytes.saturating_sub(2));
+            std::future::ready(windlass::Outcome::complete_with(text))
         })
         .handle(move |job: Nap, context: Context| {
             let counts = Arc::clone(&naps);

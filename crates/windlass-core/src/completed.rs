@@ -47,7 +47,7 @@ impl<'a> CompletedJobs<'a> {
             matches!(exception.disposition, Disposition::Complete { .. })
         };
         let (mut completed, others): (Vec<_>, Vec<_>) = exceptions.iter().enumerate().partition(is_completed);
-        completed.sort_unstable_by_key(|(_, exception)| (exception.claim, exception.job));
+        completed.sort_by_key(|(_, exception)| (exception.claim, exception.job));
         let is_same =
             |two: &[PlacedException<'_>]| (two[0].1.claim, two[0].1.job) == (two[1].1.claim, two[1].1.job);
         if completed.is_empty() || completed.windows(2).any(is_same) {
