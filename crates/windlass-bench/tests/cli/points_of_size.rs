@@ -35,7 +35,8 @@ pub(crate) fn check_points(summary: &Value) {
         let bytes = |name: &str| figures[name].as_u64().unwrap();
         assert!(bytes("drained_bytes") > bytes("burdened_bytes"), "{point}");
         assert_eq!(figures["bars"]["size_after_retention"]["met"], true, "{point}");
-        assert!(figures["beside_housekeeping"]["emptied"].as_u64() > Some(0), "{point}");
+        // Whoever emptied the log: the workers of the rounds keep house, too.
+        assert!(bytes("after_retention_bytes") < bytes("drained_bytes"), "{point}");
     }
     let large = points.iter().find(|point| point["report"]["settings"]["burden"] == "bytes").expect("bytes");
     let figures = &large["report"]["figures"];
