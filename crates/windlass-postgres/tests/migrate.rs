@@ -2,8 +2,9 @@
 mod cluster;
 
 use cluster::Fixture;
-use windlass_conformance::steps::jobs;
-use windlass_core::{ErrorKind, JobStore};
+use std::sync::Arc;
+use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
+use windlass_core::{Args, Disposition, ErrorKind, JobStore, Settled, Store};
 use windlass_postgres::PostgresStore;
 
 /// Every function is created anew each time, so whoever is in the middle of one must not notice.
@@ -60,6 +61,28 @@ async fn a_migration_restores_definitions_and_keeps_grants() {
     let row = client.query_one(&look, &[]).await.unwrap();
     assert_eq!((row.get::<_, i16>(0), row.get::<_, bool>(1)), (0, true));
     client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+/// A schema that an older program made has no batches of results; they are kept one by one there.
+#[tokio::test]
+async fn an_older_schema_keeps_results_too() {
+    let fixture = Fixture::fresh().await;
+    let drop = fixture.text(
+        "DROP FUNCTION windlass.settle_with_results(integer, integer[], bigint[], integer[], integer[], integer[], bigint[],
+             bigint[], json, integer[], bigint[], text[], json[])",
+    );
+    fixture.sql().await.batch_execute(&drop).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let ids = store.enqueue(&jobs(2)).await.unwrap();
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    for held in worker.take(2).await {
+        let result = Args::parse(&held.job.id.to_string()).ok();
+        assert_eq!(worker.except(&held, Disposition::Complete { result }).await, Settled::Accepted);
+    }
+    for id in ids {
+        let kept = store.job(id).await.unwrap().unwrap().result;
+        assert_eq!(kept.as_ref().map(Args::as_str), Some(id.to_string().as_str()));
+    }
 }
 
 /// `migrate=auto` makes the schema, brings one of an older program up to date, and leaves the others alone.
