@@ -102,6 +102,40 @@ pub async fn many_results_come_in_any_order(fixture: &dyn Fixture) {
     worker.finds_nothing().await;
 }
 
+/// What completed before, went elsewhere, or is named twice in one call is told apart from its neighbours, with results and
+/// without.
+pub async fn each_completion_is_judged_by_itself(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 8).await;
+    let worker = worker_on(&store).await;
+    let held = worker.take(8).await;
+    let plain = || Disposition::Complete { result: None };
+    let snooze = || Disposition::Snooze { delay: LATER };
+    for nth in [0, 2] {
+        assert_eq!(worker.except(&held[nth], snooze()).await, Settled::Accepted);
+    }
+    let told = [Settled::Already, Settled::Accepted];
+    let without = vec![held[0].exception(plain()), held[1].exception(plain())];
+    assert_eq!(worker.settle(vec![], without).await.exceptions, told);
+    let with = vec![held[2].exception(complete("2")), held[3].exception(complete("3"))];
+    assert_eq!(worker.settle(vec![], with).await.exceptions, told);
+    let twice =
+        vec![held[4].exception(snooze()), held[4].exception(complete("4")), held[5].exception(complete("5"))];
+    let told = [Settled::Accepted, Settled::Already, Settled::Accepted];
+    assert_eq!(worker.settle(vec![], twice).await.exceptions, told);
+    let mut elsewhere = held[6].exception(complete("6"));
+    elsewhere.position = i64::MAX >> 8;
+    let told = worker.settle(vec![], vec![elsewhere, held[7].exception(complete("7"))]).await.exceptions;
+    assert_ne!(told[0], Settled::Accepted, "no job is there");
+    assert_eq!(told[1], Settled::Accepted);
+    let seen = queue(&store, QUEUE).await;
+    assert_eq!((seen.completed, seen.scheduled, seen.running), (4, 3, 1));
+    for (nth, id) in ids.iter().enumerate() {
+        let expected = [3, 5, 7].contains(&nth).then(|| nth.to_string());
+        assert_eq!(record(&store, *id).await.result.map(|result| result.as_str().to_owned()), expected);
+    }
+}
+
 /// A call whose answer was lost is repeated, alone or with more.
 pub async fn a_repeated_call_keeps_the_results(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -26,8 +26,8 @@ pub struct ResultRow {
 }
 
 impl<'a> CompletedJobs<'a> {
-    /// Those of all claims of a request, and what else was excepted, each with its place. `None` where no job completed, or
-    /// one is named twice.
+    /// Those of all claims of a request, and what else was excepted, in the order of their places. `None` where no job
+    /// completed, or one is named twice.
     ///
     /// ```
     /// use windlass_core::{Args, ClaimRef, CompletedJobs, Disposition, Exception, JobId};
@@ -40,19 +40,20 @@ impl<'a> CompletedJobs<'a> {
     /// assert_eq!((claims.len(), others[0].0), (1, 1));
     /// assert_eq!(claims[0].ranges().collect::<Vec<_>>(), [(6, 7), (9, 9)]);
     /// assert_eq!(claims[0].rows()[0].results, "[1,1,1]");
-    /// assert!(CompletedJobs::of(&[completed(7), completed(7)]).is_none());
+    /// assert!(CompletedJobs::of(&[completed(7), exception(7, Disposition::Return)]).is_none());
     /// ```
     pub fn of(exceptions: &'a [Exception]) -> Option<(Vec<Self>, Vec<PlacedException<'a>>)> {
         let is_completed = |(_, exception): &PlacedException<'_>| {
             matches!(exception.disposition, Disposition::Complete { .. })
         };
-        let (mut completed, others): (Vec<_>, Vec<_>) = exceptions.iter().enumerate().partition(is_completed);
-        completed.sort_by_key(|(_, exception)| (exception.claim, exception.job));
-        let is_same =
-            |two: &[PlacedException<'_>]| (two[0].1.claim, two[0].1.job) == (two[1].1.claim, two[1].1.job);
-        if completed.is_empty() || completed.windows(2).any(is_same) {
+        let job = |(_, exception): &PlacedException<'_>| (exception.claim, exception.job);
+        let mut placed: Vec<PlacedException<'a>> = exceptions.iter().enumerate().collect();
+        placed.sort_by_key(job);
+        if !placed.iter().any(is_completed) || placed.windows(2).any(|two| job(&two[0]) == job(&two[1])) {
             return None;
         }
+        let (completed, mut others): (Vec<_>, Vec<_>) = placed.into_iter().partition(is_completed);
+        others.sort_unstable_by_key(|(place, _)| *place);
         let claims = completed.chunk_by(|one, next| one.1.claim == next.1.claim);
         let claims = claims.map(|jobs| Self { claim: jobs[0].1.claim, jobs: jobs.to_vec() }).collect();
         Some((claims, others))
@@ -60,8 +61,21 @@ impl<'a> CompletedJobs<'a> {
 
     /// Their ids as inclusive ranges without gaps.
     pub fn ranges(&self) -> impl Iterator<Item = (i64, i64)> {
-        let stretches = self.jobs.chunk_by(|one, next| one.1.job.0 + 1 == next.1.job.0);
-        stretches.map(|jobs| (jobs[0].1.job.0, jobs[jobs.len() - 1].1.job.0))
+        self.stretches(|_, _| true).map(|(low, high, _)| (low, high))
+    }
+
+    /// The same, each of jobs with one position, which comes third.
+    pub fn ranges_by_position(&self) -> impl Iterator<Item = (i64, i64, i64)> {
+        self.stretches(|one, next| one.position == next.position)
+    }
+
+    fn stretches(
+        &self,
+        together: impl Fn(&Exception, &Exception) -> bool,
+    ) -> impl Iterator<Item = (i64, i64, i64)> {
+        let stretches =
+            self.jobs.chunk_by(move |(_, one), (_, next)| one.job.0 + 1 == next.job.0 && together(one, next));
+        stretches.map(|jobs| (jobs[0].1.job.0, jobs[jobs.len() - 1].1.job.0, jobs[0].1.position))
     }
 
     /// Their results, of those that have one.
@@ -144,5 +158,6 @@ mod tests {
         assert_eq!((claims[0].ranges().collect::<Vec<_>>(), others.len()), (vec![(1, 2)], 0));
         assert!(claims[0].rows().is_empty());
         assert!(CompletedJobs::of(&[]).is_none());
+        assert!(CompletedJobs::of(&[exception(1, None), exception(1, None)]).is_none());
     }
 }

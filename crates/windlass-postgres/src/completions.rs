@@ -1,18 +1,19 @@
-use crate::claim::Reference;
+use crate::{claim::Reference, query::Param, row::Json};
+use tokio_postgres::types::Type;
 use windlass_core::{Completion, JobSet};
 
 /// `settle`'s other parameters: completions, and the ranges of those that have some.
 #[derive(Default)]
 pub(crate) struct Completions {
-    pub(crate) lanes: Vec<i32>,
-    pub(crate) seqs: Vec<i64>,
-    pub(crate) tokens: Vec<i32>,
+    lanes: Vec<i32>,
+    seqs: Vec<i64>,
+    tokens: Vec<i32>,
     /// How many jobs the ranges name; `None`: the rest of the claim.
-    pub(crate) counts: Vec<Option<i32>>,
+    counts: Vec<Option<i32>>,
     /// Which entry, from 1, each range belongs to.
-    pub(crate) entries: Vec<i32>,
-    pub(crate) lows: Vec<i64>,
-    pub(crate) highs: Vec<i64>,
+    entries: Vec<i32>,
+    lows: Vec<i64>,
+    highs: Vec<i64>,
 }
 
 impl Completions {
@@ -36,6 +37,21 @@ impl Completions {
         self.tokens.push(token);
         self.counts.push(count);
         i32::try_from(self.lanes.len()).unwrap_or(i32::MAX)
+    }
+
+    /// The parameters of `settle`.
+    pub(crate) fn params<'a>(&'a self, worker: &'a i32, outcomes: &'a Option<Json<'a>>) -> Vec<Param<'a>> {
+        vec![
+            (worker, Type::INT4),
+            (&self.lanes, Type::INT4_ARRAY),
+            (&self.seqs, Type::INT8_ARRAY),
+            (&self.tokens, Type::INT4_ARRAY),
+            (&self.counts, Type::INT4_ARRAY),
+            (&self.entries, Type::INT4_ARRAY),
+            (&self.lows, Type::INT8_ARRAY),
+            (&self.highs, Type::INT8_ARRAY),
+            (outcomes, Type::JSON),
+        ]
     }
 
     pub(crate) fn add_range(&mut self, entry: i32, low: i64, high: i64) {

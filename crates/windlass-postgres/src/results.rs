@@ -6,6 +6,8 @@ pub(crate) struct Results<'a> {
     claims: Vec<CompletedJobs<'a>>,
     /// What else was excepted, with its place in the request.
     pub(crate) others: Vec<PlacedException<'a>>,
+    /// The positions of the jobs of each range.
+    pub(crate) positions: Vec<i64>,
     /// Rows of table `result`: the entry, from 1, whose jobs each is about.
     pub(crate) of: Vec<i32>,
     pub(crate) last: Vec<i64>,
@@ -28,7 +30,9 @@ impl<'a> Results<'a> {
                 results.push(row.results);
             }
         }
-        Some(Self { claims, others, of, last, jobs, results })
+        let positions =
+            claims.iter().flat_map(CompletedJobs::ranges_by_position).map(|range| range.2).collect();
+        Some(Self { claims, others, positions, of, last, jobs, results })
     }
 
     /// Adds an entry for each claim. These have to be the first.
@@ -36,7 +40,7 @@ impl<'a> Results<'a> {
         for claim in &self.claims {
             let count = i32::try_from(claim.jobs.len()).unwrap_or(i32::MAX);
             let entry = completions.add(claim.claim.into(), Some(count));
-            for (low, high) in claim.ranges() {
+            for (low, high, _) in claim.ranges_by_position() {
                 completions.add_range(entry, low, high);
             }
         }

@@ -45,23 +45,10 @@ pub(crate) async fn settle_on(
     let mut done = Completions::default();
     done.extend(&request.completions);
     let outcomes = outcomes(request.exceptions.iter())?;
+    let outcomes = outcomes.as_deref().map(Json);
+    // Idempotent: the same call again changes nothing.
     let row = on
-        .query_one(
-            &db.texts.settle,
-            &[
-                (&request.worker.0, Type::INT4),
-                (&done.lanes, Type::INT4_ARRAY),
-                (&done.seqs, Type::INT8_ARRAY),
-                (&done.tokens, Type::INT4_ARRAY),
-                (&done.counts, Type::INT4_ARRAY),
-                (&done.entries, Type::INT4_ARRAY),
-                (&done.lows, Type::INT8_ARRAY),
-                (&done.highs, Type::INT8_ARRAY),
-                (&outcomes.as_deref().map(Json), Type::JSON),
-            ],
-            // Idempotent: the same call again changes nothing.
-            Effect::Repeatable,
-        )
+        .query_one(&db.texts.settle, &done.params(&request.worker.0, &outcomes), Effect::Repeatable)
         .await?;
     let codes: Vec<i16> = row.get(0);
     let mut replies = codes.into_iter().map(settled);
@@ -83,28 +70,17 @@ async fn with_results(
     results.add_entries(&mut done);
     done.extend(&request.completions);
     let outcomes = outcomes(results.others.iter().map(|(_, exception)| *exception))?;
+    let outcomes = outcomes.as_deref().map(Json);
     let rows: Vec<Json<'_>> = results.results.iter().map(|row| Json(row)).collect();
-    let answer = on
-        .query_one(
-            &db.texts.settle_with_results,
-            &[
-                (&request.worker.0, Type::INT4),
-                (&done.lanes, Type::INT4_ARRAY),
-                (&done.seqs, Type::INT8_ARRAY),
-                (&done.tokens, Type::INT4_ARRAY),
-                (&done.counts, Type::INT4_ARRAY),
-                (&done.entries, Type::INT4_ARRAY),
-                (&done.lows, Type::INT8_ARRAY),
-                (&done.highs, Type::INT8_ARRAY),
-                (&outcomes.as_deref().map(Json), Type::JSON),
-                (&results.of, Type::INT4_ARRAY),
-                (&results.last, Type::INT8_ARRAY),
-                (&results.jobs, Type::TEXT_ARRAY),
-                (&rows, Type::JSON_ARRAY),
-            ],
-            Effect::Repeatable,
-        )
-        .await;
+    let mut params = done.params(&request.worker.0, &outcomes);
+    params.extend([
+        (&results.positions as _, Type::INT8_ARRAY),
+        (&results.of as _, Type::INT4_ARRAY),
+        (&results.last as _, Type::INT8_ARRAY),
+        (&results.jobs as _, Type::TEXT_ARRAY),
+        (&rows as _, Type::JSON_ARRAY),
+    ]);
+    let answer = on.query_one(&db.texts.settle_with_results, &params, Effect::Repeatable).await;
     let row = match answer {
         // The schema is older than this program.
         Err(error) if error.kind() == ErrorKind::SchemaMissing => return Ok(None),

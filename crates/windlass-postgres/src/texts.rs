@@ -32,7 +32,7 @@ impl Texts {
             claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4, $5)", schema),
             settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
             settle_with_results: render(
-                "SELECT {schema}.settle_with_results($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                "SELECT {schema}.settle_with_results($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
                 schema,
             ),
             insert: per_segment(

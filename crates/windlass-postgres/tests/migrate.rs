@@ -69,7 +69,7 @@ async fn an_older_schema_keeps_results_too() {
     let fixture = Fixture::fresh().await;
     let drop = fixture.text(
         "DROP FUNCTION windlass.settle_with_results(integer, integer[], bigint[], integer[], integer[], integer[], bigint[],
-             bigint[], json, integer[], bigint[], text[], json[])",
+             bigint[], json, bigint[], integer[], bigint[], text[], json[])",
     );
     fixture.sql().await.batch_execute(&drop).await.unwrap();
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);

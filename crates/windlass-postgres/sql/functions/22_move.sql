@@ -113,11 +113,10 @@ DECLARE
     v_count   bigint;
     v_here    bigint;
     v_bytes   bigint := 0;
-    v_total   bigint := 0;
     c         record;
 BEGIN
     FOR c IN SELECT o.lane_id, o.seq FROM {schema}.open_claims(NULL) o LOOP
-        EXIT WHEN v_moved >= p_most OR v_total >= 33554432;
+        EXIT WHEN v_moved >= p_most OR v_bytes >= 33554432;
         SELECT count(*), count(*) FILTER (WHERE j.segment = p_segment) INTO v_count, v_here
             FROM {schema}.unsettled_jobs(c.lane_id, c.seq) j;
         CONTINUE WHEN v_count = 0;
@@ -131,8 +130,7 @@ BEGIN
                     SELECT xid, id, enqueued_at, lane_id, v_current, attempt, max_attempts, crash_count, true, kind, args, attributes
                     FROM gone g ORDER BY g.xid, g.id
                 RETURNING pg_column_size(args) AS bytes)
-            SELECT sum(p.bytes) INTO v_bytes FROM put p;
-            v_total := v_total + coalesce(v_bytes, 0);
+            SELECT v_bytes + coalesce(sum(p.bytes), 0) INTO v_bytes FROM put p;
         END IF;
         WITH gone AS (
             DELETE FROM {schema}.claim k WHERE k.lane_id = c.lane_id AND k.seq = c.seq AND k.segment = p_segment RETURNING k.*
