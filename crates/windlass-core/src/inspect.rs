@@ -140,7 +140,8 @@ pub struct AttemptError {
 pub enum CancelReply {
     /// Cancelled: it will not run.
     Cancelled,
-    /// A worker holds it; it was left alone.
+    /// A worker holds it and is told to stop: the job's [token](crate::Heartbeat::cancel) fires. It ends as what its
+    /// handler makes of that, completed for example, or is cancelled; it will not come back for another attempt.
     Running,
     /// It had reached a final state before.
     Finished,

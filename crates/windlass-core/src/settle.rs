@@ -86,6 +86,17 @@ pub enum Disposition {
     Return,
 }
 
+impl Disposition {
+    /// The reason of a job that was cancelled through [`JobStore::cancel`](crate::JobStore::cancel).
+    pub const BY_REQUEST: &'static str = "cancelled by request";
+
+    /// Whether the job would be available again, now or later. One that is to be
+    /// [cancelled](crate::JobStore::cancel) ends as cancelled instead.
+    pub fn brings_back(&self) -> bool {
+        matches!(self, Self::Retry { .. } | Self::Snooze { .. } | Self::NoHandler | Self::Return)
+    }
+}
+
 /// Whether each entry of a [`SettleRequest`] was accepted, in order: completions first, then exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettleReply {

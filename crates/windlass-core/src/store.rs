@@ -4,7 +4,7 @@ use crate::{
     WorkerSpec,
 };
 use async_trait::async_trait;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// What a store can do beyond the contract; the conformance suite reads it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,9 @@ pub trait JobStore: Send + Sync + 'static {
     /// `invalid_option` for [what cannot work](Settings::check).
     async fn configure(&self, settings: &Settings) -> Result<()>;
 
-    /// Cancels jobs that no worker holds. One reply per id, in order.
+    /// Cancels jobs: those that no worker holds at once. The worker that holds one is asked to stop it, by its next
+    /// [heartbeat](Self::heartbeat) at the latest; whatever would make the job available again after that (a retry, a
+    /// snooze, the end of the worker) cancels it. One reply per id, in order.
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>>;
 
     /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
@@ -142,7 +144,16 @@ pub trait Wakeup: Send {
     fn listeners(&self) -> usize {
         1
     }
+
+    /// Has `told` called, armed or not, when the next [heartbeat](JobStore::heartbeat) of a worker has something to say,
+    /// so that it is sent at once. A hint only, as wake-ups are; a store that cannot give it leaves this out.
+    fn on_request(&mut self, told: OnRequest) {
+        drop(told);
+    }
 }
+
+/// Is told that there is something for a worker to know; `None`: for any worker.
+pub type OnRequest = Arc<dyn Fn(Option<WorkerId>) + Send + Sync>;
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +223,7 @@ pub struct Promoted {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heartbeat {
-    /// Jobs that this worker runs and that somebody wants cancelled.
+    /// Jobs that this worker holds and that somebody wants [cancelled](JobStore::cancel), until they are settled.
     pub cancel: Vec<JobId>,
 }
 

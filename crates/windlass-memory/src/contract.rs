@@ -2,7 +2,7 @@ use crate::{
     MemoryStore, claim, control, enqueue, inspect, list, maintain, settle, wakeup::MemoryWakeup, workers,
 };
 use async_trait::async_trait;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use windlass_core::{
     CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
     JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
@@ -37,8 +37,9 @@ impl JobStore for MemoryStore {
     }
 
     async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        workers::heartbeat(&mut *self.state().await, worker)?;
-        Ok(Heartbeat::default())
+        let mut heartbeat = Heartbeat::default();
+        heartbeat.cancel = workers::heartbeat(&mut *self.state().await, worker)?;
+        Ok(heartbeat)
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
@@ -85,8 +86,14 @@ impl JobStore for MemoryStore {
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        let mut state = self.state().await;
-        Ok(ids.iter().map(|id| control::cancel(&mut state, *id)).collect())
+        let replies: Vec<_> = {
+            let mut state = self.state().await;
+            ids.iter().map(|id| control::cancel(&mut state, *id)).collect()
+        };
+        if replies.contains(&CancelReply::Running) {
+            self.requests.tell();
+        }
+        Ok(replies)
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
@@ -118,7 +125,7 @@ impl JobStore for MemoryStore {
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
-        Box::new(MemoryWakeup(self.changed.subscribe()))
+        Box::new(MemoryWakeup::new(self.changed.subscribe(), Arc::clone(&self.requests)))
     }
 
     async fn close(&self) {}

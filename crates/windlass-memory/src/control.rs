@@ -1,14 +1,17 @@
 use crate::{job::Place, state::State};
-use windlass_core::{CancelReply, Error, ErrorKind, JobId, JobState, Result, RetryReply};
+use windlass_core::{CancelReply, Disposition, Error, ErrorKind, JobId, JobState, Result, RetryReply};
 
-/// Takes a waiting job out.
+/// Takes a waiting job out; one that runs is noted for its worker.
 pub(crate) fn cancel(state: &mut State, id: JobId) -> CancelReply {
-    let Some(job) = state.jobs.get(&id) else { return CancelReply::NotFound };
+    let Some(job) = state.jobs.get_mut(&id) else { return CancelReply::NotFound };
     match job.place.state() {
-        JobState::Running => CancelReply::Running,
+        JobState::Running => {
+            job.cancel_asked = true;
+            CancelReply::Running
+        }
         JobState::Completed | JobState::Cancelled | JobState::Discarded => CancelReply::Finished,
         _ => {
-            let (at, reason) = (state.now(), "cancelled by request".to_owned());
+            let (at, reason) = (state.now(), Disposition::BY_REQUEST.to_owned());
             state.move_job(id, Place::Cancelled { at, reason });
             CancelReply::Cancelled
         }

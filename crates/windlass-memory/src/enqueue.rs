@@ -44,6 +44,7 @@ fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         crash_count: 0,
         enqueued_at: now,
         held: None,
+        cancel_asked: false,
         errors: Vec::new(),
         place: Place::Running,
     };

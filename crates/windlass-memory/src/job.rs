@@ -21,6 +21,8 @@ pub(crate) struct Job {
     pub(crate) enqueued_at: Timestamp,
     /// Who held it last.
     pub(crate) held: Option<Hold>,
+    /// Somebody wants it cancelled while it runs.
+    pub(crate) cancel_asked: bool,
     pub(crate) errors: Vec<AttemptError>,
     pub(crate) place: Place,
 }

@@ -9,7 +9,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
-use windlass_core::{ClaimRef, Error, ErrorKind, JobId, JobState, Result, Settings, WorkerId, WorkerSpec};
+use windlass_core::{
+    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, WorkerId, WorkerSpec,
+};
 
 /// Everything that a store keeps.
 #[derive(Debug)]
@@ -116,10 +118,17 @@ impl State {
         }
     }
 
-    /// Takes a job out of wherever it is and puts it there. The only way that a job moves.
+    /// Takes a job out of wherever it is and puts it there. The only way that a job moves. One that is to be cancelled
+    /// does not come back from its worker.
     pub(crate) fn move_job(&mut self, id: JobId, place: Place) {
         self.take_out(id);
+        let at = self.now();
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        let is_cancelled = std::mem::take(&mut job.cancel_asked) && place.finished_at().is_none();
+        let place = match is_cancelled {
+            true => Place::Cancelled { at, reason: Disposition::BY_REQUEST.to_owned() },
+            false => place,
+        };
         let lane = &mut self.lanes[job.lane];
         match &place {
             Place::Available(order) => drop(lane.available.insert(*order, id)),

@@ -1,4 +1,4 @@
-use crate::{Clock, Move, claim, state::State};
+use crate::{Clock, Move, claim, control, state::State, wakeup::Requests};
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,6 +13,7 @@ pub struct MemoryStore {
     clock: Clock,
     pub(crate) limits: Limits,
     pub(crate) changed: Arc<watch::Sender<()>>,
+    pub(crate) requests: Arc<Requests>,
 }
 
 impl MemoryStore {
@@ -25,7 +26,7 @@ impl MemoryStore {
     pub fn with_limits(limits: Limits) -> Self {
         let clock = Clock::new();
         let state = Arc::new(Mutex::new(State::new(clock.clone())));
-        Self { state, clock, limits, changed: Arc::new(watch::Sender::new(())) }
+        Self { state, clock, limits, changed: Arc::new(watch::Sender::new(())), requests: Arc::default() }
     }
 
     /// The store's time, which can be moved.
@@ -70,6 +71,12 @@ impl MemoryStore {
     /// available again, and what its worker says of them is refused. Which one it was, if any.
     pub fn forget_claim(&self, job: JobId) -> Option<ClaimRef> {
         self.lock().forget_claim(job)
+    }
+
+    /// Asks for the cancellation of a running job, and tells nobody: its worker learns of it by its next heartbeat, as when
+    /// a hint was lost.
+    pub fn request_cancel_silently(&self, job: JobId) {
+        control::cancel(&mut self.lock(), job);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,7 +5,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::time::Duration;
-use windlass_core::{JobId, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
+use windlass_core::{JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
 
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
 /// alone, and only a crash that it then causes counts.
@@ -62,15 +62,18 @@ fn lease_end(worker: &Worker) -> Timestamp {
     later(worker.heartbeat_at, worker.spec.lease)
 }
 
-/// A sign of life.
-pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<()> {
+/// A sign of life. The jobs that the worker holds and that are to be cancelled.
+pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Vec<JobId>> {
     let now = state.now();
     with_worker(state, id, |worker| {
         if now > later(worker.heartbeat_at, worker.spec.lease / 2) {
             worker.in_touch_since = now;
         }
         worker.heartbeat_at = now;
-    })
+    })?;
+    let claims = state.claims.values().filter(|claim| claim.worker == id);
+    let held = claims.flat_map(|claim| claim.open.iter().copied());
+    Ok(held.filter(|job| state.jobs[job].cancel_asked).collect())
 }
 
 /// Takes the jobs of workers whose lease has ended, of those with a lease no longer than the rescuer has been in
@@ -94,8 +97,9 @@ pub(crate) fn rescue(state: &mut State, rescuer: WorkerId) -> RescueReport {
         let suspect = state.workers[&worker].suspect;
         for id in end(state, worker) {
             match rescue_job(state, id, suspect) {
-                true => report.rescued += 1,
-                false => report.discarded += 1,
+                Some(JobState::Available) => report.rescued += 1,
+                Some(JobState::Discarded) => report.discarded += 1,
+                _ => {}
             }
         }
     }
@@ -104,20 +108,21 @@ pub(crate) fn rescue(state: &mut State, rescuer: WorkerId) -> RescueReport {
     report
 }
 
-/// Counts the crash. Whether the job is available again; else it is known to kill its workers.
-fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> bool {
+/// Counts the crash. What became of the job: it is available again, discarded where it is known to kill its workers,
+/// or cancelled where that was asked for.
+fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<JobState> {
     let (now, most) = (state.now(), state.settings.max_crashes);
-    let Some(job) = state.jobs.get_mut(&id) else { return false };
+    let job = state.jobs.get_mut(&id)?;
     let alone = suspect == Some(id);
     job.crash_count += u16::from(alone || (suspect.is_none() && job.crash_count < INNOCENT_CRASHES));
     let crashes = job.crash_count;
-    if alone && crashes >= most {
+    if alone && crashes >= most && !job.cancel_asked {
         let reason = format!("crash_loop: {crashes} workers died while they held this job");
         state.move_job(id, Place::Discarded { at: now, reason });
-        return false;
+    } else {
+        state.make_available(id);
     }
-    state.make_available(id);
-    true
+    state.jobs.get(&id).map(|job| job.place.state())
 }
 
 /// Makes due jobs available, in the order in which they are due.

@@ -50,11 +50,13 @@ struct Gauge {
 impl Claimer {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let config = &core.config;
+        let mut wakeup = core.store.wakeup();
+        wakeup.on_request(core.on_request());
         Self {
             gauges: vec![Gauge::default(); core.runners.len()],
             sampled_at: Instant::now(),
             trip: RoundTrip::default(),
-            idle: Idle::new(core.store.wakeup(), config.poll_interval, config.random),
+            idle: Idle::new(wakeup, config.poll_interval, config.random),
             contended: false,
             outage: Outage::new("claim", config.random),
             core,

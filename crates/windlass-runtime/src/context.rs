@@ -1,7 +1,10 @@
-use crate::{epoch::ClaimScope, time_limit::JobSwitch};
+use crate::{epoch::ClaimScope, job_switch::JobSwitch};
 use bytes::Bytes;
 use jiff::Timestamp;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 
@@ -11,8 +14,8 @@ use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
 #[derive(Clone)]
 pub struct Context {
     scope: Arc<ClaimScope>,
-    /// Of this job alone; else the token of its epoch counts.
-    switch: Option<Arc<JobSwitch>>,
+    /// Of this job alone, once it is needed.
+    switch: OnceLock<Arc<JobSwitch>>,
     id: JobId,
     kind: Arc<str>,
     attempt: u16,
@@ -24,11 +27,7 @@ pub struct Context {
 }
 
 impl Context {
-    pub(crate) fn split(
-        job: ClaimedJob,
-        scope: Arc<ClaimScope>,
-        switch: Option<Arc<JobSwitch>>,
-    ) -> (Bytes, Self) {
+    pub(crate) fn split(job: ClaimedJob, scope: Arc<ClaimScope>) -> (Bytes, Self) {
         let ClaimedJob {
             id,
             kind,
@@ -45,7 +44,7 @@ impl Context {
             args,
             Self {
                 scope,
-                switch,
+                switch: OnceLock::new(),
                 id,
                 kind,
                 attempt,
@@ -113,11 +112,17 @@ impl Context {
         self.attributes.as_ref()?.meta.as_ref()
     }
 
-    /// Whether the handler should stop: the worker shuts down and its grace period is over, the store
-    /// took the job away, or the attempt took longer than its [timeout](crate::Handler::timeout). Its future
-    /// is dropped soon after.
+    /// Whether the handler should stop: somebody [cancelled](windlass_core::JobStore::cancel) the job, the worker shuts
+    /// down and its grace period is over, the store took the job away, or the attempt took longer than its
+    /// [timeout](crate::Handler::timeout). Its future is dropped soon after.
     pub fn is_cancelled(&self) -> bool {
         self.token().is_cancelled()
+    }
+
+    /// Whether the handler should stop because somebody [cancelled](windlass_core::JobStore::cancel) the job. It may
+    /// still complete; an error or a snooze ends the job as cancelled.
+    pub fn is_cancel_requested(&self) -> bool {
+        self.scope.is_cancel_asked(self.id)
     }
 
     /// Waits until [`Self::is_cancelled`].
@@ -126,14 +131,21 @@ impl Context {
     }
 
     fn token(&self) -> &CancellationToken {
-        self.switch.as_ref().map_or(self.scope.epoch.interrupted(), |switch| &switch.token)
+        &self.switch.get_or_init(|| self.scope.switch(self.id)).token
     }
 
-    /// The error that the attempt fails with because its time and the grace after it are over, and its future
-    /// is about to be dropped: it is polled once more then. For what wraps handlers and wants to see that: it
+    /// The error that the attempt ends with because its time, or its job's, and the grace after it are over, and its
+    /// future is about to be dropped: it is polled once more then. For what wraps handlers and wants to see that: it
     /// drops the handler's future and returns this.
     pub fn expired(&self) -> Option<&str> {
-        self.switch.as_ref()?.expired.get().map(String::as_str)
+        let switch = match self.switch.get() {
+            Some(switch) => switch,
+            None => {
+                let known = self.scope.known_switch(self.id)?;
+                self.switch.get_or_init(|| known)
+            }
+        };
+        switch.expired.get().map(String::as_str)
     }
 
     /// Proof that this worker holds the job, to complete it inside a transaction of your own.

@@ -17,7 +17,7 @@ use std::{
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_core::{ClaimRef, Result, Store, WorkerSpec};
+use windlass_core::{ClaimRef, JobId, OnRequest, Result, Store, WorkerSpec};
 
 /// How many registrations may be there at once. Past it the worker waits for old ones to end.
 const MAX_EPOCHS: usize = 8;
@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
     pub(crate) put_off: Notify,
+    /// The store has something to say to a heartbeat.
+    pub(crate) requests: Notify,
     pub(crate) switches: Switches,
 }
 
@@ -76,6 +78,7 @@ impl Core {
             settled: AtomicU64::new(0),
             full: AtomicBool::new(false),
             put_off: Notify::new(),
+            requests: Notify::new(),
             switches: Switches::default(),
         })
     }
@@ -142,6 +145,28 @@ impl Core {
             epoch,
             "the store does not know a claim; its results are dropped, the others are settled, then the worker registers anew",
         );
+    }
+
+    /// Somebody wants these jobs of this epoch cancelled: their handlers are told to stop, those that are not started will
+    /// not be.
+    pub(crate) fn cancel(&self, epoch: &Arc<Epoch>, mut jobs: Vec<JobId>) {
+        jobs.sort_unstable();
+        for runner in &self.runners {
+            for (scope, jobs) in runner.claims_of(epoch, &jobs) {
+                jobs.into_iter().for_each(|job| scope.cancel(job));
+            }
+        }
+    }
+
+    /// What the store calls when a heartbeat of a worker has something to say.
+    pub(crate) fn on_request(self: &Arc<Self>) -> OnRequest {
+        let core = Arc::downgrade(self);
+        Arc::new(move |worker| {
+            let Some(core) = core.upgrade() else { return };
+            if worker.is_none_or(|worker| core.epochs().iter().any(|epoch| epoch.worker() == worker)) {
+                core.requests.notify_one();
+            }
+        })
     }
 
     fn drain_because(self: &Arc<Self>, epoch: &Arc<Epoch>, why: &str) {

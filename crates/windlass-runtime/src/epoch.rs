@@ -1,8 +1,11 @@
-use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use crate::{
+    job_switch::{JobSwitch, JobSwitches},
+    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use windlass_core::{ClaimRef, WorkerId};
+use windlass_core::{ClaimRef, JobId, WorkerId};
 
 /// One registration of this process with the store, from register to deregister: a fencing token and
 /// everything that was claimed under it.
@@ -117,6 +120,38 @@ pub(crate) struct ClaimScope {
     pub(crate) reference: ClaimRef,
     pub(crate) queue: Arc<str>,
     pub(crate) priority: i16,
+    switches: JobSwitches,
+}
+
+impl ClaimScope {
+    pub(crate) fn new(epoch: Arc<Epoch>, reference: ClaimRef, queue: Arc<str>, priority: i16) -> Self {
+        Self { epoch, reference, queue, priority, switches: JobSwitches::default() }
+    }
+
+    /// What tells the handler of this job alone to stop.
+    pub(crate) fn switch(&self, job: JobId) -> Arc<JobSwitch> {
+        self.switches.of(job, self.epoch.interrupted())
+    }
+
+    /// The same, if there is one.
+    pub(crate) fn known_switch(&self, job: JobId) -> Option<Arc<JobSwitch>> {
+        self.switches.find(job)
+    }
+
+    /// Tells the handler of this job to stop because the job is to be cancelled.
+    pub(crate) fn cancel(&self, job: JobId) {
+        self.switches.cancel(job, self.epoch.interrupted());
+    }
+
+    /// Whether the job is to be cancelled.
+    pub(crate) fn is_cancel_asked(&self, job: JobId) -> bool {
+        self.switches.is_cancel_asked(job)
+    }
+
+    /// The attempt is over.
+    pub(crate) fn forget_switch(&self, job: JobId) {
+        self.switches.forget(job);
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 use crate::{
-    Context, Handler, HandlerFuture, caught,
+    Context, Handler, HandlerFuture,
+    cancellation::{Cancellation, when_asked},
+    caught,
     core::Core,
     disposition::{Attempt, Settlement, decide},
-    epoch::{ClaimScope, Epoch},
+    epoch::ClaimScope,
     queue_runner::QueueRunner,
     ready::Popped,
     suspect,
@@ -19,7 +21,7 @@ use std::{
 };
 use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
-use windlass_core::{ClaimedJob, Disposition, Outcome};
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -117,6 +119,11 @@ async fn run(
     let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
     let mut done =
         Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
+    if scope.is_cancel_asked(id) {
+        let reason = Disposition::BY_REQUEST.to_owned();
+        done.settlement = Settlement::ByItself(Disposition::Cancel { reason });
+        return done;
+    }
     let found = match handlers.find(core, &job.kind) {
         Ok(Some(found)) => found,
         Ok(None) => {
@@ -144,6 +151,8 @@ async fn run(
             }
         }
     };
+    let cancelled = scope.is_cancel_asked(id);
+    scope.forget_switch(id);
     let (outcome, interrupted) = match ended {
         Ended::Outcome(Outcome::Complete(None)) if !tracked => return done,
         Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
@@ -155,6 +164,7 @@ async fn run(
             return done;
         }
     };
+    let outcome = if cancelled { when_asked(outcome) } else { outcome };
     let policy = caught(|| found.handler.retry_policy()).unwrap_or_else(|panic| {
         warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
         None
@@ -186,10 +196,9 @@ async fn attempt(
 ) -> Ended {
     let span = tracing::enabled!(Level::DEBUG)
         .then(|| debug_span!("job", id = %job.id, kind = %job.kind, attempt = job.attempt));
-    let limit = |timeout| TimeLimit::new(timeout, core.config.timeout_grace, &scope.epoch);
-    let mut limit = found.timeout.map(limit);
-    let switch = limit.as_ref().map(|limit| Arc::clone(limit.switch()));
-    let (args, context) = Context::split(job, Arc::clone(scope), switch);
+    let (id, grace) = (job.id, core.config.timeout_grace);
+    let mut limit = found.timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
+    let (args, context) = Context::split(job, Arc::clone(scope));
     let mut future = match caught(|| found.handler.call(args, context)) {
         Ok(future) => future,
         Err(panic) => return Ended::Panic(panic),
@@ -197,7 +206,7 @@ async fn attempt(
     if let Some(span) = span {
         future = Box::pin(future.instrument(span));
     }
-    let ended = drive(core, runner, &scope.epoch, &mut future, &mut limit, waited).await;
+    let ended = drive(core, runner, scope, id, &mut future, &mut limit, waited).await;
     let ended = caught(move || drop(future)).map_or_else(Ended::Panic, |()| ended);
     match (ended, limit.filter(TimeLimit::is_over)) {
         (Ended::Outcome(Outcome::Retry { after, error }), Some(limit)) => {
@@ -208,23 +217,26 @@ async fn attempt(
     }
 }
 
-/// Polls the handler. Only one that waits pays for listening to its eviction and for its time limit, and
+/// Polls the handler. Only one that waits pays for listening to its eviction, its cancellation and its time limit, and
 /// gives its place among the active executors away.
 async fn drive(
     core: &Arc<Core>,
     runner: &Arc<QueueRunner>,
-    epoch: &Epoch,
+    scope: &ClaimScope,
+    id: JobId,
     future: &mut HandlerFuture,
     limit: &mut Option<TimeLimit>,
     waited: &mut bool,
 ) -> Ended {
     let mut evicted = pin!(None);
+    let mut cancellation = None;
     poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(future, cx) {
             return Poll::Ready(ended);
         }
         if evicted.is_none() {
-            evicted.set(Some(epoch.evicted().cancelled()));
+            evicted.set(Some(scope.epoch.evicted().cancelled()));
+            cancellation = Some(Cancellation::new(scope.switch(id), core.config.timeout_grace));
             if !std::mem::replace(waited, true) {
                 activate(core, runner, runner.waits());
             }
@@ -232,8 +244,12 @@ async fn drive(
         if let Some(Poll::Ready(())) = evicted.as_mut().as_pin_mut().map(|evicted| evicted.poll(cx)) {
             return Poll::Ready(Ended::NotRun);
         }
-        let Some(limit) = limit else { return Poll::Pending };
-        let failure = ready!(limit.poll(cx));
+        let over = cancellation.as_mut().map_or(Poll::Pending, |cancellation| cancellation.poll(cx));
+        let over = match (over, limit.as_mut()) {
+            (Poll::Pending, Some(limit)) => limit.poll(cx),
+            (over, _) => over,
+        };
+        let failure = ready!(over);
         // What wraps the handler may still take note.
         Poll::Ready(match poll(future, cx) {
             Poll::Ready(ended) => ended,

@@ -11,6 +11,9 @@ const RENEWALS_PER_LEASE: u32 = 3;
 /// cost the lease while other connections work.
 const PATIENCE: u32 = 2;
 
+/// Heartbeats that the store asks for are at least this far apart.
+const SPACING: Duration = Duration::from_millis(20);
+
 /// Renews the lease of every epoch that is not lost, until it is aborted: jobs run on during a shutdown.
 pub(crate) async fn run(core: Arc<Core>) {
     let lease = core.config.lease;
@@ -18,7 +21,7 @@ pub(crate) async fn run(core: Arc<Core>) {
     let mut outage = Outage::new("heartbeat", core.config.random);
     let (mut renewed_at, mut warned, mut pause) = (Instant::now(), false, interval);
     loop {
-        sleep(pause).await;
+        pass(&core, pause, renewed_at).await;
         match renew_all(&core, interval / PATIENCE).await {
             Ok(()) => {
                 outage.over();
@@ -38,6 +41,19 @@ pub(crate) async fn run(core: Arc<Core>) {
     }
 }
 
+/// Waits until the next heartbeat: so long, or until the store says that it has something to say.
+async fn pass(core: &Core, pause: Duration, renewed_at: Instant) {
+    let asked = async {
+        core.requests.notified().await;
+        sleep(SPACING.saturating_sub(renewed_at.elapsed())).await;
+    };
+    tokio::select! {
+        biased;
+        () = sleep(pause) => {}
+        () = asked => {}
+    }
+}
+
 async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
     for epoch in core.epochs() {
         if epoch.is_lost() {
@@ -52,11 +68,14 @@ async fn renew_all(core: &Arc<Core>, patience: Duration) -> Result<()> {
     Ok(())
 }
 
-async fn renew(core: &Core, epoch: &Epoch, patience: Duration) -> Result<()> {
+async fn renew(core: &Core, epoch: &Arc<Epoch>, patience: Duration) -> Result<()> {
     let no_answer = |_| {
         let message = format!("no answer to a heartbeat within {patience:?}");
         Err(Error::new(ErrorKind::Unavailable, message))
     };
-    // Nobody can ask for the cancellation of a running job yet.
-    timeout(patience, core.store.heartbeat(epoch.worker())).await.unwrap_or_else(no_answer).map(|_| ())
+    let known = timeout(patience, core.store.heartbeat(epoch.worker())).await.unwrap_or_else(no_answer)?;
+    if !known.cancel.is_empty() {
+        core.cancel(epoch, known.cancel);
+    }
+    Ok(())
 }

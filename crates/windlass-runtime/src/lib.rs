@@ -43,6 +43,7 @@ extern crate self as windlass_runtime;
 
 mod backoff;
 mod batch;
+mod cancellation;
 mod caught;
 mod claimer;
 mod config;
@@ -59,6 +60,7 @@ mod hint_budget;
 mod idle;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
+mod job_switch;
 mod maintenance;
 mod open_claim;
 mod open_claims;

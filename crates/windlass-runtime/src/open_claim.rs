@@ -1,6 +1,6 @@
 use crate::{
     batch::Batches,
-    epoch::ClaimScope,
+    epoch::{ClaimScope, Epoch},
     round::{Eagerness, Round},
 };
 use std::{sync::Arc, time::Duration};
@@ -110,6 +110,22 @@ impl OpenClaim {
             self.dirty = Dirty::New;
         }
         was_clean
+    }
+
+    /// Those of `jobs`, which ascend, that are of this claim, when it is one of this epoch.
+    pub(crate) fn jobs_among(
+        &self,
+        epoch: &Arc<Epoch>,
+        jobs: &[JobId],
+    ) -> Option<(Arc<ClaimScope>, Vec<JobId>)> {
+        let (low, high) = (*self.ids.first()?, *self.ids.last()?);
+        let near = &jobs[jobs.partition_point(|job| job.0 < low)..jobs.partition_point(|job| job.0 <= high)];
+        if near.is_empty() || !Arc::ptr_eq(&self.scope.epoch, epoch) {
+            return None;
+        }
+        let ours: Vec<_> =
+            near.iter().copied().filter(|job| self.ids.binary_search(&job.0).is_ok()).collect();
+        (!ours.is_empty()).then(|| (Arc::clone(&self.scope), ours))
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -1,7 +1,12 @@
-use crate::{batch::Batches, epoch::ClaimScope, open_claim::OpenClaim, round::Round};
+use crate::{
+    batch::Batches,
+    epoch::{ClaimScope, Epoch},
+    open_claim::OpenClaim,
+    round::Round,
+};
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use windlass_core::{ClaimedJob, Disposition};
+use windlass_core::{ClaimedJob, Disposition, JobId};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
 ///
@@ -104,6 +109,11 @@ impl OpenClaims {
         kept > 0
     }
 
+    /// The claims of this epoch that hold some of these jobs, which ascend; with those.
+    pub(crate) fn claims_of(&self, epoch: &Arc<Epoch>, jobs: &[JobId]) -> Vec<(Arc<ClaimScope>, Vec<JobId>)> {
+        self.slots.iter().flatten().filter_map(|claim| claim.jobs_among(epoch, jobs)).collect()
+    }
+
     /// Whether anything waits to be settled.
     pub(crate) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
@@ -118,17 +128,17 @@ impl OpenClaims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{batch::Batch, epoch::Epoch, round::Eagerness};
+    use crate::{batch::Batch, round::Eagerness};
     use jiff::Timestamp;
     use std::time::Duration;
     use tokio::time::Instant;
-    use windlass_core::{ClaimRef, Completion, JobId, JobSet, WorkerId};
+    use windlass_core::{ClaimRef, Completion, JobSet, WorkerId};
 
     /// One open claim of jobs with these ids, in this start order.
     fn claims_of(ids: &[i64]) -> (OpenClaims, Arc<Epoch>) {
         let epoch = Epoch::new(WorkerId(1));
         let reference = ClaimRef(1, 1);
-        let scope = ClaimScope { epoch: Arc::clone(&epoch), reference, queue: "q".into(), priority: 0 };
+        let scope = ClaimScope::new(Arc::clone(&epoch), reference, "q".into(), 0);
         let job = |id: &i64| ClaimedJob {
             id: JobId(*id),
             position: 0,

@@ -13,7 +13,7 @@ use crate::{
 };
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Notify;
-use windlass_core::{Claim, Disposition};
+use windlass_core::{Claim, Disposition, JobId};
 
 /// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
 ///
@@ -129,12 +129,8 @@ impl QueueRunner {
             return None;
         }
         state.counters.claimed += claim.jobs.len() as u64;
-        let scope = Arc::new(ClaimScope {
-            epoch: Arc::clone(epoch),
-            reference: claim.reference,
-            queue: Arc::clone(&self.queue),
-            priority: claim.priority,
-        });
+        let (epoch, queue) = (Arc::clone(epoch), Arc::clone(&self.queue));
+        let scope = Arc::new(ClaimScope::new(epoch, claim.reference, queue, claim.priority));
         let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
         if state.closed {
@@ -190,6 +186,11 @@ impl QueueRunner {
         for claim in state.ready.remove(goes) {
             state.hand_back(claim, HandBack::Forget);
         }
+    }
+
+    /// The claims of this epoch that have unfinished jobs among these, which ascend; with those jobs.
+    pub(crate) fn claims_of(&self, epoch: &Arc<Epoch>, jobs: &[JobId]) -> Vec<(Arc<ClaimScope>, Vec<JobId>)> {
+        self.lock().open_claims.claims_of(epoch, jobs)
     }
 
     /// Starts no more jobs and ends the executors. Returns the unstarted jobs.

@@ -1,24 +1,13 @@
-use crate::epoch::Epoch;
+use crate::job_switch::JobSwitch;
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::time::{Instant, Sleep, sleep};
-use tokio_util::sync::CancellationToken;
 use windlass_core::Outcome;
-
-/// What tells the handler of one job to stop, apart from all others. Only jobs that need one have one; the others
-/// share that of their epoch.
-#[derive(Debug)]
-pub(crate) struct JobSwitch {
-    /// Fires when the epoch's does, too.
-    pub(crate) token: CancellationToken,
-    /// Set when the handler has to end now: the error that its attempt fails with.
-    pub(crate) expired: OnceLock<String>,
-}
 
 /// The time that one attempt has. When it is over the handler is told to stop; when the grace after that is
 /// over, too, its future is to be dropped.
@@ -35,15 +24,8 @@ pub(crate) struct TimeLimit {
 
 impl TimeLimit {
     /// Begins now.
-    pub(crate) fn new(limit: Duration, grace: Duration, epoch: &Epoch) -> Self {
-        let switch = JobSwitch { token: epoch.interrupted().child_token(), expired: OnceLock::new() };
-        let (started, switch) = (Instant::now(), Arc::new(switch));
-        Self { limit, grace, started, switch, timer: None, is_over: false }
-    }
-
-    /// What tells the handler to stop.
-    pub(crate) fn switch(&self) -> &Arc<JobSwitch> {
-        &self.switch
+    pub(crate) fn new(limit: Duration, grace: Duration, switch: Arc<JobSwitch>) -> Self {
+        Self { limit, grace, started: Instant::now(), switch, timer: None, is_over: false }
     }
 
     /// Ready, with the outcome of the attempt, when the handler's future is to be dropped.

@@ -4,6 +4,7 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 
+mod cancels;
 mod contract;
 mod demand;
 mod epochs;

@@ -110,7 +110,7 @@ impl JobStore for FakeStore {
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {
-        Box::new(FakeWakeup(self.clone()))
+        Box::new(FakeWakeup::new(self.clone()))
     }
 
     async fn close(&self) {}
