@@ -1,7 +1,8 @@
-//! Cancelling: what no worker holds will not run.
+//! Cancelling: what no worker holds will not run, and what one holds will not run again.
 
 use crate::{Fixture, steps::*};
-use windlass_core::{CancelReply, Disposition, JobId, JobState, NewJob};
+use std::sync::Arc;
+use windlass_core::{CancelReply, Disposition, JobId, JobState, NewJob, RetryReply, Store};
 
 /// Whatever waits can be cancelled, and is never handed out.
 pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
@@ -27,7 +28,7 @@ pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
     assert_eq!(store.cancel(&ids).await.expect("cancel again"), [CancelReply::Finished; 4]);
 }
 
-/// A running job is left alone, and finished and unknown ones are named as such.
+/// A running job runs on until its worker is done with it, and finished and unknown ones are named as such.
 pub async fn the_rest_is_left_alone(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let ids = enqueue_jobs(&store, 3).await;
@@ -80,6 +81,110 @@ pub async fn a_repeated_id_is_cancelled_once(fixture: &dyn Fixture) {
     assert_eq!((replies.len(), replies[0]), (2, CancelReply::Cancelled));
     assert_eq!(queue(&store, QUEUE).await.cancelled, 1);
     assert!(store.cancel(&[]).await.expect("cancel nothing").is_empty());
+}
+
+/// The heartbeat of the worker that holds a job says that it is to be cancelled, until it is settled; nobody else's does.
+pub async fn its_worker_is_asked(fixture: &dyn Fixture) {
+    let (store, asking) = (fixture.open().await, fixture.open().await);
+    let ids = enqueue_jobs(&store, 4).await;
+    let (worker, other) = (worker_on(&store).await, worker_on(&store).await);
+    let jobs = worker.take(3).await;
+    other.take_one().await;
+    assert_eq!(asked(&store, &worker).await, []);
+    for _ in 0..2 {
+        assert_eq!(asking.cancel(&[ids[2], ids[0]]).await.expect("cancel"), [CancelReply::Running; 2]);
+        assert_eq!(asked(&store, &worker).await, [ids[0], ids[2]]);
+    }
+    assert_eq!(asked(&store, &other).await, []);
+    worker.complete(&jobs[0]).await;
+    assert_eq!(asked(&store, &worker).await, [ids[2]]);
+    worker.except(&jobs[2], Disposition::Cancel { reason: "as asked".into() }).await;
+    assert_eq!(asked(&store, &worker).await, []);
+    assert_eq!(state(&store, ids[0]).await, JobState::Completed);
+    let cancelled = record(&store, ids[2]).await;
+    assert_eq!((cancelled.state, cancelled.reason.as_deref()), (JobState::Cancelled, Some("as asked")));
+    assert_eq!(state(&store, ids[1]).await, JobState::Running);
+}
+
+/// Whatever would bring a job back that is to be cancelled cancels it. What ends it stands.
+pub async fn it_does_not_come_back(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 7).await;
+    let worker = worker_on(&store).await;
+    let jobs = worker.take(7).await;
+    store.cancel(&ids[..6]).await.expect("cancel");
+    let error = || "half done".to_owned();
+    let says = [
+        Disposition::Retry { delay: LATER, error: error() },
+        Disposition::Snooze { delay: LATER },
+        Disposition::NoHandler,
+        Disposition::Return,
+        Disposition::Discard { error: error(), failed: true },
+        Disposition::Complete { result: Some(args(1)) },
+        Disposition::Return,
+    ];
+    let exceptions = jobs.iter().zip(says).map(|(held, says)| held.exception(says)).collect();
+    worker.settle(vec![], exceptions).await;
+    for id in &ids[..4] {
+        let seen = record(&store, *id).await;
+        assert_eq!(
+            (seen.state, seen.reason.as_deref()),
+            (JobState::Cancelled, Some(Disposition::BY_REQUEST))
+        );
+    }
+    assert_eq!(errors_of(&store, ids[0]).await, [(1, error())]);
+    assert_eq!(state(&store, ids[4]).await, JobState::Discarded);
+    assert_eq!(state(&store, ids[5]).await, JobState::Completed);
+    assert_eq!(worker.take_one().await.job.id, ids[6], "nobody asked for this one");
+    worker.finds_nothing().await;
+    assert_eq!(store.promote(10).await.expect("promote").next_due, None);
+}
+
+/// The jobs of a worker that dies or leaves do not come back either when they are to be cancelled.
+pub async fn its_workers_end_cancels_it(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 4).await;
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    dying.take(2).await;
+    let leaving = worker_on(&store).await;
+    leaving.take(2).await;
+    store.cancel(&[ids[0], ids[2]]).await.expect("cancel");
+    let report = rescue_of(&store, &dying, MAX_CRASHES).await;
+    assert_eq!((report.rescued, report.discarded), (1, 0));
+    store.deregister(leaving.id).await.expect("deregister");
+    for id in [ids[0], ids[2]] {
+        assert_eq!(state(&store, id).await, JobState::Cancelled);
+    }
+    let back = worker_on(&store).await.take(2).await;
+    assert_eq!(back.iter().map(|held| held.job.id).collect::<Vec<_>>(), [ids[1], ids[3]]);
+}
+
+/// A job that was cancelled while it ran can be retried, and then nobody is asked to stop it.
+pub async fn a_retry_takes_it_back(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, job()).await;
+    let worker = worker_on(&store).await;
+    for says in [
+        Disposition::Return,
+        Disposition::Cancel { reason: "stopped".into() },
+        Disposition::Discard { error: "bad".into(), failed: true },
+    ] {
+        let held = worker.take_one().await;
+        store.cancel(&[id]).await.expect("cancel");
+        worker.except(&held, says).await;
+        assert_eq!(store.retry(&[id]).await.expect("retry"), [RetryReply::Retried]);
+    }
+    let held = worker.take_one().await;
+    assert_eq!(asked(&store, &worker).await, []);
+    worker.except(&held, Disposition::Snooze { delay: LATER }).await;
+    assert_eq!(state(&store, id).await, JobState::Scheduled);
+}
+
+/// What the worker's heartbeat says, in order.
+async fn asked(store: &Arc<dyn Store>, worker: &TestWorker) -> Vec<JobId> {
+    let mut asked = store.heartbeat(worker.id).await.expect("heartbeat").cancel;
+    asked.sort_unstable();
+    asked
 }
 
 fn ids_of(claim: &windlass_core::Claim) -> Vec<JobId> {

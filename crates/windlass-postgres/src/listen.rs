@@ -16,13 +16,16 @@ use std::{
 };
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
-use windlass_core::{Error, ErrorKind, Result};
+use windlass_core::{Error, ErrorKind, OnRequest, Result, WorkerId};
 
 /// The first and the longest pause between attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// How often the LISTEN connection has to show that it is alive. An armed worker gets no notification on a dead one
 /// and would poll for ever.
 const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// The payload of a request begins so, which no queue's name does; the worker's number follows.
+const REQUEST: char = '!';
 
 /// What the task that listens and the wake-up share.
 #[derive(Default)]
@@ -32,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) hint: Notify,
     /// The queues whose jobs are worth a hint; empty: all queues.
     pub(crate) queues: Mutex<BTreeSet<String>>,
+    /// Told when a heartbeat has something to say.
+    pub(crate) on_request: Mutex<Option<OnRequest>>,
 }
 
 /// A connection that listens.
@@ -50,6 +55,20 @@ impl Shared {
     fn concerns(&self, payload: &str) -> bool {
         let queues = lock(&self.queues);
         payload.is_empty() || queues.is_empty() || queues.contains(payload)
+    }
+
+    /// A notification came.
+    fn notified(&self, payload: &str) {
+        match payload.strip_prefix(REQUEST) {
+            Some(worker) => self.requested(worker.parse().ok().map(WorkerId)),
+            None if self.concerns(payload) => self.hint.notify_one(),
+            None => {}
+        }
+    }
+
+    fn requested(&self, worker: Option<WorkerId>) {
+        let told = lock(&self.on_request).clone();
+        told.into_iter().for_each(|told| told(worker));
     }
 
     pub(crate) fn forget(&self, lost: &Arc<Listener>) {
@@ -92,10 +111,8 @@ async fn listen_once(pools: &Pools, shared: &Shared, listen: &str) -> Result<()>
 /// Drives the connection to its end.
 async fn forward(mut connection: Connection<Socket, TlsStream>, shared: &Shared) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        if let AsyncMessage::Notification(notification) = message
-            && shared.concerns(notification.payload())
-        {
-            shared.hint.notify_one();
+        if let AsyncMessage::Notification(notification) = message {
+            shared.notified(notification.payload());
         }
     }
 }
@@ -106,6 +123,8 @@ async fn keep_alive(listener: &Arc<Listener>, pools: &Pools, shared: &Shared, li
     let patience = pools.call_timeout();
     ask(listener, listen, patience).await?;
     *lock(&shared.listener) = Some(Arc::clone(listener));
+    // What was asked for before is not told again.
+    shared.requested(None);
     loop {
         tokio::select! {
             () = tokio::time::sleep(PING_EVERY) => {}

@@ -4,7 +4,7 @@ use crate::{connection::Connection, database::Database, deadline::Patience, erro
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
-use windlass_core::{MaintainReport, Result};
+use windlass_core::{ErrorKind, MaintainReport, Result};
 
 /// How long a round empties segments; the next one goes on. Shorter than the term of who leads.
 const LONGEST_ROUND: Duration = Duration::from_secs(20);
@@ -29,6 +29,11 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     report.removed_dead = forget(db, &mut connection, "forget_dead").await?;
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(db, &mut connection, what).await?;
+    }
+    match forget(db, &mut connection, "forget_requests").await {
+        // Not migrated to version 3 yet: nobody can ask.
+        Err(error) if error.kind() == ErrorKind::SchemaTooOld => {}
+        done => drop(done?),
     }
     summarize(db, &mut connection).await;
     Ok(report)

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use windlass_core::{Wake, Wakeup};
+use windlass_core::{OnRequest, Wake, Wakeup};
 
 /// The longest wait while there is no LISTEN connection: nothing else would tell of new work.
 const UNARMED_POLL: Duration = Duration::from_millis(25);
@@ -121,6 +121,10 @@ impl Wakeup for PostgresWakeup {
             // so a later arm comes after it.
             let _ = listener.client.batch_execute("SELECT pg_advisory_unlock_all()").now_or_never();
         }
+    }
+
+    fn on_request(&mut self, told: OnRequest) {
+        *lock(&self.shared.on_request) = Some(told);
     }
 
     /// PostgreSQL wakes every session that LISTENs in the database, whatever its channel.

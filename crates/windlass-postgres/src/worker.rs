@@ -5,7 +5,9 @@ use crate::{
     migrate::ensure_home, open_claims::PossiblyOpen, query::Query, row::from_ms,
 };
 use tokio_postgres::types::Type;
-use windlass_core::{Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec};
+use windlass_core::{
+    ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+};
 
 pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registration> {
     for queue in &spec.queues {
@@ -39,8 +41,26 @@ pub(crate) async fn register_on(db: &Database, on: &impl Query, spec: &WorkerSpe
 
 pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbeat> {
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
-    heartbeat_on(db, &db.settles("heartbeat").await?, worker, open).await?;
-    Ok(Heartbeat::default())
+    let connection = db.settles("heartbeat").await?;
+    heartbeat_on(db, &connection, worker, open).await?;
+    let mut heartbeat = Heartbeat::default();
+    heartbeat.cancel = cancel_requests_on(db, &connection, worker).await?;
+    Ok(heartbeat)
+}
+
+/// The jobs that this worker holds and that are to be cancelled.
+pub(crate) async fn cancel_requests_on(
+    db: &Database,
+    on: &impl Query,
+    worker: WorkerId,
+) -> Result<Vec<JobId>> {
+    let requests = db.sql("SELECT {schema}.cancel_requests($1)");
+    match on.query(&requests, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
+        Ok(rows) => Ok(rows.iter().map(|row| JobId(row.get(0))).collect()),
+        // Not migrated to version 3 yet: nobody can ask.
+        Err(error) if error.kind() == ErrorKind::SchemaTooOld => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// `open`: the claims that can be open; `None`: as before.

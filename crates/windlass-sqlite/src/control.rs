@@ -1,6 +1,7 @@
 //! What operators do to jobs and queues.
 
 use crate::{
+    cancel_request,
     error::{Fault, Outcome},
     locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
@@ -8,12 +9,9 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use windlass_core::{CancelReply, ErrorKind, JobId, JobState, RetryReply};
+use windlass_core::{CancelReply, Disposition, ErrorKind, JobId, JobState, RetryReply};
 
-/// The reason of a job that a user cancelled.
-const BY_USER: &str = "cancelled by a user";
-
-/// Cancels jobs that no worker holds. A job of the log leaves it, so it can never be handed out.
+/// Cancels jobs. One of the log that waits leaves it, so it can never be handed out; for one that runs its worker is asked.
 pub(crate) fn cancel(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<CancelReply>> {
     ids.iter().map(|&id| cancel_one(tx, id)).collect()
 }
@@ -23,20 +21,28 @@ fn cancel_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<CancelReply> {
         None => Ok(CancelReply::NotFound),
         Some(Place::Dead { .. }) => Ok(CancelReply::Finished),
         Some(Place::Waiting { lane, state }) => {
-            moves::bury_waiting(tx, id.0, lane, state, BY_USER)?;
+            moves::bury_waiting(tx, id.0, lane, state, Disposition::BY_REQUEST)?;
             Ok(CancelReply::Cancelled)
         }
-        Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
-            JobState::Available => {
-                let end =
-                    End { state: Dead::Cancelled, reason: BY_USER, claimed: None, attempts: 0, crashes: 0 };
-                moves::bury(tx, pos, &end)?;
-                tx.count(position::lane_of(pos), Count::Available, -1);
-                Ok(CancelReply::Cancelled)
-            }
-            JobState::Running => Ok(CancelReply::Running),
-            _ => Ok(CancelReply::Finished),
-        },
+        Some(Place::Log { pos }) => cancel_in_log(tx, id, pos),
+    }
+}
+
+fn cancel_in_log(tx: &mut Tx<'_>, id: JobId, pos: i64) -> Outcome<CancelReply> {
+    let found = Log::new(tx.conn).state(pos, id.0)?;
+    match (found.state, found.claimed_by) {
+        (JobState::Available, _) => {
+            let reason = Disposition::BY_REQUEST;
+            let end = End { state: Dead::Cancelled, reason, claimed: None, attempts: 0, crashes: 0 };
+            moves::bury(tx, pos, &end)?;
+            tx.count(position::lane_of(pos), Count::Available, -1);
+            Ok(CancelReply::Cancelled)
+        }
+        (JobState::Running, Some(worker)) => {
+            cancel_request::add(tx, id, worker)?;
+            Ok(CancelReply::Running)
+        }
+        _ => Ok(CancelReply::Finished),
     }
 }
 

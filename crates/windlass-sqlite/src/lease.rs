@@ -1,6 +1,7 @@
 //! A claim while jobs of it are open, and what handing them back does.
 
 use crate::{
+    cancel_request,
     clock::Micros,
     error::Outcome,
     moves::{self, Dead, End},
@@ -8,7 +9,7 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::{Row, params};
-use windlass_core::{ClaimRef, JobId, WorkerId};
+use windlass_core::{ClaimRef, Disposition, JobId, WorkerId};
 
 /// The reason of a job that killed too many workers.
 pub(crate) const CRASH_LOOP: &str = "crash_loop";
@@ -130,7 +131,8 @@ impl Lease {
         Ok(jobs)
     }
 
-    /// Takes every open job from the worker. Returns how many went back and how many died.
+    /// Takes every open job from the worker. Returns how many went back and how many died; those that were to be cancelled are
+    /// neither.
     pub(crate) fn hand_back(
         mut self,
         tx: &mut Tx<'_>,
@@ -139,6 +141,12 @@ impl Lease {
         let (mut back, mut dead) = (0, 0);
         for job in self.open_jobs(tx)? {
             match decide(&job) {
+                _ if cancel_request::take(tx, job.id)? => {
+                    let claimed = Some((self.claimed_at, self.worker));
+                    let reason = Disposition::BY_REQUEST;
+                    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 0, crashes: 0 };
+                    moves::bury(tx, job.pos, &end)?;
+                }
                 HandBack::Available { crashes } => {
                     moves::append_again(tx, job.pos, crashes)?;
                     back += 1;

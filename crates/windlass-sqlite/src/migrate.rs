@@ -9,7 +9,11 @@ use rusqlite::{Connection, OptionalExtension};
 use windlass_core::{ErrorKind, MigrationReport};
 
 /// One script per version, in order.
-const STEPS: &[&str] = &[include_str!("sql/0001_log.sql"), include_str!("sql/0002_results.sql")];
+const STEPS: &[&str] = &[
+    include_str!("sql/0001_log.sql"),
+    include_str!("sql/0002_results.sql"),
+    include_str!("sql/0003_cancel_requests.sql"),
+];
 
 /// The version that this binary reads and writes.
 pub(crate) const VERSION: u32 = STEPS.len() as u32;

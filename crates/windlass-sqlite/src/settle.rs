@@ -4,6 +4,7 @@
 //! log, so "is its row still there" tells a repeated call from a first one.
 
 use crate::{
+    cancel_request,
     clock::micros,
     completion::{self, complete},
     error::Outcome,
@@ -93,7 +94,11 @@ fn except(tx: &mut Tx<'_>, lease: &mut Lease, exception: &Exception) -> Outcome<
         completion::complete_one(tx, lease, id, result.as_ref())?;
         return Ok(Settled::Accepted);
     }
-    dispose(tx, lease, exception, attempt.saturating_add(1))?;
+    let attempt = attempt.saturating_add(1);
+    match cancel_request::take(tx, id)? && exception.disposition.brings_back() {
+        true => cancel_instead(tx, lease, exception, attempt)?,
+        false => dispose(tx, lease, exception, attempt)?,
+    }
     lease.release(tx);
     Ok(Settled::Accepted)
 }
@@ -103,6 +108,18 @@ fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16)>> {
     let mut rows = find.query([pos])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some((JobId(row.get(0)?), row.get(1)?)))
+}
+
+/// The job was to be cancelled, and would have come back.
+fn cancel_instead(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) -> Outcome<()> {
+    let mut attempts = 0;
+    if let Disposition::Retry { error, .. } = &exception.disposition {
+        tx.note_error(exception.job, attempt, error)?;
+        attempts = 1;
+    }
+    let (reason, claimed) = (Disposition::BY_REQUEST, Some((lease.claimed_at, lease.worker)));
+    let end = End { state: Dead::Cancelled, reason, claimed, attempts, crashes: 0 };
+    moves::bury(tx, exception.position, &end)
 }
 
 /// Moves the job where its disposition says. `attempt` is the one that just ended.

@@ -242,7 +242,11 @@ impl JobStore for SqliteStore {
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let ids = ids.to_vec();
-        self.write(DURABLE, move |tx| control::cancel(tx, &ids)).await
+        let replies = self.write(DURABLE, move |tx| control::cancel(tx, &ids)).await?;
+        if replies.contains(&CancelReply::Running) {
+            self.signal.requested();
+        }
+        Ok(replies)
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {

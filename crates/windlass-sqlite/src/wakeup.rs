@@ -16,17 +16,26 @@ use std::{
 };
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
-use windlass_core::{Wake, Wakeup};
+use windlass_core::{OnRequest, Wake, Wakeup, WorkerId};
 
 /// The first look at other processes' writes after going idle.
 const POLL_FIRST: Duration = Duration::from_millis(1);
 /// The longest pause between two looks: 40 a second, a few microseconds each.
 const POLL_LAST: Duration = Duration::from_millis(25);
 
+/// How often to look whether another process asked for something.
+const REQUESTS_POLL: Duration = Duration::from_millis(40);
+
 /// The signal of one file, shared by every store of this process that has it open.
-pub(crate) struct Signal(watch::Sender<i64>);
+pub(crate) struct Signal {
+    appended: watch::Sender<i64>,
+    /// Told when a heartbeat has something to say.
+    on_request: Mutex<Vec<Weak<Told>>>,
+}
+
+type Told = dyn Fn(Option<WorkerId>) + Send + Sync;
 
 static SIGNALS: LazyLock<Mutex<HashMap<PathBuf, Weak<Signal>>>> = LazyLock::new(Mutex::default);
 
@@ -38,14 +47,24 @@ impl Signal {
         if let Some(signal) = signals.get(path).and_then(Weak::upgrade) {
             return signal;
         }
-        let signal = Arc::new(Self(watch::Sender::new(0)));
+        let signal = Arc::new(Self { appended: watch::Sender::new(0), on_request: Mutex::default() });
         signals.insert(path.to_owned(), Arc::downgrade(&signal));
         signal
     }
 
     /// A commit moved the sequence to `next`.
     pub(crate) fn appended(&self, next: i64) {
-        self.0.send_replace(next);
+        self.appended.send_replace(next);
+    }
+
+    /// A heartbeat has something to say.
+    pub(crate) fn requested(&self) {
+        let all: Vec<_> = {
+            let mut all = self.on_request.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|told| told.strong_count() > 0);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        all.iter().for_each(|told| told(None));
     }
 }
 
@@ -75,6 +94,29 @@ impl Watcher {
         self.ask("SELECT next_sequence FROM meta")
     }
 
+    /// Grows with every request to a worker.
+    fn last_request(&self) -> Option<i64> {
+        self.ask("SELECT coalesce(max(n), 0) FROM cancel_request")
+    }
+
+    /// Tells of requests that other processes make.
+    async fn watch_requests(self: Arc<Self>, told: Weak<Told>) {
+        let (mut seen, mut last) = (None, 0);
+        while let Some(told) = told.upgrade() {
+            let version = self.data_version();
+            if version.is_some() && version != seen {
+                seen = version;
+                let now = self.last_request().unwrap_or(last);
+                if now > last {
+                    told(None);
+                }
+                last = now;
+            }
+            drop(told);
+            sleep(REQUESTS_POLL).await;
+        }
+    }
+
     /// Microseconds of work on mapped memory, so it runs in place; nobody waits for the lock.
     fn ask(&self, sql: &str) -> Option<i64> {
         let mut open = self.open.try_lock().ok()?;
@@ -102,8 +144,9 @@ impl Watcher {
 pub(crate) struct SqliteWakeup {
     watcher: Arc<Watcher>,
     appended: watch::Receiver<i64>,
-    /// Keeps the process-wide entry alive.
-    _signal: Arc<Signal>,
+    /// The process-wide entry.
+    signal: Arc<Signal>,
+    told: Option<OnRequest>,
     /// Data version and sequence when armed.
     seen: Option<(i64, i64)>,
     armed: bool,
@@ -111,7 +154,8 @@ pub(crate) struct SqliteWakeup {
 
 impl SqliteWakeup {
     pub(crate) fn new(watcher: Arc<Watcher>, signal: Arc<Signal>) -> Self {
-        Self { watcher, appended: signal.0.subscribe(), _signal: signal, seen: None, armed: false }
+        let appended = signal.appended.subscribe();
+        Self { watcher, appended, signal, told: None, seen: None, armed: false }
     }
 
     /// Whether another process appended since [`Wakeup::arm`]. Unknown counts as yes: a false hint costs one
@@ -156,5 +200,12 @@ impl Wakeup for SqliteWakeup {
 
     fn disarm(&mut self) {
         self.armed = false;
+    }
+
+    /// Within a process the store that asks tells; other processes' requests are looked for until the wake-up is dropped.
+    fn on_request(&mut self, told: OnRequest) {
+        self.signal.on_request.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&told));
+        tokio::spawn(Arc::clone(&self.watcher).watch_requests(Arc::downgrade(&told)));
+        self.told = Some(told);
     }
 }

@@ -1,6 +1,7 @@
 //! Workers: registration, signs of life, leaving, and what happens to the jobs of those that died.
 
 use crate::{
+    cancel_request,
     clock::micros,
     error::{Fault, Outcome},
     lease::{HandBack, Lease, OpenJob},
@@ -69,7 +70,12 @@ fn json(names: &[String]) -> Outcome<String> {
 /// A sign of life.
 pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat> {
     let beaten = tx.conn.prepare_cached(BEAT)?.execute(params![worker.0, tx.now])?;
-    if beaten == 0 { Err(Fault::lease_lost(worker)) } else { Ok(Heartbeat::default()) }
+    if beaten == 0 {
+        return Err(Fault::lease_lost(worker));
+    }
+    let mut heartbeat = Heartbeat::default();
+    heartbeat.cancel = cancel_request::of_worker(tx, worker)?;
+    Ok(heartbeat)
 }
 
 /// Notes the job that the worker runs alone.
@@ -84,6 +90,7 @@ pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
         for lease in Lease::open_of(tx, worker)? {
             lease.hand_back(tx, |_| HandBack::Available { crashes: 0 })?;
         }
+        cancel_request::forget(tx, worker)?;
     }
     Ok(())
 }
@@ -106,6 +113,7 @@ pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport
             report.rescued += back;
             report.discarded += dead;
         }
+        cancel_request::forget(tx, worker)?;
         report.workers.push(worker);
     }
     let next: Option<i64> = tx.conn.prepare_cached(NEXT_END)?.query_one([], |row| row.get(0))?;

@@ -15,7 +15,8 @@ AS $$
 $$;
 
 -- settle_outcomes(...): write_outcomes, after the open transactions that complete one of its jobs. Raises
--- (SQLSTATE 55P03, so that the worker asks again) when one of them stays open for 200 ms.
+-- (SQLSTATE 55P03, so that the worker asks again) when one of them stays open for 200 ms. Jobs that somebody wants
+-- cancelled do not come back: see with_cancel_requests.
 -- Cost: one lock; where the worker has any such transaction open, a look at pg_locks.
 CREATE OR REPLACE FUNCTION {schema}.settle_outcomes(p_worker integer, p_outcomes json, p_segment smallint) RETURNS smallint[]
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms'
@@ -23,6 +24,9 @@ AS $$
 DECLARE
     v_job bigint;
 BEGIN
+    IF EXISTS (SELECT 1 FROM {schema}.cancel_request) THEN
+        p_outcomes := {schema}.with_cancel_requests(p_outcomes);
+    END IF;
     IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.complete'), p_worker) THEN
         FOR v_job IN
             SELECT o.job FROM {schema}.outcomes(p_outcomes) o
@@ -81,7 +85,8 @@ BEGIN
     ), buried AS (
         INSERT INTO {schema}.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
         SELECT job, v_now, enqueued_at, lane, attempt + 1, max_attempts, crash_count,
-               CASE disposition WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END, text, kind, args, attributes
+               CASE disposition WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END,
+               CASE WHEN disposition = 'cancel' AND failed THEN 'cancelled by request' ELSE text END, kind, args, attributes
         FROM accepted WHERE disposition IN ('cancel', 'discard')
     )
     SELECT array_agg(status ORDER BY n), bool_or(status = 0 AND disposition IN ('retry', 'snooze', 'no_handler')),

@@ -48,6 +48,7 @@ END $$;
 -- crashed = true, its lease is over: the crash count goes up, of the suspect alone when one was
 -- announced, else of every held job but never above 2, so that no job dies because of its neighbours;
 -- a suspect that reaches the setting max_crashes is discarded as crash_loop.
+-- Jobs that somebody wants cancelled are cancelled.
 -- Invariant: under the worker's exclusive lock, so no write of the worker is under way or comes later.
 -- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now. Or the log came here from another
 -- cluster: rehome ends all workers, and the claims of before reach over rows that were written here since.
@@ -90,20 +91,25 @@ BEGIN
             SELECT l.*, CASE WHEN NOT p_crashed THEN l.crash_count
                              WHEN v_suspect IS NULL THEN l.together
                              WHEN v_suspect = l.id THEN l.crash_count + 1
-                             ELSE l.crash_count END AS crashes
+                             ELSE l.crash_count END AS crashes,
+                   EXISTS (SELECT 1 FROM {schema}.cancel_request q WHERE q.job_id = l.id) AS unwanted
             FROM left_over l
         ), back AS (
             INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crashes, true, kind, args, attributes FROM counted
-            WHERE crashes < v_most OR crashes = crash_count
+            WHERE NOT unwanted AND (crashes < v_most OR crashes = crash_count)
             ORDER BY xid, id
             RETURNING 1
         ), looped AS (
             INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, attempt + 1, max_attempts, crashes, 'discarded',
                    'crash_loop: ' || crashes || ' workers died while they held this job', kind, args, attributes
-            FROM counted WHERE NOT (crashes < v_most OR crashes = crash_count)
+            FROM counted WHERE NOT unwanted AND NOT (crashes < v_most OR crashes = crash_count)
             RETURNING 1
+        ), cancelled AS (
+            INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+            SELECT id, enqueued_at, lane_id, attempt + 1, max_attempts, crashes, 'cancelled', 'cancelled by request', kind, args, attributes
+            FROM counted WHERE unwanted
         ), closed AS (
             INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)
             SELECT c.seq, c.lane_id, p_worker, count(*), v_segment, false FROM counted HAVING count(*) > 0

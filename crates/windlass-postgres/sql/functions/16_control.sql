@@ -1,6 +1,6 @@
 -- What a person or a program asks of single jobs and queues.
 
--- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it: left alone),
+-- cancel(id): takes a waiting job out. 'cancelled', 'running' (a worker holds it, and is told to stop: see cancel_requests),
 -- 'finished' or 'not_found'. Holds the lane's lock until the transaction ends, so keep that short.
 CREATE OR REPLACE FUNCTION {schema}.cancel(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
@@ -26,7 +26,12 @@ BEGIN
         SELECT * INTO f FROM {schema}.find_job(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
-        IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
+        IF f.seq IS NOT NULL THEN
+            INSERT INTO {schema}.cancel_request AS q (job_id, lane_id, seq, worker_id) VALUES (p_id, f.lane_id, f.seq, f.worker_id)
+                ON CONFLICT (job_id) DO UPDATE SET lane_id = f.lane_id, seq = f.seq, worker_id = f.worker_id;
+            PERFORM pg_notify({name}, '!' || f.worker_id) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+            RETURN 'running';
+        END IF;
         CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
@@ -61,6 +66,7 @@ BEGIN
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         DELETE FROM {schema}.dead x WHERE x.id = p_id;
         IF NOT FOUND THEN RETURN 'pending'; END IF;
+        DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
             PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';

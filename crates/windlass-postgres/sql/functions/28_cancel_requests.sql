@@ -1,0 +1,63 @@
+-- Requests to cancel jobs that workers hold. cancel() writes them; who holds such a job is told by its next heartbeat, and
+-- at once by a notification. Whatever would bring the job back (retry, snooze, the end of its worker) cancels it.
+-- A settlement that is under way while the request commits does not see it; then the job does come back, and the
+-- next look at the request, here, cancels it where it is.
+
+-- with_cancel_requests(outcomes): the last parameter of settle, with what would bring back a job that is to be cancelled
+-- turned into its cancellation. The error of an attempt that failed is kept.
+-- Cost: nothing but a look where nobody has asked.
+CREATE OR REPLACE FUNCTION {schema}.with_cancel_requests(p_outcomes json) RETURNS json
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+    SELECT json_agg(CASE WHEN r.job_id IS NULL THEN o
+                         WHEN (o ->> 'failed')::boolean THEN (o::jsonb || '{"disposition": "cancel"}')::json
+                         ELSE (o::jsonb || '{"disposition": "cancel", "text": "cancelled by request"}')::json END ORDER BY n)
+    FROM json_array_elements(p_outcomes) WITH ORDINALITY AS e (o, n)
+    LEFT JOIN {schema}.cancel_request r
+        ON r.job_id = (o ->> 'job')::bigint AND o ->> 'disposition' IN ('retry', 'snooze', 'no_handler', 'return')
+$$;
+
+-- cancel_requests(worker): the jobs that this worker holds and that are to be cancelled. Requests that came to their end are
+-- removed; where a job came back meanwhile it is cancelled there, or its new worker is told. One lane's lock at most is
+-- waited for in a call, so that two calls cannot wait for one another; the next call goes on.
+-- Cost: three index probes for each request of the worker.
+CREATE OR REPLACE FUNCTION {schema}.cancel_requests(p_worker integer) RETURNS SETOF bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    r      record;
+    v_lane integer;
+BEGIN
+    FOR r IN
+        SELECT q.job_id, q.lane_id, q.seq, s.completed,
+               EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = q.lane_id AND k.seq = q.seq AND k.worker_id = p_worker) AS held
+        FROM {schema}.cancel_request q LEFT JOIN LATERAL {schema}.settlement_of(q.lane_id, q.seq, q.job_id) s ON true
+        WHERE q.worker_id = p_worker ORDER BY q.lane_id, q.job_id
+    LOOP
+        IF r.held AND r.completed IS NULL THEN
+            RETURN NEXT r.job_id;
+            CONTINUE;
+        END IF;
+        IF NOT r.held OR NOT r.completed THEN
+            CONTINUE WHEN r.lane_id <> v_lane;
+            v_lane := r.lane_id;
+            PERFORM {schema}.cancel(r.job_id);
+        END IF;
+        DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+    END LOOP;
+END $$;
+
+-- forget_requests(most): the same for one worker that ended. Returns 0 when there was none, else `most`.
+CREATE OR REPLACE FUNCTION {schema}.forget_requests(p_most integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+DECLARE
+    v_worker integer;
+BEGIN
+    SELECT q.worker_id INTO v_worker FROM {schema}.cancel_request q
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = q.worker_id AND w.ended_at IS NULL) LIMIT 1;
+    IF NOT FOUND THEN RETURN 0; END IF;
+    PERFORM {schema}.cancel_requests(v_worker);
+    RETURN p_most;
+END $$;
