@@ -18,7 +18,7 @@ use crate::{
     settle::settle_on,
     store::PostgresStore,
     transaction::complete_on,
-    worker::{end_worker_on, heartbeat_on, register_on, suspect_on},
+    worker::{cancel_requests_on, end_worker_on, heartbeat_on, register_on, suspect_on},
 };
 use tokio_postgres::Client;
 use windlass_core::{
@@ -50,8 +50,9 @@ impl<'a> Calls<'a> {
         register_on(self.db, self.client, worker).await
     }
 
-    pub async fn heartbeat(&self, worker: WorkerId) -> Result<()> {
-        heartbeat_on(self.db, self.client, worker, None).await
+    pub async fn heartbeat(&self, worker: WorkerId) -> Result<Vec<JobId>> {
+        heartbeat_on(self.db, self.client, worker, None).await?;
+        cancel_requests_on(self.db, self.client, worker).await
     }
 
     /// A clean end, or if it `crashed`, only one after its lease. Whether there was a worker to end.

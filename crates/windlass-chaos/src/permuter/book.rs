@@ -39,6 +39,9 @@ struct Entry {
     crashes: u16,
     /// Attempts and crashes that are as good: a job cancelled in the log and brought back may keep them.
     or_else: Option<(u16, u16)>,
+    /// Somebody wants it cancelled while it runs: what would bring it back may cancel it. It need not, where the request
+    /// commits while that is under way; then it is cancelled later.
+    unwanted: bool,
     /// Every stage with the tick from which on it held.
     past: Vec<(u64, Stage)>,
 }
@@ -110,6 +113,7 @@ impl Book {
     fn enter(&mut self, id: JobId, stage: Stage) {
         let tick = self.tick;
         if let Some(entry) = self.jobs.get_mut(&id) {
+            entry.unwanted &= !stage.is_final();
             entry.past.push((tick, stage));
         }
     }
@@ -123,12 +127,17 @@ impl Book {
     /// Compares with what the store says of every job.
     pub(crate) fn compare(&mut self, when: &str, records: &[Record]) {
         let mut wrong = Vec::new();
-        for (&id, entry) in &self.jobs {
+        let tick = self.tick;
+        for (&id, entry) in &mut self.jobs {
             let found: Vec<_> = records.iter().filter(|record| record.id == id).collect();
             let stage = entry.now();
             match found.as_slice() {
                 [] if stage == Stage::Completed && self.kept_house => {}
                 [] => wrong.push(format!("{when}: job {id} is lost; it must be {stage:?}")),
+                [one] if one.state == JobState::Cancelled && entry.may_be_cancelled() => {
+                    entry.unwanted = false;
+                    entry.past.push((tick, Stage::Cancelled));
+                }
                 [one] if !entry.may_be(one, self.promoted > 0) => {
                     let Record { state, crashes, .. } = one;
                     wrong.push(format!(
@@ -149,15 +158,25 @@ impl Book {
 
     /// After the epilogue: everything has ended.
     pub(crate) fn must_be_over(&mut self) {
-        let over = |stage| matches!(stage, Stage::Completed | Stage::Cancelled | Stage::Discarded);
-        let left = self.jobs.iter().filter(|(_, entry)| !over(entry.now()));
+        let left = self.jobs.iter().filter(|(_, entry)| !entry.now().is_final());
         let wrong: Vec<_> =
             left.map(|(id, entry)| format!("job {id} never came back: {:?}", entry.now())).collect();
         self.wrong.extend(wrong);
     }
 }
 
+impl Stage {
+    fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
+    }
+}
+
 impl Entry {
+    /// Whether it was cancelled perhaps, instead of being where it is.
+    fn may_be_cancelled(&self) -> bool {
+        self.unwanted && !matches!(self.now(), Stage::Running(..))
+    }
+
     fn now(&self) -> Stage {
         self.past.last().map_or(Stage::Available, |&(_, stage)| stage)
     }

@@ -288,6 +288,26 @@ fn by_hand() -> Vec<Scenario> {
             &[&[Cancel(0).commit(), Cancel(1).commit()], &[Rescue(0).commit()], &[Claim(1, 2).commit()]],
         ),
         scenario(
+            "cancel_running_vs_settle_vs_heartbeat",
+            [ANY, ANY],
+            &[Enqueue(3, A), Claim(0, 2)],
+            &[
+                &[Cancel(0).commit(), Heartbeat(0).commit()],
+                &[Except(0, 0, Fate::Retry).commit(), Except(0, 1, Fate::Return).commit()],
+                &[Cancel(1).commit(), Claim(1, 3).commit()],
+            ],
+        ),
+        scenario(
+            "cancel_running_vs_retry",
+            [ANY, ANY],
+            &[Enqueue(2, A), Claim(0, 2), Cancel(0)],
+            &[
+                &[Except(0, 0, Fate::Snooze).commit(), Heartbeat(0).commit()],
+                &[Retry(0).commit(), Cancel(1).commit()],
+                &[Claim(1, 2).commit(), CompleteRest(0).commit()],
+            ],
+        ),
+        scenario(
             "retry_vs_cancel",
             [ANY, ANY],
             &[Enqueue(3, A), Claim(0, 1), Except(0, 0, Fate::Retry), Cancel(1)],

@@ -56,7 +56,8 @@ impl Book {
 
     fn must_have_been(&mut self, id: JobId, tick: u64, reply: &Reply, fits: impl Fn(Stage) -> bool) {
         match self.jobs.get(&id) {
-            Some(entry) if entry.was(tick, fits) => {}
+            Some(entry) if entry.was(tick, &fits) => {}
+            Some(entry) if entry.may_be_cancelled() && fits(Stage::Cancelled) => {}
             entry => {
                 let past = entry.map(|entry| &entry.past);
                 let what = format!("{} was not true of job {id} at any time: {past:?}", said(reply));

@@ -37,6 +37,11 @@ impl Book {
                     |stage| matches!(stage, Stage::Waiting { .. } | Stage::Available | Stage::NoHandler);
                 self.moved(*id, "cancelled", free, Stage::Cancelled);
             }
+            (Call::Cancel(id), Reply::Cancel(CancelReply::Running)) => {
+                if let Some(entry) = self.jobs.get_mut(id) {
+                    entry.unwanted = !entry.now().is_final();
+                }
+            }
             (Call::Retry(id), Reply::Retry(RetryReply::Retried)) => self.retried(*id),
             (Call::Maintain | Call::Close, Reply::Housekept(_)) => self.kept_house = true,
             (Call::Expire(worker), Reply::Done) => self.worker(*worker, |entry| entry.overdue = true),
@@ -54,7 +59,7 @@ impl Book {
 
     fn enqueued(&mut self, id: JobId, kind: &'static str) {
         let past = vec![(self.tick, Stage::Available)];
-        let entry = Entry { kind, used: 0, crashes: 0, or_else: None, past };
+        let entry = Entry { kind, used: 0, crashes: 0, or_else: None, unwanted: false, past };
         if self.jobs.insert(id, entry).is_some() {
             self.blame(format!("two jobs have the id {id}"));
         }
@@ -144,6 +149,9 @@ impl Book {
 
     fn retried(&mut self, id: JobId) {
         let dead = |stage| matches!(stage, Stage::Cancelled | Stage::Discarded);
+        if self.jobs.get(&id).is_some_and(Entry::may_be_cancelled) {
+            self.enter(id, Stage::Cancelled);
+        }
         let was = self.jobs.get(&id).map(Entry::now);
         let fits = |stage| dead(stage) || stage == Stage::Waiting { retryable: true };
         self.moved(id, "retried by hand", fits, Stage::Available);

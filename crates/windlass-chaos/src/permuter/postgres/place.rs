@@ -96,7 +96,7 @@ impl Place {
         if self.orders.is_multiple_of(ORDERS_PER_SCHEMA) {
             let empty = "TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead,
                          {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.attempt_error, {schema}.worker, {schema}.lane, {schema}.queue,
-                         {schema}.enqueue_key";
+                         {schema}.enqueue_key, {schema}.cancel_request";
             self.desk.client.batch_execute(&schema::render(empty, &self.schema)).await?;
         }
         Ok(format!("q{}", self.orders))
