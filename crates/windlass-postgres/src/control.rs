@@ -1,6 +1,9 @@
 use crate::{database::Database, deadline::Patience, error::Effect, query::Query};
-use tokio_postgres::types::Type;
+use tokio_postgres::{Row, types::Type};
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};
+
+/// How many jobs are seen to in one transaction.
+const TOGETHER: usize = 64;
 
 /// A function that is asked about one job and answers a word.
 pub(crate) struct Control<T> {
@@ -34,21 +37,44 @@ pub(crate) const RETRY: Control<RetryReply> = Control {
 };
 
 impl<T> Control<T> {
-    /// One short transaction per job: each holds its lane's lock, so a batch in one would stall claims.
+    /// Some jobs in each transaction: it holds the locks of their lanes, so that many would stall claims.
     pub(crate) async fn each(&self, db: &Database, ids: &[JobId]) -> Result<Vec<T>> {
         let mut connection = db.client(self.name).await?;
         let mut replies = Vec::with_capacity(ids.len());
-        for id in ids {
+        for some in ids.chunks(TOGETHER) {
             connection.extend(Patience::Call);
-            replies.push(self.one_on(db, &connection, *id).await?);
+            let together = self.some_on(db, &connection, some).await;
+            match together {
+                Ok(some) => replies.extend(some),
+                // Two calls may wait for one another's lanes; each job by itself waits for one only.
+                Err(error) if some.len() > 1 && !error.is_connection_loss() => {
+                    for id in some {
+                        connection.extend(Patience::Call);
+                        replies.push(self.one_on(db, &connection, *id).await?);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(replies)
     }
 
-    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
-        let row = on.query_one(&db.sql(self.sql), &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    async fn some_on(&self, db: &Database, on: &impl Query, ids: &[JobId]) -> Result<Vec<T>> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let sql =
+            self.sql.replace("($1)", "(u.id)") + " FROM unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
+        let rows = on.query(&db.sql(&sql), &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await?;
+        rows.iter().map(|row| self.read(row)).collect()
+    }
+
+    fn read(&self, row: &Row) -> Result<T> {
         let word: &str = row.get(0);
         (self.read)(word).ok_or_else(|| Error::new(ErrorKind::Internal, format!("unknown answer {word:?}")))
+    }
+
+    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
+        let row = on.query_one(&db.sql(self.sql), &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+        self.read(&row)
     }
 }
 

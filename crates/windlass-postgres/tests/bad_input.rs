@@ -2,6 +2,7 @@
 mod cluster;
 
 use cluster::{Fixture, connect, fresh_schema, url};
+use std::collections::BTreeSet;
 use windlass_core::{Args, ErrorKind, JobStore, NewJob};
 use windlass_postgres::{PostgresOptions, PostgresStore};
 
@@ -61,13 +62,13 @@ async fn migrating_at_once_and_again_is_safe() {
         let store = PostgresStore::connect(&url, PostgresOptions::default()).await.unwrap();
         tasks.push(tokio::spawn(async move { store.migrate().await.unwrap() }));
     }
-    let mut fresh = 0;
+    let (mut fresh, mut versions) = (0, BTreeSet::new());
     for task in tasks {
         let report = task.await.unwrap();
-        assert_eq!(report.to, 2);
+        versions.insert(report.to);
         fresh += u32::from(report.from == 0);
     }
-    assert_eq!(fresh, 1, "exactly one of them made the schema");
+    assert_eq!((fresh, versions.len()), (1, 1), "exactly one of them made the schema");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-use crate::IntoJob;
+use crate::{IntoJob, Selection};
 use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc};
 use windlass_core::{
@@ -133,7 +133,39 @@ impl Client {
         }
     }
 
-    /// Cancels jobs that no worker holds. One reply per id, in order.
+    /// Cancels jobs: those that no worker holds at once. One that runs is told to stop by its
+    /// [token](crate::Context::cancelled), within milliseconds as a rule. It may still complete; an error or a snooze ends it as
+    /// cancelled, and a handler that does not listen is dropped after
+    /// [`timeout_grace`](crate::WorkerConfig::timeout_grace). One reply per id, in order.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{CancelReply, Client, Context, Job, JobState, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Import { file: String }
+    /// # impl Job for Import { const KIND: &'static str = "import"; }
+    /// async fn import(import: Import, ctx: Context) {
+    ///     tokio::select! {
+    ///         () = ctx.cancelled() => {} // clean up, and return
+    ///         () = tokio::time::sleep(Duration::from_secs(3600)) => {} // the work
+    ///     }
+    /// }
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let id = client.enqueue(Import { file: "all.csv".into() }).await?;
+    /// # let worker = Worker::builder(&client).queue("default", 1).handle(import).start().await?;
+    /// # while client.job(id).await?.unwrap().state != JobState::Running { tokio::task::yield_now().await }
+    /// // once it runs:
+    /// assert_eq!(client.cancel(&[id]).await?, [CancelReply::Running]);
+    /// # while client.job(id).await?.unwrap().state == JobState::Running { tokio::task::yield_now().await }
+    /// # worker.shutdown().await;
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
     ///
     /// # Errors
     /// The store's.
@@ -147,6 +179,31 @@ impl Client {
     /// The store's.
     pub async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
         self.store.retry(ids).await
+    }
+
+    /// All jobs that a filter selects, to cancel or retry them: its limit and its token do not count.
+    ///
+    /// ```
+    /// # use windlass::{Client, JobFilter, JobState, NewJob, Args};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let mails = JobFilter { kind: Some("mail.send".into()), ..JobFilter::default() };
+    /// let would = client.select(mails.clone()).dry_run(true).cancel().await?;
+    /// assert_eq!(would.selected, 1);
+    /// let cancelled = client.select(mails.clone()).cancel().await?;
+    /// assert_eq!((cancelled.done, cancelled.asked), (1, 0));
+    /// let retried = client.select(mails).per_second(1_000.0).retry().await?;
+    /// assert_eq!(retried.done, 1);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    pub fn select(&self, filter: JobFilter) -> Selection<'_> {
+        Selection::new(&*self.store, filter)
     }
 
     /// Stops claiming from a queue; running jobs finish.

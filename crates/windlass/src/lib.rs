@@ -36,6 +36,7 @@
 //! returns nothing, a `Result`, or an [`Outcome`]; an error or a panic is tried again with
 //! [backoff](RetryPolicy) until `MAX_ATTEMPTS`.
 
+mod bulk;
 mod client;
 mod connect;
 mod data;
@@ -51,6 +52,7 @@ mod transaction;
 mod worker;
 mod worker_builder;
 
+pub use bulk::{Selection, Touched};
 pub use client::{Client, Enqueued};
 pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};

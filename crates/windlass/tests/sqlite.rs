@@ -1,6 +1,8 @@
 //! What a Rust user does, over SQLite.
 #![cfg(feature = "sqlite")]
 
+mod cancelling;
+
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -175,4 +177,12 @@ async fn mistakes_are_named() {
     assert_eq!(client.pause("nowhere").await.unwrap_err().kind(), ErrorKind::NotFound);
     let job = Greet { name: "Ada".into() }.into_job().unwrap();
     assert_eq!((job.kind(), job.queue(), job.priority(), job.max_attempts()), ("greet", "default", 0, 20));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelling_while_workers_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (worker, asking) = (client(&dir).await, client(&dir).await);
+    cancelling::a_running_job_is_told(&worker, &asking).await;
+    cancelling::a_drained_backlog_is_cancelled(&worker, 2_000).await;
 }

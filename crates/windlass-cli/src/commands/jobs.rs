@@ -1,12 +1,11 @@
 mod change;
 mod list;
+mod select;
 mod show;
 
 use crate::{failure::Outcome, globals::Globals, open};
+use select::{Select, Verb};
 use windlass::JobId;
-
-/// The most ids that one call names.
-const MAX_IDS: usize = 10_000;
 
 /// What to do with jobs.
 #[derive(clap::Subcommand)]
@@ -18,18 +17,10 @@ pub(crate) enum Jobs {
         /// The job's id
         id: i64,
     },
-    /// Cancels jobs that no worker holds
-    Cancel(Ids),
+    /// Cancels jobs; the worker of one that runs is told to stop it
+    Cancel(Select),
     /// Makes dead, cancelled or retryable jobs available now
-    Retry(Ids),
-}
-
-/// Some jobs.
-#[derive(clap::Args)]
-pub(crate) struct Ids {
-    /// The jobs' ids
-    #[arg(required = true, num_args = 1..=MAX_IDS)]
-    ids: Vec<i64>,
+    Retry(Select),
 }
 
 impl Jobs {
@@ -38,16 +29,10 @@ impl Jobs {
         let outcome = match self {
             Self::List(list) => list.run(globals, &client).await,
             Self::Show { id } => show::run(globals, &client, JobId(id)).await,
-            Self::Cancel(ids) => change::cancel(globals, &client, &ids.jobs()).await,
-            Self::Retry(ids) => change::retry(globals, &client, &ids.jobs()).await,
+            Self::Cancel(select) => select.run(globals, &client, Verb::Cancel).await,
+            Self::Retry(select) => select.run(globals, &client, Verb::Retry).await,
         };
         client.close().await;
         outcome
-    }
-}
-
-impl Ids {
-    fn jobs(&self) -> Vec<JobId> {
-        self.ids.iter().copied().map(JobId).collect()
     }
 }

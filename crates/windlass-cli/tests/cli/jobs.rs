@@ -46,6 +46,30 @@ fn cancel_and_retry_tell_each_job() {
 }
 
 #[test]
+fn a_filter_names_many() {
+    let home = Home::new();
+    for n in 0..3 {
+        home.enqueue(&["a", &n.to_string()]);
+    }
+    let other = home.enqueue(&["b", "--queue", "q"]);
+    let would = home.json(&["jobs", "cancel", "--kind", "a", "--dry-run"]);
+    assert_eq!((&would["selected"], &would["dry_run"]), (&3.into(), &true.into()));
+    let text = home.run(&["jobs", "cancel", "--kind", "a", "--dry-run"]).done().stdout;
+    assert_eq!(text, "3 jobs would be cancelled; nothing was changed\n");
+    assert_eq!(home.json(&["jobs", "cancel", "--kind", "a", "--at-most", "2"])["done"], 2);
+    assert_eq!(home.run(&["jobs", "cancel", "--kind", "a"]).done().stdout, "1 job cancelled\n");
+    assert_eq!(home.state(&other), "available");
+    let retried = home.json(&["jobs", "retry", "--state", "cancelled", "--rate", "100000"]);
+    assert_eq!((&retried["done"], &retried["left"]), (&3.into(), &0.into()));
+    assert_eq!(home.json(&["jobs", "cancel", "--all"])["done"], 4);
+    home.run(&["jobs", "cancel"]).refused(2, &["<IDS", "--all"]);
+    home.run(&["jobs", "cancel", "1", "--queue", "q"]).refused(2, &["cannot be used with"]);
+    home.run(&["jobs", "cancel", "--state", "completed"]).refused(2, &["cannot cancel completed jobs"]);
+    home.run(&["jobs", "retry", "--state", "running"])
+        .refused(2, &["cannot retry running jobs", "retryable"]);
+}
+
+#[test]
 fn show_tells_all_and_knows_what_is_missing() {
     let home = Home::new();
     let id = home.enqueue(&["mail", r#"{"to":"x"}"#]);

@@ -16,12 +16,13 @@ async fn opening_creates_the_schema_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (0, 2));
+    let newest = report.to;
+    assert!(report.from == 0 && newest > 1, "{report:?}");
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (2, 2));
+    assert_eq!((report.from, report.to), (newest, newest));
     let status = first.status().await.unwrap();
     assert!(status.store.starts_with("SQLite 3."));
-    assert!(status.schema_version == 2 && status.size_bytes > 0);
+    assert!(status.schema_version == newest && status.size_bytes > 0);
 }
 
 #[test]
@@ -83,22 +84,25 @@ async fn a_newer_schema_is_refused() {
 async fn a_newer_schema_that_says_so_is_accepted() {
     let f = Fixture::new();
     let added = f.add(1).await;
+    let known = f.store.status().await.unwrap().schema_version;
     f.close().await;
-    for (compatible_with, fits) in [(1, true), (3, false)] {
+    let next = known + 1;
+    for (compatible_with, fits) in [(1, true), (next, false)] {
         let newer = rusqlite::Connection::open(f.path()).unwrap();
-        newer.pragma_update(None, "user_version", 3).unwrap();
-        newer.execute("INSERT OR REPLACE INTO migration VALUES (3, ?1)", [compatible_with]).unwrap();
+        newer.pragma_update(None, "user_version", next).unwrap();
+        newer.execute("INSERT OR REPLACE INTO migration VALUES (?1, ?2)", [next, compatible_with]).unwrap();
         drop(newer);
         if !fits {
             let error = refused(f.path());
             assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
-            assert!(error.to_string().contains("knows version 3; this one knows 2"), "{error}");
+            let words = format!("knows version {next}; this one knows {known}");
+            assert!(error.to_string().contains(&words), "{error}");
             continue;
         }
         let store = open(f.path()).unwrap();
         let report = store.migrate().await.unwrap();
-        assert_eq!((report.from, report.to), (3, 3), "nothing to do");
-        assert_eq!(store.status().await.unwrap().schema_version, 3);
+        assert_eq!((report.from, report.to), (next, next), "nothing to do");
+        assert_eq!(store.status().await.unwrap().schema_version, next);
         assert!(store.job(added[0]).await.unwrap().is_some());
         store.close().await;
     }

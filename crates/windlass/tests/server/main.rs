@@ -3,6 +3,8 @@
 #![cfg(feature = "postgres")]
 
 mod adapters;
+#[path = "../cancelling/mod.rs"]
+mod cancelling;
 #[cfg(feature = "diesel")]
 mod diesel;
 #[cfg(unix)]

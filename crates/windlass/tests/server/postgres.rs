@@ -1,6 +1,9 @@
 //! Jobs inside the user's own PostgreSQL transactions.
 
-use crate::adapters::{check, one_of_each};
+use crate::{
+    adapters::{check, one_of_each},
+    cancelling,
+};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::NoTls;
@@ -138,4 +141,14 @@ async fn other_stores_say_that_they_cannot() {
     let tx = db.transaction().await.unwrap();
     let error = client.enqueue_in(&tx, Transfer { cents: 1 }).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancelling_while_workers_run() {
+    let (client, _) = connect("facade_cancel").await;
+    let (asking, _) = connect("facade_cancel").await;
+    cancelling::a_running_job_is_told(&client, &asking).await;
+    cancelling::a_drained_backlog_is_cancelled(&client, 1_000).await;
+    client.close().await;
+    asking.close().await;
 }

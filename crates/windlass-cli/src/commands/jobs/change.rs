@@ -6,12 +6,13 @@ use serde_json::json;
 use std::fmt::Write;
 use windlass::{CancelReply, Client, JobId, RetryReply};
 
-/// Cancels jobs. Fails when one of them could not be cancelled, after telling what became of each.
+/// Cancels jobs. Fails when one of them was over or is unknown, after telling what became of each.
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
     let replies = client.cancel(ids).await?;
     let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(cancel_words)).collect();
     tell(globals, &told)?;
-    let left = replies.iter().filter(|&&reply| reply != CancelReply::Cancelled).count();
+    let wanted = [CancelReply::Cancelled, CancelReply::Running];
+    let left = replies.iter().filter(|reply| !wanted.contains(reply)).count();
     all_done("cancelled", "not_cancelled", left, ids.len())
 }
 
@@ -30,7 +31,7 @@ type Words = (&'static str, &'static str);
 fn cancel_words(reply: &CancelReply) -> Words {
     match reply {
         CancelReply::Cancelled => ("cancelled", "cancelled"),
-        CancelReply::Running => ("running", "is running and was left alone"),
+        CancelReply::Running => ("running", "is running; its worker was told to stop it"),
         CancelReply::Finished => ("finished", "was finished already"),
         CancelReply::NotFound => ("not_found", "does not exist, or its history was removed"),
     }

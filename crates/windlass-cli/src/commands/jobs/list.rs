@@ -33,7 +33,7 @@ pub(crate) struct List {
     limit: u32,
 }
 
-fn state(name: &str) -> Result<JobState, String> {
+pub(super) fn state(name: &str) -> Result<JobState, String> {
     name.parse().map_err(|error: windlass::Error| error.to_string())
 }
 

@@ -1,0 +1,92 @@
+use super::{change, list::state};
+use crate::{failure::Outcome, globals::Globals, progress::Progress};
+use std::fmt::Write;
+use windlass::{Client, JobFilter, JobId, JobState, Touched};
+
+/// The most ids that one call names.
+const MAX_IDS: usize = 10_000;
+
+/// Which jobs: by their ids, or all that a filter selects.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "queue", "kind", "all"])))]
+pub(crate) struct Select {
+    /// The jobs' ids
+    #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "all", "dry_run", "at_most", "rate"])]
+    ids: Vec<i64>,
+    /// All jobs in this state
+    #[arg(long, value_parser = state)]
+    state: Option<JobState>,
+    /// All jobs of this queue
+    #[arg(long)]
+    queue: Option<String>,
+    /// All jobs of this kind
+    #[arg(long)]
+    kind: Option<String>,
+    /// All jobs, of every queue and kind
+    #[arg(long)]
+    all: bool,
+    /// Change nothing, only count
+    #[arg(long)]
+    dry_run: bool,
+    /// The most jobs to touch
+    #[arg(long, value_name = "JOBS")]
+    at_most: Option<u64>,
+    /// The most jobs to touch in a second
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
+}
+
+/// What to do with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Cancel,
+    Retry,
+}
+
+impl Select {
+    pub(crate) async fn run(self, globals: &Globals, client: &Client, verb: Verb) -> Outcome {
+        if !self.ids.is_empty() {
+            let ids: Vec<_> = self.ids.iter().copied().map(JobId).collect();
+            return match verb {
+                Verb::Cancel => change::cancel(globals, client, &ids).await,
+                Verb::Retry => change::retry(globals, client, &ids).await,
+            };
+        }
+        let label = if verb == Verb::Cancel { "cancelled" } else { "retried" };
+        let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
+        let filter =
+            JobFilter { state: self.state, queue: self.queue, kind: self.kind, ..JobFilter::default() };
+        let mut selection = client.select(filter).dry_run(self.dry_run);
+        if self.all {
+            selection = selection.everything();
+        }
+        if let Some(most) = self.at_most {
+            selection = selection.at_most(most);
+        }
+        if let Some(rate) = self.rate {
+            selection = selection.per_second(rate.into());
+        }
+        let selection = selection.progress(|touched| progress.reach(touched.selected));
+        let touched = match verb {
+            Verb::Cancel => selection.cancel().await?,
+            Verb::Retry => selection.retry().await?,
+        };
+        drop(progress);
+        globals.print(&touched, || text(&touched, label))
+    }
+}
+
+fn text(touched: &Touched, label: &str) -> String {
+    let jobs = |n: u64| if n == 1 { "1 job".to_owned() } else { format!("{n} jobs") };
+    if touched.dry_run {
+        return format!("{} would be {label}; nothing was changed\n", jobs(touched.selected));
+    }
+    let mut text = format!("{} {label}\n", jobs(touched.done));
+    if touched.asked > 0 {
+        let _ = writeln!(text, "{} running: their workers were told to stop them", jobs(touched.asked));
+    }
+    if touched.left > 0 {
+        let _ = writeln!(text, "{} had moved on", jobs(touched.left));
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! Cancelling while workers run, the same over every store.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::mpsc, time::timeout};
+use windlass::{
+    Args, CancelReply, Client, Context, JobFilter, JobId, JobState, NewJob, Outcome, RawJob, Worker,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn job() -> NewJob {
+    NewJob::new("work", Args::parse("{}").unwrap())
+}
+
+/// The token of a running job fires by the hint of the store, long before a heartbeat is due. `asking` is another client.
+pub(crate) async fn a_running_job_is_told(client: &Client, asking: &Client) {
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let worker = Worker::builder(client)
+        .queue("default", 2)
+        .handle_kind("work", move |_: RawJob, ctx: Context| {
+            let sender = sender.clone();
+            async move {
+                sender.send(false).unwrap();
+                ctx.cancelled().await;
+                sender.send(true).unwrap();
+                Outcome::Retry { after: None, error: "stopped".into() }
+            }
+        })
+        .start()
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        let id = client.enqueue(job()).await.unwrap();
+        let mut next = async || timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+        assert!(!next().await, "it began");
+        assert_eq!(asking.cancel(&[id]).await.unwrap(), [CancelReply::Running]);
+        assert!(next().await);
+        let record = until_over(client, id).await;
+        assert_eq!(record, (JobState::Cancelled, Some("cancelled by request: stopped".to_owned())));
+    }
+    worker.shutdown().await;
+}
+
+async fn until_over(client: &Client, id: JobId) -> (JobState, Option<String>) {
+    let wait = async {
+        loop {
+            let job = client.job(id).await.unwrap().unwrap();
+            if job.state.is_final() {
+                return (job.state, job.reason);
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.expect("the job ends")
+}
+
+/// Each of many jobs that are cancelled while workers drain them ends once, as completed or as cancelled; what was said to
+/// be cancelled never runs.
+pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize) {
+    let ids = client.enqueue_many((0..jobs).map(|_| job())).await.unwrap();
+    let runs: Arc<Mutex<BTreeMap<i64, u32>>> = Arc::default();
+    let begun = Arc::new(AtomicU64::new(0));
+    let (noted, counted) = (Arc::clone(&runs), Arc::clone(&begun));
+    let worker = Worker::builder(client)
+        .queue("default", 20)
+        .handle_kind("work", move |_: RawJob, ctx: Context| {
+            *noted.lock().unwrap().entry(ctx.id().0).or_default() += 1;
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { tokio::time::sleep(Duration::from_millis(2)).await }
+        })
+        .start()
+        .await
+        .unwrap();
+    while begun.load(Ordering::Relaxed) < 100 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let filter = JobFilter { kind: Some("work".into()), ..JobFilter::default() };
+    let touched = client.select(filter).cancel().await.unwrap();
+    assert!(
+        touched.done > 0 && touched.selected == touched.done + touched.asked + touched.left,
+        "{touched:?}"
+    );
+    let mut ended: BTreeMap<JobState, u64> = BTreeMap::new();
+    for id in ids {
+        let (state, _) = until_over(client, id).await;
+        let ran = runs.lock().unwrap().get(&id.0).copied().unwrap_or(0);
+        match state {
+            JobState::Completed => assert_eq!(ran, 1, "job {id}"),
+            state => {
+                assert!(state == JobState::Cancelled && ran <= 1, "job {id} is {state} and ran {ran} times")
+            }
+        }
+        *ended.entry(state).or_default() += 1;
+    }
+    worker.shutdown().await;
+    let cancelled = ended.get(&JobState::Cancelled).copied().unwrap_or(0);
+    let said = touched.done..=touched.done + touched.asked;
+    assert!(said.contains(&cancelled), "{cancelled} were cancelled, the reply was {touched:?}");
+    let never_ran = jobs as u64 - runs.lock().unwrap().len() as u64;
+    assert!(never_ran >= touched.done, "{never_ran} never ran, the reply was {touched:?}");
+}
