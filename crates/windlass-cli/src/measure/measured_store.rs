@@ -2,8 +2,13 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
 };
+use std::{fs, io, thread, time::Duration};
 use tempfile::TempDir;
 use windlass::{Client, QueueStats, StoreKind, redact_url};
+
+/// How often the removal of the temporary folder is tried, and how long after one another.
+const MOST_REMOVALS: u32 = 100;
+const REMOVE_AGAIN: Duration = Duration::from_millis(20);
 
 /// The store that is measured: the one that the user named, or a temporary file, which is removed with this.
 pub struct MeasuredStore {
@@ -41,6 +46,21 @@ impl MeasuredStore {
         let is_sqlite = StoreKind::of(&self.url).is_ok_and(|kind| kind == StoreKind::Sqlite);
         let relaxed = self.url.to_ascii_lowercase().contains("synchronous=normal");
         is_sqlite.then_some(if relaxed { "synchronous=normal" } else { "synchronous=full" })
+    }
+}
+
+impl Drop for MeasuredStore {
+    /// Removes the temporary file. Threads of a store whose measurement was interrupted may write for a moment yet: a
+    /// file that they make meanwhile keeps the folder from being removed.
+    fn drop(&mut self) {
+        let Some(folder) = self.folder.take().map(TempDir::keep) else { return };
+        for _ in 0..MOST_REMOVALS {
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => thread::sleep(REMOVE_AGAIN),
+                _ => return,
+            }
+        }
+        tracing::warn!(?folder, "the temporary folder cannot be removed");
     }
 }
 
