@@ -9,7 +9,7 @@ use std::fmt::Write;
 const MOST_LINES: usize = 50;
 
 /// Panics unless a job that fits [is enqueued](crate::testing::enqueued); the message lists what is enqueued instead.
-/// The value are the jobs that fit, a `Vec` of [`EnqueuedJob`](crate::testing::EnqueuedJob), for a closer look.
+/// Gives back the jobs that fit, a `Vec` of [`EnqueuedJob`](crate::testing::EnqueuedJob), for a closer look.
 ///
 /// The first argument is a [`Client`](crate::Client). The second is a job's type, or a pattern with an optional guard, as
 /// `matches!` takes them; a type and a pattern where the pattern alone looks like a type. For async functions.
