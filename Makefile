@@ -11,9 +11,9 @@ ARGS ?=
 TESTS = $(basename $(notdir $(wildcard $(1)/*.rs))) $(patsubst %/main.rs,%,$(subst $(1)/,,$(wildcard $(1)/*/main.rs)))
 SERVER_TESTS := server $(call TESTS,crates/windlass-postgres/tests)
 LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard crates/*),$(call TESTS,$(crate)/tests))))
-# Everything is built with the features of the whole workspace and the façade's adapters (as in scripts/test-versions):
+# Everything is built with the features of the whole workspace and all of the façade's (as in scripts/test-versions):
 # what is built for one command serves the next.
-WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel
+WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
 .PHONY: help demo check test test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short

@@ -57,6 +57,31 @@ impl Context {
         )
     }
 
+    /// The args and the context of a job that no store knows, for tests of handlers, and the token that
+    /// [tells the handler to stop](Self::cancelled). Its [lease](Self::lease) is worthless.
+    ///
+    /// ```
+    /// # use windlass_core::{ClaimedJob, JobId};
+    /// # use windlass_runtime::Context;
+    /// let job = ClaimedJob {
+    ///     id: JobId(1), position: 0, kind: "mail.send".into(), args: "{}".into(), attempt: 3, max_attempts: 3,
+    ///     crash_count: 0, enqueued_at: jiff::Timestamp::now(), attributes: None,
+    /// };
+    /// let (_, context, stop) = Context::fake(job, "mail", 0);
+    /// assert!(context.is_last_attempt() && !context.is_cancelled());
+    /// stop.cancel();
+    /// assert!(context.is_cancelled());
+    /// ```
+    #[cfg(feature = "testing")]
+    pub fn fake(job: ClaimedJob, queue: &str, priority: i16) -> (Bytes, Self, CancellationToken) {
+        let epoch = crate::epoch::Epoch::new(windlass_core::WorkerId(0));
+        let stop = epoch.interrupted().clone();
+        let reference = windlass_core::ClaimRef(0, 0);
+        let scope = Arc::new(ClaimScope { epoch, reference, queue: queue.into(), priority });
+        let (args, context) = Self::split(job, scope, None);
+        (args, context, stop)
+    }
+
     /// The job's identity.
     pub fn id(&self) -> JobId {
         self.id

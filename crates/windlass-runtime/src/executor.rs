@@ -79,7 +79,7 @@ fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
 
 /// The handler of the job before: jobs of one kind come in runs, and looking one up costs a hash.
 #[derive(Default)]
-struct LastHandler {
+pub(crate) struct LastHandler {
     kind: Option<Arc<str>>,
     found: Option<Found>,
 }
@@ -107,7 +107,7 @@ impl LastHandler {
 }
 
 /// Runs one job, and decides how it is settled.
-async fn run(
+pub(crate) async fn run(
     core: &Arc<Core>,
     runner: &Arc<QueueRunner>,
     scope: &Arc<ClaimScope>,

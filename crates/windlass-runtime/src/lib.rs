@@ -73,6 +73,8 @@ mod settler;
 mod shutdown;
 mod signals;
 mod stats;
+#[cfg(feature = "testing")]
+mod stepped;
 mod suspect;
 mod sync;
 mod time_limit;
@@ -84,3 +86,5 @@ pub use context::Context;
 pub use dispatch::{Dispatch, Handler, HandlerFuture};
 pub use engine::{EngineHandle, WorkerEngine};
 pub use stats::WorkerStats;
+#[cfg(feature = "testing")]
+pub use stepped::{SteppedWorker, Worked};

@@ -12,6 +12,8 @@ pub struct Client {
     store: Arc<dyn Store>,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: Option<Arc<windlass_postgres::PostgresStore>>,
+    #[cfg(feature = "testing")]
+    pub(crate) memory: Option<windlass_memory::MemoryStore>,
 }
 
 impl Client {
@@ -21,13 +23,21 @@ impl Client {
             store,
             #[cfg(feature = "postgres")]
             postgres: None,
+            #[cfg(feature = "testing")]
+            memory: None,
         }
     }
 
     #[cfg(feature = "postgres")]
     pub(crate) fn from_postgres(store: windlass_postgres::PostgresStore) -> Self {
         let postgres = Arc::new(store);
-        Self { store: Arc::<windlass_postgres::PostgresStore>::clone(&postgres), postgres: Some(postgres) }
+        let store = Arc::<windlass_postgres::PostgresStore>::clone(&postgres);
+        Self { postgres: Some(postgres), ..Self::from_store(store) }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn from_memory(store: windlass_memory::MemoryStore) -> Self {
+        Self { memory: Some(store.clone()), ..Self::from_store(Arc::new(store)) }
     }
 
     /// The store behind this client.

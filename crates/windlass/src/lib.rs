@@ -47,6 +47,8 @@ mod job;
 mod middleware;
 mod raw_job;
 mod registry;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
 mod worker;
@@ -136,6 +138,7 @@ mod guide {
     struct Handlers;
     #[doc = include_str!("../../../docs/guide/retention.md")]
     struct Retention;
+    #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;
 }

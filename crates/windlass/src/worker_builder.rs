@@ -1,7 +1,7 @@
 use crate::{
     Client, HandlerFn, Job, Middleware, RawJob, Worker,
     handler::{RawHandler, TypedHandler},
-    registry::Registry,
+    registry::{Handlers, Registry},
 };
 use std::{sync::Arc, time::Duration};
 use windlass_core::{NewJob, Result, RetryPolicy};
@@ -151,13 +151,18 @@ impl WorkerBuilder {
     /// # Errors
     /// An option that cannot work, a missing or doubled handler, [data](Self::data) that a handler takes and nobody
     /// gave, or the store's error when it cannot be reached. Once started, a worker survives every outage of the store.
-    pub async fn start(mut self) -> Result<Worker> {
+    pub async fn start(self) -> Result<Worker> {
+        let (client, config, handlers) = self.build()?;
+        let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
+        Ok(Worker::new(engine))
+    }
+
+    /// What the engine is given, or what is wrong with it.
+    pub(crate) fn build(mut self) -> Result<(Client, WorkerConfig, Handlers)> {
         let handlers = self.registry.build()?;
         if self.config.queues.is_empty() {
             self.config = self.config.with_queue(NewJob::DEFAULT_QUEUE, Self::DEFAULT_CONCURRENCY);
         }
-        let store = Arc::clone(self.client.store());
-        let engine = WorkerEngine::start(store, self.config, Arc::new(handlers)).await?;
-        Ok(Worker::new(engine))
+        Ok((self.client, self.config, handlers))
     }
 }

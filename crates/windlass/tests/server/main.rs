@@ -23,3 +23,5 @@ mod sqlx;
 #[cfg(unix)]
 #[path = "../../../windlass-postgres/tests/strand/mod.rs"]
 mod strand;
+#[cfg(feature = "testing")]
+mod testing;

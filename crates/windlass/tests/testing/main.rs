@@ -1,0 +1,7 @@
+//! The helpers for tests of users.
+#![cfg(all(feature = "testing", feature = "sqlite", feature = "derive"))]
+
+mod assertions;
+mod draining;
+mod jobs;
+mod performing;
