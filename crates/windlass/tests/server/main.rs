@@ -5,6 +5,8 @@
 mod adapters;
 #[cfg(feature = "diesel")]
 mod diesel;
+#[cfg(feature = "encryption")]
+mod encryption;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]
