@@ -1,5 +1,6 @@
 use crate::{Args, Error, ErrorKind, Result};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// What an envelope begins with. Nothing stands before it, not even a space: to look is to compare 16 bytes.
@@ -21,7 +22,7 @@ pub struct Envelope<'a> {
     /// The version of the format.
     #[serde(rename = "v")]
     pub version: u32,
-    /// The id of the key that opens it.
+    /// The id of the key that opens it. Of another version than [`Self::VERSION`] neither this nor what follows is read.
     #[serde(borrow, default)]
     pub key: Cow<'a, str>,
     /// The nonce, base64url.
@@ -36,7 +37,13 @@ pub struct Envelope<'a> {
 #[serde(deny_unknown_fields)]
 struct Outer<'a> {
     #[serde(borrow, rename = "windlass.enc")]
-    envelope: Envelope<'a>,
+    envelope: &'a RawValue,
+}
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
 }
 
 impl Envelope<'_> {
@@ -69,17 +76,25 @@ impl Envelope<'_> {
         // The parser's own words might quote what it read.
         let malformed = || Error::new(ErrorKind::InvalidArgs, "the encrypted envelope is malformed");
         let Outer { envelope } = serde_json::from_str(json).map_err(|_| malformed())?;
-        match envelope.version != Self::VERSION || Self::is_key_id(&envelope.key) {
-            true => Ok(Some(envelope)),
-            false => Err(malformed()),
+        let Version { v } = serde_json::from_str(envelope.get()).map_err(|_| malformed())?;
+        if v != Self::VERSION {
+            let unread = Cow::Borrowed("");
+            return Ok(Some(Envelope {
+                version: v,
+                key: unread.clone(),
+                nonce: unread.clone(),
+                data: unread,
+            }));
         }
+        let envelope: Envelope<'_> = serde_json::from_str(envelope.get()).map_err(|_| malformed())?;
+        if Self::is_key_id(&envelope.key) { Ok(Some(envelope)) } else { Err(malformed()) }
     }
 
     /// What lists show in place of encrypted args: `[encrypted, key k1]`; `None` when the args are not encrypted.
     pub fn describe(args: &Args) -> Option<String> {
         match Self::parse(args.as_str()) {
             Ok(None) => None,
-            Ok(Some(envelope)) if Self::is_key_id(&envelope.key) => {
+            Ok(Some(envelope)) if envelope.version == Self::VERSION => {
                 Some(format!("[encrypted, key {}]", envelope.key))
             }
             Ok(Some(envelope)) => Some(format!("[encrypted, version {}]", envelope.version)),
@@ -100,7 +115,10 @@ mod tests {
     fn lists_show_the_key_and_nothing_else() {
         let sealed = r#"{"windlass.enc": {"v": 1, "key": "k1", "data": "c2VjcmV0", "nonce": "bm8"}}"#;
         assert_eq!(described(sealed).unwrap(), "[encrypted, key k1]");
-        assert_eq!(described(r#"{"windlass.enc":{"v":2,"to":[1]}}"#).unwrap(), "[encrypted, version 2]");
+        assert_eq!(
+            described(r#"{"windlass.enc":{"v":2,"key":["secret"]}}"#).unwrap(),
+            "[encrypted, version 2]"
+        );
         for odd in [
             "7",
             "{}",

@@ -95,7 +95,7 @@ async fn a_waiting_job_comes_by_itself_when_its_time_is_there() {
 #[tokio::test]
 async fn a_version_to_come_waits_too() {
     let client = memory().with_keyring(keyring());
-    let envelope = Args::parse(r#"{"windlass.enc":{"v":2,"recipients":["a"]}}"#).unwrap();
+    let envelope = Args::parse(r#"{"windlass.enc":{"v":2,"key":["a","b"]}}"#).unwrap();
     let id = client.enqueue(NewJob::new(Login::KIND, envelope)).await.unwrap();
     let worker = worker(&client).await;
     let job = until(&client, id, |job| !job.errors.is_empty()).await;
