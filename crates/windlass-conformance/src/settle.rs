@@ -2,7 +2,7 @@
 
 use crate::{Fixture, steps::*};
 use std::time::Duration;
-use windlass_core::{Completion, Disposition, JobSet, JobState, Limits, Settled};
+use windlass_core::{Completion, Disposition, JobSet, JobState, Limits, RetryReply, Settled};
 
 /// A whole claim settles as one entry.
 pub async fn a_whole_claim_completes(fixture: &dyn Fixture) {
@@ -261,6 +261,33 @@ pub async fn snooze_uses_no_attempt(fixture: &dyn Fixture) {
     assert_eq!((seen.state, seen.attempt), (JobState::Scheduled, 0));
     assert!(seen.errors.is_empty());
     worker.finds_nothing().await;
+}
+
+/// A job that a worker cannot decrypt waits, uses no attempt, says what is missing, and can be retried by hand.
+pub async fn undecryptable_uses_no_attempt(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let id = enqueue(&store, job().with_max_attempts(2)).await;
+    let worker = worker_on(&store).await;
+    let missing = |delay, key: &str| Disposition::Undecryptable { delay, error: format!("no {key}") };
+    let mut held = worker.take_one().await;
+    for key in ["k1", "k1", "k2", "k1"] {
+        assert_eq!(worker.except(&held, missing(Duration::ZERO, key)).await, Settled::Accepted);
+        held = worker.take_when_due(1).await.remove(0);
+        assert_eq!((held.job.id, held.job.attempt), (id, 1));
+    }
+    let said = [(1, "no k1".to_owned()), (1, "no k2".to_owned())];
+    assert_eq!(errors_of(&store, id).await, said, "each once");
+    let failed = Disposition::Retry { delay: Duration::ZERO, error: "no k1".into() };
+    worker.except(&held, failed).await;
+    held = worker.take_when_due(1).await.remove(0);
+    worker.except(&held, missing(LATER, "k1")).await;
+    let seen = record(&store, id).await;
+    assert_eq!((seen.state, seen.attempt), (JobState::Retryable, 1));
+    let attempts: Vec<_> = errors_of(&store, id).await.into_iter().map(|(attempt, _)| attempt).collect();
+    assert_eq!(attempts, [1, 1, 1, 2], "a failure counts whatever its text");
+    worker.finds_nothing().await;
+    assert_eq!(store.retry(&[id]).await.expect("retry"), [RetryReply::Retried]);
+    assert_eq!(worker.take_one().await.job.attempt, 2);
 }
 
 /// A discarded job is final and keeps its reason; its attempt failed only if the handler says so.

@@ -22,7 +22,7 @@ macro_rules! suite {
             settle: a_whole_claim_completes, ranges_complete_what_they_name,
                 a_range_never_reaches_into_another_claim, the_rest_leaves_exceptions_out,
                 a_repeated_call_changes_nothing, the_first_fate_stands, retry_counts_the_attempt,
-                snooze_uses_no_attempt, discard_is_final, cancel_by_the_handler_is_final,
+                snooze_uses_no_attempt, undecryptable_uses_no_attempt, discard_is_final, cancel_by_the_handler_is_final,
                 return_is_available_at_once, parts_exceptions_and_the_rest_add_up,
                 a_range_over_settled_jobs_takes_the_others, a_call_repeated_meanwhile_changes_nothing, any_error_text_is_storable, an_endless_delay_is_cut,
                 an_empty_call_is_nothing;

@@ -52,6 +52,8 @@ pub enum ErrorKind {
     PermissionDenied,
     /// The store's disk is full or the file cannot grow.
     StorageFull,
+    /// Encrypted data cannot be read here: its key is missing, or it was changed.
+    Undecryptable,
     /// The store does not have this capability.
     Unsupported,
     /// A defect in Windlass or a damaged store. Please report it.
@@ -74,6 +76,7 @@ impl ErrorKind {
             Self::SchemaTooOld => "schema_too_old",
             Self::PermissionDenied => "permission_denied",
             Self::StorageFull => "storage_full",
+            Self::Undecryptable => "undecryptable",
             Self::Unsupported => "unsupported",
             Self::Internal => "internal",
         }

@@ -19,6 +19,7 @@ mod args;
 mod attributes;
 mod claim;
 mod completed;
+mod envelope;
 mod error;
 mod id;
 mod inspect;
@@ -41,6 +42,7 @@ pub use async_trait::async_trait;
 pub use attributes::Attributes;
 pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
 pub use completed::{CompletedJobs, PlacedException, ResultRow};
+pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
 pub use id::{JobId, WorkerId};
 pub use inspect::{

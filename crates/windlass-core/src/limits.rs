@@ -46,6 +46,15 @@ impl Limits {
     fn check_one(&self, job: &NewJob) -> Result<()> {
         check_queue(job.queue())?;
         check_kind(job.kind())?;
+        if job.needs_encryption() {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                format!(
+                    "args of kind {:?} have to be encrypted first; enqueue them by a client with keys (Client::with_keyring)",
+                    job.kind()
+                ),
+            ));
+        }
         let size = job.args().len();
         if size > self.max_args_bytes {
             let most = self.max_args_bytes;
@@ -209,6 +218,20 @@ mod tests {
         let error = limits.check(&[job("k", "q"), big]).unwrap_err();
         assert!(error.to_string().starts_with("job 1 of 2: args of kind \"k\" are 5 bytes"), "{error}");
         assert!(limits.check(&[job("k", "q").with_max_attempts(0)]).is_err());
+    }
+
+    #[test]
+    fn what_is_to_be_encrypted_is_never_stored_as_it_is() {
+        let plain = NewJob::new("k", Args::parse("\"secret\"").unwrap()).with_encryption();
+        assert!(!format!("{plain:?}").contains("secret"), "{plain:?}");
+        let error = Limits::default().check(std::slice::from_ref(&plain)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+        assert!(
+            !error.to_string().contains("secret") && error.to_string().contains("with_keyring"),
+            "{error}"
+        );
+        let envelope = Args::parse(r#"{"windlass.enc":{}}"#).unwrap();
+        Limits::default().check(&[plain.with_envelope(envelope)]).unwrap();
     }
 
     #[test]

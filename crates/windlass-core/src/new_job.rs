@@ -1,6 +1,6 @@
 use crate::{Args, Attributes};
 use jiff::Timestamp;
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 /// When a job becomes available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum When {
 /// assert_eq!(job.max_attempts(), 20);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct NewJob {
     kind: Cow<'static, str>,
     args: Args,
@@ -37,6 +37,7 @@ pub struct NewJob {
     max_attempts: u16,
     when: When,
     attributes: Option<Box<Attributes>>,
+    needs_encryption: bool,
 }
 
 impl NewJob {
@@ -55,6 +56,7 @@ impl NewJob {
             max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
             when: When::Now,
             attributes: None,
+            needs_encryption: false,
         }
     }
 
@@ -114,6 +116,26 @@ impl NewJob {
         self
     }
 
+    /// Has the client encrypt the args before they leave the program. A store refuses a job that still has to be.
+    #[must_use]
+    pub fn with_encryption(mut self) -> Self {
+        self.needs_encryption = true;
+        self
+    }
+
+    /// Sets the [envelope](crate::Envelope) of the args in their place, which is what [`Self::with_encryption`]
+    /// asked for.
+    #[must_use]
+    pub fn with_envelope(mut self, envelope: Args) -> Self {
+        (self.args, self.needs_encryption) = (envelope, false);
+        self
+    }
+
+    /// Whether the args are still to be encrypted.
+    pub fn needs_encryption(&self) -> bool {
+        self.needs_encryption
+    }
+
     /// What only some jobs have.
     pub fn attributes(&self) -> Option<&Attributes> {
         self.attributes.as_deref()
@@ -147,5 +169,21 @@ impl NewJob {
     /// When the job becomes available.
     pub fn when(&self) -> When {
         self.when
+    }
+}
+
+/// Without args that are to be encrypted.
+impl fmt::Debug for NewJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let args: &dyn fmt::Debug = if self.needs_encryption { &"[to be encrypted]" } else { &self.args };
+        f.debug_struct("NewJob")
+            .field("kind", &self.kind)
+            .field("args", args)
+            .field("queue", &self.queue)
+            .field("priority", &self.priority)
+            .field("max_attempts", &self.max_attempts)
+            .field("when", &self.when)
+            .field("attributes", &self.attributes)
+            .finish()
     }
 }

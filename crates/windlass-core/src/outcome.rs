@@ -20,6 +20,14 @@ pub enum Outcome {
     },
     /// Not now: run again later. Uses up no attempt.
     Snooze(Duration),
+    /// Its args are encrypted and this worker lacks the key: wait for a worker that has it. Uses up no attempt. What
+    /// handlers are never asked about; the façade says it.
+    Undecryptable {
+        /// How long until a worker looks at the job again.
+        after: Duration,
+        /// What is missing, kept with the job; the same text is kept once for each attempt.
+        error: String,
+    },
     /// Give up on purpose: the job is no longer wanted.
     Cancel(String),
     /// Give up because it can never succeed: the job is dead and stays readable.

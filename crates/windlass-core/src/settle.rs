@@ -68,6 +68,14 @@ pub enum Disposition {
         /// How long to wait, by the store's clock.
         delay: Duration,
     },
+    /// The worker cannot read its args: retryable after this delay; the attempt is not used up. The error is kept
+    /// with the attempt that could not begin, the same text once.
+    Undecryptable {
+        /// How long to wait, by the store's clock.
+        delay: Duration,
+        /// What is missing.
+        error: String,
+    },
     /// The handler cancelled it.
     Cancel {
         /// Why.

@@ -11,7 +11,7 @@ pub enum JobState {
     Available,
     /// Held by a live worker.
     Running,
-    /// Failed at least once and waits for its next attempt.
+    /// Failed at least once, or cannot be decrypted, and waits for its next attempt.
     Retryable,
     /// Done: its settlement is committed.
     Completed,

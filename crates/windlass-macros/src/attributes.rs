@@ -14,6 +14,7 @@ pub(crate) struct Attributes {
     pub(crate) priority: Option<i16>,
     pub(crate) max_attempts: Option<u16>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) encrypted: Option<()>,
 }
 
 impl Attributes {
@@ -33,10 +34,10 @@ impl Attributes {
             "priority" => set(&mut self.priority, meta, priority),
             "max_attempts" => set(&mut self.max_attempts, meta, max_attempts),
             "timeout" => set(&mut self.timeout, meta, timeout),
-            _ => {
-                Err(meta
-                    .error("unknown attribute; known are kind, queue, priority, max_attempts and timeout"))
-            }
+            "encrypted" => set(&mut self.encrypted, meta, |_| Ok(())),
+            _ => Err(meta.error(
+                "unknown attribute; known are kind, queue, priority, max_attempts, timeout and encrypted",
+            )),
         }
     }
 }

@@ -6,7 +6,7 @@ use syn::{DeriveInput, Error, Result, ext::IdentExt};
 
 pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
     let DeriveInput { attrs, ident, generics, .. } = syn::parse2(input)?;
-    let Attributes { kind, queue, priority, max_attempts, timeout } = Attributes::parse(&attrs)?;
+    let Attributes { kind, queue, priority, max_attempts, timeout, encrypted } = Attributes::parse(&attrs)?;
     if !generics.params.is_empty() {
         let message = "a job has one kind, so its type cannot have parameters; derive it for a type without";
         return Err(Error::new_spanned(generics, message));
@@ -22,6 +22,11 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
                 ::core::option::Option::Some(::core::time::Duration::new(#seconds, #nanoseconds));
         }
     });
+    let encrypted = encrypted.map(|()| {
+        quote!(
+            const ENCRYPTED: bool = true;
+        )
+    });
     Ok(quote! {
         #[automatically_derived]
         impl ::windlass::Job for #ident {
@@ -30,6 +35,7 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             #priority
             #max_attempts
             #timeout
+            #encrypted
         }
     })
 }
@@ -61,15 +67,16 @@ mod tests {
     #[test]
     fn only_what_is_said_is_set() {
         let plain = derived("struct A;");
-        for constant in ["QUEUE", "PRIORITY", "MAX_ATTEMPTS", "TIMEOUT"] {
+        for constant in ["QUEUE", "PRIORITY", "MAX_ATTEMPTS", "TIMEOUT", "ENCRYPTED"] {
             assert!(!plain.contains(constant), "{plain}");
         }
         let full = derived(
-            "#[job(queue = \"q\", priority = -5)] #[job(max_attempts = 3, timeout = \"1m 500ms\")] struct A;",
+            "#[job(queue = \"q\", priority = -5)] #[job(max_attempts = 3, timeout = \"1m 500ms\", encrypted)] struct A;",
         );
         assert!(full.contains("QUEUE : & 'static str = \"q\""), "{full}");
         assert!(full.contains("- 5i16") || full.contains("-5i16"), "{full}");
         assert!(full.contains("3u16") && full.contains("60u64 , 500000000u32"), "{full}");
+        assert!(full.contains("ENCRYPTED : bool = true"), "{full}");
     }
 
     #[test]
@@ -87,8 +94,10 @@ mod tests {
             ("timeout = \"soon\"", "like \"30s\""),
             ("timeout = \"0s\"", "leaves no time"),
             ("timeout = 30", "like timeout = \"30s\""),
-            ("retries = 3", "known are kind, queue, priority, max_attempts and timeout"),
+            ("retries = 3", "known are kind, queue, priority, max_attempts, timeout and encrypted"),
             ("kind = \"a\", kind = \"b\"", "given twice"),
+            ("encrypted, encrypted", "given twice"),
+            ("encrypted = false", "expected"),
         ] {
             let error = refused(attribute);
             assert!(error.contains(words), "{attribute}: {error}");

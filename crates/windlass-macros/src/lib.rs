@@ -12,6 +12,7 @@ mod derive;
 /// | `priority = 5` | `PRIORITY`; lower runs first | 0 |
 /// | `max_attempts = 3` | `MAX_ATTEMPTS` | 20 |
 /// | `timeout = "30s"` | `TIMEOUT`, in words such as `500ms`, `5m` or `1h 30m` | as the worker says |
+/// | `encrypted` | `ENCRYPTED`: args and result are encrypted | they are not |
 ///
 /// Values are checked when the type is compiled. A kind is stored with each job: whoever renames a type that
 /// relies on its name has to write the old one down as `kind`, or let the stored jobs run out first.

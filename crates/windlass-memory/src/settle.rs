@@ -71,6 +71,10 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
         Disposition::Snooze { delay } => {
             state.move_job(id, Place::Scheduled(later(now, (*delay).min(LONGEST))));
         }
+        Disposition::Undecryptable { delay, error } => {
+            note_once(state, id, error);
+            state.move_job(id, Place::Retryable(later(now, (*delay).min(LONGEST))));
+        }
         Disposition::Cancel { reason } => {
             let reason = Limits::storable_error(reason);
             state.move_job(id, Place::Cancelled { at: now, reason });
@@ -96,5 +100,16 @@ fn fail(state: &mut State, id: JobId, error: &str) {
     if let Some(job) = state.jobs.get_mut(&id) {
         job.attempt += 1;
         job.errors.push(AttemptError { attempt: job.attempt, at, error: Limits::storable_error(error) });
+    }
+}
+
+/// Keeps the error of an attempt that could not begin, unless it was kept before.
+fn note_once(state: &mut State, id: JobId, error: &str) {
+    let at = state.now();
+    if let Some(job) = state.jobs.get_mut(&id) {
+        let (attempt, error) = (job.attempt + 1, Limits::storable_error(error));
+        if !job.errors.iter().any(|known| known.attempt == attempt && known.error == error) {
+            job.errors.push(AttemptError { attempt, at, error });
+        }
     }
 }

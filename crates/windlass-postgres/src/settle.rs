@@ -135,6 +135,11 @@ impl<'a> From<&'a Exception> for Outcome<'a> {
             Disposition::Snooze { delay } => {
                 Self { disposition: "snooze", delay_ms: milliseconds(*delay), ..plain }
             }
+            // A snooze with an error: definitions that are older than this keep such a job, too.
+            Disposition::Undecryptable { delay, error } => {
+                let text = storable(error);
+                Self { disposition: "snooze", delay_ms: milliseconds(*delay), text, failed: true, ..plain }
+            }
             Disposition::Cancel { reason } => Self { disposition: "cancel", text: storable(reason), ..plain },
             Disposition::Discard { error, failed } => {
                 Self { disposition: "discard", text: storable(error), failed: *failed, ..plain }

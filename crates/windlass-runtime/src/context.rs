@@ -77,8 +77,8 @@ impl Context {
         let epoch = crate::epoch::Epoch::new(windlass_core::WorkerId(0));
         let stop = epoch.interrupted().clone();
         let reference = windlass_core::ClaimRef(0, 0);
-        let scope = Arc::new(ClaimScope { epoch, reference, queue: queue.into(), priority });
-        let (args, context) = Self::split(job, scope, None);
+        let scope = Arc::new(ClaimScope::new(epoch, reference, queue.into(), priority));
+        let (args, context) = Self::split(job, scope);
         (args, context, stop)
     }
 

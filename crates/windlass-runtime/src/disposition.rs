@@ -1,3 +1,4 @@
+use crate::backoff::spread;
 use std::time::Duration;
 use windlass_core::{Args, Disposition, Limits, Outcome, RetryPolicy};
 
@@ -32,6 +33,10 @@ pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
         Outcome::Retry { after: None, .. } if attempt.interrupted => Disposition::Return,
         Outcome::Retry { after, error } => failed(after, &error, attempt),
         Outcome::Snooze(delay) => Disposition::Snooze { delay: delay.min(LONGEST_DELAY) },
+        Outcome::Undecryptable { after, error } => Disposition::Undecryptable {
+            delay: spread(after.min(LONGEST_DELAY), attempt.random).min(LONGEST_DELAY),
+            error: Limits::storable_error(&error),
+        },
         Outcome::Cancel(reason) => Disposition::Cancel { reason: Limits::storable_error(&reason) },
         Outcome::Discard(error) => {
             Disposition::Discard { error: Limits::storable_error(&error), failed: false }
@@ -106,6 +111,17 @@ mod tests {
             decide_at(Outcome::Cancel("x".into()), 1, false),
             Disposition::Cancel { reason: "x".into() }
         );
+    }
+
+    #[test]
+    fn a_missing_key_uses_up_no_attempt() {
+        let outcome = |after| Outcome::Undecryptable { after, error: "no\0key".into() };
+        let waits = |delay| Disposition::Undecryptable { delay, error: "no\u{fffd}key".into() };
+        for (number, interrupted) in [(1, false), (3, false), (3, true)] {
+            let decided = decide_at(outcome(Duration::from_secs(7)), number, interrupted);
+            assert_eq!(decided, waits(Duration::from_secs(7)));
+        }
+        assert_eq!(decide_at(outcome(Duration::MAX), 3, false), waits(LONGEST_DELAY));
     }
 
     #[test]

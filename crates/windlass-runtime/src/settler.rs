@@ -200,8 +200,10 @@ impl Settler {
         if !refused.is_empty() {
             self.core.forgotten(epoch, &refused);
         }
-        let put_off =
-            |what: &Disposition| matches!(what, Disposition::Retry { .. } | Disposition::Snooze { .. });
+        let put_off = |what: &Disposition| {
+            use Disposition::{Retry, Snooze, Undecryptable};
+            matches!(what, Retry { .. } | Snooze { .. } | Undecryptable { .. })
+        };
         if request.exceptions.iter().any(|exception| put_off(&exception.disposition)) {
             self.core.put_off.notify_one();
         }

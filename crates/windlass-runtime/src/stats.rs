@@ -10,7 +10,7 @@ pub struct WorkerStats {
     pub completed: u64,
     /// Attempts that failed and will be repeated.
     pub retried: u64,
-    /// Jobs put off by their handler.
+    /// Jobs put off by their handler, or because this worker lacks their key.
     pub snoozed: u64,
     /// Jobs cancelled by their handler.
     pub cancelled: u64,
@@ -49,7 +49,7 @@ impl QueueCounters {
     pub(crate) fn count(&mut self, disposition: &Disposition) {
         *match disposition {
             Disposition::Complete { .. } => &mut self.completed,
-            Disposition::Snooze { .. } => &mut self.snoozed,
+            Disposition::Snooze { .. } | Disposition::Undecryptable { .. } => &mut self.snoozed,
             Disposition::Cancel { .. } => &mut self.cancelled,
             Disposition::Discard { .. } => &mut self.discarded,
             Disposition::NoHandler => &mut self.no_handler,

@@ -140,6 +140,10 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
         Disposition::Snooze { delay } => {
             moves::wait(tx, pos, Waiting::Scheduled, tx.now.saturating_add(micros(*delay)), 0)
         }
+        Disposition::Undecryptable { delay, error } => {
+            tx.note_error_once(exception.job, attempt, error)?;
+            moves::wait(tx, pos, Waiting::Retryable, tx.now.saturating_add(micros(*delay)), 0)
+        }
         Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason, 0)),
         Disposition::Discard { error, failed } => {
             if *failed {

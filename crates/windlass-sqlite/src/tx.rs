@@ -185,4 +185,14 @@ impl<'c> Tx<'c> {
         self.conn.prepare_cached(insert)?.execute(params![job.0, attempt, self.now, error])?;
         Ok(())
     }
+
+    /// The same, unless the job has this very error.
+    pub(crate) fn note_error_once(&self, job: JobId, attempt: u16, error: &str) -> Outcome<()> {
+        let known =
+            "SELECT EXISTS (SELECT 1 FROM attempt_error WHERE job = ?1 AND attempt = ?2 AND error = ?3)";
+        let error = windlass_core::Limits::storable_error(error);
+        let known =
+            self.conn.prepare_cached(known)?.query_one(params![job.0, attempt, error], |row| row.get(0))?;
+        if known { Ok(()) } else { self.note_error(job, attempt, &error) }
+    }
 }

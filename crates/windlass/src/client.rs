@@ -10,6 +10,7 @@ use windlass_core::{
 #[derive(Clone)]
 pub struct Client {
     store: Arc<dyn Store>,
+    pub(crate) keyring: Option<crate::encryption::Keyring>,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: Option<Arc<windlass_postgres::PostgresStore>>,
     #[cfg(feature = "testing")]
@@ -21,6 +22,7 @@ impl Client {
     pub fn from_store(store: Arc<dyn Store>) -> Self {
         Self {
             store,
+            keyring: None,
             #[cfg(feature = "postgres")]
             postgres: None,
             #[cfg(feature = "testing")]
@@ -58,7 +60,7 @@ impl Client {
     /// # Errors
     /// Args or options that break the [limits](crate::Limits), or the store's error.
     pub async fn enqueue(&self, job: impl IntoJob) -> Result<JobId> {
-        self.enqueue_one(job.into_job()?).await
+        self.enqueue_one(job).await
     }
 
     /// Enqueues one job with options of its own:
@@ -74,8 +76,8 @@ impl Client {
         self.enqueue_one(options(job.into_job()?)).await
     }
 
-    async fn enqueue_one(&self, job: NewJob) -> Result<JobId> {
-        only(&self.store.enqueue(&[job]).await?)
+    async fn enqueue_one(&self, job: impl IntoJob) -> Result<JobId> {
+        only(&self.store.enqueue(&[self.new_job(job)?]).await?)
     }
 
     /// Enqueues one job under an idempotency key, at most once: a repeated call with the same key stores
@@ -111,7 +113,7 @@ impl Client {
     /// [`ErrorKind::SchemaTooOld`] when the store has yet to be migrated for keys. After one that
     /// [is ambiguous](Error::is_ambiguous) or [retryable](Error::is_retryable), repeat the call.
     pub async fn enqueue_once(&self, key: &str, job: impl IntoJob) -> Result<Enqueued> {
-        let EnqueuedOnce { ids, repeated } = self.store.enqueue_once(key, &[job.into_job()?]).await?;
+        let EnqueuedOnce { ids, repeated } = self.store.enqueue_once(key, &[self.new_job(job)?]).await?;
         Ok(Enqueued { id: only(&ids)?, repeated })
     }
 
@@ -127,7 +129,7 @@ impl Client {
         key: &str,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<EnqueuedOnce> {
-        let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
+        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
         self.store.enqueue_once(key, &jobs).await
     }
 
@@ -136,7 +138,7 @@ impl Client {
     /// # Errors
     /// As [`Self::enqueue`], naming the first offending job; then nothing was enqueued.
     pub async fn enqueue_many<J: IntoJob>(&self, jobs: impl IntoIterator<Item = J>) -> Result<Vec<JobId>> {
-        let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
+        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
         match jobs.is_empty() {
             true => Ok(Vec::new()),
             false => self.store.enqueue(&jobs).await,
@@ -232,7 +234,8 @@ impl Client {
         self.store.pause(queue, false).await
     }
 
-    /// One job with its errors; `None` when there is no such job or its history was removed.
+    /// One job with its errors; `None` when there is no such job or its history was removed. Encrypted args and results come
+    /// as they are stored: [`Self::args`] and [`Self::result`] open them.
     ///
     /// # Errors
     /// The store's.
@@ -270,13 +273,11 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgs`] when the result is no `T`, or the store's.
+    /// [`ErrorKind::InvalidArgs`] when the result is no `T`, [`ErrorKind::Undecryptable`] when it is encrypted and cannot be
+    /// opened, or the store's.
     pub async fn result<T: DeserializeOwned>(&self, id: JobId) -> Result<Option<T>> {
-        let Some(result) = self.store.job(id).await?.and_then(|job| job.result) else { return Ok(None) };
-        serde_json::from_str(result.as_str()).map(Some).map_err(|cause| {
-            let message = format!("the result of job {id} is no {}: {cause}", std::any::type_name::<T>());
-            Error::new(ErrorKind::InvalidArgs, message).with_source(cause)
-        })
+        let Some(job) = self.store.job(id).await? else { return Ok(None) };
+        job.result.as_ref().map(|result| self.read_result(&job, result)).transpose()
     }
 
     /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with

@@ -1,8 +1,7 @@
-use crate::{Context, DataSet, HandlerFn, Job, RawJob};
-use bytes::Bytes;
+use crate::{Context, DataSet, HandlerFn, Job, RawJob, encryption::OpenHandler};
 use std::{marker::PhantomData, time::Duration};
 use windlass_core::{IntoOutcome, Outcome, Result, RetryPolicy};
-use windlass_runtime::{Handler, HandlerFuture};
+use windlass_runtime::HandlerFuture;
 
 /// A function from a typed job. Per job it allocates the future and what parsing the args takes.
 pub(crate) struct TypedHandler<J, X, F: HandlerFn<J, X>> {
@@ -19,18 +18,19 @@ impl<J: Job, X, F: HandlerFn<J, X>> TypedHandler<J, X, F> {
     }
 }
 
-impl<J: Job, X: 'static, F: HandlerFn<J, X>> Handler for TypedHandler<J, X, F> {
-    fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
-        match serde_json::from_slice::<J>(&args) {
+impl<J: Job, X: 'static, F: HandlerFn<J, X>> OpenHandler for TypedHandler<J, X, F> {
+    fn call(&self, raw: RawJob, context: Context) -> HandlerFuture {
+        match serde_json::from_slice::<J>(raw.bytes()) {
             Ok(job) => {
                 let running = self.function.start(&self.prepared, job, context);
                 Box::pin(async move { running.await.into_outcome() })
             }
             Err(cause) => {
                 let error = format!(
-                    "args of kind {:?} do not fit {}: {cause}; fix the handler's type or the job's args",
+                    "args of kind {:?} do not fit {}: {}; fix the handler's type or the job's args",
                     J::KIND,
-                    std::any::type_name::<J>()
+                    std::any::type_name::<J>(),
+                    raw.tell(&cause)
                 );
                 Box::pin(std::future::ready(Outcome::Retry { after: None, error }))
             }
@@ -59,9 +59,9 @@ impl<X, F: HandlerFn<RawJob, X>> RawHandler<X, F> {
     }
 }
 
-impl<X: 'static, F: HandlerFn<RawJob, X>> Handler for RawHandler<X, F> {
-    fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
-        let running = self.function.start(&self.prepared, RawJob::new(args), context);
+impl<X: 'static, F: HandlerFn<RawJob, X>> OpenHandler for RawHandler<X, F> {
+    fn call(&self, job: RawJob, context: Context) -> HandlerFuture {
+        let running = self.function.start(&self.prepared, job, context);
         Box::pin(async move { running.await.into_outcome() })
     }
 }

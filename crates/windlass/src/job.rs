@@ -37,6 +37,11 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// its thread cannot be stopped.
     const TIMEOUT: Option<Duration> = None;
 
+    /// Whether the args are encrypted before they leave the program, and the result too. Clients and workers need a
+    /// [keyring](crate::Client). Workers refuse plain args of such a kind, unless they
+    /// [accept](crate::WorkerBuilder::accept_plain_args) those from before.
+    const ENCRYPTED: bool = false;
+
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
     fn retry_policy() -> Option<RetryPolicy> {
         None
@@ -56,7 +61,8 @@ pub trait IntoJob {
 impl<J: Job> IntoJob for J {
     fn into_job(self) -> Result<NewJob> {
         let job = NewJob::new(J::KIND, Args::of(&self)?);
-        Ok(job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS))
+        let job = job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS);
+        Ok(if J::ENCRYPTED { job.with_encryption() } else { job })
     }
 }
 

@@ -40,6 +40,7 @@ mod bulk;
 mod client;
 mod connect;
 mod data;
+mod encryption;
 mod extract;
 mod handler;
 mod handler_fn;
@@ -58,6 +59,8 @@ pub use bulk::{Selection, Touched};
 pub use client::{Client, Enqueued};
 pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};
+#[cfg(feature = "encryption")]
+pub use encryption::Keyring;
 pub use extract::{Attempt, Extract};
 pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
@@ -121,10 +124,10 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, CancelReply, EnqueuedOnce, Error, ErrorKind, IntoOutcome, JobFilter,
-    JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport, MigrationReport, NewJob, Outcome,
-    PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, When,
-    WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, CancelReply, EnqueuedOnce, Envelope, Error, ErrorKind, IntoOutcome,
+    JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport, MigrationReport,
+    NewJob, Outcome, PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind,
+    StoreStatus, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -132,6 +135,9 @@ pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]
 mod guide {
+    #[cfg(feature = "encryption")]
+    #[doc = include_str!("../../../docs/guide/encryption.md")]
+    struct Encryption;
     #[doc = include_str!("../../../docs/guide/first_use.md")]
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]

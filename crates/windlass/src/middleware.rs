@@ -93,7 +93,8 @@ pub struct Next {
 }
 
 impl Next {
-    /// The job's args as JSON text.
+    /// The job's args as JSON text; encrypted ones as they are stored, so that no layer shows them by accident. A result of
+    /// theirs comes out encrypted, too.
     ///
     /// ```
     /// # use windlass::{Context, Next, Outcome};

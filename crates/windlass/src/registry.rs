@@ -1,10 +1,14 @@
-use crate::{DataSet, Middleware, middleware::Layered};
+use crate::{
+    DataSet, Middleware,
+    encryption::{Codec, OpenHandler, Opening},
+    middleware::Layered,
+};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Error, ErrorKind, Result};
 use windlass_runtime::{Dispatch, Handler};
 
 /// Makes a handler when all data is known.
-type Make = Box<dyn FnOnce(&DataSet) -> Result<Arc<dyn Handler>> + Send>;
+type Make = Box<dyn FnOnce(&DataSet, &Arc<Codec>) -> Result<Arc<dyn Handler>> + Send>;
 /// Puts a middleware around a handler.
 type Wrap = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send>;
 
@@ -21,22 +25,24 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn insert<H: Handler>(
+    /// `encrypted`: whether the kind says that its jobs are.
+    pub(crate) fn insert<H: OpenHandler>(
         &mut self,
         kind: String,
+        encrypted: bool,
         make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static,
     ) {
         if self.by_kind.contains_key(&kind) {
             self.doubled.get_or_insert_with(|| kind.clone());
         }
-        self.by_kind.insert(kind, boxed(make));
+        self.by_kind.insert(kind, boxed(encrypted, make));
     }
 
-    pub(crate) fn insert_any<H: Handler>(
+    pub(crate) fn insert_any<H: OpenHandler>(
         &mut self,
         make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static,
     ) {
-        if self.any.replace(boxed(make)).is_some() {
+        if self.any.replace(boxed(false, make)).is_some() {
             self.doubled.get_or_insert_with(|| "any".to_owned());
         }
     }
@@ -48,7 +54,8 @@ impl Registry {
     }
 
     /// The handlers, or what is wrong with them.
-    pub(crate) fn build(self) -> Result<Handlers> {
+    pub(crate) fn build(self, codec: Codec) -> Result<Handlers> {
+        let codec = Arc::new(codec);
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
         if let Some(kind) = &self.doubled {
             return refuse(format!("kind {kind:?} has two handlers; keep one"));
@@ -65,7 +72,7 @@ impl Registry {
                 Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
                     .with_source(error)
             };
-            let handler = make(data).map_err(named)?;
+            let handler = make(data, &codec).map_err(named)?;
             Ok(layers.iter().rev().fold(handler, |inner, wrap| wrap(inner)))
         };
         let any = self.any.map(|make| built("any", make)).transpose()?;
@@ -77,8 +84,10 @@ impl Registry {
     }
 }
 
-fn boxed<H: Handler>(make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {
-    Box::new(move |data| Ok(Arc::new(make(data)?)))
+fn boxed<H: OpenHandler>(encrypted: bool, make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {
+    Box::new(move |data, codec| {
+        Ok(Arc::new(Opening { handler: make(data)?, codec: Arc::clone(codec), encrypted }))
+    })
 }
 
 /// The handlers of a worker, by kind.

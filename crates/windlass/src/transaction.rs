@@ -128,7 +128,7 @@ impl Client {
         tx: impl SqlTransaction,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<Vec<JobId>> {
-        let jobs = jobs.into_iter().map(IntoJob::into_job).collect::<Result<Vec<_>>>()?;
+        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
         let store = self.transactional()?;
         if jobs.is_empty() { Ok(Vec::new()) } else { tx.enqueue(store, &jobs).await }
     }
@@ -156,7 +156,7 @@ impl Client {
     /// Args or options that break the limits; [`ErrorKind::Unsupported`] when this client's store is not
     /// PostgreSQL.
     pub fn enqueue_sql(&self, job: impl IntoJob) -> Result<SqlCall> {
-        self.transactional()?.enqueue_sql(&job.into_job()?)
+        self.transactional()?.enqueue_sql(&self.new_job(job)?)
     }
 
     /// Completes a handler's job inside your [transaction](SqlTransaction), so that its effects and its completion

@@ -1,5 +1,6 @@
 use crate::{
     Client, HandlerFn, Job, Middleware, RawJob, Worker,
+    encryption::Codec,
     handler::{RawHandler, TypedHandler},
     registry::{Handlers, Registry},
 };
@@ -13,6 +14,7 @@ pub struct WorkerBuilder {
     client: Client,
     config: WorkerConfig,
     registry: Registry,
+    accept_plain_args: bool,
 }
 
 impl Worker {
@@ -22,6 +24,7 @@ impl Worker {
             client: client.clone(),
             config: WorkerConfig::default(),
             registry: Registry::default(),
+            accept_plain_args: false,
         }
     }
 }
@@ -40,7 +43,7 @@ impl WorkerBuilder {
     /// Runs jobs of one type by an async function of the job and of [what else it needs](HandlerFn); the job's
     /// type decides the kind.
     pub fn handle<J: Job, X: 'static>(mut self, function: impl HandlerFn<J, X>) -> Self {
-        self.registry.insert(J::KIND.to_owned(), |data| TypedHandler::new(function, data));
+        self.registry.insert(J::KIND.to_owned(), J::ENCRYPTED, |data| TypedHandler::new(function, data));
         self
     }
 
@@ -50,7 +53,7 @@ impl WorkerBuilder {
         kind: impl Into<String>,
         function: impl HandlerFn<RawJob, X>,
     ) -> Self {
-        self.registry.insert(kind.into(), |data| RawHandler::new(function, data));
+        self.registry.insert(kind.into(), false, |data| RawHandler::new(function, data));
         self
     }
 
@@ -140,6 +143,22 @@ impl WorkerBuilder {
         self
     }
 
+    /// Takes plain args of [encrypted](Job::ENCRYPTED) kinds, too: those from before the kind was encrypted. While this
+    /// is on, whoever can write to the store can make up jobs of these kinds. Needs a client with keys.
+    ///
+    /// ```
+    /// # use windlass::{Client, Job, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Pay { cents: u64 }
+    /// # impl Job for Pay { const KIND: &'static str = "pay"; const ENCRYPTED: bool = true; }
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).handle(|_: Pay| async {}).accept_plain_args();
+    /// # }
+    /// ```
+    pub fn accept_plain_args(mut self) -> Self {
+        self.accept_plain_args = true;
+        self
+    }
+
     /// Changes any other option.
     pub fn configure(mut self, change: impl FnOnce(&mut WorkerConfig)) -> Self {
         change(&mut self.config);
@@ -159,7 +178,8 @@ impl WorkerBuilder {
 
     /// What the engine is given, or what is wrong with it.
     pub(crate) fn build(mut self) -> Result<(Client, WorkerConfig, Handlers)> {
-        let handlers = self.registry.build()?;
+        let codec = Codec::new(self.client.keyring.clone(), self.accept_plain_args)?;
+        let handlers = self.registry.build(codec)?;
         if self.config.queues.is_empty() {
             self.config = self.config.with_queue(NewJob::DEFAULT_QUEUE, Self::DEFAULT_CONCURRENCY);
         }

@@ -113,7 +113,7 @@ fn lane_and_seq(ClaimRef(high, low): ClaimRef) -> (i32, i64) {
 fn outcome_of(disposition: &Disposition) -> Outcome {
     match disposition {
         Disposition::Retry { .. } => Outcome::Retry,
-        Disposition::Snooze { .. } => Outcome::Snooze,
+        Disposition::Snooze { .. } | Disposition::Undecryptable { .. } => Outcome::Snooze,
         Disposition::Cancel { .. } => Outcome::Cancel,
         Disposition::Discard { .. } => Outcome::Discard,
         Disposition::NoHandler => Outcome::NoHandler,

@@ -104,3 +104,27 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
+
+#[test]
+fn encrypted_args_are_not_shown_and_wait_for_their_key() {
+    let home = Home::new();
+    let sealed = r#"{"windlass.enc":{"v":1,"key":"k1","nonce":"bm9uY2U","data":"Y2lwaGVydGV4dA"}}"#;
+    let id = home.enqueue(&["mail", sealed, "--max-attempts", "1"]);
+    let told = home.json(&["work", "--until-empty", "--exec", "touch ran"]);
+    assert_eq!((&told["snoozed"], &told["discarded"]), (&1.into(), &0.into()));
+    let listed = home.run(&["jobs", "list"]).done().stdout;
+    let shown = home.run(&["jobs", "show", &id]).done().stdout;
+    for text in [&listed, &shown] {
+        assert!(text.contains("[encrypted, key k1]") && !text.contains("Y2lwaGVydGV4dA"), "{text}");
+    }
+    for words in [
+        "state     retryable",
+        "attempt   0 of 1\n",
+        "attempt 1 could not begin at",
+        "undecryptable: key k1 is not in",
+    ] {
+        assert!(shown.contains(words), "{words} is missing in {shown}");
+    }
+    assert!(!home.path().join("ran").exists());
+    assert_eq!(home.json(&["jobs", "show", &id])["args"]["windlass.enc"]["key"], "k1");
+}

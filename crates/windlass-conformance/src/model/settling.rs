@@ -139,12 +139,13 @@ fn fates(reply: &SettleReply) -> impl Iterator<Item = Settled> {
 pub(super) fn any_fate(rng: &mut fastrand::Rng) -> Disposition {
     let delay = if rng.bool() { Duration::ZERO } else { LATER };
     let error = String::from("no");
-    match rng.u32(..8) {
+    match rng.u32(..9) {
         0 | 1 => Disposition::Retry { delay, error },
         2 => Disposition::Snooze { delay },
         3 => Disposition::Cancel { reason: error },
         4 => Disposition::Discard { error, failed: rng.bool() },
         5 | 6 => Disposition::NoHandler,
+        7 => Disposition::Undecryptable { delay, error },
         _ => Disposition::Return,
     }
 }

@@ -3,7 +3,8 @@
 -- outcomes(outcomes): the entries of settle's last parameter as rows, numbered from 1.
 --   lane, seq, token: the claim. job, xid: its row in the log. disposition: complete, retry, snooze, cancel,
 --   discard, no_handler or return. delay_ms: until it is available again. text: the error or the reason.
---   failed: whether the text is kept as the error of an attempt. result: what it returned, JSON as text.
+--   failed: whether the text is kept as the error of an attempt; with snooze the attempt could not begin, and the same
+--   text is kept once. result: what it returned, JSON as text.
 CREATE OR REPLACE FUNCTION {schema}.outcomes(p_outcomes json)
     RETURNS TABLE (lane integer, seq bigint, token integer, job bigint, xid xid8, disposition text, delay_ms bigint,
                    text text, failed boolean, result text, n bigint)
@@ -81,7 +82,9 @@ BEGIN
         SELECT seq, job, lane, p_segment, result::json FROM accepted WHERE disposition = 'complete' AND result IS NOT NULL
     ), failed AS (
         INSERT INTO {schema}.attempt_error (job_id, at, worker_id, attempt, error)
-        SELECT job, v_now, p_worker, attempt + 1, text FROM accepted WHERE failed
+        SELECT job, v_now, p_worker, attempt + 1, text FROM accepted a
+        WHERE failed AND NOT (disposition = 'snooze' AND EXISTS (
+            SELECT 1 FROM {schema}.attempt_error e WHERE e.job_id = a.job AND e.attempt = a.attempt + 1 AND e.error = a.text))
     ), buried AS (
         INSERT INTO {schema}.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
         SELECT job, v_now, enqueued_at, lane, attempt + 1, max_attempts, crash_count,
@@ -97,7 +100,7 @@ BEGIN
         INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
             SELECT j.id, v_now + coalesce(o.delay_ms, 0) * interval '1 millisecond', j.enqueued_at, j.lane_id,
                    j.attempt + CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count,
-                   CASE o.disposition WHEN 'retry' THEN 'retryable' WHEN 'snooze' THEN 'scheduled' ELSE 'no_handler' END,
+                   CASE WHEN o.disposition = 'no_handler' THEN 'no_handler' WHEN o.failed THEN 'retryable' ELSE 'scheduled' END,
                    j.kind, j.args, j.attributes
             FROM {schema}.outcomes(p_outcomes) o
             JOIN {schema}.job j ON j.lane_id = o.lane AND j.xid = o.xid AND j.id = o.job

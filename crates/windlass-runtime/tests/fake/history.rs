@@ -178,7 +178,7 @@ impl From<&Disposition> for Fate {
         match disposition {
             Disposition::Complete { .. } => Self::Complete,
             Disposition::Retry { .. } => Self::Retry,
-            Disposition::Snooze { .. } => Self::Snooze,
+            Disposition::Snooze { .. } | Disposition::Undecryptable { .. } => Self::Snooze,
             Disposition::Cancel { .. } => Self::Cancel,
             Disposition::Discard { failed, .. } => Self::Discard { failed: *failed },
             Disposition::NoHandler => Self::NoHandler,

@@ -40,14 +40,7 @@ pub struct EnqueuedJob<J> {
 /// wait; the store's.
 pub async fn enqueued<J: Job>(client: &Client) -> Result<Vec<EnqueuedJob<J>>> {
     let records = waiting(client, Some(J::KIND)).await?;
-    let read = |record: JobRecord| match serde_json::from_str(record.args.as_str()) {
-        Ok(args) => Ok(EnqueuedJob { args, record }),
-        Err(cause) => {
-            let (id, wanted) = (record.id, std::any::type_name::<J>());
-            let message = format!("the args of job {id} do not fit {wanted}: {cause}");
-            Err(Error::new(ErrorKind::InvalidArgs, message).with_source(cause))
-        }
-    };
+    let read = |record: JobRecord| Ok(EnqueuedJob { args: client.read_args(&record)?, record });
     records.into_iter().map(read).collect()
 }
 

@@ -1,5 +1,6 @@
 use crate::{
     Context, DataSet, HandlerFn, IntoJob, Job, RawJob,
+    encryption::OpenHandler,
     handler::{RawHandler, TypedHandler},
 };
 use bytes::Bytes;
@@ -9,10 +10,9 @@ use std::{
     pin::Pin,
 };
 use windlass_core::{ClaimedJob, JobId, Limits, NewJob, Outcome, Result};
-use windlass_runtime::Handler;
 
 /// Makes the handler when its data is known.
-type Make = Box<dyn FnOnce(&DataSet) -> Result<Box<dyn Handler>> + Send>;
+type Make = Box<dyn FnOnce(&DataSet) -> Result<Box<dyn OpenHandler>> + Send>;
 
 /// Runs one handler by itself, without a store, and gives its outcome. Await it, with what the handler needs
 /// before that:
@@ -145,11 +145,14 @@ impl Perform {
     async fn run(self) -> Result<Outcome> {
         let Self { job, make, data, attempt, mut stop } = self;
         let job = job?;
+        // The handler gets its args open, as in a worker.
+        let open = job.args().clone();
+        let job = if job.needs_encryption() { job.with_envelope(open) } else { job };
         Limits::default().check(std::slice::from_ref(&job))?;
         data.check()?;
         let handler = make(&data)?;
         let (args, context, token) = Context::fake(claimed(&job, attempt), job.queue(), job.priority());
-        let running = async { handler.call(args, context).await };
+        let running = async { handler.call(RawJob::new(args), context).await };
         tokio::pin!(running);
         tokio::select! {
             biased;

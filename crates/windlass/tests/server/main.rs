@@ -7,6 +7,8 @@ mod adapters;
 mod cancelling;
 #[cfg(feature = "diesel")]
 mod diesel;
+#[cfg(feature = "encryption")]
+mod encryption;
 #[cfg(unix)]
 mod faults;
 #[cfg(unix)]

@@ -78,7 +78,7 @@ async fn args_that_do_not_fit_are_said() {
     client.enqueue(NewJob::new("mail.send", Args::of(&"x".repeat(300)).unwrap())).await.unwrap();
     let error = enqueued::<SendMail>(&client).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgs);
-    assert!(error.to_string().starts_with("the args of job 1 do not fit"), "{error}");
+    assert!(error.to_string().starts_with("the args of job 1 cannot be read as"), "{error}");
     let message = panic_of(async move {
         assert_not_enqueued!(client, SendMail);
     });

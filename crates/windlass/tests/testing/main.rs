@@ -3,5 +3,6 @@
 
 mod assertions;
 mod draining;
+mod encrypted;
 mod jobs;
 mod performing;

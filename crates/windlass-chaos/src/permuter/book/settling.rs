@@ -77,7 +77,7 @@ impl Book {
 
 fn stage_after(disposition: &Disposition) -> Stage {
     match disposition {
-        Disposition::Retry { .. } => Stage::Waiting { retryable: true },
+        Disposition::Retry { .. } | Disposition::Undecryptable { .. } => Stage::Waiting { retryable: true },
         Disposition::Snooze { .. } => Stage::Waiting { retryable: false },
         Disposition::Cancel { .. } => Stage::Cancelled,
         Disposition::Discard { .. } => Stage::Discarded,

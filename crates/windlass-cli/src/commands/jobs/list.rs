@@ -5,7 +5,7 @@ use crate::{
     text::{escape, shorten},
 };
 use std::fmt::Write;
-use windlass::{Client, Error, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use windlass::{Client, Envelope, Error, JobFilter, JobPage, JobRecord, JobState, PageToken};
 
 /// How much of a job's args a list shows.
 const ARGS_SHOWN: usize = 60;
@@ -81,7 +81,7 @@ fn text(page: &JobPage) -> String {
             escape(&job.kind),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.enqueued_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            shorten(job.args.as_str(), ARGS_SHOWN),
+            Envelope::describe(&job.args).unwrap_or_else(|| shorten(job.args.as_str(), ARGS_SHOWN)),
         ]
     };
     let headers = [">ID", "STATE", "QUEUE", ">PRIORITY", "KIND", ">ATTEMPT", "ENQUEUED", "ARGS"];

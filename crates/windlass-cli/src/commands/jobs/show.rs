@@ -5,7 +5,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::fmt::Write;
-use windlass::{Client, JobId, JobRecord};
+use windlass::{Args, Client, Envelope, JobId, JobRecord};
 
 pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcome {
     let found = client.job(id).await?;
@@ -32,9 +32,9 @@ fn text(job: &JobRecord) -> String {
         ("finished", when(job.finished_at)),
         ("key", job.key.as_deref().map(escape)),
         ("meta", job.meta.as_ref().map(|meta| escape(meta.as_str()))),
-        ("result", job.result.as_ref().map(|result| escape(result.as_str()))),
+        ("result", job.result.as_ref().map(shown)),
         ("reason", job.reason.as_deref().map(escape)),
-        ("args", Some(escape(job.args.as_str()))),
+        ("args", Some(shown(&job.args))),
     ];
     let mut text = String::new();
     for (name, value) in fields {
@@ -43,8 +43,15 @@ fn text(job: &JobRecord) -> String {
         }
     }
     for error in &job.errors {
-        let _ = writeln!(text, "\nattempt {} failed at {}:", error.attempt, error.at);
+        let began = !error.error.starts_with(Envelope::UNDECRYPTABLE);
+        let what = if began { "failed" } else { "could not begin" };
+        let _ = writeln!(text, "\nattempt {} {what} at {}:", error.attempt, error.at);
         text.push_str(&escape_lines(&error.error, "  "));
     }
     text
+}
+
+/// Args or a result; of encrypted ones, only that and with which key.
+fn shown(json: &Args) -> String {
+    Envelope::describe(json).unwrap_or_else(|| escape(json.as_str()))
 }

@@ -1,0 +1,92 @@
+use super::{bound::Bound, keyring::Keyring, missing_keys::MissingKeys, unopened::Unopened};
+use bytes::Bytes;
+use serde::Deserialize;
+use tracing::warn;
+use windlass_core::{Args, Envelope, Error, ErrorKind, Outcome, Result};
+use windlass_runtime::Context;
+
+/// What a worker opens args and seals results with.
+#[derive(Default)]
+pub(crate) struct Codec {
+    keyring: Option<Keyring>,
+    missing: MissingKeys,
+    /// Whether an encrypted kind may have plain args.
+    pub(super) takes_plain_args: bool,
+}
+
+impl Codec {
+    pub(crate) fn new(keyring: Option<Keyring>, takes_plain_args: bool) -> Result<Self> {
+        if takes_plain_args && keyring.is_none() {
+            let message = "accept_plain_args is for encrypted kinds, and the client has no keys; give it some by with_keyring";
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
+        Ok(Self { keyring, missing: MissingKeys::default(), takes_plain_args })
+    }
+
+    /// Opens a job's args, or says what becomes of the job.
+    pub(super) fn open(&self, args: &[u8], context: &Context) -> Result<Bytes, Outcome> {
+        let bound =
+            Bound::Args { kind: context.kind(), binding: &binding(context.meta()), key: context.key() };
+        let opened = std::str::from_utf8(args)
+            .map_err(|_| Unopened::Malformed)
+            .and_then(|json| open(self.keyring.as_ref(), json, bound));
+        opened.map(Bytes::from).map_err(|why| self.unopened(&why, context))
+    }
+
+    /// What may open elsewhere waits. What cannot be right is dead, and stays readable.
+    fn unopened(&self, why: &Unopened, context: &Context) -> Outcome {
+        if !why.may_open_elsewhere() {
+            return Outcome::Discard(format!("{}{why}", Envelope::UNDECRYPTABLE));
+        }
+        let error = format!("{}{why}; the job waits for a worker that can open it", Envelope::UNDECRYPTABLE);
+        let (after, is_news) = self.missing.delay(&why.to_string());
+        if is_news {
+            warn!(id = %context.id(), kind = context.kind(), %why, "a job cannot be decrypted and waits; so will all like it");
+        }
+        Outcome::Undecryptable { after, error }
+    }
+
+    /// Seals what an encrypted job returns.
+    pub(super) fn seal(&self, outcome: Outcome, context: &Context) -> Outcome {
+        let Outcome::Complete(Some(result)) = outcome else { return outcome };
+        let bound = Bound::Result { kind: context.kind(), job: context.id() };
+        let sealed = self.keyring.as_ref().map(|keyring| keyring.seal(result.as_str(), bound));
+        match sealed {
+            Some(Ok(sealed)) => Outcome::Complete(Some(sealed)),
+            Some(Err(error)) => failed(format!("the result cannot be encrypted: {error}")),
+            // Whoever opened the args has keys.
+            None => failed("the result cannot be encrypted: there is no key".to_owned()),
+        }
+    }
+}
+
+fn failed(error: String) -> Outcome {
+    Outcome::Retry { after: None, error }
+}
+
+/// Opens an envelope with the keys that there are.
+pub(super) fn open(keyring: Option<&Keyring>, json: &str, bound: Bound<'_>) -> Result<Vec<u8>, Unopened> {
+    let envelope = Envelope::parse(json).ok().flatten().ok_or(Unopened::Malformed)?;
+    if envelope.version != Envelope::VERSION {
+        return Err(Unopened::UnknownVersion(envelope.version));
+    }
+    match keyring {
+        Some(keyring) => keyring.open(&envelope, bound),
+        None => Err(Unopened::UnknownKey(envelope.key.into_owned())),
+    }
+}
+
+/// The field of a job's meta that binds its args to it.
+pub(super) const BINDING: &str = "windlass.enc";
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(default, rename = "windlass.enc")]
+    binding: String,
+}
+
+/// What binds a job's args to it; empty when nothing does.
+pub(super) fn binding(meta: Option<&Args>) -> String {
+    meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok())
+        .map_or_else(String::new, |meta: Meta| meta.binding)
+}
