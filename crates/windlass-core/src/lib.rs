@@ -57,8 +57,8 @@ pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;
 pub use store::{
-    Capabilities, EnqueuedOnce, Heartbeat, JobStore, Leader, MaintainReport, MigrationReport, OnRequest,
-    Promoted, RescueReport, Store, Wake, Wakeup,
+    Capabilities, Ended, Ends, EnqueuedOnce, Heartbeat, JobStore, Leader, MaintainReport, MigrationReport,
+    OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};
 pub use worker::{Registration, WorkerSpec};

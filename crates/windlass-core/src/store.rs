@@ -118,11 +118,47 @@ pub trait JobStore: Send + Sync + 'static {
     /// The store's state.
     async fn status(&self) -> Result<StoreStatus>;
 
+    /// Those of these jobs that have ended, as [`Self::job`] tells without their errors, and those that are unknown. Asked again
+    /// and again while somebody waits for them.
+    async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
+        let mut ended = Ended::default();
+        for id in ids {
+            match self.job(*id).await? {
+                None => ended.unknown.push(*id),
+                Some(job) if job.state.is_final() => ended.jobs.push(job),
+                Some(_) => {}
+            }
+        }
+        Ok(ended)
+    }
+
+    /// A way to wait for ends of jobs, of which a process that waits for some takes one; `None`: who waits has to look from
+    /// time to time.
+    fn ends(&self) -> Option<Box<dyn Ends>> {
+        None
+    }
+
     /// A way to wait for work. Each worker process takes one.
     fn wakeup(&self) -> Box<dyn Wakeup>;
 
     /// Closes connections and files; later calls may reopen them. Waits for writes under way.
     async fn close(&self);
+}
+
+/// What became of jobs that somebody waits for.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// Those that are in a final state.
+    pub jobs: Vec<JobRecord>,
+    /// Those that do not exist, or whose history was removed.
+    pub unknown: Vec<JobId>,
+}
+
+/// Waiting until jobs end: those of all workers, one hint for many. A hint only: it may be false, late or missing.
+#[async_trait]
+pub trait Ends: Send {
+    /// Returns when jobs ended since the call before, or after `timeout`. Cancel safe.
+    async fn wait(&mut self, timeout: Duration) -> Wake;
 }
 
 /// Waiting for work. A hint only: a wake-up may be false, late or missing, so polling stays on.

@@ -162,6 +162,16 @@ macro_rules! wrap_store {
             fn wakeup(&self) -> Box<dyn $crate::Wakeup> { self.$store.wakeup() }
         ], $($rest)*);
     };
+    (@ $type:ty, $store:ident, [$($done:tt)*], ended $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn ended(&self, ids: &[$crate::JobId]) -> $crate::Result<$crate::Ended> { self.$store.ended(ids).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], ends $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            fn ends(&self) -> Option<Box<dyn $crate::Ends>> { self.$store.ends() }
+        ], $($rest)*);
+    };
     (@ $type:ty, $store:ident, [$($done:tt)*], close $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn close(&self) { self.$store.close().await }

@@ -1,13 +1,15 @@
 use crate::{
-    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle, wakeup::MemoryWakeup, workers,
+    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle,
+    wakeup::{MemoryEnds, MemoryWakeup},
+    workers,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
-    Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ends, EnqueuedOnce, Heartbeat, JobFilter, JobId,
+    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -93,6 +95,9 @@ impl JobStore for MemoryStore {
         if replies.contains(&CancelReply::Running) {
             self.requests.tell();
         }
+        if replies.contains(&CancelReply::Cancelled) {
+            self.changed.send_replace(());
+        }
         Ok(replies)
     }
 
@@ -122,6 +127,10 @@ impl JobStore for MemoryStore {
 
     async fn status(&self) -> Result<StoreStatus> {
         Ok(inspect::status(&*self.state().await))
+    }
+
+    fn ends(&self) -> Option<Box<dyn Ends>> {
+        Some(Box::new(MemoryEnds(self.changed.subscribe())))
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::watch, time::timeout};
-use windlass_core::{OnRequest, Wake, Wakeup, WorkerId};
+use windlass_core::{Ends, OnRequest, Wake, Wakeup, WorkerId};
 
 type Told = dyn Fn(Option<WorkerId>) + Send + Sync;
 
@@ -60,5 +60,18 @@ impl Wakeup for MemoryWakeup {
     fn on_request(&mut self, told: OnRequest) {
         self.requests.add(&told);
         self.told = Some(told);
+    }
+}
+
+/// Whoever waits for ends is woken by every change.
+pub(crate) struct MemoryEnds(pub(crate) watch::Receiver<()>);
+
+#[async_trait]
+impl Ends for MemoryEnds {
+    async fn wait(&mut self, longest: Duration) -> Wake {
+        match timeout(longest, self.0.changed()).await {
+            Ok(Ok(())) => Wake::Hint,
+            _ => Wake::Timeout,
+        }
     }
 }

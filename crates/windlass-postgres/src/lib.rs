@@ -30,6 +30,7 @@ mod copy;
 mod database;
 mod deadline;
 mod due;
+mod ends;
 mod enqueue;
 mod error;
 mod group_commit;

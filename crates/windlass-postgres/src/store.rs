@@ -1,14 +1,22 @@
 use crate::{
-    claim, control, database::Database, enqueue, group_commit::GroupCommit, leader, list, maintain, migrate,
-    once, options::PostgresOptions, promote, record, settings, settle, stats, wakeup::PostgresWakeup, worker,
+    claim, control,
+    database::Database,
+    ends::{self, PostgresEnds},
+    enqueue,
+    group_commit::GroupCommit,
+    leader, list, maintain, migrate, once,
+    options::PostgresOptions,
+    promote, record, settings, settle, stats,
+    wakeup::PostgresWakeup,
+    worker,
 };
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
-    Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, Heartbeat, JobFilter, JobId,
+    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -139,6 +147,14 @@ impl JobStore for PostgresStore {
 
     async fn status(&self) -> Result<StoreStatus> {
         stats::status(&self.db).await
+    }
+
+    async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
+        ends::ended(&self.db, ids).await
+    }
+
+    fn ends(&self) -> Option<Box<dyn Ends>> {
+        PostgresEnds::start(&self.db).map(|ends| Box::new(ends) as _)
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {

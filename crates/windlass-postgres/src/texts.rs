@@ -1,4 +1,4 @@
-use crate::sql::render;
+use crate::{ends::TELL, sql::render};
 
 /// The statements, rendered for this store's schema.
 pub(crate) struct Texts {
@@ -30,9 +30,11 @@ impl Texts {
         };
         Self {
             claim: render("SELECT * FROM {schema}.claim($1, $2, $3, $4, $5)", schema),
-            settle: render("SELECT {schema}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9)", schema),
+            settle: render(&format!("SELECT {{schema}}.settle($1, $2, $3, $4, $5, $6, $7, $8, $9), {TELL}"), schema),
             settle_with_results: render(
-                "SELECT {schema}.settle_with_results($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+                &format!(
+                    "SELECT {{schema}}.settle_with_results($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14), {TELL}"
+                ),
                 schema,
             ),
             insert: per_segment(

@@ -10,7 +10,7 @@ use crate::{
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
-use windlass_core::{Args, AttemptError, Attributes, ErrorKind, JobId, JobRecord, JobState, WorkerId};
+use windlass_core::{Args, AttemptError, Attributes, Ended, ErrorKind, JobId, JobRecord, JobState, WorkerId};
 
 const LOG: &str =
     "SELECT coalesce(id, pos & 35184372088831), pos >> 45, kind, args, attempt, max_attempts, crash_count,
@@ -30,6 +30,19 @@ pub(crate) struct Records<'c> {
     conn: &'c Connection,
     log: Log<'c>,
     lanes: HashMap<i32, (String, i16)>,
+}
+
+/// Those of some jobs that have ended, and those that are unknown.
+pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
+    let mut ended = Ended::default();
+    for id in ids {
+        match job(conn, *id)? {
+            None => ended.unknown.push(*id),
+            Some(job) if job.state.is_final() => ended.jobs.push(job),
+            Some(_) => {}
+        }
+    }
+    Ok(ended)
 }
 
 /// One job with its errors.

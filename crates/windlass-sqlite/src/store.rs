@@ -3,6 +3,7 @@ use crate::{
     claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     command::Task,
     control,
+    ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
     leader, list, maintain, once, options, promote,
@@ -21,10 +22,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Error, ErrorKind, Heartbeat, JobFilter,
-    JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, Error, ErrorKind, Heartbeat,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -191,7 +192,9 @@ impl JobStore for SqliteStore {
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         let request = request.clone();
-        self.write(DURABLE, move |tx| settle::settle(tx, &request)).await
+        let reply = self.write(DURABLE, move |tx| settle::settle(tx, &request)).await?;
+        self.signal.ended.send_replace(());
+        Ok(reply)
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {
@@ -246,6 +249,7 @@ impl JobStore for SqliteStore {
         if replies.contains(&CancelReply::Running) {
             self.signal.requested();
         }
+        self.signal.ended.send_replace(());
         Ok(replies)
     }
 
@@ -281,6 +285,15 @@ impl JobStore for SqliteStore {
     async fn status(&self) -> Result<StoreStatus> {
         let (path, now) = (self.path.clone(), self.options.clock.now());
         self.read(move |conn| stats::status(conn, &path, now)).await
+    }
+
+    async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
+        let ids = ids.to_vec();
+        self.read(move |conn| record::ended(conn, &ids)).await
+    }
+
+    fn ends(&self) -> Option<Box<dyn Ends>> {
+        Some(Box::new(SqliteEnds::new(Arc::clone(&self.watcher), Arc::clone(&self.signal))))
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {

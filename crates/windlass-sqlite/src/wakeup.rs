@@ -21,9 +21,9 @@ use tokio::{
 use windlass_core::{OnRequest, Wake, Wakeup, WorkerId};
 
 /// The first look at other processes' writes after going idle.
-const POLL_FIRST: Duration = Duration::from_millis(1);
+pub(crate) const POLL_FIRST: Duration = Duration::from_millis(1);
 /// The longest pause between two looks: 40 a second, a few microseconds each.
-const POLL_LAST: Duration = Duration::from_millis(25);
+pub(crate) const POLL_LAST: Duration = Duration::from_millis(25);
 
 /// How often to look whether another process asked for something.
 const REQUESTS_POLL: Duration = Duration::from_millis(40);
@@ -31,6 +31,8 @@ const REQUESTS_POLL: Duration = Duration::from_millis(40);
 /// The signal of one file, shared by every store of this process that has it open.
 pub(crate) struct Signal {
     appended: watch::Sender<i64>,
+    /// Moves when a call of this process ended jobs.
+    pub(crate) ended: watch::Sender<()>,
     /// Told when a heartbeat has something to say.
     on_request: Mutex<Vec<Weak<Told>>>,
 }
@@ -47,7 +49,11 @@ impl Signal {
         if let Some(signal) = signals.get(path).and_then(Weak::upgrade) {
             return signal;
         }
-        let signal = Arc::new(Self { appended: watch::Sender::new(0), on_request: Mutex::default() });
+        let signal = Arc::new(Self {
+            appended: watch::Sender::new(0),
+            ended: watch::Sender::new(()),
+            on_request: Mutex::default(),
+        });
         signals.insert(path.to_owned(), Arc::downgrade(&signal));
         signal
     }
@@ -85,7 +91,7 @@ impl Watcher {
     }
 
     /// The counter that any other connection's commit changes. `None` when it cannot be read right now.
-    fn data_version(&self) -> Option<i64> {
+    pub(crate) fn data_version(&self) -> Option<i64> {
         self.ask("PRAGMA data_version")
     }
 

@@ -1,6 +1,6 @@
-use crate::{IntoJob, Selection};
+use crate::{IntoJob, Selection, waiting::Waiting};
 use serde::de::DeserializeOwned;
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
     CancelReply, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport,
     NewJob, QueueStats, Result, RetryReply, Settings, Store, StoreStatus,
@@ -10,6 +10,7 @@ use windlass_core::{
 #[derive(Clone)]
 pub struct Client {
     store: Arc<dyn Store>,
+    waiting: Waiting,
     pub(crate) keyring: Option<crate::encryption::Keyring>,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: Option<Arc<windlass_postgres::PostgresStore>>,
@@ -22,6 +23,7 @@ impl Client {
     pub fn from_store(store: Arc<dyn Store>) -> Self {
         Self {
             store,
+            waiting: Waiting::default(),
             keyring: None,
             #[cfg(feature = "postgres")]
             postgres: None,
@@ -278,6 +280,39 @@ impl Client {
     pub async fn result<T: DeserializeOwned>(&self, id: JobId) -> Result<Option<T>> {
         let Some(job) = self.store.job(id).await? else { return Ok(None) };
         job.result.as_ref().map(|result| self.read_result(&job, result)).transpose()
+    }
+
+    /// Waits until a job ends: completed, cancelled or discarded, and gives it as it is then, without the errors of its attempts;
+    /// `None` when it has not ended by then. However many jobs are waited for, one task looks for all of them when the store
+    /// says that jobs ended, and from time to time.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Client, Job, JobState, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Count { words: String }
+    /// # impl Job for Count { const KIND: &'static str = "count"; }
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # let count = |job: Count| async move { windlass::Outcome::complete_with(&job.words.split(' ').count()) };
+    /// # let worker = Worker::builder(&client).queue("default", 1).handle(count).start().await?;
+    /// let id = client.enqueue(Count { words: "one two three".into() }).await?;
+    /// let job = client.wait(id, Duration::from_secs(10)).await?.expect("it ends in time");
+    /// assert_eq!(job.state, JobState::Completed);
+    /// assert_eq!(client.result::<usize>(id).await?, Some(3));
+    /// # worker.shutdown().await;
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for an unknown job, also one whose transaction is not committed.
+    pub async fn wait(&self, id: JobId, timeout: Duration) -> Result<Option<JobRecord>> {
+        self.waiting.wait(&self.store, id, timeout).await
     }
 
     /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with

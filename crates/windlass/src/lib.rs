@@ -52,6 +52,7 @@ mod registry;
 pub mod testing;
 #[cfg(feature = "postgres")]
 mod transaction;
+mod waiting;
 mod worker;
 mod worker_builder;
 
