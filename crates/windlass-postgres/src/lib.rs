@@ -17,6 +17,7 @@
 //! # Ok(()) }
 //! ```
 
+mod access;
 mod append;
 mod batch;
 mod caches;
@@ -32,6 +33,7 @@ mod deadline;
 mod due;
 mod enqueue;
 mod error;
+mod grant;
 mod group_commit;
 mod guard;
 mod lane;
@@ -45,7 +47,9 @@ mod new_row;
 mod once;
 mod open_claims;
 mod options;
+mod owner;
 mod pools;
+mod privileges;
 mod promote;
 mod query;
 mod record;
@@ -68,6 +72,7 @@ mod verifier;
 mod wakeup;
 mod worker;
 
+pub use access::Access;
 pub use error::sqlstate_error;
 pub use options::PostgresOptions;
 pub use sql_call::{SqlCall, SqlParam};

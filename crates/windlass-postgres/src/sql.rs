@@ -43,6 +43,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/25_forget.sql"),
     include_str!("../sql/functions/26_forget_lanes.sql"),
     include_str!("../sql/functions/27_results.sql"),
+    include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 
