@@ -82,15 +82,17 @@ impl Access {
         format!("GRANT EXECUTE ON FUNCTION {{schema}}.{marker} TO {{role}};\n{}", self.files().concat())
     }
 
-    /// The least access that includes the right which a message of PostgreSQL names as missing: its last word is the table or
-    /// function.
-    pub(crate) fn for_refusal(message: &str) -> Option<Self> {
-        let refused = names_in(message).last()?;
+    /// The least that includes the right which a message of PostgreSQL names as missing, by the table or function that is its
+    /// last word; several, where that serves more than one purpose.
+    pub(crate) fn for_refusal(message: &str) -> Vec<Self> {
+        let refused = names_in(message).last().unwrap_or_default();
         let gives = |statement: &str| {
             statement.contains("ON FUNCTION") == message.contains("function")
                 && statement.split("{schema}.").skip(1).any(|rest| names_in(rest).next() == Some(refused))
         };
-        Self::ALL.into_iter().find(|access| access.files().iter().any(|file| file.split(';').any(gives)))
+        // The last file of each is what none before it has.
+        let own = |access: &Self| access.files().last().is_some_and(|file| file.split(';').any(gives));
+        Self::ALL.into_iter().filter(own).collect()
     }
 }
 
@@ -155,19 +157,20 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_least_access() {
-        for (message, access) in [
-            ("permission denied for function enqueue", Some(Access::SqlProducer)),
-            ("permission denied for table job_2", Some(Access::Producer)),
-            ("permission denied for function claim", Some(Access::Worker)),
-            ("permission denied for table claim", Some(Access::Viewer)),
-            ("permission denied for function job_record", Some(Access::Viewer)),
-            ("permission denied for view queues", Some(Access::Viewer)),
-            ("permission denied for function configure", Some(Access::Operator)),
-            ("permission denied for table invoice", None),
-            ("permission denied for schema windlass", None),
-            ("", None),
+        for (message, least) in [
+            ("permission denied for function enqueue", &[Access::SqlProducer][..]),
+            ("permission denied for table job_2", &[Access::Producer]),
+            ("permission denied for function claim", &[Access::Worker]),
+            ("permission denied for table claim", &[Access::Viewer]),
+            ("permission denied for function job_record", &[Access::Viewer]),
+            ("permission denied for view queues", &[Access::Viewer]),
+            ("permission denied for table setting", &[Access::Viewer, Access::Worker]),
+            ("permission denied for function configure", &[Access::Operator]),
+            ("permission denied for table invoice", &[]),
+            ("permission denied for schema windlass", &[]),
+            ("", &[]),
         ] {
-            assert_eq!(Access::for_refusal(message), access, "{message}");
+            assert_eq!(Access::for_refusal(message), least, "{message}");
         }
     }
 

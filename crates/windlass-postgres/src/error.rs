@@ -68,15 +68,15 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
 
 /// What gives the right that PostgreSQL says is missing.
 fn remedy(message: &str) -> String {
-    match Access::for_refusal(message) {
-        Some(access) => {
-            format!(
-                "`windlass grant {access} ROLE`, run as the owner of the schema, gives a role what it takes"
-            )
-        }
-        None => {
+    let grants: Vec<_> =
+        Access::for_refusal(message).iter().map(|access| format!("`windlass grant {access} ROLE`")).collect();
+    match grants.is_empty() {
+        true => {
             "use the owner of the schema, or grant the privilege (`windlass grant` gives what Windlass takes)"
                 .into()
+        }
+        false => {
+            format!("{}, run as the owner of the schema, gives a role what it takes", grants.join(" or "))
         }
     }
 }
