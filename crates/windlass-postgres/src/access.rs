@@ -47,10 +47,7 @@ impl Access {
 
     /// The statements that give it; the role is quoted already.
     pub(crate) fn statements(self, schema: &str, role: &str) -> String {
-        let text = format!(
-            "-- What a {self} needs. A later `windlass migrate` grants what is new.\n{}",
-            self.text()
-        );
+        let text = format!("-- Access: {self}. Later migrations grant what is new.\n{}", self.text());
         render(&text, schema).replace("{role}", role)
     }
 

@@ -58,6 +58,6 @@ impl PostgresStore {
     /// # Errors
     /// The database's.
     pub async fn granted(&self) -> Result<Vec<(String, Access)>> {
-        grant::granted(&self.db.client("list grants").await?.object, &self.db.schema).await
+        grant::granted(&self.db.client("list grants").await?, &self.db.schema).await
     }
 }
