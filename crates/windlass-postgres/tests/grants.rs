@@ -58,10 +58,10 @@ async fn enqueue_by_all_ways(store: &PostgresStore, transaction: &mut Client) ->
     store.enqueue(&jobs(3)).await.expect("a few");
     store.enqueue(&many).await.expect("many");
     let attributed = job().with_key("acme");
-    store.enqueue(&[attributed.clone()]).await.expect("attributes");
+    store.enqueue(std::slice::from_ref(&attributed)).await.expect("attributes");
     store.enqueue(&vec![attributed; 20]).await.expect("many with attributes");
     let later = job().with_delay(LATER);
-    store.enqueue(&[later.clone()]).await.expect("a scheduled one");
+    store.enqueue(std::slice::from_ref(&later)).await.expect("a scheduled one");
     store.enqueue(&vec![later.clone(); 20]).await.expect("many scheduled ones");
     assert!(!store.enqueue_once("one", &one).await.expect("once").repeated);
     assert!(store.enqueue_once("one", &one).await.expect("once more").repeated);
@@ -261,8 +261,8 @@ async fn viewers_look_and_operators_act() {
         Some("completed"),
         Some("discarded"),
     ] {
-        let mut filter = JobFilter::default();
-        filter.state = state.map(|state| state.parse().unwrap());
+        let state = state.map(|state| state.parse().unwrap());
+        let filter = JobFilter { state, ..JobFilter::default() };
         let (seen, all) = (viewer.jobs(&filter).await.unwrap(), owner.jobs(&filter).await.unwrap());
         assert!(!all.jobs.is_empty(), "{state:?}");
         same(&seen.jobs, &all.jobs);
