@@ -1,6 +1,7 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, jobs::Jobs, migrate, queues::Queues, settings, status, work::Work,
+        demo::Demo, enqueue::Enqueue, grant::Grant, jobs::Jobs, migrate::Migrate, queues::Queues, settings,
+        status, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -26,7 +27,9 @@ enum Command {
     /// Enqueues and works a million jobs, and reports speed and latency
     Demo(Demo),
     /// Creates or upgrades the schema of the store
-    Migrate,
+    Migrate(Migrate),
+    /// Gives a role of PostgreSQL what it needs, takes it away, or lists who has what
+    Grant(Grant),
     /// Enqueues one job, or many from a file
     Enqueue(Enqueue),
     /// Works jobs by running a program for each
@@ -51,7 +54,8 @@ impl Program for Cli {
         let globals = &self.globals;
         match self.command {
             Command::Demo(demo) => demo.run(globals).await,
-            Command::Migrate => migrate::run(globals).await,
+            Command::Migrate(migrate) => migrate.run(globals).await,
+            Command::Grant(grant) => grant.run(globals).await,
             Command::Enqueue(enqueue) => enqueue.run(globals).await,
             Command::Work(work) => work.run(globals).await,
             Command::Jobs(jobs) => jobs.run(globals).await,

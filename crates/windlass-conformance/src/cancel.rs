@@ -109,23 +109,24 @@ pub async fn its_worker_is_asked(fixture: &dyn Fixture) {
 /// Whatever would bring a job back that is to be cancelled cancels it. What ends it stands.
 pub async fn it_does_not_come_back(fixture: &dyn Fixture) {
     let store = fixture.open().await;
-    let ids = enqueue_jobs(&store, 7).await;
+    let ids = enqueue_jobs(&store, 8).await;
     let worker = worker_on(&store).await;
-    let jobs = worker.take(7).await;
-    store.cancel(&ids[..6]).await.expect("cancel");
+    let jobs = worker.take(8).await;
+    store.cancel(&ids[..7]).await.expect("cancel");
     let error = || "half done".to_owned();
     let says = [
         Disposition::Retry { delay: LATER, error: error() },
         Disposition::Snooze { delay: LATER },
         Disposition::NoHandler,
         Disposition::Return,
+        Disposition::Undecryptable { delay: LATER, error: error() },
         Disposition::Discard { error: error(), failed: true },
         Disposition::Complete { result: Some(args(1)) },
         Disposition::Return,
     ];
     let exceptions = jobs.iter().zip(says).map(|(held, says)| held.exception(says)).collect();
     worker.settle(vec![], exceptions).await;
-    for id in &ids[..4] {
+    for id in &ids[..5] {
         let seen = record(&store, *id).await;
         assert_eq!(
             (seen.state, seen.reason.as_deref()),
@@ -133,9 +134,9 @@ pub async fn it_does_not_come_back(fixture: &dyn Fixture) {
         );
     }
     assert_eq!(errors_of(&store, ids[0]).await, [(1, error())]);
-    assert_eq!(state(&store, ids[4]).await, JobState::Discarded);
-    assert_eq!(state(&store, ids[5]).await, JobState::Completed);
-    assert_eq!(worker.take_one().await.job.id, ids[6], "nobody asked for this one");
+    assert_eq!(state(&store, ids[5]).await, JobState::Discarded);
+    assert_eq!(state(&store, ids[6]).await, JobState::Completed);
+    assert_eq!(worker.take_one().await.job.id, ids[7], "nobody asked for this one");
     worker.finds_nothing().await;
     assert_eq!(store.promote(10).await.expect("promote").next_due, None);
 }

@@ -101,7 +101,8 @@ impl Disposition {
     /// Whether the job would be available again, now or later. One that is to be
     /// [cancelled](crate::JobStore::cancel) ends as cancelled instead.
     pub fn brings_back(&self) -> bool {
-        matches!(self, Self::Retry { .. } | Self::Snooze { .. } | Self::NoHandler | Self::Return)
+        use Disposition::{NoHandler, Retry, Return, Snooze, Undecryptable};
+        matches!(self, Retry { .. } | Snooze { .. } | Undecryptable { .. } | NoHandler | Return)
     }
 }
 

@@ -72,7 +72,9 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
             state.move_job(id, Place::Scheduled(later(now, (*delay).min(LONGEST))));
         }
         Disposition::Undecryptable { delay, error } => {
-            note_once(state, id, error);
+            if !state.jobs.get(&id).is_some_and(|job| job.cancel_asked) {
+                note_once(state, id, error);
+            }
             state.move_job(id, Place::Retryable(later(now, (*delay).min(LONGEST))));
         }
         Disposition::Cancel { reason } => {

@@ -1,3 +1,4 @@
+use crate::access::Access;
 use tokio_postgres::error::SqlState;
 use windlass_core::{Error, ErrorKind};
 
@@ -41,9 +42,7 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
         "WL003" => (ErrorKind::InvalidOption, message.to_owned()),
         "WL004" => (ErrorKind::InvalidArgs, message.to_owned()),
         "WL006" => (ErrorKind::InvalidOption, message.to_owned()),
-        "42501" => {
-            (ErrorKind::PermissionDenied, format!("{message}; grant the privilege or use a role that has it"))
-        }
+        "42501" => (ErrorKind::PermissionDenied, format!("{message}; {}", remedy(message))),
         "28P01" | "28000" => {
             (ErrorKind::PermissionDenied, format!("PostgreSQL refused the login: {message}"))
         }
@@ -64,6 +63,21 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
             (ErrorKind::Unavailable, format!("PostgreSQL cannot do it now: {message}"))
         }
         code => (ErrorKind::Internal, format!("PostgreSQL: {message} (SQLSTATE {code})")),
+    }
+}
+
+/// What gives the right that PostgreSQL says is missing.
+fn remedy(message: &str) -> String {
+    let grants: Vec<_> =
+        Access::for_refusal(message).iter().map(|access| format!("`windlass grant {access} ROLE`")).collect();
+    match grants.is_empty() {
+        true => {
+            "use the owner of the schema, or grant the privilege (`windlass grant` gives what Windlass takes)"
+                .into()
+        }
+        false => {
+            format!("{}, run as the owner of the schema, gives a role what it takes", grants.join(" or "))
+        }
     }
 }
 

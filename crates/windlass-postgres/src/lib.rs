@@ -17,6 +17,7 @@
 //! # Ok(()) }
 //! ```
 
+mod access;
 mod append;
 mod batch;
 mod caches;
@@ -33,6 +34,7 @@ mod due;
 mod ends;
 mod enqueue;
 mod error;
+mod grant;
 mod group_commit;
 mod guard;
 mod lane;
@@ -46,7 +48,9 @@ mod new_row;
 mod once;
 mod open_claims;
 mod options;
+mod owner;
 mod pools;
+mod privileges;
 mod promote;
 mod query;
 mod record;
@@ -69,6 +73,7 @@ mod verifier;
 mod wakeup;
 mod worker;
 
+pub use access::Access;
 pub use error::sqlstate_error;
 pub use options::PostgresOptions;
 pub use sql_call::{SqlCall, SqlParam};

@@ -49,7 +49,7 @@ async fn summarize(db: &Database, connection: &mut Connection) {
         match connection.query_one(&step, &[], Effect::Repeatable).await {
             Ok(row) if row.get(0) => sleep(started.elapsed() * REST_OF_SUMMARY).await,
             Ok(_) => return,
-            // Only the owner may; without it lookups by id are slower, nothing else.
+            // In a schema of an older program only the owner may; without it lookups by id are slower, nothing else.
             Err(error) => return tracing::debug!(%error, "cannot summarize the log's id index"),
         }
     }

@@ -3,6 +3,8 @@ use crate::{
     database::Database,
     deadline::Patience,
     error::{Effect, store_error},
+    grant::{ONE_AT_A_TIME, grant_anew},
+    owner::become_owner,
     query::Query,
     sql::{FUNCTIONS, TABLES, VERSION, render},
 };
@@ -157,10 +159,8 @@ pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
     let fail = |cause| store_error(cause, Effect::Repeatable);
     let transaction = connection.object.transaction().await.map_err(fail)?;
     let schema: &str = &db.schema;
-    transaction
-        .batch_execute(&render("SELECT pg_advisory_xact_lock(hashtext({name} || '.migrate'), 0)", schema))
-        .await
-        .map_err(fail)?;
+    transaction.batch_execute(&render(ONE_AT_A_TIME, schema)).await.map_err(fail)?;
+    become_owner(transaction.client(), schema).await?;
     // Without the right to create schemas one may still migrate into an existing one.
     let there = transaction
         .query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", &[&schema])
@@ -196,6 +196,7 @@ pub(crate) async fn migrate(db: &Database) -> Result<MigrationReport> {
         }
         let note = format!("COMMENT ON TABLE {{schema}}.migration IS '{DEFINITIONS}'");
         transaction.batch_execute(&render(&note, schema)).await.map_err(fail)?;
+        grant_anew(transaction.client(), schema).await?;
     }
     transaction.commit().await.map_err(fail)?;
     db.caches.clear();

@@ -45,6 +45,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/26_forget_lanes.sql"),
     include_str!("../sql/functions/27_results.sql"),
     include_str!("../sql/functions/28_cancel_requests.sql"),
+    include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 

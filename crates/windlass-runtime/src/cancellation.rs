@@ -48,7 +48,9 @@ impl Cancellation {
 pub(crate) fn when_asked(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Retry { error, .. } => Outcome::Cancel(format!("{}: {error}", Disposition::BY_REQUEST)),
-        Outcome::Snooze(_) => Outcome::Cancel(Disposition::BY_REQUEST.to_owned()),
+        Outcome::Snooze(_) | Outcome::Undecryptable { .. } => {
+            Outcome::Cancel(Disposition::BY_REQUEST.to_owned())
+        }
         stands => stands,
     }
 }

@@ -46,6 +46,8 @@ mod handler;
 mod handler_fn;
 mod job;
 mod middleware;
+#[cfg(feature = "postgres")]
+mod privileges;
 mod raw_job;
 mod registry;
 #[cfg(feature = "testing")]
@@ -70,7 +72,7 @@ pub use raw_job::RawJob;
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
-pub use windlass_postgres::{SqlCall, SqlParam, sqlstate_error};
+pub use windlass_postgres::{Access, SqlCall, SqlParam, sqlstate_error};
 pub use worker::Worker;
 pub use worker_builder::WorkerBuilder;
 
@@ -143,6 +145,8 @@ mod guide {
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
     struct Handlers;
+    #[doc = include_str!("../../../docs/guide/privileges.md")]
+    struct Privileges;
     #[doc = include_str!("../../../docs/guide/retention.md")]
     struct Retention;
     #[cfg(feature = "testing")]

@@ -1,9 +1,40 @@
-use crate::{failure::Outcome, globals::Globals, open};
+use crate::{
+    commands::grant::{access, check_store},
+    failure::Outcome,
+    globals::Globals,
+    open,
+};
 use serde_json::json;
-use windlass::redact_url;
+use windlass::{Access, redact_url};
+
+/// The options of `migrate`.
+#[derive(clap::Args)]
+pub(crate) struct Migrate {
+    /// Prints the SQL that gives a role of PostgreSQL what it needs, for psql, and does nothing else
+    #[arg(long, value_name = "ACCESS", requires = "role", value_parser = access())]
+    print_grants: Option<Access>,
+    /// The role that the printed SQL is for
+    #[arg(long, value_name = "NAME", requires = "print_grants")]
+    role: Option<String>,
+}
+
+impl Migrate {
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        match (self.print_grants, self.role) {
+            (Some(access), Some(role)) => print_grants(globals, access, &role),
+            _ => migrate(globals).await,
+        }
+    }
+}
+
+fn print_grants(globals: &Globals, access: Access, role: &str) -> Outcome {
+    check_store(globals)?;
+    let sql = access.grant_sql(globals.url(), role)?;
+    globals.print(&json!({ "access": access.as_str(), "role": role, "sql": sql }), || sql.clone())
+}
 
 /// Creates or upgrades the schema.
-pub(crate) async fn run(globals: &Globals) -> Outcome {
+async fn migrate(globals: &Globals) -> Outcome {
     let client = open::create(globals.url()).await?;
     let report = client.migrate().await?;
     client.close().await;

@@ -62,7 +62,7 @@ fn a_filter_names_many() {
     let retried = home.json(&["jobs", "retry", "--state", "cancelled", "--rate", "100000"]);
     assert_eq!((&retried["done"], &retried["left"]), (&3.into(), &0.into()));
     assert_eq!(home.json(&["jobs", "cancel", "--all"])["done"], 4);
-    home.run(&["jobs", "cancel"]).refused(2, &["<IDS", "--all"]);
+    home.run(&["jobs", "cancel"]).refused(2, &["<IDS|", "--all"]);
     home.run(&["jobs", "cancel", "1", "--queue", "q"]).refused(2, &["cannot be used with"]);
     home.run(&["jobs", "cancel", "--state", "completed"]).refused(2, &["cannot cancel completed jobs"]);
     home.run(&["jobs", "retry", "--state", "running"])

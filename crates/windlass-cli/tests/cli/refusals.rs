@@ -23,7 +23,7 @@ fn usage_errors_exit_with_2() {
         (&["jobs", "list", "--state", "odd"], "unknown job state"),
         (&["jobs", "list", "--limit", "0"], "0 is not in 1..=10000"),
         (&["jobs", "show", "x"], "invalid value 'x'"),
-        (&["jobs", "cancel"], "<IDS>"),
+        (&["jobs", "cancel"], "<IDS|"),
         (&["work"], "--exec"),
         (&["work", "--exec", "true", "--queue", "q=0"], "concurrency"),
         (&["work", "--exec", "true", "--queue", "q=x"], "NAME=CONCURRENCY"),
@@ -33,6 +33,23 @@ fn usage_errors_exit_with_2() {
         (&["status", "--store", "sqlite::memory:"], "memory"),
         (&["status", "--log", "a=b=c"], "invalid log filter"),
         (&["demo", "--jobs", "-1"], "-1"),
+        (&["grant"], "permissions of its file"),
+        (&["grant", "worker", "me"], "permissions of its file"),
+        (&["grant", "worker"], "<ROLE>"),
+        (&["grant", "admin", "me"], "sql-producer, producer, viewer, operator, worker"),
+        (&["grant", "--revoke"], "<ROLE>"),
+        (&["migrate", "--print-grants", "worker"], "--role <NAME>"),
+        (&["migrate", "--role", "me"], "--print-grants <ACCESS>"),
+        (&["migrate", "--print-grants", "worker", "--role", "me"], "permissions of its file"),
+        (&["migrate", "--print-grants", "worker", "--role", "", "--store", "postgres://h/d"], "it is empty"),
+        (
+            &["migrate", "--print-grants", "worker", "--role", "public", "--store", "postgres://h/d"],
+            "everybody",
+        ),
+        (
+            &["migrate", "--print-grants", "worker", "--role", "me", "--store", "postgres://h/d?schema=A"],
+            "schema name",
+        ),
     ] {
         let answer = home.run(args).refused(2, &["error: ", words]);
         assert_eq!(answer.stdout, "", "{args:?}");
@@ -89,4 +106,16 @@ fn help_and_version_are_no_errors() {
         let answer = home.run(args).done();
         assert!(!answer.stdout.is_empty() && answer.stderr.is_empty());
     }
+}
+
+/// Printing needs no server, and whatever the role is called is its name.
+#[test]
+fn grants_are_printed_without_a_server() {
+    let home = Home::bare();
+    let url = "postgres://me:secret@127.0.0.1:1/app?schema=jobs";
+    let args = ["migrate", "--print-grants", "producer", "--role", "a\"; DROP ROLE b", "--store", url];
+    let printed = home.run(&args).done().stdout;
+    assert!(printed.contains(r#"GRANT USAGE ON SCHEMA "jobs" TO "a""; DROP ROLE b";"#), "{printed}");
+    assert!(!printed.contains("secret") && !printed.contains('{'), "{printed}");
+    assert_eq!(home.json(&args)["sql"], printed);
 }

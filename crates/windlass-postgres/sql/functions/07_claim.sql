@@ -21,7 +21,7 @@ CREATE OR REPLACE FUNCTION {schema}.claim(p_worker integer, p_queues text[], p_l
     p_call bigint DEFAULT 9223372036854775807)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
-    LANGUAGE plpgsql VOLATILE
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0

@@ -14,7 +14,7 @@
 CREATE OR REPLACE FUNCTION {schema}.settle(
     p_worker integer, p_lanes integer[], p_seqs bigint[], p_tokens integer[], p_counts integer[],
     p_entries integer[], p_lows bigint[], p_highs bigint[], p_outcomes json DEFAULT NULL) RETURNS smallint[]
-    LANGUAGE plpgsql VOLATILE
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$

@@ -21,7 +21,7 @@
 -- jobs of one claim 0.9 s, where reading the claim and its settlements took 15 s.
 CREATE OR REPLACE FUNCTION {schema}.complete_in(
     p_worker integer, p_lane integer, p_seq bigint, p_token integer, p_id bigint, p_xid xid8)
-    RETURNS void LANGUAGE plpgsql VOLATILE
+    RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$

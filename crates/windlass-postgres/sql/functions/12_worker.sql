@@ -2,7 +2,7 @@
 
 -- register(name, queues, kinds, lease seconds): a new worker; its queues are made when they do not exist.
 CREATE OR REPLACE FUNCTION {schema}.register(p_name text, p_queues text[], p_kinds text[], p_lease double precision)
-    RETURNS integer LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    RETURNS integer LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_worker integer;
@@ -16,7 +16,7 @@ END $$;
 
 -- suspect(worker, job): the worker runs this job alone from now on (NULL: it is over).
 CREATE OR REPLACE FUNCTION {schema}.suspect(p_worker integer, p_job bigint) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM {schema}.fence(p_worker);
@@ -28,7 +28,7 @@ END $$;
 -- must know that all its other claims are settled. Refused as by fence where the log came here from another cluster: the worker
 -- may know of settlements that the dump does not, and rehome has to look at these claims.
 CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigint, p_open_lanes integer[], p_open_seqs bigint[])
-    RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     -- One that a later heartbeat has overtaken only makes rescue look at more: what is open now was open then.
@@ -46,7 +46,7 @@ END $$;
 
 -- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now.
 CREATE OR REPLACE FUNCTION {schema}.lead(p_worker integer, p_term interval) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_now timestamptz := clock_timestamp();

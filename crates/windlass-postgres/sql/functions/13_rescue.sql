@@ -19,7 +19,7 @@ $$;
 -- Cost: a look at the live workers.
 CREATE OR REPLACE FUNCTION {schema}.rescue(
     p_rescuer integer, OUT worker integer, OUT rescued bigint, OUT discarded bigint, OUT next_end_ms double precision)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_overdue integer;
@@ -54,7 +54,7 @@ END $$;
 -- cluster: rehome ends all workers, and the claims of before reach over rows that were written here since.
 CREATE OR REPLACE FUNCTION {schema}.end_worker(
     p_worker integer, p_crashed boolean, OUT rescued bigint, OUT discarded bigint)
-    LANGUAGE plpgsql VOLATILE
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
 AS $$
 DECLARE

@@ -9,7 +9,7 @@
 CREATE OR REPLACE FUNCTION {schema}.promote(
     p_limit integer, INOUT from_at timestamptz DEFAULT NULL, INOUT from_id bigint DEFAULT NULL,
     OUT promoted bigint, OUT next_due_ms double precision)
-    LANGUAGE plpgsql VOLATILE
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$

@@ -85,13 +85,13 @@ BEGIN
     RETURN true;
 END $$;
 
--- summarize(): lets lookups by id skip what was appended since. Needs ownership. One step, of at most 16 ranges (of 64
+-- summarize(): lets lookups by id skip what was appended since. One step, of at most 16 ranges (of 64
 -- pages, see job_id) of the segment that is written, the oldest first; `again`: there is more.
 -- Of that segment only ranges that are full: an insert into a range that is summarized changes the index, and writes that
 -- to the WAL.
 -- Cost: 0.1 us for each job that was appended since, some 8 ms for a step.
 CREATE OR REPLACE FUNCTION {schema}.summarize(OUT again boolean)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     i       record;

@@ -17,7 +17,7 @@ INSERT INTO {schema}.home (system) SELECT {schema}.system_identifier() WHERE NOT
 -- 'moved': the log came here from another cluster.
 -- Cost: one row.
 CREATE OR REPLACE FUNCTION {schema}.home_state() RETURNS text
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN h.xmin = h.xid::xid THEN 'home'
                 WHEN h.system = {schema}.system_identifier() THEN 'rewritten'
@@ -34,7 +34,7 @@ $$;
 -- Logical replication carries no sequences, so own rows may carry the ids of older jobs: such a job gets another id.
 -- Who reads the log locks its tables in another order. So it waits for less than deadlock_timeout, gives back what it has, and tries again.
 CREATE OR REPLACE FUNCTION {schema}.rehome() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '300ms'
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '300ms'
 AS $$
 DECLARE
     v_tries integer := 0;

@@ -69,7 +69,7 @@ END $$;
 -- count whatever their kind: a worker that does not know it puts them aside.
 -- Cost: two probes per lane.
 CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE

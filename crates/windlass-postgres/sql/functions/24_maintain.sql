@@ -6,7 +6,7 @@
 -- Does nothing where the log came here from another cluster and is not in order yet: no position means anything then.
 CREATE OR REPLACE FUNCTION {schema}.maintain(
     OUT rotated boolean, OUT truncated integer, OUT rehomed bigint, OUT again boolean)
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_state   {schema}.housekeeping;

@@ -5,7 +5,7 @@
 -- forget_dead(most): cancelled and discarded jobs, with their errors. Returns how many. One that was
 -- cancelled and still stands in the log keeps its entry in cancelled_in_log until it is stepped over or moved.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_ids bigint[];
@@ -24,7 +24,7 @@ END $$;
 -- dead twice, a retention apart, and at least an hour. (A job that stood unfinished in the log all that time loses
 -- the errors of its earlier attempts.) Each error is looked at once in that time. Returns how many it looked at.
 CREATE OR REPLACE FUNCTION {schema}.forget_errors(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
@@ -51,7 +51,7 @@ END $$;
 
 -- forget_workers(most): registrations that ended. Returns how many.
 CREATE OR REPLACE FUNCTION {schema}.forget_workers(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_ids integer[];
@@ -66,7 +66,7 @@ END $$;
 
 -- forget_keys(most): idempotency keys. Returns how many.
 CREATE OR REPLACE FUNCTION {schema}.forget_keys(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_count bigint;

@@ -29,7 +29,7 @@ END $$;
 -- forget_lanes(most): one look at all lanes, every six hours; removes at most so many lanes, and the queues that have
 -- none left, unless they are paused, young or named by a live worker. Returns how many lanes were removed.
 CREATE OR REPLACE FUNCTION {schema}.forget_lanes(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_now   timestamptz := clock_timestamp();

@@ -10,8 +10,8 @@ CREATE OR REPLACE FUNCTION {schema}.with_cancel_requests(p_outcomes json) RETURN
     LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
     SELECT json_agg(CASE WHEN r.job_id IS NULL THEN o
-                         WHEN (o ->> 'failed')::boolean THEN (o::jsonb || '{"disposition": "cancel"}')::json
-                         ELSE (o::jsonb || '{"disposition": "cancel", "text": "cancelled by request"}')::json END ORDER BY n)
+                         WHEN o ->> 'disposition' = 'retry' THEN (o::jsonb || '{"disposition": "cancel"}')::json
+                         ELSE (o::jsonb || '{"disposition": "cancel", "failed": false, "text": "cancelled by request"}')::json END ORDER BY n)
     FROM json_array_elements(p_outcomes) WITH ORDINALITY AS e (o, n)
     LEFT JOIN {schema}.cancel_request r
         ON r.job_id = (o ->> 'job')::bigint AND o ->> 'disposition' IN ('retry', 'snooze', 'no_handler', 'return')
@@ -22,7 +22,7 @@ $$;
 -- waited for in a call, so that two calls cannot wait for one another; the next call goes on.
 -- Cost: three index probes for each request of the worker.
 CREATE OR REPLACE FUNCTION {schema}.cancel_requests(p_worker integer) RETURNS SETOF bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
@@ -50,7 +50,7 @@ END $$;
 
 -- forget_requests(most): the same for one worker that ended. Returns 0 when there was none, else `most`.
 CREATE OR REPLACE FUNCTION {schema}.forget_requests(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_worker integer;

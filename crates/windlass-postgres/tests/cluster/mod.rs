@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 use windlass_core::{JobStore, Store};
-use windlass_postgres::{PostgresOptions, PostgresStore};
+use windlass_postgres::{Access, PostgresOptions, PostgresStore};
 
 /// The URL of the test cluster.
 ///
@@ -52,6 +52,16 @@ impl Fixture {
     /// A plain connection, as a user's own program has.
     pub async fn sql(&self) -> tokio_postgres::Client {
         connect(&url()).await
+    }
+
+    /// The URL of a new role that may log in and was granted this; it is named after the schema and `name`.
+    pub async fn role(&self, name: &str, access: &[Access]) -> String {
+        let role = format!("{}_{name}", self.schema);
+        self.sql().await.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.expect("makes a role");
+        for &access in access {
+            self.store().await.grant(access, &role).await.expect("grants");
+        }
+        self.url.replace("//postgres@", &format!("//{role}@"))
     }
 
     /// SQL with the schema's name in place of `windlass`.

@@ -57,6 +57,8 @@ pub enum What {
     /// Died with too many workers.
     CrashLoop(JobId),
     CancelledByHand(JobId),
+    /// Somebody wants it cancelled while it runs.
+    CancelAsked(JobId),
     RetriedByHand(JobId),
     Registered {
         worker: WorkerId,
@@ -156,6 +158,7 @@ impl What {
             | Self::Promoted(job)
             | Self::CrashLoop(job)
             | Self::CancelledByHand(job)
+            | Self::CancelAsked(job)
             | Self::RetriedByHand(job) => Some(job.0),
             Self::Claimed { lease, .. }
             | Self::Started { lease, .. }

@@ -86,5 +86,8 @@ impl Model {
         for lease in moves.iter().filter_map(|moved| moved.lease).filter(|lease| lease.worker == worker) {
             self.history.note(client, What::Released { lease: lease.into(), why });
         }
+        for moved in moves.iter().filter(|moved| moved.to == JobState::Cancelled) {
+            self.history.note(0, What::CancelledByHand(moved.job));
+        }
     }
 }

@@ -186,6 +186,9 @@ impl Model {
     pub fn cancel(&mut self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let (replies, moves) = self.run(async |store| store.cancel(ids).await);
         moves.iter().for_each(|moved| self.history.note(0, What::CancelledByHand(moved.job)));
+        let running =
+            ids.iter().zip(replies.iter().flatten()).filter(|(_, reply)| **reply == CancelReply::Running);
+        running.for_each(|(id, _)| self.history.note(0, What::CancelAsked(*id)));
         replies
     }
 

@@ -4,8 +4,8 @@ use super::{
 };
 use std::collections::HashMap;
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, Exception, JobId, JobLease, JobStore, Result, SettleReply,
-    SettleRequest, Settled,
+    ClaimRef, Disposition, Error, ErrorKind, Exception, JobId, JobLease, JobState, JobStore, Result,
+    SettleReply, SettleRequest, Settled,
 };
 
 impl Model {
@@ -21,8 +21,12 @@ impl Model {
         let (reply, moves) = self.run(async |store| store.settle(request).await);
         let reply = reply?;
         let leases: Vec<JobLease> = moves.iter().filter_map(|moved| moved.lease).collect();
-        let fates: HashMap<JobId, Fate> =
+        let mut fates: HashMap<JobId, Fate> =
             request.exceptions.iter().map(|said| (said.job, Fate::from(&said.disposition))).collect();
+        // What was to come back and is to be cancelled.
+        for moved in moves.iter().filter(|moved| moved.to == JobState::Cancelled) {
+            fates.insert(moved.job, Fate::Cancel);
+        }
         self.check_settlement(request, &reply, &fates, &leases);
         for lease in &leases {
             let fate = fates.get(&lease.job).copied().unwrap_or(Fate::Complete);

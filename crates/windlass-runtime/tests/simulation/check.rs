@@ -50,6 +50,8 @@ struct Job {
     crash_count: u16,
     /// Its worker died since it was last claimed.
     crashed: bool,
+    /// Somebody wanted it cancelled while it ran.
+    unwanted: bool,
 }
 
 /// One lease of one job.
@@ -67,7 +69,10 @@ impl Check {
         let result = match &event.what {
             What::Enqueued { crash_count, .. } => {
                 let crash_count = *crash_count;
-                self.jobs.insert(id, Job { state: State::Waits, attempt: 1, crash_count, crashed: false });
+                self.jobs.insert(
+                    id,
+                    Job { state: State::Waits, attempt: 1, crash_count, crashed: false, unwanted: false },
+                );
                 Ok(())
             }
             What::Claimed { lease, attempt, crash_count } => {
@@ -84,7 +89,11 @@ impl Check {
                 if job.state == State::Final {
                     (job.attempt, job.crash_count, job.crashed) = (1, 0, false);
                 }
-                job.state = State::Waits;
+                (job.state, job.unwanted) = (State::Waits, false);
+                Ok(())
+            }
+            What::CancelAsked(_) => {
+                self.job(id).unwanted = true;
                 Ok(())
             }
             What::CrashLoop(_) | What::CancelledByHand(_) => self.end(id),
@@ -111,6 +120,9 @@ impl Check {
         let job = self.job(lease.job);
         if job.state != State::Waits {
             return Err(format!("it was handed out while it was {:?}", job.state));
+        }
+        if job.unwanted {
+            return Err("it was handed out although it was to be cancelled".to_owned());
         }
         if job.attempt != attempt {
             return Err(format!("it is attempt {}, not {attempt}", job.attempt));
@@ -164,6 +176,7 @@ impl Check {
             (Fate::Retry | Fate::Discard { failed: true }, Some((_, End::Failed, _))) => true,
             (Fate::Snooze, Some((_, End::Snoozed, _))) => true,
             (Fate::Cancel, Some((_, End::Cancelled, _))) => true,
+            (Fate::Cancel, _) if self.jobs[&lease.job].unwanted => true,
             (Fate::Discard { failed: false }, Some((_, End::Discarded, _))) => true,
             (Fate::NoHandler | Fate::Return, None) => holding.started.is_none(),
             (Fate::Return, Some((_, End::Dropped, _))) => true,

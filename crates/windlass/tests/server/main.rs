@@ -16,6 +16,7 @@ mod faults;
 mod own_cluster;
 #[cfg(feature = "sqlite")]
 mod postgres;
+mod privileges;
 #[cfg(unix)]
 mod replication;
 #[cfg(unix)]

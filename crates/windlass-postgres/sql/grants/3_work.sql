@@ -1,0 +1,10 @@
+-- What the engine of a worker calls, housekeeping included. The functions run with the rights of their owner, so no table of
+-- jobs can be read or emptied but through them.
+GRANT SELECT ON TABLE {schema}.setting TO {role};
+GRANT SELECT (ended_at) ON TABLE {schema}.worker TO {role};
+GRANT SELECT (worker_id), DELETE ON TABLE {schema}.leader TO {role};
+GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.register, {schema}.heartbeat, {schema}.suspect,
+    {schema}.end_worker, {schema}.rescue, {schema}.lead, {schema}.any_available, {schema}.promote, {schema}.claim,
+    {schema}.settle, {schema}.settle_with_results, {schema}.complete_in TO {role};
+GRANT EXECUTE ON FUNCTION {schema}.maintain, {schema}.segment_bytes, {schema}.table_bytes, {schema}.summarize, {schema}.forget_dead,
+    {schema}.forget_errors, {schema}.forget_keys, {schema}.forget_workers, {schema}.forget_lanes, {schema}.cancel_requests, {schema}.forget_requests TO {role};
