@@ -42,6 +42,7 @@ macro_rules! suite {
             cancel: what_waits_is_cancelled, the_rest_is_left_alone, a_cancelled_job_is_skipped,
                 a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once,
                 its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back;
+            ends: what_ended_is_told, an_end_wakes;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
             no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,

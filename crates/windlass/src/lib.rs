@@ -138,6 +138,10 @@ pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]
 mod guide {
+    #[doc = include_str!("../../../docs/guide/cancelling.md")]
+    struct Cancelling;
+    #[doc = include_str!("../../../docs/guide/results.md")]
+    struct Results;
     #[cfg(feature = "encryption")]
     #[doc = include_str!("../../../docs/guide/encryption.md")]
     struct Encryption;

@@ -2,6 +2,7 @@
 #![cfg(feature = "sqlite")]
 
 mod cancelling;
+mod waiting;
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -185,4 +186,10 @@ async fn cancelling_while_workers_run() {
     let (worker, asking) = (client(&dir).await, client(&dir).await);
     cancelling::a_running_job_is_told(&worker, &asking).await;
     cancelling::a_drained_backlog_is_cancelled(&worker, 2_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    waiting::many_wait(&client(&dir).await, &client(&dir).await, 1_000).await;
 }

@@ -45,3 +45,11 @@ BEGIN
         WHERE v_status[r.entry] = 0;
     RETURN v_status;
 END $$;
+
+-- result(id): what a completed job returned; NULL when it returned nothing, has not completed or is unknown.
+-- Cost: as job_record.
+CREATE OR REPLACE FUNCTION {schema}.result(id bigint) RETURNS json
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT r.result FROM {schema}.job_record($1) r
+$$;

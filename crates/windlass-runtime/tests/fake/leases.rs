@@ -86,7 +86,8 @@ impl Model {
         for lease in moves.iter().filter_map(|moved| moved.lease).filter(|lease| lease.worker == worker) {
             self.history.note(client, What::Released { lease: lease.into(), why });
         }
-        for moved in moves.iter().filter(|moved| moved.to == JobState::Cancelled) {
+        let its = |moved: &&Move| moved.lease.is_some_and(|lease| lease.worker == worker);
+        for moved in moves.iter().filter(its).filter(|moved| moved.to == JobState::Cancelled) {
             self.history.note(0, What::CancelledByHand(moved.job));
         }
     }

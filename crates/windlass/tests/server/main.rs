@@ -28,3 +28,5 @@ mod sqlx;
 mod strand;
 #[cfg(feature = "testing")]
 mod testing;
+#[path = "../waiting/mod.rs"]
+mod waiting;

@@ -2,7 +2,7 @@
 
 use crate::{
     adapters::{check, one_of_each},
-    cancelling,
+    cancelling, waiting,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{Mutex, mpsc};
@@ -151,4 +151,13 @@ async fn cancelling_while_workers_run() {
     cancelling::a_drained_backlog_is_cancelled(&client, 1_000).await;
     client.close().await;
     asking.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_for_jobs() {
+    let (working, _) = connect("facade_wait").await;
+    let (waiting, _) = connect("facade_wait").await;
+    waiting::many_wait(&working, &waiting, 1_000).await;
+    working.close().await;
+    waiting.close().await;
 }
