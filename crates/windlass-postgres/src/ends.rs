@@ -13,13 +13,6 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use windlass_core::{Ended, Ends, JobId, Result, Wake};
 
-/// Added to a statement that ends jobs: tells those who wait, if any do. They hold a lock in shared mode; a settlement
-/// without any pays two looks at the lock table. The two are one expression, as in wake() of 03_lane.sql.
-pub(crate) const TELL: &str = "
-    CASE WHEN pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({name} || '.ends'), 0)
-         THEN pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({name} || '.ends'), 0)
-         ELSE pg_catalog.pg_notify({name} || '.ends', '') IS NULL END";
-
 /// Hints of ends; behind a transaction-mode pooler none come.
 pub(crate) struct PostgresEnds {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-use crate::{ends::TELL, sql::render};
+use crate::sql::render;
 
 /// The statements, rendered for this store's schema.
 pub(crate) struct Texts {
@@ -22,6 +22,13 @@ pub(crate) struct Texts {
 
 /// The size of the ring of segments; `sql/tables/001_log.sql` makes as many.
 pub(crate) const SEGMENTS: usize = 4;
+
+/// Added to a statement that ends jobs: tells those who wait, if any do. They hold a lock in shared mode; a settlement
+/// without any pays two looks at the lock table. The two are one expression, as in wake() of 03_lane.sql.
+const TELL: &str = "
+    CASE WHEN pg_catalog.pg_try_advisory_lock(pg_catalog.hashtext({name} || '.ends'), 0)
+         THEN pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({name} || '.ends'), 0)
+         ELSE pg_catalog.pg_notify({name} || '.ends', '') IS NULL END";
 
 impl Texts {
     pub(crate) fn new(schema: &str) -> Self {

@@ -91,9 +91,9 @@ impl Round {
             }
         }
         self.drain(desk).await?;
-        self.book.must_be_over();
         let records = desk.records(&self.book.ids()).await?;
         self.book.compare("in the end", &records);
+        self.book.must_be_over();
         for wrong in desk.inspect(&queue).await? {
             self.book.blame(wrong);
         }
