@@ -39,12 +39,16 @@ BEGIN
             RETURN NEXT r.job_id;
             CONTINUE;
         END IF;
-        IF NOT r.held OR NOT r.completed THEN
-            CONTINUE WHEN r.lane_id <> v_lane;
-            v_lane := r.lane_id;
-            PERFORM {schema}.cancel(r.job_id);
+        IF r.held AND r.completed THEN
+            DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+            CONTINUE;
         END IF;
+        CONTINUE WHEN r.lane_id <> v_lane;
+        v_lane := r.lane_id;
+        -- The lane first, as cancel and retry do. A retry that came before has taken the request back.
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+        IF FOUND THEN PERFORM {schema}.cancel(r.job_id); END IF;
     END LOOP;
 END $$;
 
