@@ -42,7 +42,7 @@ impl Program for Cli {
         match self.command {
             Command::List(list) => list.run(globals),
             Command::Run(run) => run.run(globals).await,
-            Command::Case(case) => case.run(globals).await,
+            Command::Case(case) => Box::pin(case.run(globals)).await,
             Command::WorkerProcess => processes::worker::run().await,
             Command::BurdenProcess => size::carrier::run().await,
         }
