@@ -32,7 +32,7 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     }
     match forget(db, &mut connection, "forget_requests").await {
         // Not migrated to version 3 yet: nobody can ask.
-        Err(error) if error.kind() == ErrorKind::SchemaTooOld => {}
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
         done => drop(done?),
     }
     summarize(db, &mut connection).await;

@@ -58,7 +58,7 @@ pub(crate) async fn cancel_requests_on(
     match on.query(&requests, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
         Ok(rows) => Ok(rows.iter().map(|row| JobId(row.get(0))).collect()),
         // Not migrated to version 3 yet: nobody can ask.
-        Err(error) if error.kind() == ErrorKind::SchemaTooOld => Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }

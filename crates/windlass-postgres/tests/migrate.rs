@@ -63,7 +63,7 @@ async fn a_migration_restores_definitions_and_keeps_grants() {
     client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
 }
 
-/// A schema that an older program made has no batches of results; they are kept one by one there.
+/// On a schema that an older program made nobody can ask a worker to stop a job.
 #[tokio::test]
 async fn a_schema_without_requests_to_cancel_is_worked_on() {
     let fixture = Fixture::fresh().await;
@@ -77,6 +77,7 @@ async fn a_schema_without_requests_to_cancel_is_worked_on() {
     store.maintain().await.unwrap();
 }
 
+/// A schema that an older program made has no batches of results; they are kept one by one there.
 #[tokio::test]
 async fn an_older_schema_keeps_results_too() {
     let fixture = Fixture::fresh().await;
