@@ -1,5 +1,6 @@
-use crate::{Args, Error, ErrorKind, Result};
+use crate::{Args, Error, ErrorKind, Result, RetryPolicy, millis};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,6 +16,17 @@ pub struct Attributes {
     /// commits together with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracked: bool,
+    /// How long an attempt may take, instead of what its kind says. 1 ms to 100 years, in whole milliseconds.
+    #[serde(
+        default,
+        rename = "timeout_ms",
+        with = "millis::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub timeout: Option<Duration>,
+    /// When failed attempts are tried again, instead of what its kind says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_policy: Option<RetryPolicy>,
 }
 
 impl Attributes {

@@ -1,4 +1,4 @@
-use crate::{Args, Attributes};
+use crate::{Args, Attributes, RetryPolicy};
 use jiff::Timestamp;
 use std::{borrow::Cow, time::Duration};
 
@@ -111,6 +111,20 @@ impl NewJob {
     #[must_use]
     pub fn with_tracking(mut self) -> Self {
         self.attributes.get_or_insert_default().tracked = true;
+        self
+    }
+
+    /// Sets how long an attempt of this job may take, instead of what its kind says: 1 ms to 100 years.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.attributes.get_or_insert_default().timeout = Some(timeout);
+        self
+    }
+
+    /// Sets when failed attempts of this job are tried again, instead of what its kind says.
+    #[must_use]
+    pub fn with_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.attributes.get_or_insert_default().retry_policy = Some(policy);
         self
     }
 

@@ -1,10 +1,14 @@
+use crate::backoff::Backoff;
 use std::time::Duration;
-use syn::{Attribute, Error, Expr, LitInt, LitStr, Result, meta::ParseNestedMeta};
+use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNestedMeta};
 
 /// The rules of `windlass_core::Limits`. That crate stays out of what is built for the compiler; a test compares.
 const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
+
+const UNKNOWN: &str =
+    "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff and retry_delay";
 
 /// What `#[job(...)]` says.
 #[derive(Default)]
@@ -14,6 +18,8 @@ pub(crate) struct Attributes {
     pub(crate) priority: Option<i16>,
     pub(crate) max_attempts: Option<u16>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) retry_delay: Option<Path>,
 }
 
 impl Attributes {
@@ -33,10 +39,9 @@ impl Attributes {
             "priority" => set(&mut self.priority, meta, priority),
             "max_attempts" => set(&mut self.max_attempts, meta, max_attempts),
             "timeout" => set(&mut self.timeout, meta, timeout),
-            _ => {
-                Err(meta
-                    .error("unknown attribute; known are kind, queue, priority, max_attempts and timeout"))
-            }
+            "backoff" => set(&mut self.backoff, meta, backoff),
+            "retry_delay" => set(&mut self.retry_delay, meta, |meta| meta.value()?.parse()),
+            _ => Err(meta.error(UNKNOWN)),
         }
     }
 }
@@ -107,6 +112,11 @@ fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
             Err(Error::new(literal.span(), message))
         }
     }
+}
+
+fn backoff(meta: &ParseNestedMeta<'_>) -> Result<Backoff> {
+    let literal = text(meta, "backoff = \"linear:10s\"")?;
+    Backoff::parse(&literal.value()).map_err(|message| Error::new(literal.span(), message))
 }
 
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {

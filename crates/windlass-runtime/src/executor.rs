@@ -21,7 +21,7 @@ use std::{
 };
 use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome};
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -116,7 +116,10 @@ async fn run(
 ) -> Done {
     let Popped { slot, index, job } = popped;
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
-    let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
+    let (tracked, own_policy) = match &job.attributes {
+        Some(attributes) => (attributes.tracked, attributes.retry_policy),
+        None => (false, None),
+    };
     let mut done =
         Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
     if scope.is_cancel_asked(id) {
@@ -165,15 +168,34 @@ async fn run(
         }
     };
     let outcome = if cancelled { when_asked(outcome) } else { outcome };
-    let policy = caught(|| found.handler.retry_policy()).unwrap_or_else(|panic| {
-        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
-        None
-    });
-    let policy = policy.unwrap_or(&core.config.retry_policy);
-    let random = (core.config.random)();
+    let policy = own_policy.unwrap_or_else(|| policy_of(core, found, id));
+    let outcome = match outcome {
+        Outcome::Retry { after: None, error } if own_policy.is_none() && !interrupted => {
+            Outcome::Retry { after: delay_of(found, id, number, &error), error }
+        }
+        other => other,
+    };
+    let (policy, random) = (&policy, (core.config.random)());
     done.settlement =
         Settlement::ByItself(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
     done
+}
+
+/// The retry policy of the job's kind.
+fn policy_of(core: &Core, found: &Found, id: JobId) -> RetryPolicy {
+    let policy = caught(|| found.handler.retry_policy().copied()).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
+        None
+    });
+    policy.unwrap_or(core.config.retry_policy)
+}
+
+/// What the kind's own function says about the delay, if it has one.
+fn delay_of(found: &Found, id: JobId, attempt: u16, error: &str) -> Option<Duration> {
+    caught(|| found.handler.retry_delay(attempt, error)).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry delay cannot be had; its retry policy is used");
+        None
+    })
 }
 
 /// How an attempt ended.
@@ -197,7 +219,9 @@ async fn attempt(
     let span = tracing::enabled!(Level::DEBUG)
         .then(|| debug_span!("job", id = %job.id, kind = %job.kind, attempt = job.attempt));
     let (id, grace) = (job.id, core.config.timeout_grace);
-    let mut limit = found.timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
+    let own_timeout = job.attributes.as_ref().and_then(|attributes| attributes.timeout);
+    let mut limit =
+        own_timeout.or(found.timeout).map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
     let (args, context) = Context::split(job, Arc::clone(scope));
     let mut future = match caught(|| found.handler.call(args, context)) {
         Ok(future) => future,

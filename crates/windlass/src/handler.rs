@@ -41,6 +41,10 @@ impl<J: Job, X: 'static, F: HandlerFn<J, X>> Handler for TypedHandler<J, X, F> {
         self.retry_policy.as_ref()
     }
 
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        J::retry_delay(attempt, error)
+    }
+
     fn timeout(&self) -> Option<Duration> {
         J::TIMEOUT
     }
