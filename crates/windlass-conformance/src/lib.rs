@@ -22,6 +22,7 @@ pub mod cancel;
 pub mod claim;
 pub mod concurrency;
 pub mod enqueue;
+pub mod expiry;
 pub mod fence;
 mod fixture;
 pub mod inspect;

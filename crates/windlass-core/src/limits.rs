@@ -19,6 +19,10 @@ impl Limits {
     pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 200;
     /// The largest size of a job's [`meta`](crate::Attributes::meta), in bytes of JSON text.
     pub const MAX_META_BYTES: usize = 8 * 1024;
+    /// The most tags of a job.
+    pub const MAX_TAGS: usize = 20;
+    /// The longest tag, in bytes.
+    pub const MAX_TAG_BYTES: usize = 100;
     /// The largest size of what a handler returns, in bytes of JSON text.
     pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
     /// The best priority: the lower number goes first. Each priority that a queue uses costs its claims a little.
@@ -79,7 +83,7 @@ impl Limits {
                 format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
             ));
         }
-        job.attributes().map_or(Ok(()), attributes::check)
+        job.attributes().map_or(Ok(()), |attributes| attributes::check(attributes, job.when()))
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.

@@ -5,6 +5,7 @@ use crate::{
     core::Core,
     disposition::{Attempt, Settlement, decide},
     epoch::ClaimScope,
+    expiry::Expiry,
     queue_runner::QueueRunner,
     ready::Popped,
     suspect,
@@ -127,6 +128,11 @@ async fn run(
         done.settlement = Settlement::ByItself(Disposition::Cancel { reason });
         return done;
     }
+    let expiry = Expiry::of(&job);
+    if let Some(expired) = expiry.as_ref().and_then(|expiry| expiry.look(scope)) {
+        done.settlement = Settlement::ByItself(expired);
+        return done;
+    }
     let found = match handlers.find(core, &job.kind) {
         Ok(Some(found)) => found,
         Ok(None) => {
@@ -148,7 +154,11 @@ async fn run(
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
-                let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
+                // It may have waited for long.
+                let ended = match expiry.and_then(|expiry| expiry.look(scope)) {
+                    Some(expired) => Ended::Expired(expired),
+                    None => attempt(core, runner, scope, found, job, &mut done.waited).await,
+                };
                 alone.end(core).await;
                 ended
             }
@@ -162,6 +172,10 @@ async fn run(
         Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
         Ended::TimedOut(failure) => (failure, false),
+        Ended::Expired(expired) => {
+            done.settlement = Settlement::ByItself(expired);
+            return done;
+        }
         Ended::NotRun => {
             done.settlement = Settlement::ByItself(Disposition::Return);
             return done;
@@ -204,6 +218,8 @@ enum Ended {
     Panic(String),
     /// In a failure after its time was over.
     TimedOut(Outcome),
+    /// Not begun: it is too late.
+    Expired(Disposition),
     /// Not begun, or dropped half-way because the job was taken from this worker.
     NotRun,
 }

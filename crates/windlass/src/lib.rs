@@ -148,6 +148,8 @@ pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]
 mod guide {
+    #[doc = include_str!("../../../docs/guide/deadlines.md")]
+    struct Deadlines;
     #[doc = include_str!("../../../docs/guide/first_use.md")]
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
