@@ -1,8 +1,13 @@
 //! Attributes: what only some jobs have goes with them wherever they go.
 
 use crate::{Fixture, steps::*};
+use jiff::Timestamp;
 use std::time::Duration;
-use windlass_core::{Args, Attributes, Disposition, ErrorKind, Limits, NewJob};
+use windlass_core::{Args, Attributes, Disposition, ErrorKind, Limits, NewJob, RetryPolicy};
+
+const TIMEOUT: Duration = Duration::from_millis(1_500);
+const RETRY_POLICY: RetryPolicy =
+    RetryPolicy { jitter: 0.25, ..RetryPolicy::linear(Duration::from_millis(10_001)) };
 
 fn attributed(n: usize) -> NewJob {
     let meta = Args::parse(r#"{"trace": "ä\"", "deep": [1, {"a": null}]}"#).expect("an object");
@@ -11,6 +16,9 @@ fn attributed(n: usize) -> NewJob {
         .with_key(format!("tenant-{n}"))
         .with_meta(meta)
         .with_tracking()
+        .with_tags(["urgent", "ä \"quoted\""])
+        .with_timeout(TIMEOUT)
+        .with_retry_policy(RETRY_POLICY)
 }
 
 fn assert_attributed(attributes: Option<&Attributes>, n: usize) {
@@ -20,6 +28,8 @@ fn assert_attributed(attributes: Option<&Attributes>, n: usize) {
         serde_json::from_str(attributes.meta.as_ref().expect("it has meta").as_str()).expect("JSON");
     assert_eq!(meta, serde_json::json!({"trace": "ä\"", "deep": [1, {"a": null}]}));
     assert!(attributes.tracked);
+    assert_eq!(attributes.tags, ["urgent", "ä \"quoted\""]);
+    assert_eq!((attributes.timeout, attributes.retry_policy), (Some(TIMEOUT), Some(RETRY_POLICY)));
 }
 
 /// Attributes reach the worker and the operator, whatever way the job was enqueued, also beside jobs without.
@@ -42,9 +52,13 @@ pub async fn they_reach_the_handler(fixture: &dyn Fixture) {
         let record = record(&store, held.job.id).await;
         assert_eq!(record.key.as_deref(), Some(&*format!("tenant-{n}")));
         assert!(record.meta.is_some());
+        assert_eq!(record.tags, ["urgent", "ä \"quoted\""]);
+        assert_eq!((record.timeout, record.retry_policy), (Some(TIMEOUT), Some(RETRY_POLICY)));
     }
     let plain = record(&store, held[1].job.id).await;
     assert_eq!((plain.key, plain.meta, plain.result), (None, None, None));
+    assert_eq!((plain.timeout, plain.retry_policy, plain.expires_at), (None, None, None));
+    assert!(plain.tags.is_empty());
 }
 
 /// A job keeps them when it is scheduled, retried, snoozed, handed back, rescued, without a handler, discarded,
@@ -74,7 +88,7 @@ pub async fn they_survive_every_move(fixture: &dyn Fixture) {
     assert_attributed(worker_a.take_when_due(1).await[0].job.attributes.as_deref(), 7);
 }
 
-/// Keys that are empty or too long, meta that is too large or no object: refused, and nothing is enqueued.
+/// Keys that are empty or too long, meta that is too large or no object, absurd times and numbers: refused, and nothing is enqueued.
 pub async fn they_are_limited(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let large = format!("{{\"a\": \"{}\"}}", "x".repeat(Limits::MAX_META_BYTES));
@@ -82,6 +96,15 @@ pub async fn they_are_limited(fixture: &dyn Fixture) {
         (job().with_key(""), ErrorKind::InvalidOption),
         (job().with_key("k".repeat(201)), ErrorKind::InvalidOption),
         (job().with_key("a\0b"), ErrorKind::InvalidOption),
+        (job().with_tag("t".repeat(101)), ErrorKind::InvalidOption),
+        (job().with_tags((0..21).map(|n| n.to_string())), ErrorKind::InvalidOption),
+        (job().with_timeout(Duration::ZERO), ErrorKind::InvalidOption),
+        (job().with_timeout(Duration::MAX), ErrorKind::InvalidOption),
+        (job().with_retry_policy(RetryPolicy { factor: f64::NAN, ..RETRY_POLICY }), ErrorKind::InvalidOption),
+        (job().with_expiry(Duration::ZERO), ErrorKind::InvalidOption),
+        (job().with_expiry(Duration::MAX), ErrorKind::InvalidOption),
+        (job().with_expires_at(Timestamp::MIN), ErrorKind::InvalidOption),
+        (job().with_delay(LATER).with_expiry(LATER), ErrorKind::InvalidOption),
         (job().with_meta(Args::parse("[1]").expect("JSON")), ErrorKind::InvalidArgs),
         (job().with_meta(Args::parse(&large).expect("JSON")), ErrorKind::InvalidArgs),
     ] {

@@ -91,6 +91,32 @@ pub async fn filters_narrow(fixture: &dyn Fixture) {
     assert_eq!(list(&store, both).await, [ids[1]]);
 }
 
+/// A filter by tag lists the jobs that have it, in each state, together with other filters; a page is bounded as ever.
+pub async fn a_tag_finds_its_jobs(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let of = |tags: &[&'static str]| job().with_tags(tags.iter().copied());
+    let batch = [of(&["a"]), of(&["b", "a"]), job(), of(&["ab"]), of(&["a"]).with_delay(LATER), of(&["a"])];
+    let ids = store.enqueue(&batch).await.expect("enqueue");
+    let filter = |tag: &str| JobFilter { tag: Some(tag.to_owned()), ..JobFilter::default() };
+    assert_eq!(list(&store, filter("a")).await, [ids[5], ids[1], ids[0], ids[4]]);
+    assert_eq!(list(&store, filter("b")).await, [ids[1]]);
+    assert!(list(&store, filter("")).await.is_empty());
+    let scheduled = JobFilter { state: Some(JobState::Scheduled), ..filter("a") };
+    assert_eq!(list(&store, scheduled).await, [ids[4]]);
+    let worker = worker_on(&store).await;
+    for held in worker.take(5).await {
+        match held.job.id {
+            id if id == ids[0] => worker.complete(&held).await,
+            id if id == ids[1] => worker.except(&held, Disposition::Cancel { reason: "no".into() }).await,
+            _ => continue,
+        };
+    }
+    assert_eq!(list(&store, filter("a")).await, [ids[5], ids[4], ids[1], ids[0]]);
+    let pages = pages(&store, JobFilter { limit: 1, ..filter("a") }).await;
+    let seen: Vec<_> = pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect();
+    assert_eq!(seen, [ids[5], ids[4], ids[1], ids[0]]);
+}
+
 /// Pages of any size follow each other by their tokens, without gap or overlap, whatever the states.
 pub async fn pages_follow_each_other(fixture: &dyn Fixture) {
     let store = fixture.open().await;

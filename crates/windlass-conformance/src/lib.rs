@@ -23,6 +23,7 @@ pub mod claim;
 pub mod concurrency;
 pub mod ends;
 pub mod enqueue;
+pub mod expiry;
 pub mod fence;
 mod fixture;
 pub mod inspect;

@@ -48,6 +48,7 @@ macro_rules! suite {
             no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
+            expiry: a_claim_says_how_long_is_left, what_is_over_is_over, a_job_expires_wherever_it_was;
             results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
                 many_results_come_in_any_order, each_completion_is_judged_by_itself, a_repeated_call_keeps_the_results, a_large_result_is_kept,
                 results_of_a_running_claim_stay, a_result_survives_its_worker, a_result_goes_with_its_job;
@@ -55,7 +56,7 @@ macro_rules! suite {
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;
-            inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order,
+            inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,
                 the_status_lists_workers, a_dead_worker_is_not_live, errors_show_with_one_job,

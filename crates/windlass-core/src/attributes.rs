@@ -1,5 +1,7 @@
-use crate::{Args, Error, ErrorKind, Result};
+use crate::{Args, Error, ErrorKind, Result, RetryPolicy, millis};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,10 +17,50 @@ pub struct Attributes {
     /// commits together with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracked: bool,
+    /// How long an attempt may take, instead of what its kind says. 1 ms to 100 years, in whole milliseconds.
+    #[serde(
+        default,
+        rename = "timeout_ms",
+        with = "millis::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub timeout: Option<Duration>,
+    /// When failed attempts are tried again, instead of what its kind says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_policy: Option<RetryPolicy>,
+    /// What the job can be [found](crate::JobFilter::tag) by. At most 20, each of 1 to 100 bytes without control characters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// A job that is not started by this time of the store's clock is not started at all: it is cancelled as `expired`.
+    /// Holds for each attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The same, counted from when the store receives the job; it keeps [`Self::expires_at`] instead. The earlier of
+    /// both counts. 1 ns to 100 years.
+    #[serde(skip)]
+    pub expires_after: Option<Duration>,
 }
 
 impl Attributes {
-    /// The attributes as a store keeps them: one JSON object.
+    /// The attributes of a job that the store received at this time of its clock: without anything relative.
+    #[must_use]
+    pub fn received(&self, at: Timestamp) -> Self {
+        let after = self.expires_after.map(|after| {
+            let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+            at.checked_add(after).unwrap_or(Timestamp::MAX)
+        });
+        let expires_at = [self.expires_at, after].into_iter().flatten().min();
+        Self { expires_at, expires_after: None, ..self.clone() }
+    }
+
+    /// How long the job may still wait to be started, when it is `now` by the store's clock: nothing when it is expired,
+    /// `None` when it does not expire.
+    pub fn expires_in(&self, now: Timestamp) -> Option<Duration> {
+        self.expires_at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO))
+    }
+
+    /// The attributes as a store keeps them: one JSON object. They are those of a job that it
+    /// [received](Self::received).
     ///
     /// ```
     /// use windlass_core::Attributes;

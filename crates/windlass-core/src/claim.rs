@@ -1,7 +1,7 @@
 use crate::{Attributes, JobId, WorkerId};
 use bytes::Bytes;
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// What a worker wants: at most `limit` jobs of each queue, best priority first.
 #[derive(Clone, Debug)]
@@ -97,4 +97,7 @@ pub struct ClaimedJob {
     pub enqueued_at: Timestamp,
     /// What only some jobs have.
     pub attributes: Option<Box<Attributes>>,
+    /// How long the job may still wait to be started, counted from when the claim was asked for: then it is
+    /// [expired](Attributes::expires_at). By the store's clock; `None` when it does not expire.
+    pub expires_in: Option<Duration>,
 }

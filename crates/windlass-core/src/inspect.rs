@@ -1,7 +1,7 @@
-use crate::{Args, Error, ErrorKind, JobId, JobState, Result, WorkerId};
+use crate::{Args, Error, ErrorKind, JobId, JobState, Result, RetryPolicy, WorkerId, millis};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::ops::Deref;
+use std::{ops::Deref, time::Duration};
 
 /// Where a page of jobs ended. Only its store can read it, and only for the filter that it was given with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -49,6 +49,8 @@ pub struct JobFilter {
     pub queue: Option<String>,
     /// Only jobs of this kind.
     pub kind: Option<String>,
+    /// Only jobs with this tag. Looks at each job that the rest of the filter lets through: pages may be short.
+    pub tag: Option<String>,
     /// Goes on where the page before ended: its [`JobPage::next`].
     pub after: Option<PageToken>,
     /// The most jobs to list, 1 to [`Self::MAX_LIMIT`].
@@ -76,7 +78,7 @@ impl JobFilter {
 
 impl Default for JobFilter {
     fn default() -> Self {
-        Self { state: None, queue: None, kind: None, after: None, limit: 100 }
+        Self { state: None, queue: None, kind: None, tag: None, after: None, limit: 100 }
     }
 }
 
@@ -117,6 +119,15 @@ pub struct JobRecord {
     pub key: Option<String>,
     /// What was said beside its args.
     pub meta: Option<Args>,
+    /// What it can be found by.
+    pub tags: Vec<String>,
+    /// How long an attempt may take, if the job itself says.
+    #[serde(rename = "timeout_ms", with = "millis::option")]
+    pub timeout: Option<Duration>,
+    /// When failed attempts are tried again, if the job itself says.
+    pub retry_policy: Option<RetryPolicy>,
+    /// From when on it is not started any more.
+    pub expires_at: Option<Timestamp>,
     /// What its handler returned.
     pub result: Option<Args>,
     /// Its failed attempts, oldest first. Filled by `show`, empty in lists.

@@ -24,6 +24,7 @@ mod error;
 mod id;
 mod inspect;
 mod limits;
+mod millis;
 mod new_job;
 mod outcome;
 mod page;
@@ -52,7 +53,7 @@ pub use inspect::{
 pub use limits::Limits;
 pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
-pub use retry_policy::RetryPolicy;
+pub use retry_policy::{Backoff, RetryPolicy};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;

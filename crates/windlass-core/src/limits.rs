@@ -1,4 +1,7 @@
-use crate::{Attributes, Error, ErrorKind, NewJob, Result};
+mod attributes;
+
+use crate::{Error, ErrorKind, NewJob, Result};
+use std::time::Duration;
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
 #[derive(Clone, Debug)]
@@ -16,6 +19,10 @@ impl Limits {
     pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 200;
     /// The largest size of a job's [`meta`](crate::Attributes::meta), in bytes of JSON text.
     pub const MAX_META_BYTES: usize = 8 * 1024;
+    /// The most tags of a job.
+    pub const MAX_TAGS: usize = 20;
+    /// The longest tag, in bytes.
+    pub const MAX_TAG_BYTES: usize = 100;
     /// The largest size of what a handler returns, in bytes of JSON text.
     pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
     /// The best priority: the lower number goes first. Each priority that a queue uses costs its claims a little.
@@ -26,6 +33,8 @@ impl Limits {
     pub const MAX_ATTEMPTS: u16 = 1_000;
     /// The furthest that a job may be scheduled or put off, in seconds: 100 years.
     pub const MAX_DELAY_SECONDS: u64 = 100 * 366 * 86_400;
+    /// The same, as a duration. Nothing takes longer: no timeout either.
+    pub const LONGEST: Duration = Duration::from_secs(Self::MAX_DELAY_SECONDS);
     /// The longest error text that is stored of a failed attempt, in bytes; the rest is cut off.
     pub const MAX_ERROR_BYTES: usize = 16 * 1024;
 
@@ -83,7 +92,7 @@ impl Limits {
                 format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
             ));
         }
-        job.attributes().map_or(Ok(()), check_attributes)
+        job.attributes().map_or(Ok(()), |attributes| attributes::check(attributes, job.when()))
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
@@ -134,22 +143,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { max_args_bytes: 1024 * 1024 }
     }
-}
-
-fn check_attributes(attributes: &Attributes) -> Result<()> {
-    if let Some(key) = &attributes.key {
-        Limits::check_key("a key", key)?;
-    }
-    let Some(meta) = &attributes.meta else { return Ok(()) };
-    let (size, most) = (meta.len(), Limits::MAX_META_BYTES);
-    if size > most || !meta.as_str().trim_start().starts_with('{') {
-        let message = format!(
-            "meta must be a JSON object of at most {most} bytes, got {size} bytes: {:.40}",
-            meta.as_str()
-        );
-        return Err(Error::new(ErrorKind::InvalidArgs, message));
-    }
-    Ok(())
 }
 
 fn check_queue(name: &str) -> Result<()> {

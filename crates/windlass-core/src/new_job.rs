@@ -1,4 +1,4 @@
-use crate::{Args, Attributes};
+use crate::{Args, Attributes, RetryPolicy};
 use jiff::Timestamp;
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -134,6 +134,53 @@ impl NewJob {
     /// Whether the args are still to be encrypted.
     pub fn needs_encryption(&self) -> bool {
         self.needs_encryption
+    }
+
+    /// Adds something that the job can be [found](crate::JobFilter::tag) by. At most 20, each of 1 to 100 bytes.
+    #[must_use]
+    pub fn with_tag(mut self, tag: impl Into<String>) -> Self {
+        let (tags, tag) = (&mut self.attributes.get_or_insert_default().tags, tag.into());
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+        self
+    }
+
+    /// Adds several; see [`Self::with_tag`].
+    #[must_use]
+    pub fn with_tags<T: Into<String>>(self, tags: impl IntoIterator<Item = T>) -> Self {
+        tags.into_iter().fold(self, Self::with_tag)
+    }
+
+    /// Sets how long an attempt of this job may take, instead of what its kind says: 1 ms to 100 years.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.attributes.get_or_insert_default().timeout = Some(timeout);
+        self
+    }
+
+    /// Sets when failed attempts of this job are tried again, instead of what its kind says.
+    #[must_use]
+    pub fn with_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.attributes.get_or_insert_default().retry_policy = Some(policy);
+        self
+    }
+
+    /// Has the job cancelled as `expired`, instead of started, from this time of the store's clock on. Holds for each
+    /// attempt.
+    #[must_use]
+    pub fn with_expires_at(mut self, at: Timestamp) -> Self {
+        let attributes = self.attributes.get_or_insert_default();
+        (attributes.expires_at, attributes.expires_after) = (Some(at), None);
+        self
+    }
+
+    /// The same, counted by the store's clock from when it receives the job, not from when the job is due.
+    #[must_use]
+    pub fn with_expiry(mut self, after: Duration) -> Self {
+        let attributes = self.attributes.get_or_insert_default();
+        (attributes.expires_at, attributes.expires_after) = (None, Some(after));
+        self
     }
 
     /// What only some jobs have.

@@ -11,7 +11,9 @@ impl PageToken {
     /// let mut filter = JobFilter { queue: Some("mail".into()), ..JobFilter::default() };
     /// filter.after = Some(PageToken::new(&filter, &[2, -7]));
     /// assert_eq!(filter.position().unwrap(), Some(vec![2, -7]));
-    /// filter.queue = None;
+    /// filter.tag = Some("urgent".into());
+    /// assert!(filter.position().is_err());
+    /// (filter.queue, filter.tag) = (None, None);
     /// assert!(filter.position().is_err());
     /// ```
     pub fn new(filter: &JobFilter, position: &[i64]) -> Self {
@@ -47,9 +49,11 @@ impl JobFilter {
 /// FNV-1a over what the filter selects: it tells filters apart, it does not protect anything.
 fn fingerprint(filter: &JobFilter) -> u32 {
     let state = filter.state.map(|state| state.as_str());
-    let fields = [state, filter.queue.as_deref(), filter.kind.as_deref()];
+    let fields = [state, filter.queue.as_deref(), filter.kind.as_deref()].map(Some);
+    // Only where it is wanted, so that the tokens of older programs stay good.
+    let tag = filter.tag.as_deref().map(Some);
     let mut hash: u32 = 0x811c_9dc5;
-    for field in fields {
+    for field in fields.into_iter().flatten().chain(tag) {
         // No name contains these bytes, so neighbours cannot be mistaken for one another.
         let ends = [if field.is_some() { 0xfe } else { 0xff }];
         for byte in field.unwrap_or_default().bytes().chain(ends) {

@@ -1,38 +1,84 @@
+use crate::millis;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// When a failed job is tried again: exponential backoff with jitter.
+/// How the delay grows from one failed attempt to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Backoff {
+    /// It stays as it is: `base`.
+    Fixed,
+    /// It grows by the same step: `base * n`.
+    Linear,
+    /// It multiplies: `base * factor^(n-1)`. What an older program takes a newer kind of backoff for.
+    #[default]
+    #[serde(other)]
+    Exponential,
+}
+
+/// When a failed job is tried again: backoff with jitter.
 ///
-/// The delay before attempt n+1 is `base * factor^(n-1)`, at most `max`, then spread by `± jitter`.
-/// The defaults (15 s, doubling, at most a day, ± 10 %) try a job 20 times in about ten days, like the
+/// The delay before attempt n+1 is what [`Self::backoff`] says, at most `max`, then spread by `± jitter`.
+/// The defaults (exponential: 15 s, doubling, at most a day, ± 10 %) try a job 20 times in about ten days, like the
 /// schedules of Sidekiq and Oban.
 ///
 /// ```
 /// use std::time::Duration;
 /// use windlass_core::RetryPolicy;
-/// let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
-/// assert_eq!(policy.delay(1, 0.5), Duration::from_secs(15));
-/// assert_eq!(policy.delay(3, 0.5), Duration::from_secs(60));
-/// assert_eq!(policy.delay(1000, 0.5), Duration::from_secs(86_400));
+/// let delays = |policy: RetryPolicy| [1, 2, 3, 1000].map(|attempt| policy.delay(attempt, 0.5).as_secs());
+/// assert_eq!(delays(RetryPolicy::default()), [15, 30, 60, 86_400]);
+/// assert_eq!(delays(RetryPolicy::linear(Duration::from_secs(10))), [10, 20, 30, 10_000]);
+/// assert_eq!(delays(RetryPolicy::fixed(Duration::from_secs(7))), [7, 7, 7, 7]);
+/// let capped = RetryPolicy { max: Duration::from_secs(40), ..RetryPolicy::exponential(Duration::from_secs(15)) };
+/// assert_eq!(delays(capped), [15, 30, 40, 40]);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RetryPolicy {
-    /// The delay after the first failure.
+    /// How the delay grows.
+    pub backoff: Backoff,
+    /// The delay after the first failure. Stored with a job in whole milliseconds.
+    #[serde(rename = "base_ms", with = "millis")]
     pub base: Duration,
-    /// The growth from one failure to the next; below 1 counts as 1.
+    /// The growth from one failure to the next, for [`Backoff::Exponential`]; below 1 counts as 1.
     pub factor: f64,
-    /// The longest delay before jitter.
+    /// The longest delay before jitter. Stored with a job in whole milliseconds.
+    #[serde(rename = "max_ms", with = "millis")]
     pub max: Duration,
     /// The spread as a part of the delay: 0.1 means ± 10 %. Kept within 0 and 1.
     pub jitter: f64,
 }
 
 impl RetryPolicy {
+    /// The longest delay of a policy that does not say: a day.
+    const LONGEST: Duration = Duration::from_secs(86_400);
+
+    /// Delays that double from `base` on, at most a day, ± 10 %.
+    pub const fn exponential(base: Duration) -> Self {
+        Self { backoff: Backoff::Exponential, base, factor: 2.0, max: Self::LONGEST, jitter: 0.1 }
+    }
+
+    /// Delays that grow by `step`: `step`, twice that, three times that, at most a day, ± 10 %.
+    pub const fn linear(step: Duration) -> Self {
+        Self { backoff: Backoff::Linear, ..Self::exponential(step) }
+    }
+
+    /// The same delay each time, without jitter.
+    pub const fn fixed(delay: Duration) -> Self {
+        Self { backoff: Backoff::Fixed, base: delay, factor: 1.0, max: delay, jitter: 0.0 }
+    }
+
     /// The delay after failed attempt number `attempt` (from 1). `random` in 0..1 picks the jitter, so
     /// that tests and simulations decide it.
     pub fn delay(&self, attempt: u16, random: f64) -> Duration {
-        let exponent = i32::from(attempt.max(1)) - 1;
-        let seconds = self.base.as_secs_f64() * self.factor.max(1.0).powi(exponent);
-        let capped = seconds.min(self.max.as_secs_f64());
+        let attempt = attempt.max(1);
+        let growth = match self.backoff {
+            Backoff::Fixed => 1.0,
+            Backoff::Linear => f64::from(attempt),
+            Backoff::Exponential => self.factor.max(1.0).powi(i32::from(attempt) - 1),
+        };
+        let capped = (self.base.as_secs_f64() * growth).min(self.max.as_secs_f64());
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * random - 1.0);
         Duration::try_from_secs_f64(capped * spread).unwrap_or(self.max)
     }
@@ -40,7 +86,7 @@ impl RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { base: Duration::from_secs(15), factor: 2.0, max: Duration::from_secs(86_400), jitter: 0.1 }
+        Self::exponential(Duration::from_secs(15))
     }
 }
 
@@ -57,7 +103,25 @@ mod tests {
 
     #[test]
     fn extremes_do_not_overflow() {
-        let policy = RetryPolicy { base: Duration::MAX, factor: f64::MAX, max: Duration::MAX, jitter: 1.0 };
-        assert_eq!(policy.delay(u16::MAX, 1.0), Duration::MAX);
+        for backoff in [Backoff::Exponential, Backoff::Linear, Backoff::Fixed] {
+            let policy = RetryPolicy {
+                backoff,
+                base: Duration::MAX,
+                factor: f64::MAX,
+                max: Duration::MAX,
+                jitter: 1.0,
+            };
+            assert_eq!(policy.delay(u16::MAX, 1.0), Duration::MAX);
+        }
+    }
+
+    #[test]
+    fn a_stored_policy_is_read_again_and_a_newer_one_does_not_break() {
+        let policy = RetryPolicy { jitter: 0.25, ..RetryPolicy::linear(Duration::from_millis(1_500)) };
+        let text = serde_json::to_string(&policy).unwrap();
+        assert!(text.contains(r#""backoff":"linear","base_ms":1500"#), "{text}");
+        assert_eq!(serde_json::from_str::<RetryPolicy>(&text).unwrap(), policy);
+        let newer: RetryPolicy = serde_json::from_str(r#"{"backoff":"fibonacci","seed":1}"#).unwrap();
+        assert_eq!(newer, RetryPolicy::default());
     }
 }

@@ -1,4 +1,5 @@
 use crate::{Args, ClaimRef, JobId, WorkerId};
+use jiff::Timestamp;
 use std::time::Duration;
 
 /// What became of jobs that a worker holds: one call settles a whole batch, in one transaction.
@@ -97,6 +98,11 @@ pub enum Disposition {
 impl Disposition {
     /// The reason of a job that was cancelled through [`JobStore::cancel`](crate::JobStore::cancel).
     pub const BY_REQUEST: &'static str = "cancelled by request";
+
+    /// What becomes of a job that was not started by this time.
+    pub fn expired(at: Timestamp) -> Self {
+        Self::Cancel { reason: format!("expired: it was not started by {at}") }
+    }
 
     /// Whether the job would be available again, now or later. One that is to be
     /// [cancelled](crate::JobStore::cancel) ends as cancelled instead.

@@ -1,10 +1,13 @@
+use crate::backoff::Backoff;
 use std::time::Duration;
-use syn::{Attribute, Error, Expr, LitInt, LitStr, Result, meta::ParseNestedMeta};
+use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNestedMeta};
 
 /// The rules of `windlass_core::Limits`. That crate stays out of what is built for the compiler; a test compares.
 const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
+
+const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay and encrypted";
 
 /// What `#[job(...)]` says.
 #[derive(Default)]
@@ -15,6 +18,8 @@ pub(crate) struct Attributes {
     pub(crate) max_attempts: Option<u16>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) encrypted: Option<()>,
+    pub(crate) backoff: Option<Backoff>,
+    pub(crate) retry_delay: Option<Path>,
 }
 
 impl Attributes {
@@ -35,9 +40,9 @@ impl Attributes {
             "max_attempts" => set(&mut self.max_attempts, meta, max_attempts),
             "timeout" => set(&mut self.timeout, meta, timeout),
             "encrypted" => set(&mut self.encrypted, meta, |_| Ok(())),
-            _ => Err(meta.error(
-                "unknown attribute; known are kind, queue, priority, max_attempts, timeout and encrypted",
-            )),
+            "backoff" => set(&mut self.backoff, meta, backoff),
+            "retry_delay" => set(&mut self.retry_delay, meta, |meta| meta.value()?.parse()),
+            _ => Err(meta.error(UNKNOWN)),
         }
     }
 }
@@ -108,6 +113,11 @@ fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
             Err(Error::new(literal.span(), message))
         }
     }
+}
+
+fn backoff(meta: &ParseNestedMeta<'_>) -> Result<Backoff> {
+    let literal = text(meta, "backoff = \"linear:10s\"")?;
+    Backoff::parse(&literal.value()).map_err(|message| Error::new(literal.span(), message))
 }
 
 fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {

@@ -6,7 +6,8 @@ use syn::{DeriveInput, Error, Result, ext::IdentExt};
 
 pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
     let DeriveInput { attrs, ident, generics, .. } = syn::parse2(input)?;
-    let Attributes { kind, queue, priority, max_attempts, timeout, encrypted } = Attributes::parse(&attrs)?;
+    let Attributes { kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted } =
+        Attributes::parse(&attrs)?;
     if !generics.params.is_empty() {
         let message = "a job has one kind, so its type cannot have parameters; derive it for a type without";
         return Err(Error::new_spanned(generics, message));
@@ -27,6 +28,20 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             const ENCRYPTED: bool = true;
         )
     });
+    let retry_policy = backoff.map(|policy| {
+        quote! {
+            fn retry_policy() -> ::core::option::Option<::windlass::RetryPolicy> {
+                ::core::option::Option::Some(#policy)
+            }
+        }
+    });
+    let retry_delay = retry_delay.map(|function| {
+        quote! {
+            fn retry_delay(attempt: u16, error: &str) -> ::core::option::Option<::core::time::Duration> {
+                ::core::option::Option::Some(#function(attempt, error))
+            }
+        }
+    });
     Ok(quote! {
         #[automatically_derived]
         impl ::windlass::Job for #ident {
@@ -36,6 +51,8 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             #max_attempts
             #timeout
             #encrypted
+            #retry_policy
+            #retry_delay
         }
     })
 }
@@ -67,7 +84,9 @@ mod tests {
     #[test]
     fn only_what_is_said_is_set() {
         let plain = derived("struct A;");
-        for constant in ["QUEUE", "PRIORITY", "MAX_ATTEMPTS", "TIMEOUT", "ENCRYPTED"] {
+        for constant in
+            ["QUEUE", "PRIORITY", "MAX_ATTEMPTS", "TIMEOUT", "retry_policy", "retry_delay", "ENCRYPTED"]
+        {
             assert!(!plain.contains(constant), "{plain}");
         }
         let full = derived(
@@ -75,6 +94,13 @@ mod tests {
         );
         assert!(full.contains("QUEUE : & 'static str = \"q\""), "{full}");
         assert!(full.contains("- 5i16") || full.contains("-5i16"), "{full}");
+        let retries = derived("#[job(backoff = \"linear:10s:5m\", retry_delay = mine::delay)] struct A;");
+        assert!(
+            retries.contains(":: linear (:: core :: time :: Duration :: new (10u64 , 0u32))"),
+            "{retries}"
+        );
+        assert!(retries.contains("max : :: core :: time :: Duration :: new (300u64 , 0u32)"), "{retries}");
+        assert!(retries.contains("mine :: delay (attempt , error)"), "{retries}");
         assert!(full.contains("3u16") && full.contains("60u64 , 500000000u32"), "{full}");
         assert!(full.contains("ENCRYPTED : bool = true"), "{full}");
     }
@@ -94,7 +120,15 @@ mod tests {
             ("timeout = \"soon\"", "like \"30s\""),
             ("timeout = \"0s\"", "leaves no time"),
             ("timeout = 30", "like timeout = \"30s\""),
-            ("retries = 3", "known are kind, queue, priority, max_attempts, timeout and encrypted"),
+            (
+                "retries = 3",
+                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay and encrypted",
+            ),
+            ("backoff = \"sometimes:1s\"", "unknown backoff"),
+            ("backoff = \"linear\"", "a backoff has a first delay"),
+            ("backoff = \"linear:soon\"", "like \"linear:10s\""),
+            ("backoff = \"fixed:1s:2s\"", "too many delays"),
+            ("backoff = \"linear:1h:1s\"", "the longest delay is shorter"),
             ("kind = \"a\", kind = \"b\"", "given twice"),
             ("encrypted, encrypted", "given twice"),
             ("encrypted = false", "expected"),

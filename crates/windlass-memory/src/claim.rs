@@ -105,12 +105,13 @@ fn knows(state: &State, worker: WorkerId, id: JobId) -> bool {
 
 fn hand_out(state: &mut State, worker: WorkerId, lane: usize, ids: &[JobId]) -> Claim {
     state.last.claim += 1;
-    state.lanes[lane].claimed_at = state.now();
+    let now = state.now();
+    state.lanes[lane].claimed_at = now;
     let (number, token) = (state.last.claim, fastrand::u64(..));
     let reference = ClaimRef(token, number);
     let jobs = ids.iter().map(|id| {
         let order = state.hand_out(*id, worker, reference);
-        state.jobs[id].claimed(order)
+        state.jobs[id].claimed(order, now)
     });
     let jobs = jobs.collect();
     let open: BTreeSet<JobId> = ids.iter().copied().collect();

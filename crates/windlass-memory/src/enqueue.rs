@@ -38,7 +38,7 @@ fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         lane,
         kind: Arc::from(new.kind()),
         args: new.args().clone(),
-        attributes: new.attributes().map(|attributes| Box::new(attributes.clone())),
+        attributes: new.attributes().map(|attributes| Box::new(attributes.received(now))),
         attempt: 0,
         max_attempts: new.max_attempts(),
         crash_count: 0,

@@ -50,6 +50,10 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
         reason,
         key: attributes.key,
         meta: attributes.meta,
+        tags: attributes.tags,
+        timeout: attributes.timeout,
+        retry_policy: attributes.retry_policy,
+        expires_at: attributes.expires_at,
         result,
         errors: Vec::new(),
     }

@@ -93,8 +93,12 @@ impl Place {
 }
 
 impl Job {
-    /// As a worker gets it. `order` is its position: it changes each time that the job is handed out.
-    pub(crate) fn claimed(&self, order: i64) -> ClaimedJob {
+    pub(crate) fn tags(&self) -> &[String] {
+        self.attributes.as_ref().map_or(&[], |attributes| &attributes.tags)
+    }
+
+    /// As a worker gets it now. `order` is its position: it changes each time that the job is handed out.
+    pub(crate) fn claimed(&self, order: i64, now: Timestamp) -> ClaimedJob {
         ClaimedJob {
             id: self.id,
             position: order,
@@ -105,6 +109,7 @@ impl Job {
             crash_count: self.crash_count,
             enqueued_at: self.enqueued_at,
             attributes: self.attributes.clone(),
+            expires_in: self.attributes.as_ref().and_then(|attributes| attributes.expires_in(now)),
         }
     }
 }

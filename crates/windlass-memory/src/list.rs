@@ -16,6 +16,7 @@ pub(crate) fn jobs(state: &State, filter: &JobFilter) -> Result<JobPage> {
     let fits = |job: &&Job| {
         filter.state.is_none_or(|wanted| job.place.state() == wanted)
             && filter.kind.as_ref().is_none_or(|kind| *kind == *job.kind)
+            && filter.tag.as_ref().is_none_or(|tag| job.tags().contains(tag))
             && filter.queue.as_ref().is_none_or(|queue| *queue == *state.lanes[job.lane].queue)
     };
     let mut found: Vec<(Key, &Job)> = state

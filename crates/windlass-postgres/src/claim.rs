@@ -6,7 +6,8 @@ use crate::{
     row::{JsonText, Xid},
 };
 use bytes::{Bytes, BytesMut};
-use std::sync::Arc;
+use jiff::Timestamp;
+use std::{sync::Arc, time::Duration};
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{
     Attributes, Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, Error, ErrorKind, JobId, QueueDemand,
@@ -95,7 +96,7 @@ fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
     request.queues.iter().filter(|demand| demand.limit > 0)
 }
 
-/// Reads the answer of `claim`: header rows, each followed by its jobs. A header of lane 0 is of no claim: it
+/// Reads the answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
 /// says that there is more.
 pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claimed> {
     let wanted: Vec<&Arc<str>> = demands(request).map(|demand| &demand.queue).collect();
@@ -103,6 +104,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         Error::new(ErrorKind::Internal, format!("cannot read a claim: {cause}")).with_source(cause)
     };
     let mut claims: Vec<Claim> = Vec::new();
+    let mut now = None;
     let mut contended = false;
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
@@ -112,7 +114,10 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
             match head.first() {
                 Some(0) => contended = true,
-                _ => claims.push(header(&head, &wanted, rows.len())?),
+                _ => {
+                    claims.push(header(&head, &wanted, rows.len())?);
+                    now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
+                }
             }
             continue;
         }
@@ -125,6 +130,8 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         sizes.push(args.0.len());
         let number = |column| row.try_get::<_, Option<i16>>(column).map_err(bad);
         let used = number(3)?.unwrap_or(0);
+        let attributes = Attributes::from_store(row.try_get(9).map_err(bad)?)?;
+        let expires_in = attributes.as_ref().and_then(|attributes| expires_in(attributes, now));
         let job = ClaimedJob {
             position: row.try_get::<_, Xid>(1).map_err(bad)?.0,
             id: JobId(row.try_get(2).map_err(bad)?),
@@ -134,7 +141,8 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
             enqueued_at: row.try_get(6).map_err(bad)?,
             kind: Arc::clone(&kind),
             args: Bytes::new(),
-            attributes: Attributes::from_store(row.try_get(9).map_err(bad)?)?,
+            attributes,
+            expires_in,
         };
         claims
             .last_mut()
@@ -149,6 +157,16 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
     }
     claims.retain(|claim| !claim.jobs.is_empty());
     Ok(Claimed { claims, contended })
+}
+
+/// How long a job may still wait, when it was `now` as it was handed out. Functions of an older program do not say.
+fn expires_in(attributes: &Attributes, now: Option<Timestamp>) -> Option<Duration> {
+    if attributes.expires_at.is_some() && now.is_none() {
+        tracing::warn!(
+            "jobs that expire are run late, because the schema is too old; run `windlass migrate`"
+        );
+    }
+    attributes.expires_in(now?)
 }
 
 fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<Claim> {

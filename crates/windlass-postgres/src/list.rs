@@ -1,4 +1,4 @@
-//! Jobs by their state, queue and kind, page by page.
+//! Jobs by their state, queue, kind and tag, page by page.
 
 use crate::{
     database::Database, deadline::Patience, error::Effect, query::Query, record::job_record, row::get,
@@ -18,13 +18,14 @@ pub(crate) async fn jobs(db: &Database, filter: &JobFilter) -> Result<JobPage> {
     connection.begin_long(Patience::Long).await?;
     let rows = connection
         .query(
-            &db.sql("SELECT (p.job).*, p.next FROM {schema}.list_jobs($1, $2, $3, $4, $5) p"),
+            &db.sql("SELECT (p.job).*, p.next, p.attributes FROM {schema}.list_jobs($1, $2, $3, $4, $5, p_tag => $6) p"),
             &[
                 (&state, Type::TEXT),
                 (&filter.queue, Type::TEXT),
                 (&filter.kind, Type::TEXT),
                 (&after, Type::INT8_ARRAY),
                 (&limit, Type::INT4),
+                (&filter.tag, Type::TEXT),
             ],
             Effect::Repeatable,
         )

@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use windlass_core::{Attributes, Error, ErrorKind, JobId, NewJob, Result, When};
+use windlass_core::{Error, ErrorKind, JobId, NewJob, Result, When};
 
 /// One job as a row to write.
 pub(crate) struct NewRow<'a> {
@@ -15,7 +15,8 @@ pub(crate) struct NewRow<'a> {
 impl<'a> NewRow<'a> {
     pub(crate) fn new(id: JobId, lane: i32, job: &'a NewJob, now: Timestamp) -> Result<Self> {
         let due = due(job, now)?;
-        let attributes = job.attributes().map_or_else(String::new, Attributes::to_json);
+        let attributes =
+            job.attributes().map_or_else(String::new, |attributes| attributes.received(now).to_json());
         Ok(Self { id, lane, job, attributes, due })
     }
 }

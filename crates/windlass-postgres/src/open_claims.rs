@@ -136,7 +136,8 @@ mod tests {
             kind: "k".into(),
             args: Bytes::new(),
             enqueued_at: jiff::Timestamp::UNIX_EPOCH,
-            attributes: Default::default(),
+            attributes: None,
+            expires_in: None,
         };
         Claim {
             reference: reference(n),

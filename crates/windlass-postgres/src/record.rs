@@ -8,7 +8,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{Args, AttemptError, JobId, JobRecord, Result, WorkerId};
+use windlass_core::{Args, AttemptError, Attributes, JobId, JobRecord, Result, WorkerId};
 
 pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
     let connection = db.client("find a job").await?;
@@ -32,8 +32,13 @@ pub(crate) async fn job_on(db: &Database, on: &impl Query, id: JobId) -> Result<
     rows.first().map(job_record).transpose()
 }
 
-/// Reads a row of view `jobs`.
+/// Reads a row of view `jobs`, or of a list.
 pub(crate) fn job_record(row: &Row) -> Result<JobRecord> {
+    // An older program's functions do not answer with them.
+    let attributes = row.columns().iter().position(|column| column.name() == "attributes");
+    let attributes: Option<JsonText<'_>> = attributes.map_or(Ok(None), |column| get(row, column))?;
+    let attributes =
+        attributes.map_or(Ok(None), |text| Attributes::from_store(text.text()?))?.unwrap_or_default();
     let args: JsonText<'_> = get(row, 8)?;
     Ok(JobRecord {
         id: JobId(get(row, 0)?),
@@ -53,6 +58,10 @@ pub(crate) fn job_record(row: &Row) -> Result<JobRecord> {
         reason: get(row, 14)?,
         key: get(row, 15)?,
         meta: json(row, 16)?,
+        tags: attributes.tags,
+        timeout: attributes.timeout,
+        retry_policy: attributes.retry_policy,
+        expires_at: attributes.expires_at,
         result: json(row, 17)?,
         errors: Vec::new(),
     })

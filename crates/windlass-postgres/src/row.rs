@@ -48,10 +48,13 @@ impl<'a> FromSql<'a> for Xid {
 pub(crate) struct JsonText<'a>(pub(crate) &'a [u8]);
 
 impl JsonText<'_> {
+    pub(crate) fn text(&self) -> Result<&str, Error> {
+        std::str::from_utf8(self.0)
+            .map_err(|cause| Error::new(ErrorKind::Internal, format!("stored JSON is not UTF-8: {cause}")))
+    }
+
     pub(crate) fn args(&self) -> Result<Args, Error> {
-        let text = std::str::from_utf8(self.0)
-            .map_err(|cause| Error::new(ErrorKind::Internal, format!("stored JSON is not UTF-8: {cause}")))?;
-        Args::from_store(text)
+        Args::from_store(self.text()?)
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) const TABLES: &[Tables] = &[
 /// The current definition of every function and view, in the order of their dependencies. Each migration
 /// creates them all anew. A change that programs of an older version cannot work with is a version of its own.
 pub(crate) const FUNCTIONS: &[&str] = &[
+    include_str!("../sql/functions/00_replaced.sql"),
     include_str!("../sql/functions/01_snapshot.sql"),
     include_str!("../sql/functions/02_ranges.sql"),
     include_str!("../sql/functions/03_lane.sql"),

@@ -1,5 +1,6 @@
 use crate::{claim::Reference, store::PostgresStore};
 use serde::Serialize;
+use std::time::Duration;
 use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, When};
 
 /// A call of one of Windlass's SQL functions, for any driver of PostgreSQL: bind the parameters in order, run the
@@ -49,6 +50,8 @@ struct Row<'a> {
     delay_us: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attributes: Option<&'a Attributes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_after_us: Option<i64>,
 }
 
 impl PostgresStore {
@@ -75,14 +78,31 @@ impl PostgresStore {
             }
             (None, None) => {}
         }
-        let Attributes { key, meta, tracked } = job.attributes().cloned().unwrap_or_default();
-        if let Some(key) = key {
+        let attributes = job.attributes().cloned().unwrap_or_default();
+        if let Some(key) = attributes.key {
             add("key => ", SqlParam::Text(key), "::text");
         }
-        if let Some(meta) = meta {
+        if let Some(meta) = attributes.meta {
             add("meta => ", text(meta.as_str()), "::text::jsonb");
         }
-        if tracked {
+        if let Some(timeout) = attributes.timeout {
+            add("timeout => ", SqlParam::Int8(microseconds(timeout)), "::int8 * interval '1 microsecond'");
+        }
+        if let Some(policy) = attributes.retry_policy {
+            add("retry_policy => ", SqlParam::Text(json(&policy)?), "::text::jsonb");
+        }
+        if let Some(at) = attributes.expires_at {
+            add("expires_at => ", SqlParam::Text(at.to_string()), "::text::timestamptz");
+        }
+        if let Some(after) = attributes.expires_after {
+            let now = "expires_at => clock_timestamp() + ";
+            add(now, SqlParam::Int8(microseconds(after)), "::int8 * interval '1 microsecond'");
+        }
+        if !attributes.tags.is_empty() {
+            let tags = SqlParam::Text(json(&attributes.tags)?);
+            add("tags => ARRAY(SELECT jsonb_array_elements_text(", tags, "::text::jsonb))");
+        }
+        if attributes.tracked {
             rest.push_str(", tracked => true");
         }
         let call =
@@ -98,10 +118,17 @@ impl PostgresStore {
     pub fn enqueue_many_sql(&self, jobs: &[NewJob]) -> Result<SqlCall> {
         self.limits.check(jobs)?;
         let rows: Vec<_> = jobs.iter().map(row).collect();
-        let rows = serde_json::to_string(&rows).map_err(|cause| {
-            Error::new(ErrorKind::Internal, format!("jobs do not serialise: {cause}")).with_source(cause)
-        })?;
-        Ok(SqlCall { text: self.db.sql(ENQUEUE_MANY), params: vec![SqlParam::Text(rows)] })
+        let has_newer = |attributes: &Attributes| {
+            let Attributes { timeout, retry_policy, expires_at, expires_after, tags, .. } = attributes;
+            timeout.is_some()
+                || retry_policy.is_some()
+                || expires_at.is_some()
+                || expires_after.is_some()
+                || !tags.is_empty()
+        };
+        let newer = jobs.iter().filter_map(NewJob::attributes).any(has_newer);
+        let text = ENQUEUE_MANY.replace("{newer}", if newer { NEWER } else { "" });
+        Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
     }
 
     /// How to complete a job by any driver. The call returns one row; it fails with SQLSTATE `WL001` when the job
@@ -124,8 +151,14 @@ impl PostgresStore {
 const ENQUEUE_MANY: &str = "SELECT {schema}.enqueue(j->>'kind', j->'args', j->>'queue', (j->>'priority')::int4, \
     (j->>'max_attempts')::int4, coalesce((j->>'at')::timestamptz, \
     clock_timestamp() + (j->>'delay_us')::int8 * interval '1 microsecond'), key => j->'attributes'->>'key', \
-    meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false)) AS id \
+    meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false){newer}) AS id \
     FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) ORDER BY nth";
+
+/// What the function of an older schema does not know; left out where no job has any of it.
+const NEWER: &str = ", timeout => (j->'attributes'->>'timeout_ms')::int8 * interval '1 millisecond', \
+    retry_policy => j->'attributes'->'retry_policy', expires_at => coalesce((j->'attributes'->>'expires_at')::timestamptz, \
+    clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond'), \
+    tags => ARRAY(SELECT jsonb_array_elements_text(j->'attributes'->'tags'))";
 
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";
@@ -134,18 +167,27 @@ fn row(job: &NewJob) -> Row<'_> {
     let (at, delay_us) = when(job);
     let (kind, args, queue, attributes) = (job.kind(), job.args(), job.queue(), job.attributes());
     let (priority, max_attempts) = (job.priority(), job.max_attempts());
-    Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes }
+    let expires_after_us = attributes.and_then(|attributes| attributes.expires_after).map(microseconds);
+    Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes, expires_after_us }
 }
 
 /// A time as text, or a delay in microseconds by the database's clock.
 fn when(job: &NewJob) -> (Option<String>, Option<i64>) {
-    const LONGEST: u64 = Limits::MAX_DELAY_SECONDS * 1_000_000;
     match job.when() {
         When::At(at) => (Some(at.to_string()), None),
-        When::After(delay) => {
-            let microseconds = delay.as_micros().min(LONGEST.into());
-            (None, i64::try_from(microseconds).ok())
-        }
+        When::After(delay) => (None, Some(microseconds(delay))),
         _ => (None, None),
     }
+}
+
+/// At most the longest delay, and at least 1 where there is any.
+fn microseconds(delay: Duration) -> i64 {
+    let microseconds = delay.min(Limits::LONGEST).as_nanos().div_ceil(1_000);
+    i64::try_from(microseconds).unwrap_or(i64::MAX)
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|cause| {
+        Error::new(ErrorKind::Internal, format!("jobs do not serialise: {cause}")).with_source(cause)
+    })
 }

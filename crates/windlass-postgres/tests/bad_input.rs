@@ -2,8 +2,8 @@
 mod cluster;
 
 use cluster::{Fixture, connect, fresh_schema, url};
-use std::collections::BTreeSet;
-use windlass_core::{Args, ErrorKind, JobStore, NewJob};
+use std::{collections::BTreeSet, time::Duration};
+use windlass_core::{Args, ErrorKind, JobId, JobStore, NewJob, RetryPolicy};
 use windlass_postgres::{PostgresOptions, PostgresStore};
 
 async fn refused(url: &str) -> windlass_core::Error {
@@ -182,4 +182,60 @@ async fn functions_are_safe_from_a_hostile_search_path() {
         "EXECUTE for PUBLIC: {:?}",
         rows.iter().map(|r| r.get(0)).collect::<Vec<String>>()
     );
+}
+
+#[tokio::test]
+async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() {
+    let fixture = Fixture::fresh().await;
+    let (client, store) = (fixture.sql().await, fixture.store().await);
+    let call = |options: &str| fixture.text(&format!("SELECT windlass.enqueue('k', {options})"));
+    for (options, says) in [
+        ("timeout => '0'", "timeout must be more than 0"),
+        ("timeout => '-5 s'", "timeout must be more than 0"),
+        ("timeout => '101 years'", "at most 100 years"),
+        ("expires_at => 'infinity'", "must be a time of the years 1970 to 9999"),
+        ("expires_at => '1969-12-31'", "must be a time of the years"),
+        ("scheduled_at => '2100-01-02', expires_at => '2100-01-01'", "it would never run"),
+        ("retry_policy => '3'", "must be a JSON object"),
+        (r#"retry_policy => '{"backoff": "cubic"}'"#, "backoff must be exponential, linear or fixed"),
+        (r#"retry_policy => '{"base_ms": -1}'"#, "base_ms of a retry policy must be a number of 0 to"),
+        (r#"retry_policy => '{"max_ms": 1e20}'"#, "max_ms of a retry policy"),
+        (r#"retry_policy => '{"factor": "2"}'"#, "factor of a retry policy must be a number of 1 to"),
+        (r#"retry_policy => '{"jitter": 1.1}'"#, "jitter of a retry policy"),
+        (r#"retry_policy => '{"base": 5}'"#, "unknown field 'base' in a retry policy"),
+        ("tags => '{a, \"\"}'", "a tag must be 1 to 100 bytes"),
+        ("tags => '{a, NULL}'", "a tag must be"),
+        ("tags => array_fill('a'::text, ARRAY[21])", "at most 20 tags, got 21"),
+    ] {
+        let error = client.query(&call(options), &[]).await.expect_err(options);
+        let error = error.as_db_error().expect("the server's");
+        assert_eq!(error.code().code(), "WL003", "{options}: {error}");
+        assert!(error.message().contains(says), "{options}: {error}");
+    }
+    let options = r#"timeout => '1500.5 ms', expires_at => '2100-01-01 12:00+02', tags => '{b, "a, c", b}',
+        retry_policy => '{"backoff": "linear", "base_ms": 10.0, "factor": 1.5, "max_ms": 2e3, "jitter": 0}'"#;
+    let one: i64 = client.query_one(&call(options), &[]).await.unwrap().get(0);
+    let many = fixture.text(
+        r#"SELECT windlass.enqueue_many('[{"kind": "k", "timeout": "1501 ms", "expires_at": "2100-01-01T10:00:00Z", "tags": ["b", "a, c"],
+            "retry_policy": {"backoff": "linear", "base_ms": 10, "factor": 1.5, "max_ms": 2000, "jitter": 0}}, {"kind": "k", "tags": null}]')"#,
+    );
+    let many = client.query(&many, &[]).await.unwrap();
+    let policy = RetryPolicy {
+        factor: 1.5,
+        max: Duration::from_secs(2),
+        jitter: 0.0,
+        ..RetryPolicy::linear(Duration::from_millis(10))
+    };
+    for id in [one, many[0].get(0)] {
+        let job = store.job(JobId(id)).await.unwrap().expect("it is stored");
+        assert_eq!((job.timeout, job.retry_policy), (Some(Duration::from_millis(1_501)), Some(policy)));
+        assert_eq!(job.expires_at, Some("2100-01-01T10:00:00Z".parse().unwrap()));
+        assert_eq!(job.tags, ["b", "a, c"]);
+        let view =
+            fixture.text("SELECT tags, expires_at = '2100-01-01T10:00:00Z' FROM windlass.jobs WHERE id = $1");
+        let row = client.query_one(&view, &[&id]).await.unwrap();
+        assert_eq!((row.get::<_, Vec<String>>(0), row.get::<_, bool>(1)), (job.tags, true));
+    }
+    let plain = store.job(JobId(many[1].get(0))).await.unwrap().expect("it is stored");
+    assert!(plain.tags.is_empty() && plain.expires_at.is_none());
 }

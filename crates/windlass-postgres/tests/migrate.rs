@@ -77,6 +77,57 @@ async fn a_schema_without_requests_to_cancel_is_worked_on() {
     store.maintain().await.unwrap();
 }
 
+/// A function whose parameters changed is one function, whoever was granted its older form may call it, and an older program's
+/// call of it works.
+#[tokio::test]
+async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let role = format!("{}_producer", fixture.schema);
+    let enqueue = "enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
+        max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL, key text DEFAULT NULL, meta jsonb DEFAULT NULL,
+        tracked boolean DEFAULT false) RETURNS bigint";
+    let list = "list_jobs(p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer,
+        p_look_at integer DEFAULT 50000) RETURNS TABLE (next bigint[], job windlass.jobs)";
+    let older = fixture.text(&format!(
+        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA windlass TO {role};
+         DROP FUNCTION windlass.enqueue; DROP FUNCTION windlass.list_jobs;
+         CREATE FUNCTION windlass.{enqueue} LANGUAGE sql AS 'SELECT 1::bigint';
+         CREATE FUNCTION windlass.{list} LANGUAGE sql AS 'SELECT NULL::bigint[], NULL::windlass.jobs';
+         GRANT EXECUTE ON FUNCTION windlass.enqueue TO {role};
+         GRANT EXECUTE ON FUNCTION windlass.list_jobs TO {role} WITH GRANT OPTION"
+    ));
+    client.batch_execute(&older).await.unwrap();
+    for _ in 0..2 {
+        fixture.store().await.migrate().await.unwrap();
+        let look = fixture.text(
+            "SELECT string_agg(p.proname || ':' || g.is_grantable, ' ' ORDER BY p.proname)
+             FROM pg_proc p, aclexplode(p.proacl) g
+             WHERE p.pronamespace = $2::text::regnamespace AND g.grantee = $1::text::regrole",
+        );
+        let granted: String = client.query_one(&look, &[&role, &fixture.schema]).await.unwrap().get(0);
+        assert_eq!(granted, "enqueue:false list_jobs:true");
+        let forms = fixture.text(
+            "SELECT count(*) FROM pg_proc WHERE proname IN ('enqueue', 'list_jobs') AND pronamespace = $1::text::regnamespace",
+        );
+        assert_eq!(client.query_one(&forms, &[&fixture.schema]).await.unwrap().get::<_, i64>(0), 2);
+    }
+    let calls = fixture.text(&format!(
+        "SET ROLE {role}; SELECT windlass.enqueue('k', '{{}}', 'default', 0, 20, key => 'a'); RESET ROLE"
+    ));
+    client.batch_execute(&calls).await.unwrap();
+    let rows = client
+        .query(
+            &fixture.text("SELECT (p.job).*, p.next FROM windlass.list_jobs(NULL, NULL, NULL, NULL, 5) p"),
+            &[],
+        )
+        .await
+        .unwrap();
+    assert_eq!(rows[0].columns()[18].name(), "next", "older programs go by the number");
+    assert_eq!(rows[0].get::<_, Option<String>>(15).as_deref(), Some("a"));
+    client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
 /// A schema that an older program made has no batches of results; they are kept one by one there.
 #[tokio::test]
 async fn an_older_schema_keeps_results_too() {

@@ -186,7 +186,7 @@ impl Claimer {
                     self.trip.observe(asked_at.elapsed());
                     self.idle.reset(self.is_busy());
                 }
-                self.deliver(epoch, claims);
+                self.deliver(epoch, claims, asked_at);
             }
             Err(error) if error.is_lease_lost() => core.lose(epoch),
             Err(error) => {
@@ -198,7 +198,7 @@ impl Claimer {
         }
     }
 
-    fn deliver(&mut self, epoch: &Arc<Epoch>, claims: Vec<Claim>) {
+    fn deliver(&mut self, epoch: &Arc<Epoch>, claims: Vec<Claim>, asked_at: Instant) {
         let core = Arc::clone(&self.core);
         let mut brought = vec![0; self.gauges.len()];
         for claim in claims {
@@ -211,7 +211,7 @@ impl Claimer {
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
             let runner = &core.runners[at];
-            activate(&core, runner, runner.deliver(epoch, claim, HandBack::Return));
+            activate(&core, runner, runner.deliver(epoch, claim, asked_at, HandBack::Return));
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {

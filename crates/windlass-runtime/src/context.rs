@@ -38,6 +38,7 @@ impl Context {
             enqueued_at,
             position,
             attributes,
+            expires_in: _,
         } = job;
         let attributes = attributes.map(Arc::from);
         (
@@ -77,7 +78,8 @@ impl Context {
         let epoch = crate::epoch::Epoch::new(windlass_core::WorkerId(0));
         let stop = epoch.interrupted().clone();
         let reference = windlass_core::ClaimRef(0, 0);
-        let scope = Arc::new(ClaimScope::new(epoch, reference, queue.into(), priority));
+        let scope =
+            Arc::new(ClaimScope::new(epoch, reference, queue.into(), priority, tokio::time::Instant::now()));
         let (args, context) = Self::split(job, scope);
         (args, context, stop)
     }
@@ -135,6 +137,16 @@ impl Context {
     /// What was said beside the job's args: a JSON object.
     pub fn meta(&self) -> Option<&Args> {
         self.attributes.as_ref()?.meta.as_ref()
+    }
+
+    /// What the job can be found by.
+    pub fn tags(&self) -> &[String] {
+        self.attributes.as_ref().map_or(&[], |attributes| &attributes.tags)
+    }
+
+    /// From when on the job would not have been started any more, by the store's clock, if it says so.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.attributes.as_ref()?.expires_at
     }
 
     /// Whether the handler should stop: somebody [cancelled](windlass_core::JobStore::cancel) the job, the worker shuts

@@ -12,13 +12,22 @@ pub trait Handler: Send + Sync + 'static {
     /// away from this worker; [`Context::cancelled`] announces that. A panic counts as an error.
     fn call(&self, args: Bytes, context: Context) -> HandlerFuture;
 
-    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
+    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says. A job's
+    /// [own policy](windlass_core::Attributes::retry_policy) goes first.
     fn retry_policy(&self) -> Option<&RetryPolicy> {
         None
     }
 
+    /// How long to wait after failed attempt number `attempt` (from 1), as a function of its own: `None` means as
+    /// [`Self::retry_policy`] says. A job's own policy goes first.
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        let _ = (attempt, error);
+        None
+    }
+
     /// How long an attempt may take; `None` means as the worker says ([`WorkerConfig::timeout`]), and
-    /// `Duration::MAX` means for ever. Asked once per run of equal kinds.
+    /// `Duration::MAX` means for ever. Asked once per run of equal kinds. A job's
+    /// [own timeout](windlass_core::Attributes::timeout) goes first.
     ///
     /// [`WorkerConfig::timeout`]: crate::WorkerConfig::timeout
     fn timeout(&self) -> Option<Duration> {

@@ -2,8 +2,8 @@ use crate::{
     job_switch::{JobSwitch, JobSwitches},
     sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
-use std::sync::Arc;
-use tokio::sync::Notify;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use windlass_core::{ClaimRef, JobId, WorkerId};
 
@@ -120,12 +120,25 @@ pub(crate) struct ClaimScope {
     pub(crate) reference: ClaimRef,
     pub(crate) queue: Arc<str>,
     pub(crate) priority: i16,
+    /// From when on it counts how long its jobs may wait to be started.
+    asked_at: Instant,
     switches: JobSwitches,
 }
 
 impl ClaimScope {
-    pub(crate) fn new(epoch: Arc<Epoch>, reference: ClaimRef, queue: Arc<str>, priority: i16) -> Self {
-        Self { epoch, reference, queue, priority, switches: JobSwitches::default() }
+    pub(crate) fn new(
+        epoch: Arc<Epoch>,
+        reference: ClaimRef,
+        queue: Arc<str>,
+        priority: i16,
+        asked_at: Instant,
+    ) -> Self {
+        Self { epoch, reference, queue, priority, asked_at, switches: JobSwitches::default() }
+    }
+
+    /// Whether so much time is over since the claim was asked for.
+    pub(crate) fn is_over(&self, time: Duration) -> bool {
+        self.asked_at.elapsed() >= time
     }
 
     /// What tells the handler of this job alone to stop.

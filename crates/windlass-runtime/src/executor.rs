@@ -5,6 +5,7 @@ use crate::{
     core::Core,
     disposition::{Attempt, Settlement, decide},
     epoch::ClaimScope,
+    expiry::Expiry,
     queue_runner::QueueRunner,
     ready::Popped,
     suspect,
@@ -21,7 +22,7 @@ use std::{
 };
 use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome};
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -116,12 +117,20 @@ pub(crate) async fn run(
 ) -> Done {
     let Popped { slot, index, job } = popped;
     let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
-    let tracked = job.attributes.as_ref().is_some_and(|attributes| attributes.tracked);
+    let (tracked, own_policy) = match &job.attributes {
+        Some(attributes) => (attributes.tracked, attributes.retry_policy),
+        None => (false, None),
+    };
     let mut done =
         Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
     if scope.is_cancel_asked(id) {
         let reason = Disposition::BY_REQUEST.to_owned();
         done.settlement = Settlement::ByItself(Disposition::Cancel { reason });
+        return done;
+    }
+    let expiry = Expiry::of(&job);
+    if let Some(expired) = expiry.as_ref().and_then(|expiry| expiry.look(scope)) {
+        done.settlement = Settlement::ByItself(expired);
         return done;
     }
     let found = match handlers.find(core, &job.kind) {
@@ -145,7 +154,11 @@ pub(crate) async fn run(
         match suspect::Alone::begin(core, scope, id).await {
             None => Ended::NotRun,
             Some(alone) => {
-                let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
+                // It may have waited for long.
+                let ended = match expiry.and_then(|expiry| expiry.look(scope)) {
+                    Some(expired) => Ended::Expired(expired),
+                    None => attempt(core, runner, scope, found, job, &mut done.waited).await,
+                };
                 alone.end(core).await;
                 ended
             }
@@ -159,21 +172,44 @@ pub(crate) async fn run(
         Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
         Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
         Ended::TimedOut(failure) => (failure, false),
+        Ended::Expired(expired) => {
+            done.settlement = Settlement::ByItself(expired);
+            return done;
+        }
         Ended::NotRun => {
             done.settlement = Settlement::ByItself(Disposition::Return);
             return done;
         }
     };
     let outcome = if cancelled { when_asked(outcome) } else { outcome };
-    let policy = caught(|| found.handler.retry_policy()).unwrap_or_else(|panic| {
-        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
-        None
-    });
-    let policy = policy.unwrap_or(&core.config.retry_policy);
-    let random = (core.config.random)();
+    let policy = own_policy.unwrap_or_else(|| policy_of(core, found, id));
+    let outcome = match outcome {
+        Outcome::Retry { after: None, error } if own_policy.is_none() && !interrupted => {
+            Outcome::Retry { after: delay_of(found, id, number, &error), error }
+        }
+        other => other,
+    };
+    let (policy, random) = (&policy, (core.config.random)());
     done.settlement =
         Settlement::ByItself(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
     done
+}
+
+/// The retry policy of the job's kind.
+fn policy_of(core: &Core, found: &Found, id: JobId) -> RetryPolicy {
+    let policy = caught(|| found.handler.retry_policy().copied()).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
+        None
+    });
+    policy.unwrap_or(core.config.retry_policy)
+}
+
+/// What the kind's own function says about the delay, if it has one.
+fn delay_of(found: &Found, id: JobId, attempt: u16, error: &str) -> Option<Duration> {
+    caught(|| found.handler.retry_delay(attempt, error)).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry delay cannot be had; its retry policy is used");
+        None
+    })
 }
 
 /// How an attempt ended.
@@ -182,6 +218,8 @@ enum Ended {
     Panic(String),
     /// In a failure after its time was over.
     TimedOut(Outcome),
+    /// Not begun: it is too late.
+    Expired(Disposition),
     /// Not begun, or dropped half-way because the job was taken from this worker.
     NotRun,
 }
@@ -197,7 +235,9 @@ async fn attempt(
     let span = tracing::enabled!(Level::DEBUG)
         .then(|| debug_span!("job", id = %job.id, kind = %job.kind, attempt = job.attempt));
     let (id, grace) = (job.id, core.config.timeout_grace);
-    let mut limit = found.timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
+    let own_timeout = job.attributes.as_ref().and_then(|attributes| attributes.timeout);
+    let mut limit =
+        own_timeout.or(found.timeout).map(|timeout| TimeLimit::new(timeout, grace, scope.switch(id)));
     let (args, context) = Context::split(job, Arc::clone(scope));
     let mut future = match caught(|| found.handler.call(args, context)) {
         Ok(future) => future,

@@ -55,6 +55,7 @@ mod engine;
 mod epoch;
 mod estimate;
 mod executor;
+mod expiry;
 mod heartbeat;
 mod hint_budget;
 mod idle;

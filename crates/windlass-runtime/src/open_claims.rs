@@ -138,7 +138,7 @@ mod tests {
     fn claims_of(ids: &[i64]) -> (OpenClaims, Arc<Epoch>) {
         let epoch = Epoch::new(WorkerId(1));
         let reference = ClaimRef(1, 1);
-        let scope = ClaimScope::new(Arc::clone(&epoch), reference, "q".into(), 0);
+        let scope = ClaimScope::new(Arc::clone(&epoch), reference, "q".into(), 0, Instant::now());
         let job = |id: &i64| ClaimedJob {
             id: JobId(*id),
             position: 0,
@@ -149,6 +149,7 @@ mod tests {
             crash_count: 0,
             enqueued_at: Timestamp::UNIX_EPOCH,
             attributes: None,
+            expires_in: None,
         };
         let mut open = OpenClaims::default();
         open.add(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use crate::{
     turn::{Activation, Done, Step, Turn},
 };
 use std::sync::{Arc, PoisonError};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use windlass_core::{Claim, Disposition, JobId};
 
 /// One queue of the worker: its ready jobs, its executors and its open claims, behind one short lock.
@@ -122,15 +122,21 @@ impl QueueRunner {
         state.activate_if_needed(self)
     }
 
-    /// Adds a claim. Its jobs are dropped when the epoch was lost meanwhile.
-    pub(crate) fn deliver(&self, epoch: &Arc<Epoch>, claim: Claim, closed: HandBack) -> Option<Activation> {
+    /// Adds a claim that was asked for at this time. Its jobs are dropped when the epoch was lost meanwhile.
+    pub(crate) fn deliver(
+        &self,
+        epoch: &Arc<Epoch>,
+        claim: Claim,
+        asked_at: Instant,
+        closed: HandBack,
+    ) -> Option<Activation> {
         let mut state = self.lock();
         if epoch.is_lost() {
             return None;
         }
         state.counters.claimed += claim.jobs.len() as u64;
         let (epoch, queue) = (Arc::clone(epoch), Arc::clone(&self.queue));
-        let scope = Arc::new(ClaimScope::new(epoch, claim.reference, queue, claim.priority));
+        let scope = Arc::new(ClaimScope::new(epoch, claim.reference, queue, claim.priority, asked_at));
         let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
         if state.closed {

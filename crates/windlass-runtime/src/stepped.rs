@@ -10,7 +10,7 @@ use crate::{
     turn::Step,
 };
 use std::{fmt, sync::Arc, time::Duration};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use windlass_core::{Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, Result, Store};
 
 /// How often a queue is asked again from which somebody else claims just now, and how far apart.
@@ -68,10 +68,11 @@ impl SteppedWorker {
     pub async fn step(&mut self) -> Result<Option<Worked>> {
         let core = Arc::clone(&self.core);
         for runner in &core.runners {
+            let asked_at = Instant::now();
             let Some(claim) = self.claim(runner).await? else { continue };
             let worked = tokio::select! {
                 biased;
-                worked = self.work(runner, claim) => worked,
+                worked = self.work(runner, claim, asked_at) => worked,
                 () = heartbeat::run(Arc::clone(&core)) => None,
             };
             let taken =
@@ -102,9 +103,9 @@ impl SteppedWorker {
     }
 
     /// Runs a claim's job as an executor does, and settles it.
-    async fn work(&mut self, runner: &Arc<QueueRunner>, claim: Claim) -> Option<Worked> {
+    async fn work(&mut self, runner: &Arc<QueueRunner>, claim: Claim, asked_at: Instant) -> Option<Worked> {
         // Wakes or starts an executor, which is this one.
-        let _ = runner.deliver(&self.epoch, claim, HandBack::Return);
+        let _ = runner.deliver(&self.epoch, claim, asked_at, HandBack::Return);
         let (mut scope, mut done, mut worked) = (None, None, None);
         loop {
             match runner.turn(done.take(), &mut scope, &self.me).step {

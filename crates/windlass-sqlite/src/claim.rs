@@ -4,7 +4,7 @@
 //! range scan that stops at the limit. Cancelled jobs are no longer there.
 
 use crate::{
-    clock::timestamp,
+    clock::{Micros, timestamp},
     error::Outcome,
     lanes::{self, Lane},
     lease, no_handler, position,
@@ -136,7 +136,7 @@ fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32, most: usize) -> Outcome
         }
         buffer.extend_from_slice(args);
         ends.push(buffer.len());
-        jobs.push(job(row, &mut kinds)?);
+        jobs.push(job(row, &mut kinds, tx.now)?);
     }
     let (bytes, buffer, mut start) = (buffer.len(), Bytes::from(buffer), 0);
     for (job, end) in jobs.iter_mut().zip(ends) {
@@ -146,9 +146,13 @@ fn read(tx: &Tx<'_>, (from, to): (i64, i64), limit: u32, most: usize) -> Outcome
     Ok(Batch { jobs, bytes, cut })
 }
 
-fn job(row: &Row<'_>, kinds: &mut Kinds) -> Outcome<ClaimedJob> {
+fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
     let position: i64 = row.get(0)?;
     let kind = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+    let attributes = match row.get_ref(8)? {
+        ValueRef::Null => None,
+        text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
+    };
     Ok(ClaimedJob {
         id: JobId(row.get::<_, Option<i64>>(1)?.unwrap_or(position::sequence_of(position))),
         position,
@@ -158,10 +162,8 @@ fn job(row: &Row<'_>, kinds: &mut Kinds) -> Outcome<ClaimedJob> {
         max_attempts: row.get(5)?,
         crash_count: row.get(6)?,
         enqueued_at: timestamp(row.get(7)?),
-        attributes: match row.get_ref(8)? {
-            ValueRef::Null => None,
-            text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
-        },
+        expires_in: attributes.as_ref().and_then(|attributes| attributes.expires_in(timestamp(now))),
+        attributes,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Enqueue: a batch is packed into one buffer where it is called, and appended by the writer.
 
 use crate::{
-    clock::{Micros, micros},
+    clock::{Micros, micros, timestamp},
     error::Outcome,
     position,
     tx::{Count, Tx},
@@ -32,7 +32,14 @@ struct Packed {
     kind: usize,
     max_attempts: u16,
     when: When,
-    attributes: Option<String>,
+    attributes: Option<Box<Attributes>>,
+}
+
+impl Packed {
+    /// The attributes as the store keeps them, when it is `now`.
+    fn stored_attributes(&self, now: Micros) -> Option<String> {
+        self.attributes.as_ref().map(|attributes| attributes.received(timestamp(now)).to_json())
+    }
 }
 
 impl Batch {
@@ -50,7 +57,7 @@ impl Batch {
                     kind: kinds.index(job.kind()),
                     max_attempts: job.max_attempts(),
                     when: job.when(),
-                    attributes: job.attributes().map(Attributes::to_json),
+                    attributes: job.attributes().map(|attributes| Box::new(attributes.clone())),
                 }
             })
             .collect();
@@ -92,7 +99,7 @@ impl Batch {
             append.raw_bind_parameter(1, position::at(lanes[job.lane], id))?;
             append.raw_bind_parameter(3, args)?;
             if attributed {
-                append.raw_bind_parameter(6, job.attributes.as_deref())?;
+                append.raw_bind_parameter(6, job.stored_attributes(tx.now))?;
             }
             append.raw_execute()?;
             appended[job.lane] += 1;
@@ -113,7 +120,7 @@ impl Batch {
 
     fn wait(&self, tx: &mut Tx<'_>, lane: i32, id: i64, at: Micros, job: &Packed, args: &str) -> Outcome<()> {
         let kind = &self.kinds[job.kind];
-        let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.attributes];
+        let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.stored_attributes(tx.now)];
         tx.conn.prepare_cached(WAIT)?.execute(row)?;
         tx.count(lane, Count::Scheduled, 1);
         Ok(())

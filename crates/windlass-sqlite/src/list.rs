@@ -11,7 +11,7 @@ use crate::{
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use std::ops::ControlFlow::{self, Break, Continue};
-use windlass_core::{JobFilter, JobPage, JobRecord, JobState, PageToken};
+use windlass_core::{Attributes, JobFilter, JobPage, JobRecord, JobState, PageToken};
 
 /// How many rows one page looks at.
 const LOOK_AT: u32 = 50_000;
@@ -205,7 +205,14 @@ impl Page<'_> {
     }
 
     fn is_wanted(&self, row: &Row<'_>) -> Outcome<bool> {
-        let Some(kind) = &self.filter.kind else { return Ok(true) };
-        Ok(row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)? == kind)
+        if let Some(kind) = &self.filter.kind
+            && row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)? != kind
+        {
+            return Ok(false);
+        }
+        let Some(tag) = &self.filter.tag else { return Ok(true) };
+        let text = row.get_ref("attributes")?.as_str_or_null().map_err(rusqlite::Error::from)?;
+        let attributes = Attributes::from_store(text.unwrap_or_default())?;
+        Ok(attributes.is_some_and(|attributes| attributes.tags.contains(tag)))
     }
 }

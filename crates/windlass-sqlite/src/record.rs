@@ -155,6 +155,10 @@ impl<'c> Records<'c> {
             reason: None,
             key: attributes.key,
             meta: attributes.meta,
+            tags: attributes.tags,
+            timeout: attributes.timeout,
+            retry_policy: attributes.retry_policy,
+            expires_at: attributes.expires_at,
             result: None,
             errors: Vec::new(),
         })

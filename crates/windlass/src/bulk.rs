@@ -139,11 +139,11 @@ impl Selection<'_> {
     }
 
     fn check(&self, verb: Verb) -> Result<()> {
-        let JobFilter { state, queue, kind, .. } = &self.filter;
+        let JobFilter { state, queue, kind, tag, .. } = &self.filter;
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
-        if state.is_none() && queue.is_none() && kind.is_none() && !self.everything {
+        if state.is_none() && queue.is_none() && kind.is_none() && tag.is_none() && !self.everything {
             return refuse(
-                "the filter selects every job; name a state, a queue or a kind, or say that everything is meant"
+                "the filter selects every job; name a state, a queue, a kind or a tag, or say that everything is meant"
                     .to_owned(),
             );
         }

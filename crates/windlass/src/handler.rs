@@ -41,6 +41,10 @@ impl<J: Job, X: 'static, F: HandlerFn<J, X>> OpenHandler for TypedHandler<J, X, 
         self.retry_policy.as_ref()
     }
 
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        J::retry_delay(attempt, error)
+    }
+
     fn timeout(&self) -> Option<Duration> {
         J::TIMEOUT
     }

@@ -34,7 +34,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// How long an attempt may take; `None` means as the worker says, `Some(Duration::MAX)` for ever. When the
     /// time is over, [`Context::cancelled`](crate::Context::cancelled) tells the handler, after a grace of 5 s its
     /// future is dropped, and the attempt failed with an error that begins with `timeout`. A handler that blocks
-    /// its thread cannot be stopped.
+    /// its thread cannot be stopped. A job's [own timeout](NewJob::with_timeout) goes first.
     const TIMEOUT: Option<Duration> = None;
 
     /// Whether the args are encrypted before they leave the program, and the result too. Clients and workers need a
@@ -42,8 +42,16 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// [accept](crate::WorkerBuilder::accept_plain_args) those from before.
     const ENCRYPTED: bool = false;
 
-    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
+    /// When failed jobs of this kind are tried again; `None` means as the worker's policy says. A job's
+    /// [own policy](NewJob::with_retry_policy) goes first.
     fn retry_policy() -> Option<RetryPolicy> {
+        None
+    }
+
+    /// A backoff of your own: how long to wait after failed attempt number `attempt` (from 1). `None`: as
+    /// [`Self::retry_policy`] says. A job's own policy goes first.
+    fn retry_delay(attempt: u16, error: &str) -> Option<Duration> {
+        let _ = (attempt, error);
         None
     }
 }

@@ -93,6 +93,21 @@ pub use worker_builder::WorkerBuilder;
 /// enum CleanUp { All, Older { days: u32 } }
 ///
 /// assert_eq!((CleanUp::KIND, CleanUp::QUEUE, CleanUp::TIMEOUT), ("clean_up", "default", None));
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Job)]
+/// #[job(backoff = "linear:10s:5m")]
+/// struct Poll;
+///
+/// fn on_the_hour(attempt: u16, error: &str) -> Duration {
+///     Duration::from_secs(if error.contains("rate limit") { 3600 } else { 60 * u64::from(attempt) })
+/// }
+///
+/// #[derive(serde::Serialize, serde::Deserialize, Job)]
+/// #[job(retry_delay = on_the_hour)]
+/// struct Import;
+///
+/// assert_eq!(Poll::retry_policy().unwrap().delay(100, 0.5), Duration::from_secs(300));
+/// assert_eq!(Import::retry_delay(3, "timeout"), Some(Duration::from_secs(180)));
 /// ```
 ///
 /// What cannot be a job is refused by the compiler:
@@ -105,6 +120,11 @@ pub use worker_builder::WorkerBuilder;
 /// ```compile_fail
 /// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
 /// #[job(timeout = "soon")]
+/// struct SendMail;
+/// ```
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// #[job(backoff = "soon")]
 /// struct SendMail;
 /// ```
 /// ```compile_fail
@@ -127,10 +147,10 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, CancelReply, EnqueuedOnce, Envelope, Error, ErrorKind, IntoOutcome,
-    JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport, MigrationReport,
-    NewJob, Outcome, PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind,
-    StoreStatus, When, WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, Backoff, CancelReply, EnqueuedOnce, Envelope, Error, ErrorKind,
+    IntoOutcome, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport,
+    MigrationReport, NewJob, Outcome, PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings,
+    Store, StoreKind, StoreStatus, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -145,6 +165,8 @@ mod guide {
     #[cfg(feature = "encryption")]
     #[doc = include_str!("../../../docs/guide/encryption.md")]
     struct Encryption;
+    #[doc = include_str!("../../../docs/guide/deadlines.md")]
+    struct Deadlines;
     #[doc = include_str!("../../../docs/guide/first_use.md")]
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]

@@ -155,6 +155,10 @@ impl<M: Middleware> Handler for Layered<M> {
         self.inner.retry_policy()
     }
 
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        self.inner.retry_delay(attempt, error)
+    }
+
     fn timeout(&self) -> Option<Duration> {
         self.inner.timeout()
     }

@@ -11,8 +11,7 @@ use windlass::{Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, W
 const KIND: &str = "work";
 const RARE: &str = "rare";
 /// A run has no time for backoff.
-const RETRIES: RetryPolicy =
-    RetryPolicy { base: Duration::from_millis(30), factor: 1.0, max: Duration::from_millis(30), jitter: 0.0 };
+const RETRIES: RetryPolicy = RetryPolicy::fixed(Duration::from_millis(30));
 
 pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> Result<()> {
     let client = connect(&order.store).await?;

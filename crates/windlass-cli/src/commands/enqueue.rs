@@ -1,7 +1,11 @@
+mod backoff;
 mod input;
 mod many;
+mod options;
 
 pub(crate) use many::read as read_many;
+
+use options::JobOptions;
 
 use crate::{
     duration,
@@ -44,18 +48,20 @@ pub(crate) struct Enqueue {
     /// How often the job is tried at most
     #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
     max_attempts: u16,
+    #[command(flatten)]
+    options: JobOptions,
     /// Stores nothing when this key was used before, and prints what was stored then: makes the command safe to
     /// repeat, after a crash too. With --many every batch gets a key of its own, KEY/<number of its first line>
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
-    /// max_attempts, scheduled_at or delay_ms
+    /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, tags
     #[arg(
         long,
         value_name = "FILE",
         num_args = 0..=1,
         default_missing_value = "-",
-        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts"]
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "tags"]
     )]
     many: Option<String>,
 }
@@ -92,6 +98,7 @@ impl Enqueue {
             .with_queue(self.queue)
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
+        let job = self.options.apply(job);
         Ok(match (self.delay, self.at) {
             (Some(delay), _) => job.with_delay(delay),
             (None, Some(at)) => job.with_scheduled_at(at),

@@ -156,3 +156,62 @@ fn a_key_of_many_leaves_room_for_line_numbers() {
     run(&longer).refused(2, &["1 to 179 bytes, got 180", "[invalid_option]"]);
     run("").refused(2, &["got 0"]);
 }
+
+#[test]
+fn a_job_with_times_and_tags_of_its_own() {
+    let home = Home::new();
+    let options = [
+        "--timeout",
+        "5s",
+        "--backoff",
+        "linear:2s:1m",
+        "--expires-in",
+        "1h",
+        "--tag",
+        "urgent",
+        "--tag",
+        "b c",
+    ];
+    let id = home.enqueue(&[&["a"][..], &options].concat());
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!((&job["timeout_ms"], &job["tags"]), (&5_000.into(), &serde_json::json!(["urgent", "b c"])));
+    let policy = &job["retry_policy"];
+    assert_eq!(
+        (&policy["backoff"], &policy["base_ms"], &policy["max_ms"]),
+        (&"linear".into(), &2_000.into(), &60_000.into())
+    );
+    assert!(job["expires_at"].as_str() > job["enqueued_at"].as_str());
+    let text = home.run(&["jobs", "show", &id]).done().stdout;
+    for words in [
+        "tags      urgent, b c",
+        "timeout   5s",
+        "backoff   linear from 2s, at most 60s, ± 10 %",
+        "expires   20",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let line = r#"{"kind":"m","timeout_ms":7,"expires_in_ms":60000,"retry_policy":{"backoff":"fixed","base_ms":9},"tags":["urgent"]}"#;
+    home.run_with(&["enqueue", "--many"], line.as_bytes()).done();
+    home.enqueue(&["other"]);
+    let found = &home.json(&["jobs", "list", "--tag", "urgent"])["jobs"];
+    let kinds: Vec<_> = found.as_array().unwrap().iter().map(|job| job["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["m", "a"]);
+    assert_eq!((&found[0]["timeout_ms"], &found[0]["retry_policy"]["base_ms"]), (&7.into(), &9.into()));
+    assert!(found[0]["expires_at"].is_string());
+}
+
+#[test]
+fn absurd_times_are_refused() {
+    let home = Home::new();
+    for (options, words) in [
+        (&["--timeout", "0s"][..], "leaves no time"),
+        (&["--timeout=-5s"], "invalid duration"),
+        (&["--expires-in", "0s"], "leaves no time"),
+        (&["--expires-in", "1m", "--delay", "1m"], "it would never run"),
+        (&["--expires-in", "1m", "--expires-at", "2031-01-01T00:00:00Z"], "cannot be used with"),
+        (&["--backoff", "sometimes"], "write it like linear:10s"),
+        (&["--tag", ""], "a tag must be 1 to 100 bytes"),
+    ] {
+        home.run(&[&["enqueue", "a"][..], options].concat()).refused(2, &[words]);
+    }
+}

@@ -1,11 +1,18 @@
 -- Enqueueing by plain SQL, from any language and any driver, inside the caller's transaction.
 
--- attributes_of(key, meta, tracked): what only some jobs have, as column attributes keeps it; empty for none.
-CREATE OR REPLACE FUNCTION {schema}.attributes_of(p_key text, p_meta jsonb, p_tracked boolean) RETURNS text
-    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+-- attributes_of(key, ...): what only some jobs have, as column attributes keeps it; empty for none. Programs parse it: every
+-- value is checked here, and written as they expect it.
+CREATE OR REPLACE FUNCTION {schema}.attributes_of(
+    p_key text, p_meta jsonb, p_tracked boolean, p_timeout interval, p_retry_policy jsonb, p_expires_at timestamptz, p_tags text[])
+    RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_tag text;
 BEGIN
-    IF p_key IS NULL AND p_meta IS NULL AND NOT coalesce(p_tracked, false) THEN RETURN ''; END IF;
+    IF p_key IS NULL AND p_meta IS NULL AND NOT coalesce(p_tracked, false) AND p_timeout IS NULL AND p_retry_policy IS NULL
+       AND p_expires_at IS NULL AND coalesce(cardinality(p_tags), 0) = 0 THEN
+        RETURN '';
+    END IF;
     IF octet_length(p_key) NOT BETWEEN 1 AND 200 THEN
         RAISE 'a key must be 1 to 200 bytes, got %; hash what is longer', octet_length(p_key) USING ERRCODE = 'WL003';
     END IF;
@@ -13,23 +20,86 @@ BEGIN
         RAISE 'meta must be a JSON object of at most 8192 bytes, got % of % bytes', jsonb_typeof(p_meta), octet_length(p_meta::text)
             USING ERRCODE = 'WL004';
     END IF;
-    RETURN jsonb_strip_nulls(jsonb_build_object('key', p_key, 'tracked', nullif(p_tracked, false)))
+    IF p_timeout <= '0' OR p_timeout > '100 years' THEN
+        RAISE 'timeout must be more than 0 and at most 100 years, got %', p_timeout USING ERRCODE = 'WL003';
+    END IF;
+    IF p_expires_at NOT BETWEEN '1970-01-01 00:00:00+00' AND '9999-12-30 00:00:00+00' THEN
+        RAISE 'expires_at must be a time of the years 1970 to 9999, got %', p_expires_at USING ERRCODE = 'WL003';
+    END IF;
+    IF cardinality(p_tags) > 20 THEN
+        RAISE 'a job has at most 20 tags, got %; meta has room for more', cardinality(p_tags) USING ERRCODE = 'WL003';
+    END IF;
+    FOREACH v_tag IN ARRAY coalesce(p_tags, '{}') LOOP
+        IF v_tag IS NULL OR octet_length(v_tag) NOT BETWEEN 1 AND 100 OR v_tag ~ '[[:cntrl:]]' THEN
+            RAISE 'a tag must be 1 to 100 bytes without control characters, got %', coalesce(quote_literal(left(v_tag, 40)), 'NULL')
+                USING ERRCODE = 'WL003';
+        END IF;
+    END LOOP;
+    RETURN jsonb_strip_nulls(jsonb_build_object(
+            'key', p_key, 'tracked', nullif(p_tracked, false),
+            'timeout_ms', ceil(extract(epoch FROM p_timeout) * 1000)::bigint,
+            'retry_policy', {schema}.checked_retry_policy(p_retry_policy),
+            'expires_at', to_char(p_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'tags', CASE WHEN cardinality(p_tags) > 0 THEN
+                to_jsonb(ARRAY(SELECT t.tag FROM unnest(p_tags) WITH ORDINALITY AS t(tag, n) GROUP BY t.tag ORDER BY min(t.n))) END))
         || CASE WHEN p_meta IS NULL THEN '{}' ELSE jsonb_build_object('meta', p_meta) END;
 END $$;
 
+-- checked_retry_policy(policy): {"backoff"?: "exponential" | "linear" | "fixed", "base_ms"?, "factor"?, "max_ms"?, "jitter"?} as programs
+-- read it; what is left out is exponential, 15 s, 2, a day, 0.1.
+CREATE OR REPLACE FUNCTION {schema}.checked_retry_policy(p_policy jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    f record;
+    v_number numeric;
+    v_most   numeric;
+    v_policy jsonb := '{}';
+BEGIN
+    IF p_policy IS NULL THEN RETURN NULL; END IF;
+    IF jsonb_typeof(p_policy) <> 'object' THEN
+        RAISE 'retry_policy must be a JSON object such as {"backoff": "linear", "base_ms": 10000}, got %', left(p_policy::text, 40)
+            USING ERRCODE = 'WL003';
+    END IF;
+    FOR f IN SELECT key, value FROM jsonb_each(p_policy) LOOP
+        IF f.key = 'backoff' THEN
+            IF f.value NOT IN ('"exponential"', '"linear"', '"fixed"') THEN
+                RAISE 'backoff must be exponential, linear or fixed, got %', left(f.value::text, 40) USING ERRCODE = 'WL003';
+            END IF;
+            v_policy := v_policy || jsonb_build_object(f.key, f.value);
+            CONTINUE;
+        END IF;
+        v_most := CASE f.key WHEN 'base_ms' THEN 3162240000000 WHEN 'max_ms' THEN 3162240000000 WHEN 'factor' THEN 1000000
+                  WHEN 'jitter' THEN 1 END;
+        IF v_most IS NULL THEN
+            RAISE 'unknown field % in a retry policy; known are backoff, base_ms, factor, max_ms, jitter', quote_literal(left(f.key, 40))
+                USING ERRCODE = 'WL003';
+        END IF;
+        v_number := CASE WHEN jsonb_typeof(f.value) = 'number' THEN f.value::numeric END;
+        IF v_number IS NULL OR v_number NOT BETWEEN (CASE f.key WHEN 'factor' THEN 1 ELSE 0 END) AND v_most THEN
+            RAISE '% of a retry policy must be a number of % to %, got %', f.key, CASE f.key WHEN 'factor' THEN 1 ELSE 0 END, v_most,
+                left(f.value::text, 40) USING ERRCODE = 'WL003';
+        END IF;
+        v_policy := v_policy || jsonb_build_object(f.key, CASE WHEN f.key LIKE '%\_ms' THEN ceil(v_number) ELSE round(v_number, 6) END);
+    END LOOP;
+    RETURN v_policy;
+END $$;
+
 -- enqueue(kind, args, ...): stores one job, returns its id. It becomes available when the caller's
--- transaction commits, or at scheduled_at, and never existed when it rolls back.
+-- transaction commits, or at scheduled_at, and never existed when it rolls back. It is not started from expires_at on, but
+-- cancelled.
 CREATE OR REPLACE FUNCTION {schema}.enqueue(
     kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
     max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
-    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false) RETURNS bigint
+    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
+    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
     p_kind alias for $1; p_args alias for $2; p_max alias for $5; p_at alias for $6;
     v_lane integer := {schema}.lane_of($3, $4);
-    v_attributes text := {schema}.attributes_of($7, $8, $9);
+    v_attributes text := {schema}.attributes_of($7, $8, $9, $10, $11, $12, $13);
     v_id   bigint;
 BEGIN
     IF p_kind IS NULL OR p_kind !~ '^[^[:space:][:cntrl:]]{1,200}$' THEN
@@ -54,6 +124,9 @@ BEGIN
     IF p_max IS NULL OR p_max NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', coalesce(p_max::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
+    IF $12 <= p_at THEN
+        RAISE 'the job expires at %, but it is due at %: it would never run', $12, p_at USING ERRCODE = 'WL003';
+    END IF;
     PERFORM set_config('windlass.queues', $3, true); -- for wake()
     IF p_at > clock_timestamp() THEN
         IF NOT isfinite(p_at) THEN
@@ -70,7 +143,7 @@ BEGIN
 END $$;
 
 -- enqueue_many(jobs): an array of {"kind": ..., "args"?, "queue"?, "priority"?, "max_attempts"?,
--- "scheduled_at"?, "key"?, "meta"?, "tracked"?}; returns the ids in order. All or none.
+-- "scheduled_at"?, "key"?, "meta"?, "tracked"?, "timeout"?, "retry_policy"?, "expires_at"?, "tags"?}; returns the ids in order. All or none.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -86,14 +159,18 @@ BEGIN
             RAISE 'each job must be a JSON object, got %', jsonb_typeof(v_job) USING ERRCODE = 'WL004';
         END IF;
         SELECT k INTO v_unknown FROM jsonb_object_keys(v_job) AS k
-            WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at', 'key', 'meta', 'tracked') LIMIT 1;
+            WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at', 'key', 'meta', 'tracked',
+                            'timeout', 'retry_policy', 'expires_at', 'tags') LIMIT 1;
         IF FOUND THEN
-            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked', quote_literal(v_unknown)
+            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked, timeout, retry_policy, expires_at, tags',
+                quote_literal(v_unknown)
                 USING ERRCODE = 'WL004';
         END IF;
         RETURN NEXT {schema}.enqueue(
             v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'),
             coalesce((v_job->>'priority')::integer, 0), coalesce((v_job->>'max_attempts')::integer, 20),
-            (v_job->>'scheduled_at')::timestamptz, v_job->>'key', v_job->'meta', (v_job->>'tracked')::boolean);
+            (v_job->>'scheduled_at')::timestamptz, v_job->>'key', v_job->'meta', (v_job->>'tracked')::boolean,
+            (v_job->>'timeout')::interval, v_job->'retry_policy', (v_job->>'expires_at')::timestamptz,
+            CASE WHEN v_job->'tags' <> 'null' THEN ARRAY(SELECT jsonb_array_elements_text(v_job->'tags')) END);
     END LOOP;
 END $$;

@@ -3,8 +3,8 @@
 -- one transaction; it must be READ COMMITTED, so that each statement inside gets a snapshot taken after the
 -- lane's lock.
 --
--- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority;
--- the rest NULL), then its jobs. A header of lane 0 says that there is more
+-- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority; enqueued_at =
+-- when the claim was made, so that the worker knows how long its jobs may wait that expire; the rest NULL), then its jobs. A header of lane 0 says that there is more
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon.
 -- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
@@ -161,7 +161,7 @@ BEGIN
                     FROM counted WHERE n > 0 AND fits
                     RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head)
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                       NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
+                       v_began, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
                 SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE (SELECT c.fits FROM counted c);
@@ -211,7 +211,7 @@ BEGIN
                     INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
                     SELECT v_seq, v_lane, p_worker, 1, (SELECT r.segment FROM {schema}.ring r), false, g.job_id, g.job_id FROM gone g)
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                       NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
+                       v_began, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
                 SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id);
@@ -345,7 +345,7 @@ BEGIN
                 coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true)
         RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-           NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM appended a
+           clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
     SELECT NULL::bigint[], v_xid, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args, t.attributes
     FROM taken t;

@@ -20,12 +20,21 @@ CREATE OR REPLACE VIEW {schema}.exceptional AS
            NULL, NULL, NULL, d.finished_at, d.reason, d.attributes
     FROM {schema}.dead d;
 
+-- tags_of(attributes): the tags in what column attributes keeps.
+CREATE OR REPLACE FUNCTION {schema}.tags_of(p_attributes text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN p_attributes <> '' THEN ARRAY(SELECT json_array_elements_text(p_attributes::json->'tags')) ELSE '{}' END
+$$;
+
 -- jobs: every job that is still stored, with its state. Reads the whole log: for a page of jobs use
 -- list_jobs, for one job job_record.
 CREATE OR REPLACE VIEW {schema}.jobs AS
     SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason,
-           nullif(s.attributes, '')::json->>'key' AS key, nullif(s.attributes, '')::json->'meta' AS meta, s.result
+           nullif(s.attributes, '')::json->>'key' AS key, nullif(s.attributes, '')::json->'meta' AS meta, s.result,
+           (nullif(s.attributes, '')::json->>'expires_at')::timestamptz AS expires_at,
+           {schema}.tags_of(s.attributes) AS tags, nullif(s.attributes, '')::json AS attributes
     FROM (
         SELECT x.*, NULL::json AS result FROM {schema}.exceptional x
         UNION ALL
@@ -43,6 +52,13 @@ CREATE OR REPLACE VIEW {schema}.jobs AS
         WHERE c.job_count > 0 AND coalesce(t.completed, true)
     ) AS s
     JOIN {schema}.lane l ON l.id = s.lane_id;
+
+-- job_row: the columns that view jobs began with. list_jobs answers with these, whatever the view gets beside them: older
+-- programs know its columns by their number.
+CREATE OR REPLACE VIEW {schema}.job_row AS
+    SELECT id, state, kind, queue, priority, attempt, max_attempts, crash_count, args, enqueued_at, scheduled_at, claimed_at,
+           claimed_by, finished_at, reason, key, meta, result
+    FROM {schema}.jobs;
 
 -- unclaimed_ranges(lane): what no claim of the lane has handed out, as ascending ranges of the log: rows with
 -- (xid, id) > (lo, lo_id) and xid <= hi. Like a claim, steps neither over what was handed out nor over open transactions.

@@ -13,7 +13,9 @@ BEGIN
     RETURN QUERY
     SELECT s.id, s.state, s.kind, l.queue, l.priority, s.attempt, s.max_attempts, s.crash_count, s.args,
            s.enqueued_at, s.scheduled_at, s.claimed_at, s.claimed_by, s.finished_at, s.reason,
-           nullif(s.attributes, '')::json->>'key', nullif(s.attributes, '')::json->'meta', s.result
+           nullif(s.attributes, '')::json->>'key', nullif(s.attributes, '')::json->'meta', s.result,
+           (nullif(s.attributes, '')::json->>'expires_at')::timestamptz, {schema}.tags_of(s.attributes),
+           nullif(s.attributes, '')::json
     FROM (
         SELECT x.*, NULL::json AS result FROM {schema}.exceptional x WHERE f.place IN ('waiting', 'dead') AND x.id = p_id
         UNION ALL
@@ -27,7 +29,7 @@ BEGIN
     JOIN {schema}.lane l ON l.id = s.lane_id;
 END $$;
 
--- list_jobs(state, queue, kind, after, limit, look_at): a page of jobs. Each state (NULL: one after the other, as named
+-- list_jobs(state, queue, kind, after, limit, look_at, tag): a page of jobs. Each state (NULL: one after the other, as named
 -- in v_stages) comes in the order of the place where it lives, lane by lane:
 --   running                 by claim, oldest first
 --   available               newest first; then those that wait for a worker that knows their kind
@@ -35,13 +37,15 @@ END $$;
 --   discarded, cancelled    last finished first
 --   completed               by claim, newest first
 -- after: where the page before ended, NULL for the first: {stage, lane, up to three numbers in the order of the place}.
--- Result: at most `limit` rows with a job, then, unless all was read, one that has only `next`. A page ends at its limit,
+-- tag: only jobs that have it; NULL: all.
+-- Result: at most `limit` rows with a job and its attributes, then, unless all was read, one that has only `next`. A page ends at its limit,
 -- or once about `look_at` rows were read: it may be short, even empty, with more jobs behind it.
 -- Invariant: while nothing changes, the pages together show every job once.
 -- Cost: linear in the rows read, where a lane or a claim counts as 20; claims are read whole.
 CREATE OR REPLACE FUNCTION {schema}.list_jobs(
-    p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer, p_look_at integer DEFAULT 50000)
-    RETURNS TABLE (next bigint[], job {schema}.jobs) LANGUAGE plpgsql STABLE
+    p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer, p_look_at integer DEFAULT 50000,
+    p_tag text DEFAULT NULL)
+    RETURNS TABLE (next bigint[], job {schema}.job_row, attributes json) LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
@@ -79,7 +83,7 @@ BEGIN
                 ELSE {schema}.open_waiting(v_lane.id, v_stage, v_at[3], v_at[4]) END;
             LOOP
                 IF v_listed >= p_limit OR v_looked >= p_look_at THEN
-                    next := array_remove(v_at, NULL); job := NULL;
+                    next := array_remove(v_at, NULL); job := NULL; attributes := NULL;
                     RETURN NEXT;
                     RETURN;
                 END IF;
@@ -87,14 +91,16 @@ BEGIN
                 EXIT WHEN NOT FOUND;
                 v_looked := v_looked + CASE WHEN r.a = v_at[3] OR v_stage NOT IN ('running', 'completed') THEN 1 ELSE 20 END;
                 v_at := ARRAY[n, v_lane.id, r.a, r.b, r.c];
-                CONTINUE WHEN r.id IS NULL OR r.kind <> p_kind;
+                CONTINUE WHEN r.id IS NULL OR r.kind <> p_kind
+                    OR (p_tag IS NOT NULL AND NOT p_tag = ANY ({schema}.tags_of(r.attributes)));
                 v_listed := v_listed + 1;
                 next := NULL;
                 job := ROW(r.id, CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END, r.kind, v_lane.queue, v_lane.priority,
                            r.attempt, r.max_attempts, r.crash_count, r.args, r.enqueued_at, r.scheduled_at, r.claimed_at,
                            r.claimed_by, r.finished_at, r.reason, nullif(r.attributes, '')::json->>'key',
                            nullif(r.attributes, '')::json->'meta',
-                           CASE WHEN v_stage = 'completed' THEN {schema}.result_of(v_lane.id, r.a, r.id) END)::{schema}.jobs;
+                           CASE WHEN v_stage = 'completed' THEN {schema}.result_of(v_lane.id, r.a, r.id) END)::{schema}.job_row;
+                attributes := nullif(r.attributes, '')::json;
                 RETURN NEXT;
             END LOOP;
             CLOSE v_rows;

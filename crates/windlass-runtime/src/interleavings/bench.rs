@@ -63,8 +63,9 @@ pub(super) async fn claim(core: &Arc<Core>, epoch: &Arc<Epoch>, limit: u32) {
     let runner = &core.runners[0];
     let queues = vec![QueueDemand::new(Arc::clone(runner.queue()), limit)];
     let request = ClaimRequest { worker: epoch.worker(), queues };
+    let asked_at = tokio::time::Instant::now();
     let Ok(claimed) = JobStore::claim(&*core.store, &request).await else { return core.lose(epoch) };
     for claim in claimed.claims {
-        activate(core, runner, runner.deliver(epoch, claim, HandBack::Return));
+        activate(core, runner, runner.deliver(epoch, claim, asked_at, HandBack::Return));
     }
 }

@@ -8,6 +8,7 @@ mod cancels;
 mod contract;
 mod demand;
 mod epochs;
+mod expiry;
 mod many_workers;
 mod outages;
 mod outcomes;

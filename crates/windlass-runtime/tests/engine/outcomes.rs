@@ -1,9 +1,9 @@
 //! What a handler says decides what becomes of its job.
 
-use crate::fake::{FakeStore, Handlers, config};
+use crate::fake::{FakeStore, Handlers, RetryDelay, config};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Disposition, JobId, JobState, Outcome, RetryPolicy};
-use windlass_runtime::{EngineHandle, WorkerEngine};
+use windlass_core::{Args, Disposition, JobId, JobState, NewJob, Outcome, RetryPolicy};
+use windlass_runtime::{Context, EngineHandle, WorkerEngine};
 
 async fn start(store: &FakeStore, handlers: Handlers) -> EngineHandle {
     WorkerEngine::start(store.shared(), config(4), Arc::new(handlers)).await.unwrap()
@@ -135,4 +135,39 @@ async fn a_snoozed_job_runs_again_without_using_up_an_attempt() {
     }
     assert_eq!(fates(&store, job).len(), 5);
     engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_jobs_own_retry_policy_goes_before_its_kinds_function_and_that_before_its_kinds_policy() {
+    let (seconds, store) = (Duration::from_secs, FakeStore::new());
+    let function: RetryDelay = |attempt, error| match error {
+        "panic" => panic!("in the function"),
+        "policy" => None,
+        _ => Some(Duration::from_secs(100 + u64::from(attempt))),
+    };
+    let kinds = RetryPolicy::fixed(seconds(7));
+    let fail = |ctx: Context| async move { Err::<(), _>(ctx.key().unwrap_or("function").to_owned()) };
+    let asks = |_| async { Outcome::Retry { after: Some(Duration::from_secs(1)), error: "asks".into() } };
+    let handlers = Handlers::default()
+        .with_delay("fails", kinds, function, fail)
+        .with_delay("asks", kinds, function, asks);
+    let job = |kind: &'static str| NewJob::new(kind, Args::parse("{}").unwrap()).with_queue("q");
+    let own = RetryPolicy { jitter: 0.0, ..RetryPolicy::linear(seconds(30)) };
+    let jobs = [
+        (job("fails"), seconds(101)),
+        (job("fails").with_key("policy"), seconds(7)),
+        (job("fails").with_key("panic"), seconds(7)),
+        (job("fails").with_retry_policy(own), seconds(30)),
+        (job("asks").with_retry_policy(own), seconds(1)),
+    ];
+    let (jobs, expected): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+    let ids = store.model().enqueue(&jobs, 0).unwrap();
+    let engine = start(&store, handlers).await;
+    store.until("all settled", |model| model.settled == ids.len()).await;
+    engine.shutdown().await;
+    let delays = ids.iter().map(|id| match &fates(&store, *id)[..] {
+        [Disposition::Retry { delay, .. }] => *delay,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(delays.collect::<Vec<_>>(), expected);
 }

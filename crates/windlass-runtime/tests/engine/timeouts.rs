@@ -6,7 +6,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
-use windlass_core::{JobId, JobState, Outcome};
+use windlass_core::{Args, JobId, JobState, NewJob, Outcome};
 use windlass_runtime::{Context, EngineHandle, WorkerConfig, WorkerEngine};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -162,4 +162,30 @@ async fn one_jobs_timeout_is_not_another_jobs_and_a_shutdown_reaches_both() {
     for job in &jobs[1..] {
         assert_eq!(store.model().errors(*job), Vec::<String>::new(), "handed back, not failed");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jobs_own_timeout_goes_before_its_kinds() {
+    let store = FakeStore::new();
+    let handlers =
+        Handlers::default()
+            .on("unlimited", |_| pending::<()>())
+            .with_timeout("limited", LIMIT, |_| sleep(2 * LIMIT));
+    let job = |kind: &'static str, timeout| {
+        NewJob::new(kind, Args::parse("{}").unwrap())
+            .with_queue("q")
+            .with_max_attempts(1)
+            .with_timeout(timeout)
+    };
+    let jobs = [job("unlimited", LIMIT), job("limited", 10 * LIMIT)];
+    let jobs = store.model().enqueue(&jobs, 0).unwrap();
+    let engine = start(&store, config(2), handlers).await;
+    for job in &jobs {
+        settled(&store, *job).await;
+    }
+    engine.shutdown().await;
+    let mut model = store.model();
+    let errors = model.errors(jobs[0]);
+    assert_eq!(errors, ["timeout after 60s: the handler went on for 5s more and was dropped"]);
+    assert_eq!(model.job(jobs[1]).state, JobState::Completed);
 }

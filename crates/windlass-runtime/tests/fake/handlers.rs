@@ -12,7 +12,11 @@ struct Closure<F> {
     call: F,
     policy: Option<RetryPolicy>,
     timeout: Option<Duration>,
+    delay: Option<RetryDelay>,
 }
+
+/// A backoff function.
+pub type RetryDelay = fn(u16, &str) -> Option<Duration>;
 
 impl Handlers {
     pub fn on<F, R>(self, kind: &str, call: F) -> Self
@@ -28,7 +32,7 @@ impl Handlers {
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.insert(kind, Closure { call, policy, timeout: None })
+        self.insert(kind, Closure { call, policy, timeout: None, delay: None })
     }
 
     pub fn with_timeout<F, R>(self, kind: &str, timeout: Duration, call: F) -> Self
@@ -36,7 +40,15 @@ impl Handlers {
         F: Fn(Context) -> R + Send + Sync + 'static,
         R: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.insert(kind, Closure { call, policy: None, timeout: Some(timeout) })
+        self.insert(kind, Closure { call, policy: None, timeout: Some(timeout), delay: None })
+    }
+
+    pub fn with_delay<F, R>(self, kind: &str, policy: RetryPolicy, delay: RetryDelay, call: F) -> Self
+    where
+        F: Fn(Context) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.insert(kind, Closure { call, policy: Some(policy), timeout: None, delay: Some(delay) })
     }
 
     fn insert(mut self, kind: &str, handler: impl Handler) -> Self {
@@ -57,6 +69,10 @@ where
 
     fn retry_policy(&self) -> Option<&RetryPolicy> {
         self.policy.as_ref()
+    }
+
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        self.delay.and_then(|delay| delay(attempt, error))
     }
 
     fn timeout(&self) -> Option<Duration> {

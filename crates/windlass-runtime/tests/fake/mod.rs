@@ -13,6 +13,6 @@ mod store;
 mod wakeup;
 
 pub use fault::{Call, Fault};
-pub use handlers::{Handlers, config};
+pub use handlers::{Handlers, RetryDelay, config};
 pub use model::Model;
 pub use store::FakeStore;

@@ -13,6 +13,10 @@ pub(crate) trait OpenHandler: Send + Sync + 'static {
         None
     }
 
+    fn retry_delay(&self, _attempt: u16, _error: &str) -> Option<Duration> {
+        None
+    }
+
     fn timeout(&self) -> Option<Duration> {
         None
     }
@@ -45,6 +49,10 @@ impl<H: OpenHandler> Handler for Opening<H> {
 
     fn retry_policy(&self) -> Option<&RetryPolicy> {
         self.handler.retry_policy()
+    }
+
+    fn retry_delay(&self, attempt: u16, error: &str) -> Option<Duration> {
+        self.handler.retry_delay(attempt, error)
     }
 
     fn timeout(&self) -> Option<Duration> {

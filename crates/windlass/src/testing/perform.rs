@@ -173,6 +173,7 @@ fn claimed(job: &NewJob, attempt: u16) -> ClaimedJob {
         attempt,
         max_attempts: job.max_attempts(),
         crash_count: 0,
+        expires_in: None,
         enqueued_at: jiff::Timestamp::now(),
         attributes: job.attributes().map(|attributes| Box::new(attributes.clone())),
     }

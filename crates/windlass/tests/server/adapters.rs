@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use windlass::{Args, Client, ConnectOptions, IntoJob, Job, JobId, JobRecord, JobState, NewJob, Timestamp};
+use windlass::{
+    Args, Client, ConnectOptions, IntoJob, Job, JobId, JobRecord, JobState, NewJob, RetryPolicy, Timestamp,
+};
 
 #[derive(Serialize, Deserialize)]
 pub struct Transfer {
@@ -52,6 +54,12 @@ pub fn one_of_each() -> Vec<NewJob> {
             .with_meta(Args::parse(r#"{"trace": "a\\b"}"#).unwrap())
             .with_tracking(),
         transfer(7).with_key("both").with_delay(DAY).with_tracking(),
+        transfer(8)
+            .with_timeout(Duration::from_millis(1_500))
+            .with_retry_policy(RetryPolicy::linear(Duration::from_secs(3)))
+            .with_expiry(DAY)
+            .with_tags(["urgent", "a \"b\", {c}"]),
+        transfer(9).with_expires_at(Timestamp::UNIX_EPOCH),
     ]
 }
 
@@ -65,7 +73,7 @@ pub async fn check(client: &Client, ids: &[JobId]) {
     let (available, scheduled) = (JobState::Available, JobState::Scheduled);
     assert_eq!(
         states.collect::<Vec<_>>(),
-        [available, scheduled, scheduled, available, available, available, scheduled]
+        [available, scheduled, scheduled, available, available, available, scheduled, available, available]
     );
     for (days, job) in [(1, &jobs[1]), (2, &jobs[2])] {
         let wait = job.scheduled_at.unwrap().duration_since(Timestamp::now()).as_hours();
@@ -85,6 +93,15 @@ pub async fn check(client: &Client, ids: &[JobId]) {
     assert_eq!(jobs[5].key.as_deref(), Some("acme's"));
     let meta: serde_json::Value = serde_json::from_str(jobs[5].meta.as_ref().unwrap().as_str()).unwrap();
     assert_eq!(meta, serde_json::json!({"trace": "a\\b"}));
+    let timed = &jobs[7];
+    assert_eq!(timed.timeout, Some(Duration::from_millis(1_500)));
+    assert_eq!(timed.retry_policy, Some(RetryPolicy::linear(Duration::from_secs(3))));
+    assert_eq!(timed.tags, ["urgent", "a \"b\", {c}"]);
+    let lives = timed.expires_at.unwrap().duration_since(timed.enqueued_at).as_hours();
+    assert!((23..=24).contains(&lives), "{timed:?}");
+    assert_eq!(jobs[8].expires_at, Some(Timestamp::UNIX_EPOCH));
+    assert_eq!((jobs[0].timeout, jobs[0].retry_policy, jobs[0].expires_at), (None, None, None));
+    assert!(jobs[0].tags.is_empty());
 }
 
 pub async fn until_completed(client: &Client, id: JobId) {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::{io::BufRead, time::Duration};
-use windlass::{Args, Client, EnqueuedOnce, JobId, Limits, NewJob};
+use windlass::{Args, Client, EnqueuedOnce, JobId, Limits, NewJob, RetryPolicy};
 
 /// How many jobs are enqueued in one transaction. Where a batch ends follows from the input alone: a batch is
 /// known again by its first line and its size, so a change of these two splits repeated inputs differently,
@@ -29,6 +29,12 @@ struct Line<'a> {
     max_attempts: Option<u16>,
     scheduled_at: Option<Timestamp>,
     delay_ms: Option<u64>,
+    expires_at: Option<Timestamp>,
+    expires_in_ms: Option<u64>,
+    timeout_ms: Option<u64>,
+    retry_policy: Option<RetryPolicy>,
+    #[serde(default)]
+    tags: Vec<String>,
 }
 
 /// How far the input was enqueued: every batch is stored whole or not at all.
@@ -192,6 +198,23 @@ fn parse(line: &[u8]) -> Outcome<NewJob> {
         (None, Some(delay)) => job.with_delay(Duration::from_millis(delay)),
         (None, None) => job,
     };
+    job = match (line.expires_at, line.expires_in_ms) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::usage("invalid_input", "expires_at and expires_in_ms exclude each other"));
+        }
+        (Some(at), None) => job.with_expires_at(at),
+        (None, Some(after)) => job.with_expiry(Duration::from_millis(after)),
+        (None, None) => job,
+    };
+    if let Some(timeout) = line.timeout_ms {
+        job = job.with_timeout(Duration::from_millis(timeout));
+    }
+    if let Some(policy) = line.retry_policy {
+        job = job.with_retry_policy(policy);
+    }
+    if !line.tags.is_empty() {
+        job = job.with_tags(line.tags);
+    }
     // Checked here as well, so that the error names the line and not the batch.
     Limits::default().check(std::slice::from_ref(&job))?;
     Ok(job)
@@ -221,6 +244,12 @@ mod tests {
             r#"{"kind":"a b"}"#,
             r#"{"kind":"a","priority":40000}"#,
             r#"{"kind":"a","delay_ms":1,"scheduled_at":"2031-01-01T00:00:00Z"}"#,
+            r#"{"kind":"a","expires_in_ms":1,"expires_at":"2031-01-01T00:00:00Z"}"#,
+            r#"{"kind":"a","timeout_ms":0}"#,
+            r#"{"kind":"a","timeout_ms":-1}"#,
+            r#"{"kind":"a","expires_in_ms":5,"delay_ms":5}"#,
+            r#"{"kind":"a","retry_policy":{"jitter":2}}"#,
+            r#"{"kind":"a","tags":[""]}"#,
             r#"{"kind":"a","args":"\u0000"}"#,
             "[]",
             "nonsense",

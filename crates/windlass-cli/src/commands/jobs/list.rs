@@ -25,6 +25,9 @@ pub(crate) struct List {
     /// Only jobs of this kind
     #[arg(long)]
     kind: Option<String>,
+    /// Only jobs with this tag
+    #[arg(long)]
+    tag: Option<String>,
     /// Continue where a list ended that printed this token
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
@@ -43,6 +46,7 @@ impl List {
             state: self.state,
             queue: self.queue,
             kind: self.kind,
+            tag: self.tag,
             after: self.after.map(PageToken),
             limit: self.limit,
         };

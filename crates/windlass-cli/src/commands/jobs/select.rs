@@ -8,10 +8,10 @@ const MAX_IDS: usize = 10_000;
 
 /// Which jobs: by their ids, or all that a filter selects.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "queue", "kind", "all"])))]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "queue", "kind", "tag", "all"])))]
 pub(crate) struct Select {
     /// The jobs' ids
-    #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "all", "dry_run", "at_most", "rate"])]
+    #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "tag", "all", "dry_run", "at_most", "rate"])]
     ids: Vec<i64>,
     /// All jobs in this state
     #[arg(long, value_parser = state)]
@@ -22,6 +22,9 @@ pub(crate) struct Select {
     /// All jobs of this kind
     #[arg(long)]
     kind: Option<String>,
+    /// All jobs with this tag
+    #[arg(long)]
+    tag: Option<String>,
     /// All jobs, of every queue and kind
     #[arg(long)]
     all: bool,
@@ -54,8 +57,13 @@ impl Select {
         }
         let label = if verb == Verb::Cancel { "cancelled" } else { "retried" };
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
-        let filter =
-            JobFilter { state: self.state, queue: self.queue, kind: self.kind, ..JobFilter::default() };
+        let filter = JobFilter {
+            state: self.state,
+            queue: self.queue,
+            kind: self.kind,
+            tag: self.tag,
+            ..JobFilter::default()
+        };
         let mut selection = client.select(filter).dry_run(self.dry_run);
         if self.all {
             selection = selection.everything();

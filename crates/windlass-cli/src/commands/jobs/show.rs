@@ -5,7 +5,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::fmt::Write;
-use windlass::{Args, Client, Envelope, JobId, JobRecord};
+use windlass::{Args, Client, Envelope, JobId, JobRecord, RetryPolicy};
 
 pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcome {
     let found = client.job(id).await?;
@@ -13,6 +13,12 @@ pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcom
         Failure::failed("not_found", format!("job {id} does not exist, or its history was removed"))
     })?;
     globals.print(&job, || text(&job))
+}
+
+fn backoff(policy: &RetryPolicy) -> String {
+    let RetryPolicy { backoff, base, max, jitter, .. } = policy;
+    let name = format!("{backoff:?}").to_lowercase();
+    format!("{name} from {base:?}, at most {max:?}, ± {:.0} %", jitter * 100.0)
 }
 
 fn text(job: &JobRecord) -> String {
@@ -32,6 +38,10 @@ fn text(job: &JobRecord) -> String {
         ("finished", when(job.finished_at)),
         ("key", job.key.as_deref().map(escape)),
         ("meta", job.meta.as_ref().map(|meta| escape(meta.as_str()))),
+        ("tags", (!job.tags.is_empty()).then(|| escape(&job.tags.join(", ")))),
+        ("timeout", job.timeout.map(|timeout| format!("{timeout:?}"))),
+        ("backoff", job.retry_policy.as_ref().map(backoff)),
+        ("expires", when(job.expires_at)),
         ("result", job.result.as_ref().map(shown)),
         ("reason", job.reason.as_deref().map(escape)),
         ("args", Some(shown(&job.args))),

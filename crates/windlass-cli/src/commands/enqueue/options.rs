@@ -1,0 +1,43 @@
+use super::backoff;
+use crate::duration;
+use jiff::Timestamp;
+use std::time::Duration;
+use windlass::{NewJob, RetryPolicy};
+
+/// What only some jobs have.
+#[derive(clap::Args)]
+pub(super) struct JobOptions {
+    /// How long an attempt may take, instead of what the worker says: 30s, 5m
+    #[arg(long, value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// How long to wait after failed attempts, instead of what the worker says: linear:10s, exponential:15s:1h, fixed:1m
+    #[arg(long, value_name = "KIND:FIRST[:LONGEST]", value_parser = backoff::parse)]
+    backoff: Option<RetryPolicy>,
+    /// Cancels the job as expired if it is not started within this time from now: 5m, 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "expires_at")]
+    expires_in: Option<Duration>,
+    /// Cancels the job as expired if it is not started by this time: 2031-01-31T08:00:00Z
+    #[arg(long, value_name = "RFC3339")]
+    expires_at: Option<Timestamp>,
+    /// Something to find the job by; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+impl JobOptions {
+    pub(super) fn apply(self, mut job: NewJob) -> NewJob {
+        if let Some(timeout) = self.timeout {
+            job = job.with_timeout(timeout);
+        }
+        if let Some(policy) = self.backoff {
+            job = job.with_retry_policy(policy);
+        }
+        if let Some(after) = self.expires_in {
+            job = job.with_expiry(after);
+        }
+        if let Some(at) = self.expires_at {
+            job = job.with_expires_at(at);
+        }
+        if self.tags.is_empty() { job } else { job.with_tags(self.tags) }
+    }
+}

@@ -1,0 +1,24 @@
+-- Functions whose parameters changed: their older forms go, so that a name means one function. What was granted on them is
+-- granted on their successors in 99_grants.sql. Old programs find the successors: what came is last and has a default.
+DO $$
+DECLARE
+    f record;
+    v_grants text := '';
+BEGIN
+    FOR f IN
+        SELECT p.oid::regprocedure AS name, format('{schema}.%I', p.proname) AS successor, p.proowner,
+               coalesce(p.proacl, acldefault('f', p.proowner)) AS acl
+        FROM unnest(ARRAY[
+            '{schema}.attributes_of(text, jsonb, boolean)',
+            '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean)',
+            '{schema}.list_jobs(text, text, text, bigint[], integer, integer)']) AS old
+        JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
+    LOOP
+        v_grants := v_grants || coalesce((
+            SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s%s;', f.successor, g.grantee::regrole,
+                                     CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' END), ' ')
+            FROM aclexplode(f.acl) g WHERE g.grantee NOT IN (0, f.proowner)), '');
+        EXECUTE format('DROP FUNCTION %s', f.name);
+    END LOOP;
+    PERFORM set_config('windlass.grants', v_grants, true);
+END $$;

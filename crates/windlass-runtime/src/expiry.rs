@@ -1,0 +1,24 @@
+use crate::epoch::ClaimScope;
+use jiff::Timestamp;
+use std::time::Duration;
+use windlass_core::{ClaimedJob, Disposition};
+
+/// Until when a job may be started. The store's clock said how long that is; here it is only measured, from before the
+/// claim was asked for, so that a job may be taken for expired by the time of that call too early, and never late.
+pub(crate) struct Expiry {
+    left: Duration,
+    at: Timestamp,
+}
+
+impl Expiry {
+    /// `None` when the job does not expire.
+    pub(crate) fn of(job: &ClaimedJob) -> Option<Self> {
+        let at = job.attributes.as_ref()?.expires_at?;
+        job.expires_in.map(|left| Self { left, at })
+    }
+
+    /// What becomes of the job when it is too late to start it now.
+    pub(crate) fn look(&self, scope: &ClaimScope) -> Option<Disposition> {
+        scope.is_over(self.left).then(|| Disposition::expired(self.at))
+    }
+}
