@@ -1,5 +1,6 @@
-use crate::{Args, Error, ErrorKind, Result};
+use crate::{Args, Error, ErrorKind, Result, UniqueKey};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -15,6 +16,18 @@ pub struct Attributes {
     /// commits together with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracked: bool,
+    /// The key of a [unique](crate::Unique) job, so that a retry takes it again. Set by the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unique: Option<UniqueMark>,
+}
+
+/// What a stored job says of its being unique.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UniqueMark {
+    /// Its key.
+    pub key: UniqueKey,
+    /// For how long it has the key: `started` or `finished`.
+    pub until: Cow<'static, str>,
 }
 
 impl Attributes {

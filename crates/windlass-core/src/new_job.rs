@@ -1,4 +1,4 @@
-use crate::{Args, Attributes};
+use crate::{Args, Attributes, Unique, attributes::UniqueMark};
 use jiff::Timestamp;
 use std::{borrow::Cow, time::Duration};
 
@@ -37,6 +37,7 @@ pub struct NewJob {
     max_attempts: u16,
     when: When,
     attributes: Option<Box<Attributes>>,
+    unique: Option<Box<Unique>>,
 }
 
 impl NewJob {
@@ -55,6 +56,7 @@ impl NewJob {
             max_attempts: Self::DEFAULT_MAX_ATTEMPTS,
             when: When::Now,
             attributes: None,
+            unique: None,
         }
     }
 
@@ -112,6 +114,23 @@ impl NewJob {
     pub fn with_tracking(mut self) -> Self {
         self.attributes.get_or_insert_default().tracked = true;
         self
+    }
+
+    /// Makes the job [unique](Unique).
+    #[must_use]
+    pub fn with_unique(mut self, unique: Unique) -> Self {
+        self.unique = Some(Box::new(unique));
+        self
+    }
+
+    pub(crate) fn with_mark(mut self, mark: UniqueMark) -> Self {
+        self.attributes.get_or_insert_default().unique = Some(mark);
+        self
+    }
+
+    /// Whether and how the job is unique.
+    pub fn unique(&self) -> Option<&Unique> {
+        self.unique.as_deref()
     }
 
     /// What only some jobs have.

@@ -16,7 +16,7 @@ async fn opening_creates_the_schema_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = SqliteStore::open(&url(&folder), SqliteOptions::default()).unwrap();
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (0, 2));
+    assert_eq!((report.from, report.to), (0, 4));
     let report = first.migrate().await.unwrap();
     assert_eq!((report.from, report.to), (2, 2));
     let status = first.status().await.unwrap();
