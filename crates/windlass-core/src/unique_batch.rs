@@ -38,13 +38,6 @@ impl UniqueBatch {
         Err(Error::new(ErrorKind::InvalidOption, message))
     }
 
-    /// The refusal of a job whose key another one has.
-    pub fn conflict(place: usize, of: usize, holder: JobId) -> Error {
-        let which = if of == 1 { String::new() } else { format!("job {place} of {of}: ") };
-        let message = format!("{which}job {holder} has its unique key; nothing was enqueued");
-        Error::new(ErrorKind::UniqueConflict, message)
-    }
-
     /// Sorts a batch out.
     ///
     /// # Errors
@@ -88,6 +81,16 @@ impl UniqueBatch {
         self.jobs.push(key.map_or_else(|| job.clone(), |key| marked(job, key)));
         self.keys.push(key);
         Ok((next, None))
+    }
+
+    /// The refusal of one of [`Self::jobs`] whose key another job has.
+    pub fn conflict(&self, place: usize, holder: JobId) -> Error {
+        let of = self.places.len();
+        let index = self.places.iter().position(|(stands_for, _)| *stands_for == place);
+        let which =
+            index.filter(|_| of > 1).map_or_else(String::new, |index| format!("job {index} of {of}: "));
+        let message = format!("{which}job {holder} has its unique key; nothing was enqueued");
+        Error::new(ErrorKind::UniqueConflict, message)
     }
 
     /// The reply for each job of the call, from that for each of [`Self::jobs`].

@@ -53,7 +53,7 @@ pub(crate) fn enqueue(state: &mut State, batch: &UniqueBatch) -> Result<Vec<Enqu
         if rule(job) == OnConflict::Error
             && let Some(holder) = key.and_then(|key| holder_of(state, key))
         {
-            return Err(UniqueBatch::conflict(place, batch.jobs.len(), holder.job));
+            return Err(batch.conflict(place, holder.job));
         }
     }
     Ok(jobs().map(|(_, (job, key))| enqueue_one(state, job, *key)).collect())

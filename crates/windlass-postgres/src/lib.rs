@@ -64,6 +64,7 @@ mod store;
 mod texts;
 mod tls;
 mod transaction;
+mod unique;
 mod verifier;
 mod wakeup;
 mod worker;

@@ -75,7 +75,7 @@ impl PostgresStore {
             }
             (None, None) => {}
         }
-        let Attributes { key, meta, tracked } = job.attributes().cloned().unwrap_or_default();
+        let Attributes { key, meta, tracked, .. } = job.attributes().cloned().unwrap_or_default();
         if let Some(key) = key {
             add("key => ", SqlParam::Text(key), "::text");
         }

@@ -94,7 +94,7 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, batch: &UniqueBatch) -> Outcome<Vec<Enque
     for (place, (job, key)) in batch.jobs.iter().zip(&batch.keys).enumerate() {
         let holder = key.map_or(Ok(None), |key| holder_of(tx, key))?;
         if let (Some(holder), OnConflict::Error) = (holder, rule(job)) {
-            return Err(UniqueBatch::conflict(place, batch.jobs.len(), holder.job).into());
+            return Err(batch.conflict(place, holder.job).into());
         }
         holders.push(holder);
     }

@@ -104,6 +104,7 @@ BEGIN
         SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, 'scheduled', kind, args, attributes
         FROM windlass_own;
     GET DIAGNOSTICS v_own = ROW_COUNT;
+    UPDATE {schema}.unique_key SET lane_id = NULL WHERE lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;

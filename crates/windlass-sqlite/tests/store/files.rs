@@ -18,10 +18,10 @@ async fn opening_creates_the_schema_once() {
     let report = first.migrate().await.unwrap();
     assert_eq!((report.from, report.to), (0, 4));
     let report = first.migrate().await.unwrap();
-    assert_eq!((report.from, report.to), (2, 2));
+    assert_eq!((report.from, report.to), (4, 4));
     let status = first.status().await.unwrap();
     assert!(status.store.starts_with("SQLite 3."));
-    assert!(status.schema_version == 2 && status.size_bytes > 0);
+    assert!(status.schema_version == 4 && status.size_bytes > 0);
 }
 
 #[test]
