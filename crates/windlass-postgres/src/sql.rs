@@ -48,6 +48,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/28_cancel_requests.sql"),
     include_str!("../sql/functions/29_unique.sql"),
     include_str!("../sql/functions/30_replace.sql"),
+    include_str!("../sql/functions/31_enqueue_unique.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
 
