@@ -140,19 +140,19 @@ BEGIN
         IF v_places <> '{}' THEN
             FOR r IN
                 WITH locked AS MATERIALIZED (
-                    SELECT k.key, k.id, v.place, v.act, k.expires
+                    SELECT k.key, k.id, v.place, v.act, k.expires, k.id = v.id AND k.xid = v.xid AS unchanged
                     FROM unnest(v_places, v_ids, v_xids, v_acts) AS v(place, id, xid, act)
-                    JOIN {schema}.unique_key k ON k.key = p_keys[v.place] AND k.id = v.id AND k.xid = v.xid
+                    JOIN {schema}.unique_key k ON k.key = p_keys[v.place]
                     ORDER BY k.key FOR UPDATE OF k
                 ), taken AS (
                     UPDATE {schema}.unique_key k
                     SET id = ids[l.place], xid = pg_current_xact_id(), lane_id = p_lanes[l.place], until_finished = p_until_finished[l.place],
                         expires = v_now + p_windows[l.place] * v_us, taken_at = v_now
-                    FROM locked l WHERE k.key = l.key AND l.act = 0
+                    FROM locked l WHERE k.key = l.key AND l.act = 0 AND l.unchanged
                 ), extended AS (
                     UPDATE {schema}.unique_key k SET expires = greatest(k.expires, v_now + p_windows[l.place] * v_us)
-                    FROM locked l WHERE k.key = l.key AND l.act = 1 AND l.expires IS NOT NULL)
-                SELECT * FROM locked
+                    FROM locked l WHERE k.key = l.key AND l.act = 1 AND l.expires IS NOT NULL AND l.unchanged)
+                SELECT * FROM locked WHERE unchanged
             LOOP
                 v_done[r.place] := true;
                 CONTINUE WHEN r.act = 0;
@@ -160,7 +160,8 @@ BEGIN
                 fates[r.place] := CASE WHEN r.act = 2 THEN 3 WHEN r.expires IS NULL THEN 1 ELSE 2 END;
             END LOOP;
         END IF;
-        -- Left are those whose row was taken over, or forgotten, between the look and the lock.
+        -- Left are those whose row was taken over between the look and the lock, to be looked at once more, now that nobody can change
+        -- them (waiting for another lock now would be a deadlock in waiting); or that were forgotten.
         v_left := ARRAY(SELECT u.place FROM unnest(v_left) WITH ORDINALITY AS u(place, n) WHERE NOT v_done[u.place] ORDER BY u.n);
     END LOOP;
     IF v_left <> '{}' AND v_won < cardinality(v_left) THEN
