@@ -65,6 +65,7 @@ mod texts;
 mod tls;
 mod transaction;
 mod unique;
+mod unique_terms;
 mod verifier;
 mod wakeup;
 mod worker;

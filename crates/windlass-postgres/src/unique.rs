@@ -10,13 +10,14 @@ use crate::{
     query::{Param, Query},
     row::Json,
     segment::segment,
+    unique_terms::Terms,
 };
 use jiff::Timestamp;
 use std::pin::pin;
 use tokio_postgres::{Client, types::Type};
 use windlass_core::{
-    Attributes, Conflict, EnqueuedUnique, Error, ErrorKind, JobId, NewJob, OnConflict, Result, UniqueBatch,
-    UniqueKey, UniqueUntil, When,
+    Attributes, Conflict, EnqueuedUnique, Error, ErrorKind, JobId, NewJob, Result, UniqueBatch, UniqueKey,
+    When,
 };
 
 const PUT: &str = "SELECT id, fate FROM {schema}.put_unique($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::json::text, $10, $11, $12, $13)";
@@ -31,37 +32,6 @@ const STORED: i16 = 0;
 const EXTENDED: i16 = 2;
 const TO_REPLACE: i16 = 3;
 const REPLACED: i16 = 4;
-
-/// How a job is unique, as the SQL functions take it.
-struct Terms {
-    key: Option<String>,
-    until_finished: bool,
-    /// In microseconds.
-    window: Option<i64>,
-    rule: i16,
-    /// In microseconds.
-    max_wait: Option<i64>,
-}
-
-impl Terms {
-    fn of(job: &NewJob, key: Option<UniqueKey>) -> Self {
-        let microseconds = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        let (until, rule) =
-            job.unique().map_or_else(Default::default, |unique| (unique.until(), unique.conflict_rule()));
-        let (rule, max_wait) = match rule {
-            OnConflict::Keep => (0, None),
-            OnConflict::Extend => (1, None),
-            OnConflict::Replace { max_wait } => (2, max_wait.map(microseconds)),
-            OnConflict::Error => (3, None),
-        };
-        let window = match until {
-            UniqueUntil::Window(window) => Some(microseconds(window)),
-            _ => None,
-        };
-        let key = key.map(|key| key.to_string());
-        Self { key, until_finished: until == UniqueUntil::Finished, window, rule, max_wait }
-    }
-}
 
 /// Stores the checked jobs of a batch whose keys are free.
 pub(crate) async fn enqueue_unique(db: &Database, batch: &UniqueBatch) -> Result<Vec<EnqueuedUnique>> {

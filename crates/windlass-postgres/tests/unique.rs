@@ -326,6 +326,39 @@ async fn plain_sql_and_the_store_share_keys() {
     }
 }
 
+/// The statement for drivers that only run SQL: ids in the order of the jobs, plain ones among them.
+#[tokio::test]
+async fn other_drivers_enqueue_unique_jobs() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    let run = async |call: windlass_postgres::SqlCall| -> Vec<JobId> {
+        let windlass_postgres::SqlParam::Text(rows) = &call.params[0] else { panic!("{call:?}") };
+        let rows = client.query(&call.text, &[rows]).await.unwrap();
+        rows.iter().map(|row| JobId(row.get(0))).collect()
+    };
+    let first = run(store.enqueue_sql(&keyed("b").with_meta(Args::parse("{}").unwrap())).unwrap()).await[0];
+    let replace = windlass_core::OnConflict::Replace { max_wait: Some(LATER) };
+    let debounced = |n: usize| {
+        let unique = Unique::by_key("d").until_started().on_conflict(replace);
+        NewJob::new("k", Args::of(&n).unwrap()).with_queue(QUEUE).with_delay(LATER).with_unique(unique)
+    };
+    let text = NewJob::new("k", Args::of("text").unwrap()).with_queue(QUEUE).with_unique(Unique::by_args());
+    let batch = [keyed("z"), job(), keyed("b"), keyed("a"), job(), debounced(1), debounced(2), text];
+    let ids = run(store.enqueue_many_sql(&batch).unwrap()).await;
+    assert_eq!((ids[2], ids[5]), (first, ids[6]));
+    let distinct: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), 7);
+    let again = store.enqueue_unique(&batch[..1]).await.unwrap()[0];
+    assert_eq!(again, kept(ids[0]));
+    let seen = store.job(ids[5]).await.unwrap().unwrap();
+    assert_eq!((seen.args.as_str(), seen.state), ("2", JobState::Scheduled));
+    let text = store.job(ids[7]).await.unwrap().unwrap();
+    assert_eq!(text.args.as_str(), "\"text\"");
+    store.cancel(&[first]).await.unwrap();
+    assert_eq!(unique(&store, keyed("b")).await.conflict, None);
+    assert_eq!(store.retry(&[first]).await.unwrap(), [RetryReply::KeyTaken], "its mark was stored");
+}
+
 #[derive(serde::Deserialize)]
 struct Vector {
     what: String,

@@ -1,6 +1,6 @@
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
-use windlass_core::{Args, NewJob, Result, RetryPolicy};
+use windlass_core::{Args, NewJob, Result, RetryPolicy, Unique};
 
 /// A type whose values are jobs: the fields are the args, as JSON.
 ///
@@ -37,6 +37,11 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// its thread cannot be stopped.
     const TIMEOUT: Option<Duration> = None;
 
+    /// Whether and how jobs of this kind are [unique](Unique), unless the enqueue says otherwise.
+    fn unique() -> Option<Unique> {
+        None
+    }
+
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says.
     fn retry_policy() -> Option<RetryPolicy> {
         None
@@ -56,7 +61,11 @@ pub trait IntoJob {
 impl<J: Job> IntoJob for J {
     fn into_job(self) -> Result<NewJob> {
         let job = NewJob::new(J::KIND, Args::of(&self)?);
-        Ok(job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS))
+        let job = job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS);
+        Ok(match J::unique() {
+            Some(unique) => job.with_unique(unique),
+            None => job,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 mod input;
 mod many;
+mod unique;
 
 pub(crate) use many::read as read_many;
 
@@ -12,7 +13,7 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Args, EnqueuedOnce, Limits, NewJob};
+use windlass::{Args, Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
 
 /// What to enqueue.
 #[derive(clap::Args)]
@@ -48,6 +49,8 @@ pub(crate) struct Enqueue {
     /// repeat, after a crash too. With --many every batch gets a key of its own, KEY/<number of its first line>
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    #[command(flatten)]
+    unique: unique::Options,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
     /// max_attempts, scheduled_at or delay_ms
     #[arg(
@@ -55,7 +58,7 @@ pub(crate) struct Enqueue {
         value_name = "FILE",
         num_args = 0..=1,
         default_missing_value = "-",
-        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts"]
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "unique"]
     )]
     many: Option<String>,
 }
@@ -70,9 +73,14 @@ impl Enqueue {
         let job = self.job()?;
         let client = open::create(globals.url()).await?;
         let Some(key) = key else {
-            let id = client.enqueue(job).await?;
+            let answer = if job.unique().is_some() {
+                let EnqueuedUnique { id, conflict } = client.enqueue_unique(job).await?;
+                json!({ "id": id, "conflict": conflict.map(Conflict::as_str) })
+            } else {
+                json!({ "id": client.enqueue(job).await? })
+            };
             client.close().await;
-            return globals.print(&json!({ "id": id }), || id.to_string());
+            return globals.print(&answer, || answer["id"].to_string());
         };
         let EnqueuedOnce { ids, repeated } = client.store().enqueue_once(&key, &[job]).await?;
         client.close().await;
@@ -92,6 +100,10 @@ impl Enqueue {
             .with_queue(self.queue)
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
+        let job = match self.unique.description() {
+            Some(unique) => job.with_unique(unique),
+            None => job,
+        };
         Ok(match (self.delay, self.at) {
             (Some(delay), _) => job.with_delay(delay),
             (None, Some(at)) => job.with_scheduled_at(at),
