@@ -21,6 +21,7 @@ pub mod bulk;
 pub mod cancel;
 pub mod claim;
 pub mod concurrency;
+pub mod conflicts;
 pub mod ends;
 pub mod enqueue;
 pub mod expiry;
@@ -41,6 +42,7 @@ pub mod settle;
 pub mod steps;
 mod suite;
 pub mod suspect;
+pub mod unique;
 pub mod wakeup;
 
 pub use fixture::Fixture;

@@ -13,6 +13,12 @@ macro_rules! suite {
                 other_keys_are_other_jobs, calls_at_once_store_once, a_failed_call_leaves_its_key_free,
                 another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,
                 a_key_survives_reopening, a_key_is_forgotten_after_its_retention;
+            unique: the_first_is_kept, a_batch_has_each_key_once, until_finished, until_started, for_a_window,
+                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key,
+                keys_last_as_long_as_their_jobs, races_are_won_by_one;
+            conflicts: replace_while_scheduled, replace_while_available, a_started_job_is_not_replaced,
+                a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, extend, error,
+                a_retry_takes_the_key_again, retries_race_with_enqueues;
             claim: each_job_once_and_in_order, later_jobs_are_found_after_an_empty_answer,
                 lower_priority_numbers_go_first, one_claim_covers_priorities_in_order,
                 the_limit_holds_for_the_whole_queue, one_request_covers_several_queues,

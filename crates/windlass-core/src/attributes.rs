@@ -1,7 +1,7 @@
-use crate::{Args, Error, ErrorKind, Result, RetryPolicy, millis};
+use crate::{Args, Error, ErrorKind, Result, RetryPolicy, UniqueKey, millis};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// What only some jobs have, beside their kind and args. A job without any of it pays nothing for it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -39,6 +39,18 @@ pub struct Attributes {
     /// both counts. 1 ns to 100 years.
     #[serde(skip)]
     pub expires_after: Option<Duration>,
+    /// The key of a [unique](crate::Unique) job, so that a retry takes it again. Set by the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unique: Option<UniqueMark>,
+}
+
+/// What a stored job says of its being unique.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UniqueMark {
+    /// Its key.
+    pub key: UniqueKey,
+    /// For how long it has the key: `started` or `finished`.
+    pub until: Cow<'static, str>,
 }
 
 impl Attributes {

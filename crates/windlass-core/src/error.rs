@@ -34,6 +34,8 @@ pub enum ErrorKind {
     InvalidName,
     /// An option or parameter is out of range or malformed, a store URL among them.
     InvalidOption,
+    /// A [unique](crate::Unique) job that is not to be enqueued twice: another has its key.
+    UniqueConflict,
     /// The named job, queue or worker does not exist.
     NotFound,
     /// The store cannot be reached now; the same call may succeed later. Nothing was changed.
@@ -67,6 +69,7 @@ impl ErrorKind {
             Self::InvalidArgs => "invalid_args",
             Self::InvalidName => "invalid_name",
             Self::InvalidOption => "invalid_option",
+            Self::UniqueConflict => "unique_conflict",
             Self::NotFound => "not_found",
             Self::Unavailable => "unavailable",
             Self::Ambiguous => "ambiguous",

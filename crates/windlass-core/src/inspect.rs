@@ -170,6 +170,8 @@ pub enum RetryReply {
     Pending,
     /// It completed; completed jobs are not run again.
     Completed,
+    /// It is [unique](crate::Unique), and another job has its key now; it was left alone.
+    KeyTaken,
     /// No such job, or its history was removed.
     NotFound,
 }

@@ -34,13 +34,16 @@ mod settle;
 mod state;
 mod store;
 mod store_url;
+mod unique;
+mod unique_batch;
+mod unique_key;
 mod worker;
 mod wrap_store;
 
 pub use args::Args;
 #[doc(hidden)] // what `wrap_store!` expands to
 pub use async_trait::async_trait;
-pub use attributes::Attributes;
+pub use attributes::{Attributes, UniqueMark};
 pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
 pub use completed::{CompletedJobs, PlacedException, ResultRow};
 pub use envelope::Envelope;
@@ -58,8 +61,11 @@ pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;
 pub use store::{
-    Capabilities, Ended, Ends, EnqueuedOnce, Heartbeat, JobStore, Leader, MaintainReport, MigrationReport,
-    OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
+    Capabilities, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader, MaintainReport,
+    MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};
+pub use unique::{Conflict, OnConflict, Unique, UniqueScope, UniqueUntil};
+pub use unique_batch::UniqueBatch;
+pub use unique_key::UniqueKey;
 pub use worker::{Registration, WorkerSpec};

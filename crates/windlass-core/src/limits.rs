@@ -112,7 +112,7 @@ impl Limits {
     }
 
     /// Checks a key; `what` names it in messages.
-    fn check_key(what: &str, key: &str) -> Result<()> {
+    pub(crate) fn check_key(what: &str, key: &str) -> Result<()> {
         let most = Self::MAX_IDEMPOTENCY_KEY_BYTES;
         if !(1..=most).contains(&key.len()) {
             let message = format!("{what} must be 1 to {most} bytes, got {}; hash what is longer", key.len());
@@ -175,7 +175,7 @@ fn check_kind(kind: &str) -> Result<()> {
     ))
 }
 
-fn shorten(name: &str) -> String {
+pub(crate) fn shorten(name: &str) -> String {
     match name.chars().count() {
         0..=64 => name.to_owned(),
         n => format!("{}… ({n} characters)", name.chars().take(64).collect::<String>()),

@@ -1,4 +1,4 @@
-use crate::{Args, Attributes, RetryPolicy};
+use crate::{Args, Attributes, RetryPolicy, Unique, attributes::UniqueMark};
 use jiff::Timestamp;
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -38,6 +38,7 @@ pub struct NewJob {
     when: When,
     attributes: Option<Box<Attributes>>,
     needs_encryption: bool,
+    unique: Option<Box<Unique>>,
 }
 
 impl NewJob {
@@ -57,6 +58,7 @@ impl NewJob {
             when: When::Now,
             attributes: None,
             needs_encryption: false,
+            unique: None,
         }
     }
 
@@ -181,6 +183,23 @@ impl NewJob {
         let attributes = self.attributes.get_or_insert_default();
         (attributes.expires_at, attributes.expires_after) = (None, Some(after));
         self
+    }
+
+    /// Makes the job [unique](Unique).
+    #[must_use]
+    pub fn with_unique(mut self, unique: Unique) -> Self {
+        self.unique = Some(Box::new(unique));
+        self
+    }
+
+    pub(crate) fn with_mark(mut self, mark: UniqueMark) -> Self {
+        self.attributes.get_or_insert_default().unique = Some(mark);
+        self
+    }
+
+    /// Whether and how the job is unique.
+    pub fn unique(&self) -> Option<&Unique> {
+        self.unique.as_deref()
     }
 
     /// What only some jobs have.

@@ -1,5 +1,5 @@
 use crate::{
-    CancelReply, ClaimRequest, Claimed, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats,
+    CancelReply, ClaimRequest, Claimed, Conflict, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats,
     Registration, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId,
     WorkerSpec,
 };
@@ -29,7 +29,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// Creates or upgrades the schema. Safe to repeat and to run from several processes at once.
     async fn migrate(&self) -> Result<MigrationReport>;
 
-    /// Stores jobs, all or none, and returns their ids in order. Committed and durable on return.
+    /// Stores jobs, all or none, and returns their ids in order. Committed and durable on return. For a
+    /// [unique](crate::Unique) job it is the id of the one that has its key; see [`Self::enqueue_unique`].
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>>;
 
     /// Stores jobs under an idempotency key, all or none and at most once: a repeated call with the same
@@ -43,8 +44,20 @@ pub trait JobStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// `invalid_option` for a key that [breaks the rules](crate::Limits::check_idempotency_key), or one that
-    /// was used for another number of jobs; `schema_too_old` when the store has yet to be migrated for it.
+    /// was used for another number of jobs, or a [unique](crate::Unique) job; `schema_too_old` when the store has yet to be migrated for it.
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce>;
+
+    /// Stores jobs, all or none, the [unique](crate::Unique) ones among them only where their key is free, and says of each, in order, which job has the key
+    /// now and whether there was a conflict. However many callers race, one job has a key at a time. A call that finds a key in
+    /// use by an unfinished transaction waits for it.
+    ///
+    /// A job whose key another one took meanwhile does not get it back when it comes back (a retry, a rescue, a snooze); a
+    /// [retry](Self::retry) by hand is refused then.
+    ///
+    /// # Errors
+    /// `invalid_option` or `invalid_args` for [a key that cannot be made](crate::UniqueKey::of); `unique_conflict`
+    /// where a job asks for [it](crate::OnConflict::Error); `schema_too_old` when the store has yet to be migrated for it.
+    async fn enqueue_unique(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>>;
 
     /// Registers a worker process; its lease begins.
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration>;
@@ -214,6 +227,15 @@ pub trait Leader: Send + Sync {
 pub trait Store: JobStore + Leader {}
 
 impl<T: JobStore + Leader> Store for T {}
+
+/// What [`JobStore::enqueue_unique`] did with one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnqueuedUnique {
+    /// The job that has the key now; of a job that is not unique its own.
+    pub id: JobId,
+    /// What became of the conflict, if another job had the key.
+    pub conflict: Option<Conflict>,
+}
 
 /// What [`JobStore::enqueue_once`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]

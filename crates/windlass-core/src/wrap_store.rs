@@ -12,7 +12,7 @@
 ///
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
-///     [capabilities migrate enqueue enqueue_once register heartbeat deregister settle suspect rescue promote maintain
+///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle suspect rescue promote maintain
 ///      settings configure cancel retry pause job jobs any_available queues status wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
@@ -60,6 +60,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], enqueue_once $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn enqueue_once(&self, key: &str, jobs: &[$crate::NewJob]) -> $crate::Result<$crate::EnqueuedOnce> { self.$store.enqueue_once(key, jobs).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], enqueue_unique $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn enqueue_unique(&self, jobs: &[$crate::NewJob]) -> $crate::Result<Vec<$crate::EnqueuedUnique>> { self.$store.enqueue_unique(jobs).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], register $($rest:ident)*) => {

@@ -1,15 +1,15 @@
 use crate::{
-    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle,
+    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle, unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ends, EnqueuedOnce, Heartbeat, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -23,6 +23,9 @@ impl JobStore for MemoryStore {
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        if UniqueBatch::is_needed(jobs) {
+            return Ok(self.enqueue_unique(jobs).await?.iter().map(|stored| stored.id).collect());
+        }
         self.limits.check(jobs)?;
         Ok(self.change(|state| enqueue::enqueue(state, jobs)).await)
     }
@@ -30,7 +33,15 @@ impl JobStore for MemoryStore {
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         Limits::check_idempotency_key(key)?;
         self.limits.check(jobs)?;
+        UniqueBatch::refuse_under_idempotency_key(jobs)?;
         self.change(|state| enqueue::enqueue_once(state, key, jobs)).await
+    }
+
+    async fn enqueue_unique(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        self.limits.check(jobs)?;
+        let batch = UniqueBatch::of(jobs)?;
+        let stored = self.change(|state| unique::enqueue(state, &batch)).await?;
+        Ok(batch.replies(&stored))
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -1,4 +1,4 @@
-use crate::{job::Place, state::State};
+use crate::{job::Place, state::State, unique};
 use windlass_core::{CancelReply, Disposition, Error, ErrorKind, JobId, JobState, Result, RetryReply};
 
 /// Takes a waiting job out; one that runs is noted for its worker.
@@ -20,11 +20,16 @@ pub(crate) fn cancel(state: &mut State, id: JobId) -> CancelReply {
 
 /// Makes a dead, cancelled or retryable job available now. A dead one gets its attempts anew.
 pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
-    let Some(job) = state.jobs.get_mut(&id) else { return RetryReply::NotFound };
+    let Some(job) = state.jobs.get(&id) else { return RetryReply::NotFound };
     match job.place.state() {
         JobState::Completed => return RetryReply::Completed,
         JobState::Retryable => {}
-        JobState::Cancelled | JobState::Discarded => (job.attempt, job.crash_count) = (0, 0),
+        JobState::Cancelled | JobState::Discarded if !unique::take_again(state, id) => {
+            return RetryReply::KeyTaken;
+        }
+        JobState::Cancelled | JobState::Discarded => {
+            state.jobs.get_mut(&id).map(|job| (job.attempt, job.crash_count) = (0, 0));
+        }
         _ => return RetryReply::Pending,
     }
     state.make_available(id);

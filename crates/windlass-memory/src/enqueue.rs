@@ -30,7 +30,8 @@ pub(crate) fn enqueue_once(state: &mut State, key: &str, jobs: &[NewJob]) -> Res
     Ok(EnqueuedOnce { ids, repeated: false })
 }
 
-fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
+/// Stores a checked job.
+pub(crate) fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
     state.last.job += 1;
     let (id, lane) = (JobId(state.last.job), state.lane(new.queue(), new.priority()));
     let job = Job {
@@ -49,14 +50,23 @@ fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         place: Place::Running,
     };
     state.jobs.insert(id, job);
-    let due = match new.when() {
-        When::At(at) => Some(at),
-        When::After(delay) => Some(later(now, delay)),
-        _ => None,
-    };
-    match due.filter(|due| *due > now) {
-        Some(due) => state.move_job(id, Place::Scheduled(due)),
-        None => state.make_available(id),
-    }
+    put(state, id, due(new, now), now);
     id
+}
+
+/// When a job becomes available.
+pub(crate) fn due(new: &NewJob, now: Timestamp) -> Timestamp {
+    match new.when() {
+        When::At(at) => at,
+        When::After(delay) => later(now, delay),
+        _ => now,
+    }
+}
+
+/// Makes a job available when it is due.
+pub(crate) fn put(state: &mut State, id: JobId, due: Timestamp, now: Timestamp) {
+    match due > now {
+        true => state.move_job(id, Place::Scheduled(due)),
+        false => state.make_available(id),
+    }
 }

@@ -35,6 +35,7 @@ mod moves;
 mod settle;
 mod state;
 mod store;
+mod unique;
 mod wakeup;
 mod workers;
 

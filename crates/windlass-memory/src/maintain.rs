@@ -1,4 +1,4 @@
-use crate::{clock::earlier, job::Place, state::State};
+use crate::{clock::earlier, job::Place, state::State, unique};
 use windlass_core::{JobId, MaintainReport};
 
 /// Removes what is past its retention.
@@ -19,6 +19,7 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     let jobs = &state.jobs;
     state.claims.retain(|_, claim| claim.jobs.iter().any(|id| jobs.contains_key(id)));
     state.keys.retain(|_, (at, _)| *at > young);
+    unique::forget(state);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));
     MaintainReport { rotated: false, truncated: u32::from(!old.is_empty()), rehomed: 0, removed_dead }
 }

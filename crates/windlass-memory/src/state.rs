@@ -3,6 +3,7 @@ use crate::{
     job::{Hold, Job, Place},
     lane::Lane,
     moves::{Move, Watchers},
+    unique::Holder,
 };
 use jiff::Timestamp;
 use std::{
@@ -10,7 +11,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, WorkerId, WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, UniqueKey, WorkerId,
+    WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -31,6 +33,8 @@ pub(crate) struct State {
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
     /// Idempotency keys: when each was used and for which jobs.
     pub(crate) keys: HashMap<String, (Timestamp, Vec<JobId>)>,
+    /// Which job has each unique key, or had it last.
+    pub(crate) unique: HashMap<UniqueKey, Holder>,
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
     /// The last number given to a job, to a place in the order, to a claim and to a worker.
     pub(crate) last: Numbers,
@@ -80,6 +84,7 @@ impl State {
             claims: HashMap::new(),
             workers: BTreeMap::new(),
             keys: HashMap::new(),
+            unique: HashMap::new(),
             leader: None,
             last: Numbers::default(),
             watchers: Watchers::default(),
@@ -147,7 +152,7 @@ impl State {
     }
 
     /// Takes a job out of every index.
-    fn take_out(&mut self, id: JobId) {
+    pub(crate) fn take_out(&mut self, id: JobId) {
         let Some(job) = self.jobs.get(&id) else { return };
         let lane = &mut self.lanes[job.lane];
         match &job.place {

@@ -31,6 +31,7 @@ pub(crate) const RETRY: Control<RetryReply> = Control {
         "retried" => Some(RetryReply::Retried),
         "pending" => Some(RetryReply::Pending),
         "completed" => Some(RetryReply::Completed),
+        "key_taken" => Some(RetryReply::KeyTaken),
         "not_found" => Some(RetryReply::NotFound),
         _ => None,
     },

@@ -69,6 +69,8 @@ mod store;
 mod texts;
 mod tls;
 mod transaction;
+mod unique;
+mod unique_terms;
 mod verifier;
 mod wakeup;
 mod worker;

@@ -30,10 +30,12 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(db, &mut connection, what).await?;
     }
-    match forget(db, &mut connection, "forget_requests").await {
-        // Not migrated to version 3 yet: nobody can ask.
-        Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
-        done => drop(done?),
+    for what in ["forget_requests", "forget_unique"] {
+        match forget(db, &mut connection, what).await {
+            // Not migrated to version 3 or 4 yet: nobody can ask, no job is unique.
+            Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
+            done => drop(done?),
+        }
     }
     summarize(db, &mut connection).await;
     Ok(report)

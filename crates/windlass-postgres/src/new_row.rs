@@ -32,7 +32,7 @@ pub(crate) fn is_plain(job: &NewJob) -> bool {
 }
 
 /// When a job becomes available, if not at once. Delays count from the database's `now`.
-fn due(job: &NewJob, now: Timestamp) -> Result<Option<Timestamp>> {
+pub(crate) fn due(job: &NewJob, now: Timestamp) -> Result<Option<Timestamp>> {
     let at = match job.when() {
         When::At(at) => at,
         When::After(delay) => now.checked_add(delay).map_err(|cause| {

@@ -1,7 +1,9 @@
-use crate::{claim::Reference, store::PostgresStore};
+use crate::{claim::Reference, store::PostgresStore, unique_terms::Terms};
 use serde::Serialize;
 use std::time::Duration;
-use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, When};
+use windlass_core::{
+    Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, UniqueBatch, When,
+};
 
 /// A call of one of Windlass's SQL functions, for any driver of PostgreSQL: bind the parameters in order, run the
 /// text inside a transaction of yours, read the one column of its rows, `id`, a `bigint`.
@@ -52,15 +54,22 @@ struct Row<'a> {
     attributes: Option<&'a Attributes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_after_us: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unique: Option<Terms>,
 }
 
 impl PostgresStore {
     /// How to enqueue a job by any driver: its id is what the call returns. The args are stored as `jsonb` prints
     /// them, which may order the fields of an object anew.
     ///
+    /// The id of a [unique](windlass_core::Unique) job is that of the job that has its key.
+    ///
     /// # Errors
     /// A job that breaks the limits.
     pub fn enqueue_sql(&self, job: &NewJob) -> Result<SqlCall> {
+        if job.unique().is_some() {
+            return self.enqueue_many_sql(std::slice::from_ref(job));
+        }
         self.limits.check(std::slice::from_ref(job))?;
         let text = |text: &str| SqlParam::Text(text.to_owned());
         let mut params = vec![text(job.kind()), text(job.args().as_str()), text(job.queue())];
@@ -117,7 +126,6 @@ impl PostgresStore {
     /// A job that breaks the limits, with its place.
     pub fn enqueue_many_sql(&self, jobs: &[NewJob]) -> Result<SqlCall> {
         self.limits.check(jobs)?;
-        let rows: Vec<_> = jobs.iter().map(row).collect();
         let has_newer = |attributes: &Attributes| {
             let Attributes { timeout, retry_policy, expires_at, expires_after, tags, .. } = attributes;
             timeout.is_some()
@@ -127,7 +135,12 @@ impl PostgresStore {
                 || !tags.is_empty()
         };
         let newer = jobs.iter().filter_map(NewJob::attributes).any(has_newer);
-        let text = ENQUEUE_MANY.replace("{newer}", if newer { NEWER } else { "" });
+        let text = if UniqueBatch::is_needed(jobs) { ENQUEUE_MANY_UNIQUE } else { ENQUEUE_MANY };
+        let text = text.replace("{newer}", if newer { NEWER } else { "" });
+        // One by one: the statement lets each meet those before it.
+        let alone = jobs.iter().map(|job| UniqueBatch::of(std::slice::from_ref(job)));
+        let alone = alone.collect::<Result<Vec<_>>>()?;
+        let rows: Vec<_> = alone.iter().map(row).collect();
         Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
     }
 
@@ -160,15 +173,30 @@ const NEWER: &str = ", timeout => (j->'attributes'->>'timeout_ms')::int8 * inter
     clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond'), \
     tags => ARRAY(SELECT jsonb_array_elements_text(j->'attributes'->'tags'))";
 
+/// Keys in ascending order, so that calls do not deadlock each other; ids in the order of the jobs.
+const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'unique' IS NULL \
+    THEN {schema}.enqueue(j->>'kind', j->'args', j->>'queue', (j->>'priority')::int4, \
+    (j->>'max_attempts')::int4, coalesce((j->>'at')::timestamptz, \
+    clock_timestamp() + (j->>'delay_us')::int8 * interval '1 microsecond'), key => j->'attributes'->>'key', \
+    meta => j->'attributes'->'meta', tracked => coalesce((j->'attributes'->>'tracked')::bool, false){newer}) \
+    ELSE (SELECT p.id FROM {schema}.put_unique((u->>'key')::uuid, (u->>'until_finished')::bool, (u->>'window')::int8, \
+    (u->>'rule')::int2, (u->>'max_wait')::int8, {schema}.lane_of(j->>'queue', (j->>'priority')::int4), j->>'queue', \
+    j->>'kind', (j->'args')::text, (j->>'max_attempts')::int2, coalesce((j->'attributes')::text, ''), \
+    (j->>'at')::timestamptz, (j->>'delay_us')::int8) AS p) END AS id \
+    FROM (SELECT j, j->'unique' AS u, nth FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, nth) \
+    ORDER BY j->'unique'->>'key' COLLATE \"C\" NULLS FIRST, nth OFFSET 0) AS jobs) AS stored ORDER BY nth";
+
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";
 
-fn row(job: &NewJob) -> Row<'_> {
+fn row(batch: &UniqueBatch) -> Row<'_> {
+    let (job, key) = (&batch.jobs[0], batch.keys[0]);
+    let unique = key.map(|key| Terms::of(job, Some(key)));
     let (at, delay_us) = when(job);
     let (kind, args, queue, attributes) = (job.kind(), job.args(), job.queue(), job.attributes());
     let (priority, max_attempts) = (job.priority(), job.max_attempts());
     let expires_after_us = attributes.and_then(|attributes| attributes.expires_after).map(microseconds);
-    Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes, expires_after_us }
+    Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes, expires_after_us, unique }
 }
 
 /// A time as text, or a delay in microseconds by the database's clock.

@@ -6,17 +6,17 @@ use crate::{
     group_commit::GroupCommit,
     leader, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, settings, settle, stats,
+    promote, record, settings, settle, stats, unique,
     wakeup::PostgresWakeup,
     worker,
 };
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, Heartbeat, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -63,6 +63,9 @@ impl JobStore for PostgresStore {
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        if UniqueBatch::is_needed(jobs) {
+            return Ok(self.enqueue_unique(jobs).await?.iter().map(|stored| stored.id).collect());
+        }
         self.limits.check(jobs)?;
         enqueue::enqueue(&self.db, &self.group_commit, jobs).await
     }
@@ -70,7 +73,17 @@ impl JobStore for PostgresStore {
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         Limits::check_idempotency_key(key)?;
         self.limits.check(jobs)?;
+        UniqueBatch::refuse_under_idempotency_key(jobs)?;
         once::enqueue_once(&self.db, key, jobs).await
+    }
+
+    async fn enqueue_unique(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        self.limits.check(jobs)?;
+        let batch = UniqueBatch::of(jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(batch.replies(&unique::enqueue_unique(&self.db, &batch).await?))
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -1,9 +1,9 @@
 use crate::{
     append::append, batch::Batch, claim::Reference, database::Database, error::Effect, lane::lanes_in,
-    query::Query, segment::segment, store::PostgresStore,
+    query::Query, segment::segment, store::PostgresStore, unique::store_unique,
 };
 use tokio_postgres::{Transaction, types::Type};
-use windlass_core::{JobId, JobLease, NewJob, Result};
+use windlass_core::{EnqueuedUnique, JobId, JobLease, NewJob, Result, UniqueBatch};
 
 impl PostgresStore {
     /// Stores jobs inside the caller's transaction: they become available when it commits and never
@@ -27,14 +27,41 @@ impl PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
+        if UniqueBatch::is_needed(jobs) {
+            return Ok(self.enqueue_unique_in(tx, jobs).await?.iter().map(|stored| stored.id).collect());
+        }
         self.limits.check(jobs)?;
-        let segment = match self.db.caches.segment() {
-            Some(segment) => segment,
-            None => segment(&self.db, &self.db.client("enqueue").await?).await?,
-        };
+        let segment = self.segment().await?;
         // Asked each time: nobody knows which server this connection was on the last time.
         let lanes = lanes_in(&self.db, tx.client(), jobs).await?;
         append(&self.db, tx.client(), &Batch { segment, lanes, jobs, prepared: None }).await
+    }
+
+    /// As [`Self::enqueue_in`], for jobs of which some are [unique](windlass_core::Unique); says of each which job has its key now. A key that another
+    /// unfinished transaction took is waited for; so take keys of several calls in one order everywhere.
+    ///
+    /// # Errors
+    /// As [`JobStore::enqueue_unique`](windlass_core::JobStore::enqueue_unique), and `invalid_option` in a transaction that is
+    /// not READ COMMITTED.
+    pub async fn enqueue_unique_in(
+        &self,
+        tx: &Transaction<'_>,
+        jobs: &[NewJob],
+    ) -> Result<Vec<EnqueuedUnique>> {
+        self.limits.check(jobs)?;
+        let batch = UniqueBatch::of(jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let segment = self.segment().await?;
+        Ok(batch.replies(&store_unique(&self.db, tx.client(), &batch, segment, None).await?))
+    }
+
+    async fn segment(&self) -> Result<usize> {
+        match self.db.caches.segment() {
+            Some(segment) => Ok(segment),
+            None => segment(&self.db, &self.db.client("enqueue").await?).await,
+        }
     }
 
     /// Settles a job inside the caller's transaction: its effects and its completion commit together, so

@@ -14,8 +14,8 @@ struct Granted {
 
 wrap_store! {
     impl JobStore for Granted, through store:
-    [capabilities enqueue enqueue_once register heartbeat deregister claim settle suspect rescue promote maintain
-     settings configure cancel retry pause job jobs any_available queues status wakeup close]
+    [capabilities enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle suspect rescue promote maintain
+     settings configure cancel retry pause job jobs any_available queues status ended ends wakeup close]
 
     async fn migrate(&self) -> windlass_core::Result<windlass_core::MigrationReport> {
         self.owner.migrate().await

@@ -7,6 +7,7 @@ use crate::{
     moves::{self, Dead, End, Waiting},
     position,
     tx::{Count, Tx},
+    unique,
 };
 use rusqlite::params;
 use windlass_core::{CancelReply, Disposition, ErrorKind, JobId, JobState, RetryReply};
@@ -59,6 +60,7 @@ fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
             Ok(RetryReply::Retried)
         }
         Some(Place::Waiting { .. }) => Ok(RetryReply::Pending),
+        Some(Place::Dead { .. }) if !unique::take_again(tx, id)? => Ok(RetryReply::KeyTaken),
         Some(Place::Dead { lane, state }) => {
             moves::append_dead(tx, id.0, lane, state)?;
             Ok(RetryReply::Retried)

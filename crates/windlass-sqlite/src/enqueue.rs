@@ -86,7 +86,7 @@ impl Batch {
             args_start = job.args_end;
             let id = tx.next_sequence()?;
             ids.push(JobId(id));
-            if let Some(at) = later(job.when, tx.now) {
+            if let Some(at) = due(job.when, tx.now) {
                 self.wait(tx, lanes[job.lane], id, at, job, args)?;
                 continue;
             }
@@ -128,7 +128,7 @@ impl Batch {
 }
 
 /// When a job has to wait for its time: until when.
-fn later(when: When, now: Micros) -> Option<Micros> {
+pub(crate) fn due(when: When, now: Micros) -> Option<Micros> {
     let at = match when {
         When::At(at) => at.as_microsecond(),
         When::After(delay) => now.saturating_add(micros(delay)),

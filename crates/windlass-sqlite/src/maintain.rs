@@ -9,6 +9,7 @@ use crate::{
     error::Outcome,
     once, position, settings,
     tx::{Count, Tx},
+    unique,
 };
 use rusqlite::params;
 use windlass_core::MaintainReport;
@@ -34,8 +35,9 @@ pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
     let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
+    let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((report, more_claims || more_dead || more_keys))
+    Ok((report, more_claims || more_dead || more_keys || more_unique))
 }
 
 fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {

@@ -13,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0001_log.sql"),
     include_str!("sql/0002_results.sql"),
     include_str!("sql/0003_cancel_requests.sql"),
+    include_str!("sql/0004_unique.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -11,6 +11,7 @@ use crate::{
     record, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
+    unique,
     wakeup::{Signal, SqliteWakeup, Watcher},
     workers,
 };
@@ -22,10 +23,10 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, Error, ErrorKind, Heartbeat,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Error,
+    ErrorKind, Heartbeat, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
+    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -150,6 +151,9 @@ impl JobStore for SqliteStore {
     }
 
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+        if UniqueBatch::is_needed(jobs) {
+            return Ok(self.enqueue_unique(jobs).await?.iter().map(|stored| stored.id).collect());
+        }
         self.options.limits.check(jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
@@ -161,8 +165,20 @@ impl JobStore for SqliteStore {
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         Limits::check_idempotency_key(key)?;
         self.options.limits.check(jobs)?;
+        UniqueBatch::refuse_under_idempotency_key(jobs)?;
         let (key, batch) = (key.to_owned(), Batch::pack(jobs));
         self.write(DURABLE, move |tx| once::enqueue(tx, &key, &batch)).await
+    }
+
+    async fn enqueue_unique(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        self.options.limits.check(jobs)?;
+        let batch = Arc::new(UniqueBatch::of(jobs)?);
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sent = Arc::clone(&batch);
+        let stored = self.write(DURABLE, move |tx| unique::enqueue(tx, &sent)).await?;
+        Ok(batch.replies(&stored))
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -2,8 +2,8 @@ use crate::{IntoJob, Selection, waiting::Waiting};
 use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, EnqueuedOnce, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord, MigrationReport,
-    NewJob, QueueStats, Result, RetryReply, Settings, Store, StoreStatus,
+    CancelReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord,
+    MigrationReport, NewJob, QueueStats, Result, RetryReply, Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -133,6 +133,52 @@ impl Client {
     ) -> Result<EnqueuedOnce> {
         let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
         self.store.enqueue_once(key, &jobs).await
+    }
+
+    /// Enqueues one [unique](crate::Unique) job unless another has its key. Says which job has the key now, and
+    /// what became of the conflict, if there was one. (By [`Self::enqueue`], too, but that tells the id only.)
+    ///
+    /// ```
+    /// # use windlass::{Client, Conflict, IntoJob, Job, Unique};
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Report { user: u64 }
+    ///
+    /// impl Job for Report {
+    ///     const KIND: &'static str = "report";
+    ///     fn unique() -> Option<Unique> { Some(Unique::by_fields(["user"])) }
+    /// }
+    ///
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let first = client.enqueue_unique(Report { user: 7 }).await?;
+    /// let again = client.enqueue_unique(Report { user: 7 }).await?;
+    /// assert_eq!((again.id, again.conflict), (first.id, Some(Conflict::Kept)));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::enqueue`]; a key that cannot be made; [`ErrorKind::UniqueConflict`] where the job asks for it.
+    pub async fn enqueue_unique(&self, job: impl IntoJob) -> Result<EnqueuedUnique> {
+        let stored = self.store.enqueue_unique(&[self.new_job(job)?]).await?;
+        only(&stored)
+    }
+
+    /// Enqueues jobs, all or none, the [unique](crate::Unique) ones among them where their key is free; says of each, in order, what
+    /// [`Self::enqueue_unique`] says of one.
+    ///
+    /// # Errors
+    /// As [`Self::enqueue_unique`], naming the offending job; then nothing was enqueued.
+    pub async fn enqueue_many_unique<J: IntoJob>(
+        &self,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Result<Vec<EnqueuedUnique>> {
+        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
+        self.store.enqueue_unique(&jobs).await
     }
 
     /// Enqueues jobs, all or none, and returns their ids in order.
@@ -407,9 +453,9 @@ pub struct Enqueued {
     pub repeated: bool,
 }
 
-/// The id of an enqueue of one job.
-fn only(ids: &[JobId]) -> Result<JobId> {
-    ids.first().copied().ok_or_else(|| {
+/// The reply to an enqueue of one job.
+fn only<T: Copy>(replies: &[T]) -> Result<T> {
+    replies.first().copied().ok_or_else(|| {
         Error::new(ErrorKind::Internal, "the store returned no id for an enqueued job; please report it")
     })
 }

@@ -1,6 +1,6 @@
 use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
-use windlass_core::{Args, NewJob, Result, RetryPolicy};
+use windlass_core::{Args, NewJob, Result, RetryPolicy, Unique};
 
 /// A type whose values are jobs: the fields are the args, as JSON.
 ///
@@ -42,6 +42,11 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// [accept](crate::WorkerBuilder::accept_plain_args) those from before.
     const ENCRYPTED: bool = false;
 
+    /// Whether and how jobs of this kind are [unique](Unique), unless the enqueue says otherwise.
+    fn unique() -> Option<Unique> {
+        None
+    }
+
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says. A job's
     /// [own policy](NewJob::with_retry_policy) goes first.
     fn retry_policy() -> Option<RetryPolicy> {
@@ -70,7 +75,11 @@ impl<J: Job> IntoJob for J {
     fn into_job(self) -> Result<NewJob> {
         let job = NewJob::new(J::KIND, Args::of(&self)?);
         let job = job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS);
-        Ok(if J::ENCRYPTED { job.with_encryption() } else { job })
+        let job = if J::ENCRYPTED { job.with_encryption() } else { job };
+        Ok(match J::unique() {
+            Some(unique) => job.with_unique(unique),
+            None => job,
+        })
     }
 }
 

@@ -112,6 +112,9 @@ impl Client {
     ///
     /// # Errors
     /// As [`Self::enqueue`]; [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
+    ///
+    /// Of a [unique](crate::Unique) job the id is that of the job that has its key. The transaction must be READ COMMITTED then, and whoever
+    /// wants the same key waits until it ends, so take several keys in one call or in one order everywhere.
     pub async fn enqueue_in(&self, tx: impl SqlTransaction, job: impl IntoJob) -> Result<JobId> {
         let ids = self.enqueue_many_in(tx, [job]).await?;
         ids.first().copied().ok_or_else(|| {

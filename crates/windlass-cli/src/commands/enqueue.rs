@@ -2,6 +2,7 @@ mod backoff;
 mod input;
 mod many;
 mod options;
+mod unique;
 
 pub(crate) use many::read as read_many;
 
@@ -16,7 +17,7 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
-use windlass::{Args, EnqueuedOnce, Limits, NewJob};
+use windlass::{Args, Conflict, EnqueuedOnce, EnqueuedUnique, Limits, NewJob};
 
 /// What to enqueue.
 #[derive(clap::Args)]
@@ -54,6 +55,8 @@ pub(crate) struct Enqueue {
     /// repeat, after a crash too. With --many every batch gets a key of its own, KEY/<number of its first line>
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    #[command(flatten)]
+    unique: unique::Options,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
     /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, tags
     #[arg(
@@ -61,7 +64,7 @@ pub(crate) struct Enqueue {
         value_name = "FILE",
         num_args = 0..=1,
         default_missing_value = "-",
-        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "tags"]
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "tags", "unique"]
     )]
     many: Option<String>,
 }
@@ -76,9 +79,14 @@ impl Enqueue {
         let job = self.job()?;
         let client = open::create(globals.url()).await?;
         let Some(key) = key else {
-            let id = client.enqueue(job).await?;
+            let answer = if job.unique().is_some() {
+                let EnqueuedUnique { id, conflict } = client.enqueue_unique(job).await?;
+                json!({ "id": id, "conflict": conflict.map(Conflict::as_str) })
+            } else {
+                json!({ "id": client.enqueue(job).await? })
+            };
             client.close().await;
-            return globals.print(&json!({ "id": id }), || id.to_string());
+            return globals.print(&answer, || answer["id"].to_string());
         };
         let EnqueuedOnce { ids, repeated } = client.store().enqueue_once(&key, &[job]).await?;
         client.close().await;
@@ -99,6 +107,10 @@ impl Enqueue {
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
         let job = self.options.apply(job);
+        let job = match self.unique.description() {
+            Some(unique) => job.with_unique(unique),
+            None => job,
+        };
         Ok(match (self.delay, self.at) {
             (Some(delay), _) => job.with_delay(delay),
             (None, Some(at)) => job.with_scheduled_at(at),

@@ -112,6 +112,29 @@ fn a_key_enqueues_once() {
     home.run(&["enqueue", "tick", "--idempotency-key", ""]).refused(2, &["got 0"]);
 }
 
+#[test]
+fn a_unique_job_is_enqueued_once() {
+    let home = Home::new();
+    let command = ["enqueue", "report", r#"{"user": 7, "day": 1}"#, "--unique-fields", "user"];
+    let first = home.json(&command);
+    assert_eq!(first["conflict"], serde_json::Value::Null);
+    let again = home.json(&command);
+    assert_eq!((&again["id"], &again["conflict"]), (&first["id"], &"kept".into()));
+    let args = ["enqueue", "report", "{}", "--unique-args", "--unique-for", "1h", "--on-conflict", "extend"];
+    home.json(&args);
+    assert_eq!(home.json(&args)["conflict"], "extended");
+    let keyed = |rule| {
+        ["enqueue", "k", "--unique-key", "a", "--unique-in-queue", "--delay", "1h", "--on-conflict", rule]
+    };
+    home.json(&keyed("error"));
+    home.run(&keyed("error")).refused(1, &["has its unique key", "[unique_conflict]"]);
+    assert_eq!(home.json(&keyed("replace"))["conflict"], "replaced");
+    home.run(&["enqueue", "report", "{}", "--unique-fields", "user"])
+        .refused(2, &["\"user\"", "[invalid_args]"]);
+    home.run(&["enqueue", "k", "--unique-for", "1h"]).refused(2, &["--unique-key"]);
+    home.run(&["enqueue", "k", "--unique-key", "a", "--unique-args"]).refused(2, &["cannot be used with"]);
+}
+
 /// A run that was cut off, here by a bad line, is repeated with the same command once the line is right.
 #[test]
 fn many_under_a_key_can_be_repeated() {

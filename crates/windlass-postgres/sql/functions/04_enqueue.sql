@@ -85,22 +85,10 @@ BEGIN
     RETURN v_policy;
 END $$;
 
--- enqueue(kind, args, ...): stores one job, returns its id. It becomes available when the caller's
--- transaction commits, or at scheduled_at, and never existed when it rolls back. It is not started from expires_at on, but
--- cancelled.
-CREATE OR REPLACE FUNCTION {schema}.enqueue(
-    kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
-    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
-    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
-    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL) RETURNS bigint
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- check_job(kind, args, max_attempts): refuses what is beyond the limits.
+CREATE OR REPLACE FUNCTION {schema}.check_job(p_kind text, p_args jsonb, p_max integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
-#variable_conflict use_column
-DECLARE
-    p_kind alias for $1; p_args alias for $2; p_max alias for $5; p_at alias for $6;
-    v_lane integer := {schema}.lane_of($3, $4);
-    v_attributes text := {schema}.attributes_of($7, $8, $9, $10, $11, $12, $13);
-    v_id   bigint;
 BEGIN
     IF p_kind IS NULL OR p_kind !~ '^[^[:space:][:cntrl:]]{1,200}$' THEN
         RAISE 'invalid kind %; use 1 to 200 characters without spaces or control characters', coalesce(quote_literal(left(p_kind, 64)), 'NULL')
@@ -124,6 +112,26 @@ BEGIN
     IF p_max IS NULL OR p_max NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', coalesce(p_max::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
+END $$;
+
+-- enqueue(kind, args, ...): stores one job, returns its id. It becomes available when the caller's
+-- transaction commits, or at scheduled_at, and never existed when it rolls back. It is not started from expires_at on, but
+-- cancelled.
+CREATE OR REPLACE FUNCTION {schema}.enqueue(
+    kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
+    max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
+    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
+    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    p_kind alias for $1; p_args alias for $2; p_max alias for $5; p_at alias for $6;
+    v_lane integer := {schema}.lane_of($3, $4);
+    v_attributes text := {schema}.attributes_of($7, $8, $9, $10, $11, $12, $13);
+    v_id   bigint;
+BEGIN
+    PERFORM {schema}.check_job(p_kind, p_args, p_max);
     IF $12 <= p_at THEN
         RAISE 'the job expires at %, but it is due at %: it would never run', $12, p_at USING ERRCODE = 'WL003';
     END IF;

@@ -43,7 +43,7 @@ BEGIN
 END $$;
 
 -- retry(id): makes a dead, cancelled or retryable job available now. 'retried', 'pending' (it waits for
--- its time, is available or running: left alone), 'completed' or 'not_found'. A dead job gets its attempts anew.
+-- its time, is available or running: left alone), 'completed', 'key_taken' (it is unique, another job has its key) or 'not_found'. A dead job gets its attempts anew.
 CREATE OR REPLACE FUNCTION {schema}.retry(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
     SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
@@ -62,6 +62,7 @@ BEGIN
     IF FOUND THEN RETURN 'retried'; END IF;
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
+        IF d.attributes <> '' AND NOT {schema}.take_unique_again(d.attributes, p_id) THEN RETURN 'key_taken'; END IF;
         -- A cancelled job may still stand in the log, to be stepped over: settle that with its lane locked.
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         DELETE FROM {schema}.dead x WHERE x.id = p_id;

@@ -98,12 +98,16 @@ BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_more = ROW_COUNT;
+    ALTER TABLE windlass_own ADD COLUMN was bigint;
+    UPDATE windlass_own SET was = id;
     UPDATE windlass_own o SET id = nextval('{schema}.job_id_seq')
         WHERE EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = o.id) OR EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = o.id);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
         SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, 'scheduled', kind, args, attributes
         FROM windlass_own;
     GET DIAGNOSTICS v_own = ROW_COUNT;
+    UPDATE {schema}.unique_key k SET id = o.id FROM windlass_own o WHERE k.id = o.was AND k.xid = o.xid AND o.id <> o.was;
+    UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;

@@ -2,10 +2,10 @@ use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, Heartbeat, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
-    WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobFilter,
+    JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -27,6 +27,12 @@ impl JobStore for FakeStore {
 
     async fn enqueue_once(&self, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         let enqueued = self.lock().run(async |store| store.enqueue_once(key, jobs).await).0;
+        self.announce();
+        enqueued
+    }
+
+    async fn enqueue_unique(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        let enqueued = self.lock().run(async |store| store.enqueue_unique(jobs).await).0;
         self.announce();
         enqueued
     }

@@ -8,7 +8,7 @@ use crate::{Client, IntoJob};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::{any::type_name, collections::BTreeMap, fmt::Display};
-use windlass_core::{Args, Envelope, Error, ErrorKind, JobId, JobRecord, NewJob, Result};
+use windlass_core::{Args, Envelope, Error, ErrorKind, JobId, JobRecord, NewJob, OnConflict, Result};
 
 impl Client {
     /// The same client with keys: it seals the args of [encrypted](crate::Job::ENCRYPTED) jobs, opens what it is asked for,
@@ -104,6 +104,16 @@ impl Client {
             );
             return Err(Error::new(ErrorKind::InvalidOption, message));
         };
+        // An envelope is another each time, and is bound to the meta of its own job.
+        if let Some(unique) = job.unique()
+            && (!unique.is_by_key() || matches!(unique.conflict_rule(), OnConflict::Replace { .. }))
+        {
+            let message = format!(
+                "jobs of kind {:?} are encrypted, so they can be unique by a key that is given, not by their args, and a conflict cannot replace args",
+                job.kind()
+            );
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
         let binding = keyring.new_binding()?;
         let (key, meta) = job.attributes().map_or((None, None), |a| (a.key.as_deref(), a.meta.as_ref()));
         let meta = bind(meta, &binding)?;

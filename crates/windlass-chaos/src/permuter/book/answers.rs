@@ -27,6 +27,7 @@ impl Book {
                     matches!(s, Running(..) | Available | NoHandler | Waiting { .. })
                 }),
                 RetryReply::Completed => self.must_have_been(*id, tick, reply, |s| s == Completed),
+                RetryReply::KeyTaken => self.blame(format!("job {id} has no key, yet {call:?} says so")),
                 RetryReply::NotFound => self.may_be_unknown(*id, tick, reply),
             },
             _ => {}

@@ -42,6 +42,7 @@ fn retry_words(reply: &RetryReply) -> Words {
         RetryReply::Retried => ("retried", "is available now"),
         RetryReply::Pending => ("pending", "waits or runs already and was left alone"),
         RetryReply::Completed => ("completed", "completed and is not run again"),
+        RetryReply::KeyTaken => ("key_taken", "is unique, and another job has its key now"),
         RetryReply::NotFound => ("not_found", "does not exist, or its history was removed"),
     }
 }

@@ -1,0 +1,170 @@
+-- Unique jobs. A key has one row; who finds it there asks the log whether the job that took it last still has it, and takes
+-- it over if not. Nothing happens at settle, so jobs without a key cost nothing.
+-- Invariants: whoever stores a job under a key wrote the key's row in the same transaction, so of two that race one waits for the
+-- other, and a rollback leaves no trace. A row is taken over only as it was when its job was looked up (id, xid), so that a retry,
+-- which brings a job back, and an enqueue cannot both succeed.
+-- Order of locks: keys in ascending order, first those that are new, then those that are there; then lanes.
+
+-- unique_held(id, until_finished): whether a job, wherever it is, keeps the key that it took: until it is finished, or while it
+-- waits and was not tried yet. Cost: find_job.
+CREATE OR REPLACE FUNCTION {schema}.unique_held(p_id bigint, p_until_finished boolean) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+    f record;
+BEGIN
+    SELECT * INTO f FROM {schema}.find_job(p_id);
+    IF f.place IS NULL OR f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN false; END IF;
+    IF p_until_finished THEN RETURN true; END IF;
+    IF f.place = 'waiting' THEN
+        RETURN EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_id AND h.state <> 'retryable' AND h.attempt = 0);
+    END IF;
+    RETURN f.seq IS NULL
+        AND EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0);
+END $$;
+
+-- unique_holders(keys): for each key that has a row: nth of the keys, which job took it last, and whether that still has it.
+-- What was not handed out waits, if it is still there: a cancelled one may be gone with its segment. What was is running in an
+-- open claim, or came back (another row has it then), or is finished. So no claim has to be searched for.
+-- Who reads this holds the rotate lock: see docs/design/postgres-log.md, "One lock for truncation".
+-- Cost: a few index probes for each key, and a look at each open claim of the lane if the job was handed out; for a job that was
+-- scheduled or came back, unique_held.
+CREATE OR REPLACE FUNCTION {schema}.unique_holders(p_keys uuid[])
+    RETURNS TABLE (nth bigint, id bigint, xid xid8, held boolean)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+    SET max_parallel_workers_per_gather = 0
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH holder AS MATERIALIZED (
+        SELECT u.nth, k.*, (
+            SELECT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, k.xid, k.id)
+            FROM {schema}.claim c WHERE c.lane_id = k.lane_id ORDER BY c.seq DESC LIMIT 1) AS handed_out
+        FROM unnest(p_keys) WITH ORDINALITY AS u(key, nth)
+        CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = u.key LIMIT 1) AS k
+    ), open AS MATERIALIZED (
+        SELECT c.lane_id, c.seq, c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, c.end_xid, c.end_id
+        FROM {schema}.open_claims(NULL) o JOIN {schema}.claim c ON c.lane_id = o.lane_id AND c.seq = o.seq
+        WHERE NOT c.direct
+    )
+    SELECT h.nth, h.id, h.xid, CASE
+        WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
+        WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
+        WHEN h.handed_out IS NOT TRUE THEN
+            (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
+            AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL
+        WHEN (SELECT 1 FROM {schema}.waiting w WHERE w.id = h.id LIMIT 1) IS NOT NULL
+             OR (SELECT 1 FROM {schema}.job j WHERE j.id = h.id AND j.moved LIMIT 1) IS NOT NULL
+            THEN {schema}.unique_held(h.id, h.until_finished)
+        WHEN NOT h.until_finished THEN false
+        ELSE (SELECT 1 FROM open c
+              WHERE c.lane_id = h.lane_id AND pg_visible_in_snapshot(h.xid, c.to_snapshot) AND NOT pg_visible_in_snapshot(h.xid, c.from_snapshot)
+                AND (c.start_xid IS NULL OR (h.xid, h.id) > (c.start_xid, c.start_id))
+                AND (c.end_xid IS NULL OR (h.xid, h.id) <= (c.end_xid, c.end_id))
+                AND (SELECT 1 FROM {schema}.settlement_of(c.lane_id, c.seq, h.id) LIMIT 1) IS NULL
+              LIMIT 1) IS NOT NULL END
+    FROM holder h;
+END $$;
+
+-- take_unique(keys, ...): takes the keys of jobs that the caller stores in the same transaction; no two of them are the same, and
+-- NULL is a job without. windows: microseconds. rules: 0 keep, 1 extend, 2 replace, 3 error. lanes: where in the log the job is about to be written; NULL: elsewhere.
+-- ids: of the job to store, or of the one that has the key. fates: 0 store it, 1 kept, 2 extended, 3 kept until replace_unique has
+-- looked; then the key's row is locked.
+-- Waits for unfinished transactions that took one of the keys.
+-- Cost: 25 us for one new key; see docs/design/unique.md.
+CREATE OR REPLACE FUNCTION {schema}.take_unique(
+    p_keys uuid[], p_until_finished boolean[], p_windows bigint[], p_rules smallint[], p_lanes integer[],
+    OUT ids bigint[], OUT fates smallint[], OUT taken_at timestamptz)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now  timestamptz := clock_timestamp();
+    v_us   interval := '1 microsecond';
+    v_left integer[]; -- places that are not decided yet, by ascending key
+    v_keys uuid[];
+    v_done boolean[] := array_fill(false, ARRAY[cardinality(p_keys)]);
+    v_won  integer;
+    v_places integer[]; v_ids bigint[]; v_xids xid8[]; v_acts smallint[]; -- rows to lock: 0 to take over, 1 to extend, 2 to replace
+    i      integer;
+    r      record;
+BEGIN
+    PERFORM {schema}.read_committed('enqueue_unique');
+    taken_at := v_now;
+    fates := array_fill(0::smallint, ARRAY[cardinality(p_keys)]);
+    ids := ARRAY(SELECT g.id FROM pg_sequence s,
+                 LATERAL (SELECT nextval('{schema}.job_id_seq') AS first
+                          FROM generate_series(1, (cardinality(p_keys) + s.seqincrement - 1) / s.seqincrement)) AS b,
+                 LATERAL generate_series(b.first, b.first + s.seqincrement - 1) AS g(id)
+                 WHERE s.seqrelid = '{schema}.job_id_seq'::regclass ORDER BY g.id LIMIT cardinality(p_keys));
+    v_left := ARRAY(SELECT u.place FROM unnest(p_keys) WITH ORDINALITY AS u(key, place) WHERE u.key IS NOT NULL ORDER BY u.key);
+    FOR round IN 1..100 LOOP
+        EXIT WHEN v_left = '{}';
+        INSERT INTO {schema}.unique_key (key, id, lane_id, until_finished, expires, check_at)
+            SELECT p_keys[u.place], ids[u.place], p_lanes[u.place], p_until_finished[u.place], v_now + p_windows[u.place] * v_us,
+                   v_now + coalesce(p_windows[u.place] * v_us, interval '1 minute')
+            FROM unnest(v_left) WITH ORDINALITY AS u(place, n) ORDER BY u.n
+            ON CONFLICT (key) DO NOTHING;
+        GET DIAGNOSTICS v_won = ROW_COUNT;
+        EXIT WHEN v_won = cardinality(v_left);
+        v_keys := ARRAY(SELECT p_keys[u.place] FROM unnest(v_left) WITH ORDINALITY AS u(place, n) ORDER BY u.n);
+        v_places := '{}'; v_ids := '{}'; v_xids := '{}'; v_acts := '{}';
+        BEGIN
+            PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+            -- A new statement: it sees what the insert waited for.
+            FOR r IN SELECT * FROM {schema}.unique_holders(v_keys) LOOP
+                i := v_left[r.nth];
+                IF r.id = ids[i] THEN
+                    v_done[i] := true;
+                ELSIF r.held AND p_rules[i] = 0 THEN
+                    ids[i] := r.id;
+                    fates[i] := 1;
+                    v_done[i] := true;
+                ELSIF r.held AND p_rules[i] = 3 THEN
+                    RAISE 'job % has this unique key', r.id USING ERRCODE = 'WL007', DETAIL = (i - 1) || ' ' || r.id;
+                ELSE
+                    v_places := v_places || i;
+                    v_ids := v_ids || r.id;
+                    v_xids := v_xids || r.xid;
+                    v_acts := v_acts || CASE WHEN r.held THEN p_rules[i] ELSE 0::smallint END;
+                END IF;
+            END LOOP;
+            RAISE 'the log was read' USING ERRCODE = 'WL099';
+        EXCEPTION WHEN SQLSTATE 'WL099' THEN
+            NULL; -- what was read stays, the rotate lock goes
+        END;
+        IF v_places <> '{}' THEN
+            FOR r IN
+                WITH locked AS MATERIALIZED (
+                    SELECT k.key, k.id, v.place, v.act, k.expires, k.id = v.id AND k.xid = v.xid AS unchanged
+                    FROM unnest(v_places, v_ids, v_xids, v_acts) AS v(place, id, xid, act)
+                    JOIN {schema}.unique_key k ON k.key = p_keys[v.place]
+                    ORDER BY k.key FOR UPDATE OF k
+                ), taken AS (
+                    UPDATE {schema}.unique_key k
+                    SET id = ids[l.place], xid = pg_current_xact_id(), lane_id = p_lanes[l.place], until_finished = p_until_finished[l.place],
+                        expires = v_now + p_windows[l.place] * v_us, taken_at = v_now
+                    FROM locked l WHERE k.key = l.key AND l.act = 0 AND l.unchanged
+                ), extended AS (
+                    UPDATE {schema}.unique_key k SET expires = greatest(k.expires, v_now + p_windows[l.place] * v_us)
+                    FROM locked l WHERE k.key = l.key AND l.act = 1 AND l.expires IS NOT NULL AND l.unchanged)
+                SELECT * FROM locked WHERE unchanged
+            LOOP
+                v_done[r.place] := true;
+                CONTINUE WHEN r.act = 0;
+                ids[r.place] := r.id;
+                fates[r.place] := CASE WHEN r.act = 2 THEN 3 WHEN r.expires IS NULL THEN 1 ELSE 2 END;
+            END LOOP;
+        END IF;
+        -- Left are those whose row was taken over between the look and the lock, to be looked at once more, now that nobody can change
+        -- them (waiting for another lock now would be a deadlock in waiting); or that were forgotten.
+        v_left := ARRAY(SELECT u.place FROM unnest(v_left) WITH ORDINALITY AS u(place, n) WHERE NOT v_done[u.place] ORDER BY u.n);
+    END LOOP;
+    IF v_left <> '{}' AND v_won < cardinality(v_left) THEN
+        RAISE 'unique keys are taken over as often as they are looked up; try again' USING ERRCODE = '40001';
+    END IF;
+END $$;

@@ -1,0 +1,192 @@
+-- A unique job in the place of one that waits and was not tried yet.
+
+-- bury_untried(id, reason): cancels such a job, unless it waits for its time. Whether it did, and when it was first enqueued. Holds the lane's lock until
+-- the transaction ends, as cancel does.
+CREATE OR REPLACE FUNCTION {schema}.bury_untried(p_id bigint, p_reason text, OUT buried boolean, OUT since timestamptz)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+    SET enable_seqscan = off SET plan_cache_mode = force_custom_plan -- a plan made while a table was empty takes any index
+AS $$
+#variable_conflict use_column
+DECLARE
+    f      record;
+    v_lane integer;
+BEGIN
+    buried := true;
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'no_handler' AND h.attempt = 0 RETURNING h.*)
+    INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', p_reason, g.kind, g.args, g.attributes
+        FROM gone g RETURNING enqueued_at INTO since;
+    IF FOUND THEN RETURN; END IF;
+    SELECT r.lane_id INTO v_lane FROM {schema}.log_rows(p_id) r LIMIT 1;
+    IF FOUND THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+    SELECT * INTO f FROM {schema}.find_job(p_id);
+    IF f.place = 'log' AND f.seq IS NULL AND f.lane_id = v_lane THEN
+        INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
+            SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', p_reason, j.kind, j.args, j.attributes
+            FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0
+            RETURNING enqueued_at INTO since;
+        IF FOUND THEN
+            INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+            RETURN;
+        END IF;
+    END IF;
+    buried := false;
+END $$;
+
+-- store_job(id, ...): stores a checked job under an id that was taken for it: in the log, or where it waits for its time.
+-- Whether it is in the log.
+CREATE OR REPLACE FUNCTION {schema}.store_job(
+    p_id bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz, p_since timestamptz)
+    RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_due > clock_timestamp() THEN
+        INSERT INTO {schema}.waiting (id, lane_id, available_at, state, enqueued_at, max_attempts, kind, args, attributes)
+            VALUES (p_id, p_lane, p_due, 'scheduled', p_since, p_max, p_kind, p_args::json, p_attributes);
+        RETURN false;
+    END IF;
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, kind, args, attributes)
+        VALUES (p_id, p_since, p_lane, {schema}.current_segment(), p_max, p_kind, p_args::json, p_attributes);
+    RETURN true;
+END $$;
+
+-- change_scheduled(id, ...): what waits for its time, and was not tried, becomes another job under its id. Whether it did.
+CREATE OR REPLACE FUNCTION {schema}.change_scheduled(
+    p_id bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz, p_max_wait interval)
+    RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_due timestamptz;
+    v_was timestamptz;
+BEGIN
+    SELECT least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait), h.available_at INTO v_due, v_was FROM {schema}.waiting h
+        WHERE h.id = p_id AND h.state = 'scheduled' AND h.attempt = 0 FOR UPDATE;
+    IF NOT FOUND THEN RETURN false; END IF;
+    IF v_due > v_now THEN
+        UPDATE {schema}.waiting h SET lane_id = p_lane, available_at = v_due, kind = p_kind, args = p_args::json, max_attempts = p_max,
+            attributes = p_attributes WHERE h.id = p_id;
+        -- Sooner than those who promote know.
+        PERFORM pg_notify({name}, '') WHERE v_due < v_was AND current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+        RETURN true;
+    END IF;
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, p_lane, {schema}.current_segment(), p_max, g.crash_count, true, p_kind, p_args::json, p_attributes FROM gone g;
+    RETURN true;
+END $$;
+
+-- replace_unique(key, holder, ...): a job for which take_unique answered 3, so that this transaction has the key's row, in the
+-- place of the holder, if that was not tried yet. id: under which it stands now, or the holder's; fate: 0 the holder began meanwhile and
+-- has the key no more, so that the job was stored beside it, 1 kept, 4 replaced.
+-- Cost: 0.1 ms where the holder waits for its time.
+CREATE OR REPLACE FUNCTION {schema}.replace_unique(
+    p_key uuid, p_holder bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz,
+    p_max_wait interval, OUT id bigint, OUT fate smallint)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_new  bigint;
+    v_old  record;
+    v_in_log boolean;
+BEGIN
+    -- The holder can move between waiting and the log while we look.
+    FOR attempt IN 1..5 LOOP
+        IF {schema}.change_scheduled(p_holder, p_lane, p_kind, p_args, p_max, p_attributes, p_due, p_max_wait) THEN
+            id := p_holder;
+            fate := 4;
+            -- Its row in the log, if it has one, is another now.
+            UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.key = p_key AND k.lane_id IS NOT NULL;
+            RETURN;
+        END IF;
+        v_new := coalesce(v_new, nextval('{schema}.job_id_seq'));
+        PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+        SELECT * INTO v_old FROM {schema}.bury_untried(p_holder, 'replaced by job ' || v_new);
+        EXIT WHEN v_old.buried OR NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = p_holder AND h.state = 'scheduled' AND h.attempt = 0);
+    END LOOP;
+    IF NOT v_old.buried AND (SELECT h.held FROM {schema}.unique_holders(ARRAY[p_key]) h) THEN
+        id := p_holder;
+        fate := 1;
+        RETURN;
+    END IF;
+    id := v_new;
+    fate := CASE WHEN v_old.buried THEN 4 ELSE 0 END;
+    v_in_log := {schema}.store_job(v_new, p_lane, p_kind, p_args, p_max, p_attributes,
+        least(coalesce(p_due, clock_timestamp()), v_old.since + p_max_wait), coalesce(v_old.since, clock_timestamp()));
+    UPDATE {schema}.unique_key k SET id = v_new, xid = pg_current_xact_id(), lane_id = CASE WHEN v_in_log THEN p_lane END WHERE k.key = p_key;
+END $$;
+
+-- put_unique(...): one checked job under its key, in one call. due, or after so many microseconds. id, fate: as take_unique and
+-- replace_unique have them.
+CREATE OR REPLACE FUNCTION {schema}.put_unique(
+    p_key uuid, p_until_finished boolean, p_window bigint, p_rule smallint, p_max_wait bigint, p_lane integer, p_queue text,
+    p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz, p_delay bigint,
+    OUT id bigint, OUT fate smallint)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t     record;
+    v_due timestamptz := coalesce(p_due, clock_timestamp() + p_delay * interval '1 microsecond');
+BEGIN
+    PERFORM set_config('windlass.queues', p_queue, true); -- for wake()
+    SELECT * INTO t FROM {schema}.take_unique(ARRAY[p_key], ARRAY[p_until_finished], ARRAY[p_window], ARRAY[p_rule],
+        ARRAY[CASE WHEN v_due IS NULL THEN p_lane END]);
+    id := t.ids[1];
+    fate := t.fates[1];
+    IF fate = 0 THEN
+        PERFORM {schema}.store_job(id, p_lane, p_kind, p_args, p_max, p_attributes, v_due, now());
+    ELSIF fate = 3 THEN
+        SELECT * INTO id, fate FROM {schema}.replace_unique(p_key, id, p_lane, p_kind, p_args, p_max, p_attributes, v_due,
+            p_max_wait * interval '1 microsecond');
+    END IF;
+END $$;
+
+-- take_unique_again(attributes, id): a finished job is to run again: takes the key that its attributes name, if they do. Whether it may:
+-- not where another job has the key.
+CREATE OR REPLACE FUNCTION {schema}.take_unique_again(p_attributes text, p_id bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+DECLARE
+    v_mark jsonb := nullif(p_attributes, '')::jsonb -> 'unique';
+    v_key  uuid := (v_mark ->> 'key')::uuid;
+    h      record;
+BEGIN
+    IF v_key IS NULL THEN RETURN true; END IF;
+    FOR round IN 1..100 LOOP
+        INSERT INTO {schema}.unique_key (key, id, until_finished, check_at)
+            VALUES (v_key, p_id, v_mark ->> 'until' <> 'started', clock_timestamp() + interval '1 minute') ON CONFLICT (key) DO NOTHING;
+        IF FOUND THEN RETURN true; END IF;
+        SELECT * INTO h FROM {schema}.unique_holders(ARRAY[v_key]);
+        CONTINUE WHEN NOT FOUND;
+        IF h.held AND h.id <> p_id THEN RETURN false; END IF;
+        -- A new xid: who saw that this job is finished does not take the key over any more.
+        UPDATE {schema}.unique_key k SET id = p_id, xid = pg_current_xact_id(), lane_id = NULL, expires = NULL, taken_at = clock_timestamp(),
+            until_finished = v_mark ->> 'until' <> 'started' WHERE k.key = v_key AND k.id = h.id AND k.xid = h.xid;
+        IF FOUND THEN RETURN true; END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+
+-- forget_unique(most): keys that no job has any more. A key is looked at a minute after it was taken, then whenever it is twice as old; a window
+-- when it ends. Returns how many it looked at.
+CREATE OR REPLACE FUNCTION {schema}.forget_unique(p_most integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
+    SET enable_seqscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_keys uuid[];
+    v_free uuid[];
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile.
+    v_keys := ARRAY(
+        SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < clock_timestamp()
+        ORDER BY k.check_at LIMIT p_most FOR UPDATE SKIP LOCKED);
+    v_free := ARRAY(SELECT v_keys[h.nth] FROM {schema}.unique_holders(v_keys) h WHERE NOT h.held);
+    DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);
+    UPDATE {schema}.unique_key k
+        SET check_at = coalesce(k.expires, clock_timestamp() + greatest(clock_timestamp() - k.taken_at, interval '1 minute'))
+        WHERE k.key = ANY (ARRAY(SELECT unnest(v_keys) EXCEPT SELECT unnest(v_free)));
+    RETURN cardinality(v_keys);
+END $$;

@@ -1,0 +1,190 @@
+//! Unique jobs. The writer is alone while it looks and writes, so nothing races.
+
+use crate::{
+    clock::{Micros, micros},
+    enqueue::{Batch, due},
+    error::{Fault, Outcome},
+    locate::{self, Log, Place},
+    moves::Waiting,
+    replace::replace,
+    tx::Tx,
+};
+use rusqlite::{OptionalExtension, params};
+use windlass_core::{
+    Attributes, Conflict, EnqueuedUnique, ErrorKind, JobId, JobState, NewJob, OnConflict, UniqueBatch,
+    UniqueKey, UniqueUntil,
+};
+
+const FIND: &str = "SELECT job, until, taken_at, ends_at FROM unique_key WHERE key = ?1";
+const TAKE: &str = "INSERT OR REPLACE INTO unique_key (key, job, until, taken_at, ends_at, check_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const MOVE: &str = "UPDATE unique_key SET job = ?2 WHERE key = ?1";
+const EXTEND: &str =
+    "UPDATE unique_key SET ends_at = max(ends_at, ?2) WHERE key = ?1 AND ends_at IS NOT NULL";
+const DUE: &str = "SELECT key FROM unique_key WHERE check_at <= ?1 ORDER BY check_at LIMIT ?2";
+const PUT_OFF: &str = "UPDATE unique_key SET check_at = ?2 WHERE key = ?1";
+const FREE: &str = "DELETE FROM unique_key WHERE key = ?1";
+
+const STARTED: i64 = 0;
+const FINISHED: i64 = 1;
+const WINDOW: i64 = 2;
+
+/// How long after a key was taken housekeeping looks at it first; then as long again as it was taken until then.
+const FIRST_CHECK: Micros = 60_000_000;
+
+/// The job that took a key last.
+#[derive(Clone, Copy)]
+struct Holder {
+    job: JobId,
+    until: i64,
+    taken_at: Micros,
+    ends_at: Option<Micros>,
+}
+
+/// Whether a job waits and was not tried yet, and where.
+pub(crate) fn fresh(tx: &Tx<'_>, job: JobId) -> Outcome<Option<Place>> {
+    let Some(place) = locate::find(tx.conn, job)? else { return Ok(None) };
+    let (attempts, at) = match place {
+        Place::Waiting { state: Waiting::Retryable, .. } | Place::Dead { .. } => return Ok(None),
+        Place::Waiting { .. } => ("SELECT attempt FROM waiting WHERE id = ?1", job.0),
+        Place::Log { pos } if Log::new(tx.conn).state(pos, job.0)?.state == JobState::Available => {
+            ("SELECT attempt FROM job WHERE pos = ?1", pos)
+        }
+        Place::Log { .. } => return Ok(None),
+    };
+    let attempts = locate::first(tx.conn, attempts, at, |row| row.get::<_, i64>(0))?;
+    Ok((attempts == Some(0)).then_some(place))
+}
+
+fn is_finished(tx: &Tx<'_>, job: JobId) -> Outcome<bool> {
+    Ok(match locate::find(tx.conn, job)? {
+        None | Some(Place::Dead { .. }) => true,
+        Some(Place::Waiting { .. }) => false,
+        Some(Place::Log { pos }) => Log::new(tx.conn).state(pos, job.0)?.state == JobState::Completed,
+    })
+}
+
+fn has_key(tx: &Tx<'_>, holder: &Holder) -> Outcome<bool> {
+    match (holder.until, holder.ends_at) {
+        (WINDOW, ends_at) => Ok(ends_at.is_some_and(|end| tx.now < end)),
+        (STARTED, _) => Ok(fresh(tx, holder.job)?.is_some()),
+        _ => Ok(!is_finished(tx, holder.job)?),
+    }
+}
+
+fn last_holder(tx: &Tx<'_>, key: UniqueKey) -> Outcome<Option<Holder>> {
+    let mut find = tx.conn.prepare_cached(FIND)?;
+    let holder = find.query_one([key.0], |row| {
+        let (taken_at, ends_at) = (row.get(2)?, row.get(3)?);
+        Ok(Holder { job: JobId(row.get(0)?), until: row.get(1)?, taken_at, ends_at })
+    });
+    Ok(holder.optional()?)
+}
+
+fn holder_of(tx: &Tx<'_>, key: UniqueKey) -> Outcome<Option<Holder>> {
+    match last_holder(tx, key)? {
+        Some(holder) if has_key(tx, &holder)? => Ok(Some(holder)),
+        _ => Ok(None),
+    }
+}
+
+/// Appends the jobs of a batch whose keys are free.
+pub(crate) fn enqueue(tx: &mut Tx<'_>, batch: &UniqueBatch) -> Outcome<Vec<EnqueuedUnique>> {
+    let mut holders = Vec::with_capacity(batch.jobs.len());
+    for (place, (job, key)) in batch.jobs.iter().zip(&batch.keys).enumerate() {
+        let holder = key.map_or(Ok(None), |key| holder_of(tx, key))?;
+        if let (Some(holder), OnConflict::Error) = (holder, rule(job)) {
+            return Err(batch.conflict(place, holder.job).into());
+        }
+        holders.push(holder);
+    }
+    let free = batch.jobs.iter().zip(&holders).filter(|(_, holder)| holder.is_none());
+    let free: Vec<NewJob> = free.map(|(job, _)| job.clone()).collect();
+    let mut ids = Batch::pack(&free).append(tx)?.into_iter();
+    let mut stored = Vec::with_capacity(batch.jobs.len());
+    for ((job, key), holder) in batch.jobs.iter().zip(&batch.keys).zip(holders) {
+        stored.push(match (key, holder) {
+            (Some(key), Some(holder)) => meet(tx, job, *key, holder)?,
+            (key, _) => {
+                let missing = || Fault::refused(ErrorKind::Internal, "fewer ids than jobs were appended");
+                let id = ids.next().ok_or_else(missing)?;
+                key.map_or(Ok(()), |key| take(tx, job, key, id))?;
+                EnqueuedUnique { id, conflict: None }
+            }
+        });
+    }
+    Ok(stored)
+}
+
+fn rule(job: &NewJob) -> OnConflict {
+    job.unique().map_or(OnConflict::Keep, |unique| unique.conflict_rule())
+}
+
+/// The job's key is free now: the job takes it.
+fn take(tx: &Tx<'_>, job: &NewJob, key: UniqueKey, id: JobId) -> Outcome<()> {
+    let (until, ends_at) = match job.unique().map(|unique| unique.until()) {
+        Some(UniqueUntil::Started) => (STARTED, None),
+        Some(UniqueUntil::Window(window)) => (WINDOW, Some(tx.now.saturating_add(micros(window)))),
+        _ => (FINISHED, None),
+    };
+    note(tx, key, id, until, ends_at)
+}
+
+fn note(tx: &Tx<'_>, key: UniqueKey, id: JobId, until: i64, ends_at: Option<Micros>) -> Outcome<()> {
+    let check_at = ends_at.unwrap_or(tx.now.saturating_add(FIRST_CHECK));
+    tx.conn.prepare_cached(TAKE)?.execute(params![key.0, id.0, until, tx.now, ends_at, check_at])?;
+    Ok(())
+}
+
+/// The job meets another one that has its key.
+fn meet(tx: &mut Tx<'_>, job: &NewJob, key: UniqueKey, holder: Holder) -> Outcome<EnqueuedUnique> {
+    let (mut id, mut conflict) = (holder.job, Conflict::Kept);
+    match (rule(job), job.unique().map(|unique| unique.until())) {
+        (OnConflict::Extend, Some(UniqueUntil::Window(window))) => {
+            let end = tx.now.saturating_add(micros(window));
+            if tx.conn.prepare_cached(EXTEND)?.execute(params![key.0, end])? > 0 {
+                conflict = Conflict::Extended;
+            }
+        }
+        (OnConflict::Replace { max_wait }, _) => {
+            if let Some(new) = replace(tx, holder.job, job, max_wait.map(micros), due(job.when(), tx.now))? {
+                tx.conn.prepare_cached(MOVE)?.execute(params![key.0, new.0])?;
+                (id, conflict) = (new, Conflict::Replaced);
+            }
+        }
+        _ => {}
+    }
+    Ok(EnqueuedUnique { id, conflict: Some(conflict) })
+}
+
+/// A dead job is to run again: takes its key, if it has one, unless another job has it.
+pub(crate) fn take_again(tx: &Tx<'_>, id: JobId) -> Outcome<bool> {
+    let attributes = "SELECT coalesce(attributes, '') FROM dead WHERE id = ?1";
+    let attributes = locate::first(tx.conn, attributes, id.0, |row| row.get::<_, String>(0))?;
+    let attributes = Attributes::from_store(&attributes.unwrap_or_default())?;
+    let Some(mark) = attributes.and_then(|attributes| attributes.unique) else { return Ok(true) };
+    if holder_of(tx, mark.key)?.is_some_and(|holder| holder.job != id) {
+        return Ok(false);
+    }
+    let until = if mark.until == "started" { STARTED } else { FINISHED };
+    note(tx, mark.key, id, until, None)?;
+    Ok(true)
+}
+
+/// Looks at no more than `most` keys, and forgets those that nobody has. Returns at how many it looked.
+pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<usize> {
+    let mut find = tx.conn.prepare_cached(DUE)?;
+    let due: Vec<[u8; 16]> =
+        find.query_map(params![tx.now, most], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    for key in &due {
+        let Some(holder) = last_holder(tx, UniqueKey(*key))? else { continue };
+        if has_key(tx, &holder)? {
+            let age = tx.now.saturating_sub(holder.taken_at).max(FIRST_CHECK);
+            let next = holder.ends_at.unwrap_or(tx.now.saturating_add(age));
+            tx.conn.prepare_cached(PUT_OFF)?.execute(params![key, next])?;
+        } else {
+            tx.conn.prepare_cached(FREE)?.execute([key])?;
+        }
+    }
+    Ok(due.len())
+}
