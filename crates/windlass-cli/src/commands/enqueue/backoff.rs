@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn backoffs_read_as_written() {
-        let minutes = |n| Duration::from_secs(60 * n);
+        let minutes = |n: u64| Duration::from_secs(60 * n);
         assert_eq!(parse("linear:1m"), Ok(RetryPolicy::linear(minutes(1))));
         assert_eq!(parse("fixed:1m"), Ok(RetryPolicy::fixed(minutes(1))));
         let capped = RetryPolicy { max: minutes(60), ..RetryPolicy::exponential(minutes(2)) };
