@@ -204,7 +204,7 @@ pub async fn retries_race_with_enqueues(fixture: &dyn Fixture) {
                 assert_eq!(stored, EnqueuedUnique { id, conflict: Some(Conflict::Kept) });
             }
             reply => {
-                assert!(reply == RetryReply::KeyTaken && stored.conflict.is_none(), "{reply:?} {stored:?}")
+                assert!(reply == RetryReply::KeyTaken && stored.conflict.is_none(), "{reply:?} {stored:?}");
             }
         }
         assert_eq!(worker_on(&store).await.drain(10).await, [stored.id]);

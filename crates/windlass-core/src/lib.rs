@@ -37,6 +37,7 @@ mod store_url;
 mod unique;
 mod unique_batch;
 mod unique_key;
+mod unique_preimage;
 mod worker;
 mod wrap_store;
 

@@ -28,7 +28,9 @@ pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
             return RetryReply::KeyTaken;
         }
         JobState::Cancelled | JobState::Discarded => {
-            state.jobs.get_mut(&id).map(|job| (job.attempt, job.crash_count) = (0, 0));
+            if let Some(job) = state.jobs.get_mut(&id) {
+                (job.attempt, job.crash_count) = (0, 0);
+            }
         }
         _ => return RetryReply::Pending,
     }

@@ -26,6 +26,7 @@ mod clock;
 mod contract;
 mod control;
 mod enqueue;
+mod holder;
 mod inspect;
 mod job;
 mod lane;

@@ -1,9 +1,9 @@
 use crate::{
     clock::Clock,
+    holder::Holder,
     job::{Hold, Job, Place},
     lane::Lane,
     moves::{Move, Watchers},
-    unique::Holder,
 };
 use jiff::Timestamp;
 use std::{

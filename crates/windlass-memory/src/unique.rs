@@ -3,29 +3,15 @@
 use crate::{
     clock::later,
     enqueue::{due, put, store},
+    holder::{Holder, Until},
     job::Place,
     state::State,
 };
-use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Conflict, EnqueuedUnique, JobId, JobState, NewJob, OnConflict, Result, UniqueBatch, UniqueKey,
     UniqueUntil,
 };
-
-/// The job that took a key last.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Holder {
-    job: JobId,
-    until: Until,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Until {
-    Started,
-    Finished,
-    Time(Timestamp),
-}
 
 /// Whether the job still has the key.
 fn has(state: &State, holder: &Holder) -> bool {

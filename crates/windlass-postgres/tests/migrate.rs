@@ -90,12 +90,13 @@ async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
     let list = "list_jobs(p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer,
         p_look_at integer DEFAULT 50000) RETURNS TABLE (next bigint[], job windlass.jobs)";
     let older = fixture.text(&format!(
-        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA windlass TO {role};
+        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {} TO {role};
          DROP FUNCTION windlass.enqueue; DROP FUNCTION windlass.list_jobs;
          CREATE FUNCTION windlass.{enqueue} LANGUAGE sql AS 'SELECT 1::bigint';
          CREATE FUNCTION windlass.{list} LANGUAGE sql AS 'SELECT NULL::bigint[], NULL::windlass.jobs';
          GRANT EXECUTE ON FUNCTION windlass.enqueue TO {role};
-         GRANT EXECUTE ON FUNCTION windlass.list_jobs TO {role} WITH GRANT OPTION"
+         GRANT EXECUTE ON FUNCTION windlass.list_jobs TO {role} WITH GRANT OPTION",
+        fixture.schema
     ));
     client.batch_execute(&older).await.unwrap();
     for _ in 0..2 {

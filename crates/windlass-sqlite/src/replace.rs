@@ -4,15 +4,14 @@ use crate::{
     clock::Micros,
     enqueue::Batch,
     error::Outcome,
-    locate::{self, Place},
+    locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
     position,
     tx::{Count, Tx},
-    unique::fresh,
 };
 use jiff::Timestamp;
 use rusqlite::params;
-use windlass_core::{Attributes, JobId, NewJob};
+use windlass_core::{Attributes, JobId, JobState, NewJob};
 
 const CHANGE: &str =
     "UPDATE waiting SET lane = ?2, available_at = ?3, kind = ?4, args = ?5, max_attempts = ?6,
@@ -52,6 +51,21 @@ pub(crate) fn replace(
     };
     tx.conn.prepare_cached(set)?.execute(params![at, enqueued_at])?;
     Ok(Some(new_id))
+}
+
+/// Whether a job waits and was not tried yet, and where.
+pub(crate) fn fresh(tx: &Tx<'_>, job: JobId) -> Outcome<Option<Place>> {
+    let Some(place) = locate::find(tx.conn, job)? else { return Ok(None) };
+    let (attempts, at) = match place {
+        Place::Waiting { state: Waiting::Retryable, .. } | Place::Dead { .. } => return Ok(None),
+        Place::Waiting { .. } => ("SELECT attempt FROM waiting WHERE id = ?1", job.0),
+        Place::Log { pos } if Log::new(tx.conn).state(pos, job.0)?.state == JobState::Available => {
+            ("SELECT attempt FROM job WHERE pos = ?1", pos)
+        }
+        Place::Log { .. } => return Ok(None),
+    };
+    let attempts = locate::first(tx.conn, attempts, at, |row| row.get::<_, i64>(0))?;
+    Ok((attempts == Some(0)).then_some(place))
 }
 
 fn enqueued_at(tx: &Tx<'_>, id: JobId, place: &Place) -> Outcome<Micros> {

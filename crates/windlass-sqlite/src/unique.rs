@@ -5,8 +5,7 @@ use crate::{
     enqueue::{Batch, due},
     error::{Fault, Outcome},
     locate::{self, Log, Place},
-    moves::Waiting,
-    replace::replace,
+    replace::{fresh, replace},
     tx::Tx,
 };
 use rusqlite::{OptionalExtension, params};
@@ -39,21 +38,6 @@ struct Holder {
     until: i64,
     taken_at: Micros,
     ends_at: Option<Micros>,
-}
-
-/// Whether a job waits and was not tried yet, and where.
-pub(crate) fn fresh(tx: &Tx<'_>, job: JobId) -> Outcome<Option<Place>> {
-    let Some(place) = locate::find(tx.conn, job)? else { return Ok(None) };
-    let (attempts, at) = match place {
-        Place::Waiting { state: Waiting::Retryable, .. } | Place::Dead { .. } => return Ok(None),
-        Place::Waiting { .. } => ("SELECT attempt FROM waiting WHERE id = ?1", job.0),
-        Place::Log { pos } if Log::new(tx.conn).state(pos, job.0)?.state == JobState::Available => {
-            ("SELECT attempt FROM job WHERE pos = ?1", pos)
-        }
-        Place::Log { .. } => return Ok(None),
-    };
-    let attempts = locate::first(tx.conn, attempts, at, |row| row.get::<_, i64>(0))?;
-    Ok((attempts == Some(0)).then_some(place))
 }
 
 fn is_finished(tx: &Tx<'_>, job: JobId) -> Outcome<bool> {

@@ -50,7 +50,7 @@ pub(crate) struct Enqueue {
     #[arg(long, default_value_t = NewJob::DEFAULT_MAX_ATTEMPTS)]
     max_attempts: u16,
     #[command(flatten)]
-    options: JobOptions,
+    options: Box<JobOptions>,
     /// Stores nothing when this key was used before, and prints what was stored then: makes the command safe to
     /// repeat, after a crash too. With --many every batch gets a key of its own, KEY/<number of its first line>
     #[arg(long, value_name = "KEY")]

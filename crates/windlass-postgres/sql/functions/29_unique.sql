@@ -39,11 +39,13 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH holder AS MATERIALIZED (
-        SELECT u.nth, k.*, (
-            SELECT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, k.xid, k.id)
-            FROM {schema}.claim c WHERE c.lane_id = k.lane_id ORDER BY c.seq DESC LIMIT 1) AS handed_out
-        FROM unnest(p_keys) WITH ORDINALITY AS u(key, nth)
+        SELECT u.nth, k.* FROM unnest(p_keys) WITH ORDINALITY AS u(key, nth)
         CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = u.key LIMIT 1) AS k
+    ), newest AS MATERIALIZED (
+        SELECT c.* FROM (SELECT DISTINCT h.lane_id FROM holder h) AS l
+        CROSS JOIN LATERAL (
+            SELECT c.lane_id, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id
+            FROM {schema}.claim c WHERE c.lane_id = l.lane_id ORDER BY c.seq DESC LIMIT 1) AS c
     ), open AS MATERIALIZED (
         SELECT c.lane_id, c.seq, c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, c.end_xid, c.end_id
         FROM {schema}.open_claims(NULL) o JOIN {schema}.claim c ON c.lane_id = o.lane_id AND c.seq = o.seq
@@ -52,20 +54,20 @@ BEGIN
     SELECT h.nth, h.id, h.xid, CASE
         WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
         WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
-        WHEN h.handed_out IS NOT TRUE THEN
+        WHEN c.lane_id IS NULL OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, h.xid, h.id) THEN
             (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
             AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL
         WHEN (SELECT 1 FROM {schema}.waiting w WHERE w.id = h.id LIMIT 1) IS NOT NULL
              OR (SELECT 1 FROM {schema}.job j WHERE j.id = h.id AND j.moved LIMIT 1) IS NOT NULL
             THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN NOT h.until_finished THEN false
-        ELSE (SELECT 1 FROM open c
-              WHERE c.lane_id = h.lane_id AND pg_visible_in_snapshot(h.xid, c.to_snapshot) AND NOT pg_visible_in_snapshot(h.xid, c.from_snapshot)
-                AND (c.start_xid IS NULL OR (h.xid, h.id) > (c.start_xid, c.start_id))
-                AND (c.end_xid IS NULL OR (h.xid, h.id) <= (c.end_xid, c.end_id))
-                AND (SELECT 1 FROM {schema}.settlement_of(c.lane_id, c.seq, h.id) LIMIT 1) IS NULL
+        ELSE (SELECT 1 FROM open o
+              WHERE o.lane_id = h.lane_id AND pg_visible_in_snapshot(h.xid, o.to_snapshot) AND NOT pg_visible_in_snapshot(h.xid, o.from_snapshot)
+                AND (o.start_xid IS NULL OR (h.xid, h.id) > (o.start_xid, o.start_id))
+                AND (o.end_xid IS NULL OR (h.xid, h.id) <= (o.end_xid, o.end_id))
+                AND (SELECT 1 FROM {schema}.settlement_of(o.lane_id, o.seq, h.id) LIMIT 1) IS NULL
               LIMIT 1) IS NOT NULL END
-    FROM holder h;
+    FROM holder h LEFT JOIN newest c ON c.lane_id = h.lane_id;
 END $$;
 
 -- take_unique(keys, ...): takes the keys of jobs that the caller stores in the same transaction; no two of them are the same, and
