@@ -94,12 +94,12 @@ fn refuse(message: String) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn refused(attributes: Attributes) -> String {
+    fn refused(attributes: &Attributes) -> String {
         refused_when(attributes, When::Now)
     }
 
-    fn refused_when(attributes: Attributes, when: When) -> String {
-        let error = check(&attributes, when).unwrap_err();
+    fn refused_when(attributes: &Attributes, when: When) -> String {
+        let error = check(attributes, when).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOption);
         error.to_string()
     }
@@ -110,8 +110,8 @@ mod tests {
         for fine in [Duration::from_nanos(1), Duration::from_secs(1), Limits::LONGEST] {
             check(&of(fine), When::Now).unwrap();
         }
-        assert_eq!(refused(of(Duration::ZERO)), "a timeout of 0 leaves no time for the job");
-        assert!(refused(of(Duration::MAX)).starts_with("timeout must be at most 100 years, got"));
+        assert_eq!(refused(&of(Duration::ZERO)), "a timeout of 0 leaves no time for the job");
+        assert!(refused(&of(Duration::MAX)).starts_with("timeout must be at most 100 years, got"));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             (&[&"x".repeat(101)], "got 101 bytes"),
             (&["a\0b"], "control characters"),
         ] {
-            let error = refused(of(tags));
+            let error = refused(&of(tags));
             assert!(error.contains(says), "{error}");
         }
     }
@@ -148,11 +148,11 @@ mod tests {
         ] {
             check(&fine, when).unwrap();
         }
-        assert!(refused(after(Duration::ZERO)).contains("leaves no time"));
-        assert!(refused(at(Timestamp::MIN)).contains("must be a time since 1970"));
-        assert!(refused(after(Duration::MAX)).contains("at most 100 years"));
+        assert!(refused(&after(Duration::ZERO)).contains("leaves no time"));
+        assert!(refused(&at(Timestamp::MIN)).contains("must be a time since 1970"));
+        assert!(refused(&after(Duration::MAX)).contains("at most 100 years"));
         for (never, when) in [(at(noon), When::At(noon)), (after(second), When::After(second))] {
-            assert!(refused_when(never, when).ends_with("it would never run"));
+            assert!(refused_when(&never, when).ends_with("it would never run"));
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             (RetryPolicy { jitter: -0.1, ..fine }, "jitter of a retry policy must be 0 to 1, got -0.1"),
             (RetryPolicy { jitter: f64::INFINITY, ..fine }, "got inf"),
         ] {
-            let error = refused(of(policy));
+            let error = refused(&of(policy));
             assert!(error.contains(says), "{error}");
         }
     }

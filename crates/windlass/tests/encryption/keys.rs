@@ -133,3 +133,22 @@ async fn plain_args_from_before_are_taken_only_on_request() {
         client.close().await;
     }
 }
+
+#[tokio::test]
+async fn an_encrypted_job_is_unique_by_a_key_that_is_given() {
+    use windlass::{Conflict, ErrorKind, IntoJob, OnConflict, Unique};
+    for (plain, _dir) in clients().await {
+        let client = plain.with_keyring(keyring());
+        let unique = |unique| login().into_job().unwrap().with_unique(unique);
+        let first = client.enqueue_unique(unique(Unique::by_key("ada"))).await.unwrap();
+        let again = client.enqueue_unique(unique(Unique::by_key("ada"))).await.unwrap();
+        assert_eq!((again.id, again.conflict), (first.id, Some(Conflict::Kept)));
+        let replacing = Unique::by_key("ada").on_conflict(OnConflict::Replace { max_wait: None });
+        for refused in [Unique::by_args(), Unique::by_fields(["password"]), replacing] {
+            let error = client.enqueue_unique(unique(refused)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert!(error.to_string().contains("unique by a key that is given"), "{error}");
+        }
+        client.close().await;
+    }
+}
