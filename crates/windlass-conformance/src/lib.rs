@@ -21,6 +21,7 @@ pub mod bulk;
 pub mod cancel;
 pub mod claim;
 pub mod concurrency;
+pub mod edit;
 pub mod ends;
 pub mod enqueue;
 pub mod fence;

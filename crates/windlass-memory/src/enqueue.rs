@@ -49,14 +49,19 @@ fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         place: Place::Running,
     };
     state.jobs.insert(id, job);
-    let due = match new.when() {
-        When::At(at) => Some(at),
-        When::After(delay) => Some(later(now, delay)),
-        _ => None,
-    };
-    match due.filter(|due| *due > now) {
+    match due(new.when(), now) {
         Some(due) => state.move_job(id, Place::Scheduled(due)),
         None => state.make_available(id),
     }
     id
+}
+
+/// When a job is due that has to wait.
+pub(crate) fn due(when: When, now: Timestamp) -> Option<Timestamp> {
+    let due = match when {
+        When::At(at) => at,
+        When::After(delay) => later(now, delay),
+        _ => now,
+    };
+    (due > now).then_some(due)
 }

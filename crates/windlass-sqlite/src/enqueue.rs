@@ -121,7 +121,7 @@ impl Batch {
 }
 
 /// When a job has to wait for its time: until when.
-fn later(when: When, now: Micros) -> Option<Micros> {
+pub(crate) fn later(when: When, now: Micros) -> Option<Micros> {
     let at = match when {
         When::At(at) => at.as_microsecond(),
         When::After(delay) => now.saturating_add(micros(delay)),

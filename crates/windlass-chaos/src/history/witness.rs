@@ -132,8 +132,8 @@ fn fate_of(settled: Settled) -> Fate {
 
 wrap_store! {
     impl JobStore for Witness, through store:
-    [capabilities migrate enqueue enqueue_once promote maintain settings configure pause job jobs
-     any_available queues status wakeup close]
+    [capabilities migrate enqueue enqueue_once promote maintain settings configure edit delete pause job
+     jobs any_available queues status wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         let registration = self.store.register(worker).await?;
