@@ -12,6 +12,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/001_log.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/002_results.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/003_cancel_requests.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/006_edits.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -45,6 +46,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/26_forget_lanes.sql"),
     include_str!("../sql/functions/27_results.sql"),
     include_str!("../sql/functions/28_cancel_requests.sql"),
+    include_str!("../sql/functions/29_edit.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];
