@@ -127,10 +127,10 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, CancelReply, EnqueuedOnce, Envelope, Error, ErrorKind, IntoOutcome,
-    JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits, MaintainReport, MigrationReport,
-    NewJob, Outcome, PageToken, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind,
-    StoreStatus, When, WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, CancelReply, DeleteReply, EditReply, EnqueuedOnce, Envelope, Error,
+    ErrorKind, IntoOutcome, JobEdit, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits,
+    MaintainReport, MigrationReport, NewJob, Outcome, PageToken, QueueStats, Result, RetryPolicy, RetryReply,
+    Settings, Store, StoreKind, StoreStatus, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
