@@ -70,6 +70,6 @@ impl Verb {
     }
 }
 
-fn count<T: PartialEq>(replies: &[T], what: T) -> u64 {
+fn count<T: Copy + PartialEq>(replies: &[T], what: T) -> u64 {
     replies.iter().filter(|reply| **reply == what).count() as u64
 }
