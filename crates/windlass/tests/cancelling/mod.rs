@@ -94,7 +94,7 @@ pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize)
         match state {
             JobState::Completed => assert_eq!(ran, 1, "job {id}"),
             state => {
-                assert!(state == JobState::Cancelled && ran <= 1, "job {id} is {state} and ran {ran} times")
+                assert!(state == JobState::Cancelled && ran <= 1, "job {id} is {state} and ran {ran} times");
             }
         }
         *ended.entry(state).or_default() += 1;
