@@ -11,8 +11,8 @@ use std::{
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use windlass_core::{
-    CancelReply, Claim, Completion, Disposition, Error, JobFilter, JobId, JobSet, JobState, Settled, Store,
-    WorkerId,
+    CancelReply, Claim, Completion, DeleteReply, Disposition, EditReply, Error, JobEdit, JobFilter, JobId,
+    JobSet, JobState, Settled, Store, WorkerId,
 };
 
 /// How often each job completed, by everybody together.
@@ -208,6 +208,60 @@ pub async fn cancel_races_with_claim(fixture: &dyn Fixture) {
     listed.sort_unstable();
     cancelled.sort_unstable();
     assert_eq!(listed, cancelled);
+}
+
+/// Editing and deleting race with claiming: each job is handed out once or deleted, and as the replies say.
+pub async fn edit_races_with_claim(fixture: &dyn Fixture) {
+    let (store, editor, deleter) = (fixture.open().await, fixture.open().await, fixture.open().await);
+    let enqueued = enqueue_jobs(&store, 1_000).await;
+    let (targets, doomed) = (enqueued.clone(), enqueued.clone());
+    let editing = tokio::spawn(async move {
+        let mut edited = HashMap::new();
+        for (n, chunk) in targets.rchunks(10).enumerate() {
+            let edits = [
+                JobEdit::new().with_args(args(5_000 + n)),
+                JobEdit::new().with_args(args(5_000 + n)).with_priority(1),
+                JobEdit::new().with_args(args(5_000 + n)).with_delay(std::time::Duration::from_millis(1)),
+            ];
+            for edit in &edits[..=n % 3] {
+                let replies = editor.edit(chunk, edit).await.expect("edit");
+                let hits = chunk.iter().zip(replies).filter(|hit| hit.1 == EditReply::Edited);
+                edited.extend(hits.map(|hit| (*hit.0, args(5_000 + n))));
+            }
+        }
+        edited
+    });
+    let deleting = tokio::spawn(async move {
+        let mut deleted = Vec::new();
+        for chunk in doomed.chunks(7).step_by(5) {
+            let replies = deleter.delete(chunk).await.expect("delete");
+            let hits = chunk.iter().zip(replies).filter(|hit| hit.1 == DeleteReply::Deleted);
+            deleted.extend(hits.map(|hit| *hit.0));
+        }
+        deleted
+    });
+    let worker = worker_on(&store).await;
+    let mut taken = Vec::new();
+    loop {
+        let over = editing.is_finished() && deleting.is_finished();
+        store.promote(1_000).await.expect("promote");
+        let claims = worker.claim(10).await;
+        worker.complete_claims(&claims).await;
+        taken.extend(held(&claims));
+        let stats = queue(&store, QUEUE).await;
+        if over && claims.is_empty() && stats.available + stats.scheduled == 0 {
+            break;
+        }
+    }
+    let (edited, mut all) = (editing.await.expect("editor"), deleting.await.expect("deleter"));
+    all.extend(taken.iter().map(|held| held.job.id));
+    all.sort_unstable();
+    assert!(all == enqueued, "{} of {} jobs have exactly one fate", all.len(), enqueued.len());
+    for held in taken {
+        let nth = enqueued.iter().position(|id| *id == held.job.id).expect("one of them");
+        let expected = edited.get(&held.job.id).cloned().unwrap_or_else(|| args(nth));
+        assert_eq!(&*held.job.args, expected.as_str().as_bytes(), "job {nth}");
+    }
 }
 
 /// Promotions race: each due job comes once.

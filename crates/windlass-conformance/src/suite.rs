@@ -51,6 +51,10 @@ macro_rules! suite {
             ends: what_ended_is_told, an_end_wakes;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
+            edit: what_waits_is_changed, what_waits_can_be_put_off, a_changed_job_comes_once, a_changed_job_lives_on,
+                the_rest_is_left_alone, encrypted_args_stay, a_senseless_edit_is_refused,
+                what_does_not_run_is_deleted, a_deleted_job_is_skipped, housekeeping_knows_them,
+                an_edited_job_keeps_its_key;
             no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
@@ -70,7 +74,7 @@ macro_rules! suite {
             leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, one_of_many_wins;
             wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
             concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,
-                rescue_races_with_settle, cancel_races_with_claim, promotions_race;
+                rescue_races_with_settle, cancel_races_with_claim, edit_races_with_claim, promotions_race;
             model: one_caller_agrees_with_the_model, a_crowd_loses_nothing;
             bulk: one_large_enqueue_drains;
         }

@@ -1,6 +1,6 @@
 mod attributes;
 
-use crate::{Error, ErrorKind, NewJob, Result};
+use crate::{Args, Error, ErrorKind, NewJob, Result};
 use std::time::Duration;
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
@@ -64,35 +64,38 @@ impl Limits {
                 ),
             ));
         }
-        let size = job.args().len();
-        if size > self.max_args_bytes {
-            let most = self.max_args_bytes;
-            return Err(Error::new(
-                ErrorKind::InvalidArgs,
-                format!(
-                    "args of kind {:?} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference",
-                    job.kind()
-                ),
-            ));
-        }
-        if !(Self::PRIORITY_MIN..=Self::PRIORITY_MAX).contains(&job.priority()) {
-            return Err(Error::new(
-                ErrorKind::InvalidOption,
-                format!(
-                    "priority must be {} to {}, got {}",
-                    Self::PRIORITY_MIN,
-                    Self::PRIORITY_MAX,
-                    job.priority()
-                ),
-            ));
-        }
-        if job.max_attempts() == 0 || job.max_attempts() > Self::MAX_ATTEMPTS {
-            return Err(Error::new(
-                ErrorKind::InvalidOption,
-                format!("max_attempts must be 1 to {}, got {}", Self::MAX_ATTEMPTS, job.max_attempts()),
-            ));
-        }
+        self.check_args(&format!("kind {:?}", job.kind()), job.args())?;
+        Self::check_priority(job.priority())?;
+        Self::check_max_attempts(job.max_attempts())?;
         job.attributes().map_or(Ok(()), |attributes| attributes::check(attributes, job.when()))
+    }
+
+    /// Checks the size of args; `of` names whose they are in the message.
+    pub(crate) fn check_args(&self, of: &str, args: &Args) -> Result<()> {
+        let (size, most) = (args.len(), self.max_args_bytes);
+        if size <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "args of {of} are {size} bytes, the limit is {most}; store large data elsewhere and pass a reference"
+        );
+        Err(Error::new(ErrorKind::InvalidArgs, message))
+    }
+
+    pub(crate) fn check_priority(priority: i16) -> Result<()> {
+        if (Self::PRIORITY_MIN..=Self::PRIORITY_MAX).contains(&priority) {
+            return Ok(());
+        }
+        let (min, max) = (Self::PRIORITY_MIN, Self::PRIORITY_MAX);
+        Err(Error::new(ErrorKind::InvalidOption, format!("priority must be {min} to {max}, got {priority}")))
+    }
+
+    pub(crate) fn check_max_attempts(max_attempts: u16) -> Result<()> {
+        if (1..=Self::MAX_ATTEMPTS).contains(&max_attempts) {
+            return Ok(());
+        }
+        let message = format!("max_attempts must be 1 to {}, got {max_attempts}", Self::MAX_ATTEMPTS);
+        Err(Error::new(ErrorKind::InvalidOption, message))
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.
@@ -185,7 +188,6 @@ pub(crate) fn shorten(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Args;
 
     fn job(kind: &str, queue: &str) -> NewJob {
         NewJob::new(kind.to_owned(), Args::parse("1").unwrap()).with_queue(queue.to_owned())

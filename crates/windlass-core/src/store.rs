@@ -1,7 +1,7 @@
 use crate::{
-    CancelReply, ClaimRequest, Claimed, Conflict, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats,
-    Registration, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId,
-    WorkerSpec,
+    CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId, JobPage,
+    JobRecord, NewJob, QueueStats, Registration, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -110,6 +110,17 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>>;
+
+    /// Changes jobs that no worker holds and that have not completed, each in one transaction or not at all. One that waits
+    /// stays as it is but for what the edit names: a retryable job keeps its attempts, a dead one stays dead. An available
+    /// job may lose its place among those of its priority. One reply per id, in order.
+    ///
+    /// # Errors
+    /// What [`JobEdit::check`] refuses.
+    async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>>;
+
+    /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>>;
 
     /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
     async fn pause(&self, queue: &str, paused: bool) -> Result<()>;

@@ -13,7 +13,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle suspect rescue promote maintain
-///      settings configure cancel retry pause job jobs any_available queues status wakeup close]
+///      settings configure cancel retry edit delete pause job jobs any_available queues status wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -130,6 +130,16 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], retry $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn retry(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::RetryReply>> { self.$store.retry(ids).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], edit $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn edit(&self, ids: &[$crate::JobId], edit: &$crate::JobEdit) -> $crate::Result<Vec<$crate::EditReply>> { self.$store.edit(ids, edit).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], delete $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn delete(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::DeleteReply>> { self.$store.delete(ids).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], pause $($rest:ident)*) => {

@@ -1,15 +1,15 @@
 use crate::{
-    MemoryStore, claim, control, enqueue, inspect, list, maintain, settle, unique,
+    MemoryStore, claim, control, edit, enqueue, inspect, list, maintain, settle, unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
+    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result,
+    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -114,6 +114,15 @@ impl JobStore for MemoryStore {
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
         Ok(self.change(|state| ids.iter().map(|id| control::retry(state, *id)).collect()).await)
+    }
+
+    async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
+        edit.check(&self.limits)?;
+        Ok(self.change(|state| ids.iter().map(|id| edit::edit(state, *id, edit)).collect()).await)
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        Ok(self.change(|state| ids.iter().map(|id| edit::delete(state, *id)).collect()).await)
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

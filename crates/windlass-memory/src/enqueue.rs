@@ -50,13 +50,13 @@ pub(crate) fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         place: Place::Running,
     };
     state.jobs.insert(id, job);
-    put(state, id, due(new, now), now);
+    put(state, id, due(new.when(), now), now);
     id
 }
 
 /// When a job becomes available.
-pub(crate) fn due(new: &NewJob, now: Timestamp) -> Timestamp {
-    match new.when() {
+pub(crate) fn due(when: When, now: Timestamp) -> Timestamp {
+    match when {
         When::At(at) => at,
         When::After(delay) => later(now, delay),
         _ => now,

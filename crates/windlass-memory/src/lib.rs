@@ -25,6 +25,7 @@ mod claim;
 mod clock;
 mod contract;
 mod control;
+mod edit;
 mod enqueue;
 mod holder;
 mod inspect;

@@ -134,21 +134,27 @@ impl State {
             true => Place::Cancelled { at, reason: Disposition::BY_REQUEST.to_owned() },
             false => place,
         };
-        let lane = &mut self.lanes[job.lane];
-        match &place {
-            Place::Available(order) => drop(lane.available.insert(*order, id)),
-            Place::NoHandler => drop(lane.no_handler.insert(id)),
-            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.insert((*at, id))),
-            Place::Running => {}
-            done => drop(done.finished_at().map(|at| self.finished.insert((at, id)))),
-        }
         let (from, to) = (job.place.state(), place.state());
         job.place = place;
         let is_held = from == JobState::Running || to == JobState::Running;
         let lease = job.held.filter(|_| is_held).map(|held| held.lease(id));
         // A job that runs under no lease is one that was just enqueued.
         let from = (from != JobState::Running || lease.is_some()).then_some(from);
+        self.put_in(id);
         self.watchers.tell(Move { job: id, from, to, lease });
+    }
+
+    /// Puts a job into the index of its place.
+    fn put_in(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let lane = &mut self.lanes[job.lane];
+        match &job.place {
+            Place::Available(order) => drop(lane.available.insert(*order, id)),
+            Place::NoHandler => drop(lane.no_handler.insert(id)),
+            Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.insert((*at, id))),
+            Place::Running => {}
+            done => drop(done.finished_at().map(|at| self.finished.insert((at, id)))),
+        }
     }
 
     /// Takes a job out of every index.
@@ -165,6 +171,21 @@ impl State {
             }
             done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
         }
+    }
+
+    /// Puts a job into a lane, in the same state; an available one behind all that are available there.
+    pub(crate) fn relocate(&mut self, id: JobId, lane: usize) {
+        if self.jobs.get(&id).is_none_or(|job| job.lane == lane) {
+            return;
+        }
+        self.take_out(id);
+        self.last.order += 1;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.lane = lane;
+        if let Place::Available(order) = &mut job.place {
+            *order = self.last.order;
+        }
+        self.put_in(id);
     }
 
     /// Makes a job available, behind all that are.

@@ -82,7 +82,7 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
     let old = state.jobs.get(&id).filter(|job| is_fresh(job.place.state(), job.attempt))?;
     let (enqueued_at, was) = (old.enqueued_at, old.place.state());
     let latest = max_wait.map(|wait| later(enqueued_at, wait));
-    let due = latest.map_or(due(new, now), |latest| latest.min(due(new, now)));
+    let due = latest.map_or(due(new.when(), now), |latest| latest.min(due(new.when(), now)));
     if was != JobState::Scheduled {
         // It stands in line: another takes its place, at the end.
         let new_id = store(state, &new.clone().with_scheduled_at(due), now);

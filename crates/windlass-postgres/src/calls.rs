@@ -94,11 +94,11 @@ impl<'a> Calls<'a> {
     }
 
     pub async fn cancel(&self, id: JobId) -> Result<CancelReply> {
-        CANCEL.one_on(self.db, self.client, id).await
+        CANCEL.one_on(self.db, self.client, id, &[]).await
     }
 
     pub async fn retry(&self, id: JobId) -> Result<RetryReply> {
-        RETRY.one_on(self.db, self.client, id).await
+        RETRY.one_on(self.db, self.client, id, &[]).await
     }
 
     /// Without the errors of its attempts.

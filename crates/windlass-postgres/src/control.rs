@@ -1,15 +1,20 @@
-use crate::{database::Database, deadline::Patience, error::Effect, query::Query};
+use crate::{
+    database::Database,
+    deadline::Patience,
+    error::Effect,
+    query::{Param, Query},
+};
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{CancelReply, Error, ErrorKind, JobId, Result, RetryReply};
 
 /// How many jobs are seen to in one transaction.
 const TOGETHER: usize = 64;
 
-/// A function that is asked about one job and answers a word.
+/// A function that is asked about one job, which is `$1`, and answers a word.
 pub(crate) struct Control<T> {
-    name: &'static str,
-    sql: &'static str,
-    read: fn(&str) -> Option<T>,
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+    pub(crate) read: fn(&str) -> Option<T>,
 }
 
 pub(crate) const CANCEL: Control<CancelReply> = Control {
@@ -39,19 +44,19 @@ pub(crate) const RETRY: Control<RetryReply> = Control {
 
 impl<T> Control<T> {
     /// Some jobs in each transaction: it holds the locks of their lanes, so that many would stall claims.
-    pub(crate) async fn each(&self, db: &Database, ids: &[JobId]) -> Result<Vec<T>> {
+    pub(crate) async fn each(&self, db: &Database, ids: &[JobId], more: &[Param<'_>]) -> Result<Vec<T>> {
         let mut connection = db.client(self.name).await?;
         let mut replies = Vec::with_capacity(ids.len());
         for some in ids.chunks(TOGETHER) {
             connection.extend(Patience::Call);
-            let together = self.some_on(db, &connection, some).await;
+            let together = self.some_on(db, &connection, some, more).await;
             match together {
                 Ok(some) => replies.extend(some),
                 // Two calls may wait for one another's lanes; each job by itself waits for one only.
                 Err(error) if some.len() > 1 && !error.is_connection_loss() => {
                     for id in some {
                         connection.extend(Patience::Call);
-                        replies.push(self.one_on(db, &connection, *id).await?);
+                        replies.push(self.one_on(db, &connection, *id, more).await?);
                     }
                 }
                 Err(error) => return Err(error),
@@ -60,11 +65,17 @@ impl<T> Control<T> {
         Ok(replies)
     }
 
-    async fn some_on(&self, db: &Database, on: &impl Query, ids: &[JobId]) -> Result<Vec<T>> {
+    async fn some_on(
+        &self,
+        db: &Database,
+        on: &impl Query,
+        ids: &[JobId],
+        more: &[Param<'_>],
+    ) -> Result<Vec<T>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let sql =
-            self.sql.replace("($1)", "(u.id)") + " FROM unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
-        let rows = on.query(&db.sql(&sql), &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await?;
+            self.sql.replace("($1", "(u.id") + " FROM unnest($1) WITH ORDINALITY AS u(id, n) ORDER BY u.n";
+        let rows = on.query(&db.sql(&sql), &with((&ids, Type::INT8_ARRAY), more), Effect::Repeatable).await?;
         rows.iter().map(|row| self.read(row)).collect()
     }
 
@@ -73,10 +84,21 @@ impl<T> Control<T> {
         (self.read)(word).ok_or_else(|| Error::new(ErrorKind::Internal, format!("unknown answer {word:?}")))
     }
 
-    pub(crate) async fn one_on(&self, db: &Database, on: &impl Query, id: JobId) -> Result<T> {
-        let row = on.query_one(&db.sql(self.sql), &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
+    pub(crate) async fn one_on(
+        &self,
+        db: &Database,
+        on: &impl Query,
+        id: JobId,
+        more: &[Param<'_>],
+    ) -> Result<T> {
+        let row =
+            on.query_one(&db.sql(self.sql), &with((&id.0, Type::INT8), more), Effect::Repeatable).await?;
         self.read(&row)
     }
+}
+
+fn with<'a>(jobs: Param<'a>, more: &[Param<'a>]) -> Vec<Param<'a>> {
+    std::iter::once(jobs).chain(more.iter().cloned()).collect()
 }
 
 pub(crate) async fn pause(db: &Database, queue: &str, paused: bool) -> Result<()> {

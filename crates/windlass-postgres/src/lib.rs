@@ -31,6 +31,7 @@ mod copy;
 mod database;
 mod deadline;
 mod due;
+mod edit;
 mod ends;
 mod enqueue;
 mod error;

@@ -1,6 +1,7 @@
 use crate::{
     claim, control,
     database::Database,
+    edit,
     ends::{self, PostgresEnds},
     enqueue,
     group_commit::GroupCommit,
@@ -13,10 +14,10 @@ use crate::{
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
+    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result,
+    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -131,11 +132,20 @@ impl JobStore for PostgresStore {
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        control::CANCEL.each(&self.db, ids).await
+        control::CANCEL.each(&self.db, ids, &[]).await
     }
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        control::RETRY.each(&self.db, ids).await
+        control::RETRY.each(&self.db, ids, &[]).await
+    }
+
+    async fn edit(&self, ids: &[JobId], change: &JobEdit) -> Result<Vec<EditReply>> {
+        change.check(&self.limits)?;
+        edit::edit(&self.db, ids, change).await
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        edit::DELETE.each(&self.db, ids, &[]).await
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

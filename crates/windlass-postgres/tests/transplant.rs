@@ -4,8 +4,8 @@ mod cluster;
 use cluster::Fixture;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{enqueue_jobs, eventually, ids, worker_on};
-use windlass_core::{JobId, Store};
+use windlass_conformance::steps::{args, enqueue_jobs, eventually, ids, worker_on};
+use windlass_core::{JobEdit, JobId, Store};
 
 /// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
 /// and snapshots that this cluster has not reached.
@@ -54,6 +54,48 @@ async fn unfinished_jobs_are_available_again_after_a_restore() {
     // And it stays that way: the next connection finds nothing to move.
     let again: Arc<dyn Store> = Arc::new(fixture.store().await);
     assert_eq!(worker_on(&again).await.drain(7).await, []);
+}
+
+/// Jobs that were edited and deleted before the move and after it come as they were changed last, each once, or not at all.
+#[tokio::test]
+async fn edited_jobs_come_once_after_a_restore() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let all = enqueue_jobs(&store, 12).await;
+    let edit = JobEdit::new().with_args(args(100));
+    store.edit(&all[4..8], &edit).await.unwrap();
+    store.delete(&all[8..10]).await.unwrap();
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        let row = client.query_one(&fixture.text("SELECT windlass.enqueue('noop', queue => 'q')"), &[]).await;
+        own.push(JobId(row.unwrap().get(0)));
+    }
+    for id in [all[6], all[7], all[10], own[0], own[1]] {
+        let text = format!(r#"SELECT windlass.edit({id}, args => '{{"n":200}}')"#);
+        client.batch_execute(&fixture.text(&text)).await.unwrap();
+    }
+    for id in [all[11], own[1]] {
+        client.batch_execute(&fixture.text(&format!("SELECT windlass.delete({id})"))).await.unwrap();
+    }
+
+    let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&restored).await;
+    restored.promote(1_000).await.unwrap();
+    let taken = worker.take(11).await;
+    worker.finds_nothing().await;
+    let mut found: Vec<_> = taken
+        .iter()
+        .map(|held| (held.job.id, String::from_utf8_lossy(&held.job.args).replace(' ', "")))
+        .collect();
+    found.sort();
+    let changed = |n: usize| format!(r#"{{"n":{n}}}"#);
+    let mut expected: Vec<_> = (0..4).map(|n| (all[n], changed(n))).collect();
+    expected.extend([(all[4], changed(100)), (all[5], changed(100))]);
+    expected.extend([6, 7, 10].map(|n| (all[n], changed(200))));
+    expected.extend([(own[0], changed(200)), (own[2], "{}".to_owned())]);
+    assert_eq!(found, expected);
 }
 
 /// One job each: in a statement of its own, in a savepoint, and in a function's block that catches errors. The rows of

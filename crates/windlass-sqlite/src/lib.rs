@@ -33,6 +33,7 @@ mod command;
 mod completion;
 mod connect;
 mod control;
+mod edit;
 mod ends;
 mod enqueue;
 mod error;

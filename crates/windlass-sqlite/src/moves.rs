@@ -96,6 +96,15 @@ pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<(
     Ok(())
 }
 
+/// Log to the end of the log in another lane, for a job that is available.
+pub(crate) fn relocate(tx: &mut Tx<'_>, pos: i64, lane: i32) -> Outcome<()> {
+    let new = position::at(lane, tx.next_sequence()?);
+    tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, 0])?;
+    tx.count(position::lane_of(pos), Count::Available, -1);
+    tx.count(lane, Count::Available, 1);
+    Ok(())
+}
+
 /// Waiting to the log; `lane` may be the direct twin, whose jobs are handed out at once.
 pub(crate) fn append_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting) -> Outcome<i64> {
     let new = position::at(lane, tx.next_sequence()?);
@@ -122,7 +131,8 @@ pub(crate) fn bury_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting, 
     Ok(())
 }
 
-fn remove(tx: &Tx<'_>, pos: i64) -> Outcome<()> {
+/// Out of the log. The caller counts where the job came from.
+pub(crate) fn remove(tx: &Tx<'_>, pos: i64) -> Outcome<()> {
     tx.conn.prepare_cached("DELETE FROM job WHERE pos = ?1")?.execute([pos])?;
     Ok(())
 }

@@ -2,7 +2,7 @@ use crate::{
     SqliteOptions, claim,
     claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
     command::Task,
-    control,
+    control, edit,
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
@@ -23,10 +23,11 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Error,
-    ErrorKind, Heartbeat, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
-    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
+    EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore,
+    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -272,6 +273,19 @@ impl JobStore for SqliteStore {
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
         let ids = ids.to_vec();
         self.write(DURABLE, move |tx| control::retry(tx, &ids)).await
+    }
+
+    async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
+        edit.check(&self.options.limits)?;
+        let (ids, edit) = (ids.to_vec(), edit.clone());
+        self.write(DURABLE, move |tx| edit::edit(tx, &ids, &edit)).await
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        let ids = ids.to_vec();
+        let replies = self.write(DURABLE, move |tx| edit::delete(tx, &ids)).await?;
+        self.signal.ended.send_replace(());
+        Ok(replies)
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

@@ -1,15 +1,15 @@
-use std::time::Duration;
+mod touched;
+mod verb;
+
+pub use touched::Touched;
+
+use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, sleep_until};
-use windlass_core::{CancelReply, Error, ErrorKind, JobFilter, JobId, JobState, Result, RetryReply, Store};
+use verb::Verb;
+use windlass_core::{Error, ErrorKind, JobEdit, JobFilter, Limits, Result, Store};
 
 /// How many jobs one call to the store names.
 const CHUNK: u32 = 500;
-/// What may be cancelled, in the order in which jobs go from one to the next, so that one that moves on meanwhile is met again.
-const TO_CANCEL: &[JobState] =
-    &[JobState::Scheduled, JobState::Retryable, JobState::Available, JobState::Running];
-/// What may be retried.
-const TO_RETRY: &[JobState] = &[JobState::Retryable, JobState::Discarded, JobState::Cancelled];
-
 /// Something that is done to all jobs that a filter selects: see [`Client::select`](crate::Client::select).
 ///
 /// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done.
@@ -22,22 +22,6 @@ pub struct Selection<'a> {
     at_most: u64,
     pause: Option<Duration>,
     progress: Box<dyn FnMut(&Touched) + Send + 'a>,
-}
-
-/// How many jobs were touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[non_exhaustive]
-pub struct Touched {
-    /// Jobs that the filter selected.
-    pub selected: u64,
-    /// Of these, jobs that were cancelled or retried, or would be in a dry run.
-    pub done: u64,
-    /// Jobs whose workers were asked to stop them: each ends as cancelled, or as what its handler makes of it.
-    pub asked: u64,
-    /// Jobs that had moved on meanwhile, so that nothing was to be done.
-    pub left: u64,
-    /// Nothing was changed.
-    pub dry_run: bool,
 }
 
 impl<'a> Selection<'a> {
@@ -85,41 +69,6 @@ impl<'a> Selection<'a> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Verb {
-    Cancel,
-    Retry,
-}
-
-impl Verb {
-    fn states(self) -> &'static [JobState] {
-        match self {
-            Self::Cancel => TO_CANCEL,
-            Self::Retry => TO_RETRY,
-        }
-    }
-
-    /// Does it to these jobs.
-    async fn act(self, store: &dyn Store, ids: &[JobId], touched: &mut Touched) -> Result<()> {
-        let count = |n: usize| n as u64;
-        let (done, asked) = match self {
-            Self::Cancel => {
-                let replies = store.cancel(ids).await?;
-                let of = |what| count(replies.iter().filter(|reply| **reply == what).count());
-                (of(CancelReply::Cancelled), of(CancelReply::Running))
-            }
-            Self::Retry => {
-                let replies = store.retry(ids).await?;
-                (count(replies.iter().filter(|reply| **reply == RetryReply::Retried).count()), 0)
-            }
-        };
-        touched.done += done;
-        touched.asked += asked;
-        touched.left += count(ids.len()) - done - asked;
-        Ok(())
-    }
-}
-
 impl Selection<'_> {
     /// Cancels the jobs that wait or run, see [`Client::cancel`](crate::Client::cancel).
     ///
@@ -138,7 +87,25 @@ impl Selection<'_> {
         self.run(Verb::Retry).await
     }
 
-    fn check(&self, verb: Verb) -> Result<()> {
+    /// Changes the jobs that wait, see [`Client::edit`](crate::Client::edit); dead and cancelled ones where the filter names that
+    /// state and the edit says no time. Each job is changed once, for which 8 bytes are remembered while it is under way.
+    ///
+    /// # Errors
+    /// As [`Self::cancel`], for a filter of jobs that cannot be edited; and for an edit that stores refuse.
+    pub async fn edit(self, edit: JobEdit) -> Result<Touched> {
+        edit.check(&Limits { max_args_bytes: usize::MAX })?; // a dry run asks no store
+        self.run(Verb::Edit(edit)).await
+    }
+
+    /// Removes the jobs that wait, are dead or cancelled, see [`Client::delete`](crate::Client::delete).
+    ///
+    /// # Errors
+    /// As [`Self::cancel`], for a filter of jobs that run or completed.
+    pub async fn delete(self) -> Result<Touched> {
+        self.run(Verb::Delete).await
+    }
+
+    fn check(&self, verb: &Verb) -> Result<()> {
         let JobFilter { state, queue, kind, tag, .. } = &self.filter;
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
         if state.is_none() && queue.is_none() && kind.is_none() && tag.is_none() && !self.everything {
@@ -148,9 +115,9 @@ impl Selection<'_> {
             );
         }
         match state {
-            Some(state) if !verb.states().contains(state) => {
-                let states: Vec<_> = verb.states().iter().map(ToString::to_string).collect();
-                let (verb, states) = (format!("{verb:?}").to_lowercase(), states.join(", "));
+            Some(state) if !verb.can_be_done_to().contains(state) => {
+                let states: Vec<_> = verb.can_be_done_to().iter().map(ToString::to_string).collect();
+                let (verb, states) = (verb.name(), states.join(", "));
                 refuse(format!("cannot {verb} {state} jobs; it can be done to those that are {states}"))
             }
             _ => Ok(()),
@@ -158,18 +125,23 @@ impl Selection<'_> {
     }
 
     async fn run(mut self, verb: Verb) -> Result<Touched> {
-        self.check(verb)?;
+        self.check(&verb)?;
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
-        let only = self.filter.state;
-        for state in verb.states().iter().filter(|state| only.is_none_or(|only| only == **state)) {
-            self.filter.state = Some(*state);
+        // Edited jobs may be met again, where they are now.
+        let mut seen = HashSet::new();
+        let states = self.filter.state.map_or_else(|| verb.states().to_vec(), |only| vec![only]);
+        for state in states {
+            self.filter.state = Some(state);
             self.filter.after = None;
             while touched.selected < self.at_most {
                 let began = Instant::now();
                 let left = self.at_most - touched.selected;
                 self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
                 let page = self.store.jobs(&self.filter).await?;
-                let ids: Vec<_> = page.iter().map(|job| job.id).collect();
+                let mut ids: Vec<_> = page.iter().map(|job| job.id).collect();
+                if matches!(verb, Verb::Edit(_)) {
+                    ids.retain(|id| seen.insert(*id));
+                }
                 touched.selected += ids.len() as u64;
                 match self.dry_run {
                     true => touched.done += ids.len() as u64,
@@ -186,8 +158,8 @@ impl Selection<'_> {
             }
         }
         if !self.dry_run {
-            let Touched { selected, done, asked, left, .. } = touched;
-            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, left, "jobs were touched");
+            let Touched { selected, done, asked, encrypted, left, .. } = touched;
+            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, "jobs were touched");
         }
         Ok(touched)
     }

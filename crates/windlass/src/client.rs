@@ -2,8 +2,9 @@ use crate::{IntoJob, Selection, waiting::Waiting};
 use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobFilter, JobId, JobPage, JobRecord,
-    MigrationReport, NewJob, QueueStats, Result, RetryReply, Settings, Store, StoreStatus,
+    CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobEdit, JobFilter,
+    JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats, Result, RetryReply, Settings, Store,
+    StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -241,7 +242,42 @@ impl Client {
         self.store.retry(ids).await
     }
 
-    /// All jobs that a filter selects, to cancel or retry them: its limit and its token do not count.
+    /// Changes jobs that no worker holds and that have not completed, each wholly or not at all: when they run, where, how often
+    /// they are tried, their args. One that waits stays as it is but for what the edit names; a dead one stays dead. An available
+    /// job may lose its place among those of its priority. One reply per id, in order.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Args, Client, EditReply, JobEdit, JobState, NewJob};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # let id = client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let later = JobEdit::new().with_delay(Duration::from_secs(600)).with_priority(5);
+    /// assert_eq!(client.edit(&[id], &later).await?, [EditReply::Edited]);
+    /// assert_eq!(client.job(id).await?.unwrap().state, JobState::Scheduled);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [What is wrong with the edit](JobEdit::check), or the store's.
+    pub async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
+        self.store.edit(ids, edit).await
+    }
+
+    /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        self.store.delete(ids).await
+    }
+
+    /// All jobs that a filter selects, to cancel, retry, edit or delete them: its limit and its token do not count.
     ///
     /// ```
     /// # use windlass::{Client, JobFilter, JobState, NewJob, Args};

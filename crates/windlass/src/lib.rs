@@ -147,11 +147,11 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, EnqueuedOnce, EnqueuedUnique, Envelope,
-    Error, ErrorKind, IntoOutcome, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits,
-    MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken, QueueStats, Result, RetryPolicy,
-    RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
-    WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
+    EnqueuedUnique, Envelope, Error, ErrorKind, IntoOutcome, JobEdit, JobFilter, JobId, JobLease, JobPage,
+    JobRecord, JobState, Limits, MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken,
+    QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey,
+    UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};

@@ -186,6 +186,7 @@ async fn cancelling_while_workers_run() {
     let (worker, asking) = (client(&dir).await, client(&dir).await);
     cancelling::a_running_job_is_told(&worker, &asking).await;
     cancelling::a_drained_backlog_is_cancelled(&worker, 2_000).await;
+    cancelling::a_drained_backlog_is_edited(&worker, 2_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

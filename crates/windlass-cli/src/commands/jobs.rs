@@ -1,4 +1,5 @@
 mod change;
+mod edit;
 mod list;
 mod select;
 mod show;
@@ -21,6 +22,10 @@ pub(crate) enum Jobs {
     Cancel(Select),
     /// Makes dead, cancelled or retryable jobs available now
     Retry(Select),
+    /// Changes jobs that wait: when they run, where, how often they are tried, their args. Dead and cancelled ones by id or --state
+    Edit(edit::Edit),
+    /// Removes jobs that wait, are dead or cancelled, without a trace
+    Delete(Select),
 }
 
 impl Jobs {
@@ -29,8 +34,10 @@ impl Jobs {
         let outcome = match self {
             Self::List(list) => list.run(globals, &client).await,
             Self::Show { id } => show::run(globals, &client, JobId(id)).await,
-            Self::Cancel(select) => select.run(globals, &client, Verb::Cancel).await,
-            Self::Retry(select) => select.run(globals, &client, Verb::Retry).await,
+            Self::Cancel(select) => select.run(globals, &client, &Verb::Cancel).await,
+            Self::Retry(select) => select.run(globals, &client, &Verb::Retry).await,
+            Self::Edit(edit) => edit.run(globals, &client).await,
+            Self::Delete(select) => select.run(globals, &client, &Verb::Delete).await,
         };
         client.close().await;
         outcome

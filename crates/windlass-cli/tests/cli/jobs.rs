@@ -46,6 +46,55 @@ fn cancel_and_retry_tell_each_job() {
 }
 
 #[test]
+fn edit_and_delete_tell_each_job() {
+    let home = Home::new();
+    let (first, second) = (home.enqueue(&["a"]), home.enqueue(&["a"]));
+    let change =
+        ["--in", "10m", "--priority", "-3", "--max-attempts", "2", "--to-queue", "q", "--args", "[1]"];
+    let told = home.json(&[&["jobs", "edit", &first, &second][..], &change].concat());
+    assert_eq!(told[1], serde_json::json!({"id": second.parse::<i64>().unwrap(), "reply": "edited"}));
+    let job = home.json(&["jobs", "show", &first]);
+    assert_eq!((&job["state"], &job["queue"]), (&"scheduled".into(), &"q".into()));
+    assert_eq!((&job["priority"], &job["max_attempts"]), (&(-3).into(), &2.into()));
+    assert_eq!(job["args"], serde_json::json!([1]));
+    home.run(&["jobs", "edit", &first, "--now"]).done();
+    assert_eq!(home.state(&first), "available");
+
+    assert_eq!(home.json(&["jobs", "delete", &first])[0]["reply"], "deleted");
+    home.run(&["jobs", "delete", &first]).refused(1, &["1 of 1 jobs were not deleted", "[not_deleted]"]);
+    home.run(&["jobs", "cancel", &second]).done();
+    let left = home.run(&["jobs", "edit", &first, &second, "--now"]);
+    let left = left.refused(1, &["2 of 2 jobs were not edited", "[not_edited]"]);
+    assert!(left.stdout.contains("does not exist") && left.stdout.contains("is over"), "{}", left.stdout);
+
+    home.run(&["jobs", "edit", &second]).refused(2, &["--priority"]);
+    home.run(&["jobs", "edit", "--priority", "1"]).refused(2, &["<IDS|"]);
+    home.run(&["jobs", "edit", &second, "--now", "--in", "1s"]).refused(2, &["cannot be used with"]);
+    home.run(&["jobs", "edit", &second, "--priority", "101"]).refused(2, &["priority must be -100 to 100"]);
+    home.run(&["jobs", "edit", &second, "--args", "{"]).refused(2, &["not valid JSON"]);
+}
+
+#[test]
+fn a_filter_edits_and_deletes_many() {
+    let home = Home::new();
+    for n in 0..3 {
+        home.enqueue(&["a", &n.to_string()]);
+    }
+    home.enqueue(&["b"]);
+    let would = home.run(&["jobs", "edit", "--kind", "a", "--priority", "5", "--dry-run"]).done().stdout;
+    assert_eq!(would, "3 jobs would be edited; nothing was changed\n");
+    let edited = home.json(&["jobs", "edit", "--kind", "a", "--priority", "5", "--in", "1h"]);
+    assert_eq!((&edited["selected"], &edited["done"]), (&3.into(), &3.into()));
+    home.run(&["jobs", "edit", "--state", "cancelled", "--now"]).refused(2, &["cannot edit cancelled jobs"]);
+    let would = home.run(&["jobs", "delete", "--all", "--dry-run"]).done().stdout;
+    assert_eq!(would, "4 jobs would be deleted; nothing was changed\n");
+    assert_eq!(home.run(&["jobs", "delete", "--state", "scheduled"]).done().stdout, "3 jobs deleted\n");
+    home.run(&["jobs", "delete", "--state", "running"]).refused(2, &["cannot delete running jobs"]);
+    home.run(&["jobs", "delete"]).refused(2, &["<IDS|", "--all"]);
+    assert_eq!(home.json(&["jobs", "delete", "--all"])["done"], 1);
+}
+
+#[test]
 fn a_filter_names_many() {
     let home = Home::new();
     for n in 0..3 {

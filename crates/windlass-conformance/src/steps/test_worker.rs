@@ -120,6 +120,13 @@ impl TestWorker {
         assert!(reply.completions.iter().all(|&settled| settled == Settled::Accepted), "{reply:?}");
     }
 
+    /// Claims so many jobs and completes them. The ids in order.
+    pub async fn drain_some(&self, count: usize) -> Vec<JobId> {
+        let taken = self.take(count).await;
+        self.settle(taken.iter().map(Held::completion).collect(), vec![]).await;
+        taken.iter().map(|held| held.job.id).collect()
+    }
+
     /// Claims and completes, `batch` jobs at a time, until nothing is left. The ids in order.
     pub async fn drain(&self, batch: u32) -> Vec<JobId> {
         let mut drained = Vec::new();

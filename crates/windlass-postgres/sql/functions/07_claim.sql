@@ -198,7 +198,8 @@ BEGIN
                     SELECT b.xid, b.id FROM batch b, (SELECT count(*) AS n FROM ahead) AS a, (SELECT count(*) AS n FROM batch) AS c
                     WHERE a.n = v_most OR c.n < a.n ORDER BY b.xid DESC, b.id DESC LIMIT 1
                 ), gone AS MATERIALIZED (
-                    DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
+                    -- By the primary key: + 0 hides the index of all that the lane has.
+                    DELETE FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                 ), appended AS (
                     INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
                                                 job_count, segment, from_snapshot, to_snapshot)

@@ -36,8 +36,8 @@ BEGIN
     FOR r IN SELECT * FROM {schema}.log_rows(p_id) LOOP
         SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
         IF c.seq IS NULL THEN
-            -- Cancelled, and what was kept of it is past its retention: nothing but a row to step over.
-            IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id) THEN RETURN; END IF;
+            -- Nothing but a row to step over: deleted, or cancelled and past its retention, or another row has the job.
+            CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id AND x.lane_id = r.lane_id);
             place := 'log'; lane_id := r.lane_id; xid := r.xid;
             seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
             RETURN;
@@ -48,6 +48,18 @@ BEGIN
         place := 'log'; lane_id := r.lane_id; xid := r.xid; seq := c.seq; worker_id := c.worker_id;
         claimed_at := c.claimed_at; settled_at := s.settled_at;
     END LOOP;
+END $$;
+
+-- lane_in_log(id): the lane whose lock decides about the job's row in the log, NULL when there is none. The lane of a row
+-- that is to be stepped over where the job has no other.
+CREATE OR REPLACE FUNCTION {schema}.lane_in_log(p_id bigint) RETURNS integer
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+    v_lanes integer[] := ARRAY(SELECT DISTINCT r.lane_id FROM {schema}.log_rows(p_id) r);
+BEGIN
+    IF cardinality(v_lanes) < 2 THEN RETURN v_lanes[1]; END IF;
+    RETURN coalesce((SELECT f.lane_id FROM {schema}.find_job(p_id) f), v_lanes[1]);
 END $$;
 
 -- claim_of(lane, xid, id): the claim that handed this log row out, NULLs when none has, seq 0 when that

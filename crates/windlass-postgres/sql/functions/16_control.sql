@@ -21,8 +21,8 @@ BEGIN
             SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
             FROM gone g;
         IF FOUND THEN RETURN 'cancelled'; END IF;
-        SELECT r.lane_id INTO v_lane FROM {schema}.log_rows(p_id) r LIMIT 1;
-        IF FOUND THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+        v_lane := {schema}.lane_in_log(p_id);
+        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
         SELECT * INTO f FROM {schema}.find_job(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
@@ -53,6 +53,7 @@ DECLARE
     p_id alias for $1;
     f    record;
     d    record;
+    v_lane integer;
 BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
@@ -65,10 +66,12 @@ BEGIN
         IF d.attributes <> '' AND NOT {schema}.take_unique_again(d.attributes, p_id) THEN RETURN 'key_taken'; END IF;
         -- A cancelled job may still stand in the log, to be stepped over: settle that with its lane locked.
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
-        DELETE FROM {schema}.dead x WHERE x.id = p_id;
+        v_lane := d.lane_id;
+        DELETE FROM {schema}.dead x WHERE x.id = p_id RETURNING * INTO d;
         IF NOT FOUND THEN RETURN 'pending'; END IF;
+        IF d.lane_id <> v_lane THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id); END IF; -- edited meanwhile
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
-        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id;
+        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
             PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
             RETURN 'retried';

@@ -82,14 +82,15 @@ BEGIN
           AND s.writer NOT IN (SELECT writer FROM copied) AND s.xid NOT IN (SELECT writer FROM copied);
     -- Cancelled here since the move; where an older job has the id too, it is that one.
     DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
-        WHERE s.job_id = o.id AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.id = o.id AND j.xid <> o.xid);
+        WHERE s.job_id = o.id AND s.lane_id = o.lane_id
+          AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = o.lane_id AND j.id = o.id AND j.xid <> o.xid);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
           AND NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
-          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id)
+          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)

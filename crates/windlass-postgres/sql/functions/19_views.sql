@@ -5,7 +5,7 @@ CREATE OR REPLACE VIEW {schema}.unclaimed AS
     SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
     WHERE j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
       AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id);
+      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id);
 
 -- exceptional: jobs that have a row of their own outside the log, in the columns that jobs is made of.
 CREATE OR REPLACE VIEW {schema}.exceptional AS
@@ -101,7 +101,7 @@ BEGIN
                       CROSS JOIN LATERAL (
                           SELECT 1 FROM {schema}.job j
                           WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-                            AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id)
+                            AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
                           ORDER BY j.xid, j.id LIMIT 1) AS j)
         THEN RETURN true; END IF;
     END LOOP;

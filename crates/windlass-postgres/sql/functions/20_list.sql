@@ -123,7 +123,7 @@ BEGIN
     SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
     OPEN v_rows FOR
         SELECT j.xid::text::bigint AS a, j.id AS b, NULL::bigint AS c,
-               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id) THEN j.id END AS id,
+               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane) THEN j.id END AS id,
                j.kind, j.attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at, NULL::timestamptz AS scheduled_at,
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
                NULL::text AS reason, j.attributes

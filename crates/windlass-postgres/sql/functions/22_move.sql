@@ -81,15 +81,15 @@ BEGIN
         -- With its lane locked nobody claims a job, cancels it or takes that back. A busy lane's jobs just move.
         FOR v_lane IN SELECT DISTINCT j.lane_id FROM {schema}.job j
                       WHERE j.segment = p_segment AND j.ctid = ANY (v_places)
-                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id) LOOP
+                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id) LOOP
             CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
             WITH gone AS (
                 DELETE FROM {schema}.job j USING {schema}.cursor k
                 WHERE j.segment = p_segment AND j.ctid = ANY (v_places) AND j.lane_id = v_lane AND k.lane_id = v_lane
-                  AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id)
+                  AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
                   AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
                 RETURNING j.id)
-            DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id;
+            DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id = v_lane;
         END LOOP;
     END IF;
 

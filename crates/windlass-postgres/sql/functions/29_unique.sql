@@ -55,8 +55,10 @@ BEGIN
         WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
         WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN c.lane_id IS NULL OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, h.xid, h.id) THEN
-            (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
-            AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL
+            -- What is stepped over was cancelled, or edited: then the job is elsewhere.
+            CASE WHEN (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
+                      AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL THEN true
+                 ELSE {schema}.unique_held(h.id, h.until_finished) END
         WHEN (SELECT 1 FROM {schema}.waiting w WHERE w.id = h.id LIMIT 1) IS NOT NULL
              OR (SELECT 1 FROM {schema}.job j WHERE j.id = h.id AND j.moved LIMIT 1) IS NOT NULL
             THEN {schema}.unique_held(h.id, h.until_finished)

@@ -2,10 +2,10 @@ use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobFilter,
-    JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique,
+    Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
+    SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -89,6 +89,14 @@ impl JobStore for FakeStore {
 
     async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
         self.lock().retry(ids)
+    }
+
+    async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
+        self.lock().run(async |store| store.edit(ids, edit).await).0
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        self.lock().run(async |store| store.delete(ids).await).0
     }
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {

@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::{sync::mpsc, time::timeout};
 use windlass::{
-    Args, CancelReply, Client, Context, JobFilter, JobId, JobState, NewJob, Outcome, RawJob, Worker,
+    Args, CancelReply, Client, Context, JobEdit, JobFilter, JobId, JobState, NewJob, Outcome, RawJob, Worker,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -105,4 +105,42 @@ pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize)
     assert!(said.contains(&cancelled), "{cancelled} were cancelled, the reply was {touched:?}");
     let never_ran = jobs as u64 - runs.lock().unwrap().len() as u64;
     assert!(never_ran >= touched.done, "{never_ran} never ran, the reply was {touched:?}");
+}
+
+/// All that a filter selects is edited once while it is worked on: a job runs once, with new args when the reply counts it. What
+/// is left is deleted.
+pub(crate) async fn a_drained_backlog_is_edited(client: &Client, jobs: usize) {
+    let ran: Arc<Mutex<BTreeMap<i64, String>>> = Arc::default();
+    let noted = Arc::clone(&ran);
+    let worker = Worker::builder(client)
+        .queue("edited", 4)
+        .handle_kind("work", move |job: RawJob, ctx: Context| {
+            let noted = Arc::clone(&noted);
+            async move {
+                let before = noted.lock().unwrap().insert(ctx.id().0, job.json().unwrap().to_owned());
+                assert!(before.is_none(), "it runs once");
+                Ok::<_, String>(())
+            }
+        })
+        .start()
+        .await
+        .unwrap();
+    let batch = (0..jobs).map(|n| job().with_queue("edited").with_priority((n % 3) as i16));
+    let mut ids = client.enqueue_many(batch).await.unwrap();
+    let parked = (0..50).map(|_| job().with_queue("edited").with_delay(PATIENCE * 60));
+    ids.extend(client.enqueue_many(parked).await.unwrap());
+    let filter = || JobFilter { queue: Some("edited".into()), ..JobFilter::default() };
+    let edit = JobEdit::new().with_args(Args::parse("[1]").unwrap()).with_priority(1);
+    let edited = client.select(filter()).edit(edit).await.unwrap();
+    assert_eq!(edited.selected, edited.done + edited.left, "{edited:?}");
+    assert!(edited.done >= 50 && edited.selected <= ids.len() as u64, "{edited:?}");
+    for id in &ids[..jobs] {
+        assert_eq!(until_over(client, *id).await.0, JobState::Completed);
+    }
+    worker.shutdown().await;
+    let fresh = ran.lock().unwrap().values().filter(|args| *args == "[1]").count() as u64;
+    assert_eq!((ran.lock().unwrap().len(), fresh), (jobs, edited.done - 50), "{edited:?}");
+    let deleted = client.select(filter()).delete().await.unwrap();
+    assert_eq!((deleted.done, deleted.left), (50, 0));
+    assert!(client.job(ids[jobs]).await.unwrap().is_none());
 }

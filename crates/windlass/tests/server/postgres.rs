@@ -149,6 +149,7 @@ async fn cancelling_while_workers_run() {
     let (asking, _) = connect("facade_cancel").await;
     cancelling::a_running_job_is_told(&client, &asking).await;
     cancelling::a_drained_backlog_is_cancelled(&client, 1_000).await;
+    cancelling::a_drained_backlog_is_edited(&client, 1_000).await;
     client.close().await;
     asking.close().await;
 }

@@ -38,7 +38,7 @@ const GATES: &[(&str, &str)] = &[
     ("settle", "WITH entry AS MATERIALIZED ("),
     ("write_outcomes", "WITH entry AS MATERIALIZED ("),
     ("write_outcomes", "IF v_waits THEN"),
-    ("cancel", "SELECT r.lane_id INTO v_lane"),
+    ("cancel", "v_lane := {schema}.lane_in_log("),
     ("cancel", "SELECT * INTO f FROM"),
     ("cancel", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id)"),
     ("retry", "SELECT * INTO d FROM"),

@@ -4,7 +4,7 @@ use crate::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use windlass::{CancelReply, Client, JobId, RetryReply};
+use windlass::{CancelReply, Client, DeleteReply, EditReply, JobEdit, JobId, RetryReply};
 
 /// Cancels jobs. Fails when one of them was over or is unknown, after telling what became of each.
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
@@ -23,6 +23,24 @@ pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> 
     tell(globals, &told)?;
     let left = replies.iter().filter(|&&reply| reply != RetryReply::Retried).count();
     all_done("retried", "not_retried", left, ids.len())
+}
+
+/// Changes jobs. Fails when one of them was left alone, after telling what became of each.
+pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit: &JobEdit) -> Outcome {
+    let replies = client.edit(ids, edit).await?;
+    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(edit_words)).collect();
+    tell(globals, &told)?;
+    let left = replies.iter().filter(|&&reply| reply != EditReply::Edited).count();
+    all_done("edited", "not_edited", left, ids.len())
+}
+
+/// Removes jobs. Fails when one of them was left alone, after telling what became of each.
+pub(crate) async fn delete(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
+    let replies = client.delete(ids).await?;
+    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(delete_words)).collect();
+    tell(globals, &told)?;
+    let left = replies.iter().filter(|&&reply| reply != DeleteReply::Deleted).count();
+    all_done("deleted", "not_deleted", left, ids.len())
 }
 
 /// A reply for machines and for people.
@@ -44,6 +62,29 @@ fn retry_words(reply: &RetryReply) -> Words {
         RetryReply::Completed => ("completed", "completed and is not run again"),
         RetryReply::KeyTaken => ("key_taken", "is unique, and another job has its key now"),
         RetryReply::NotFound => ("not_found", "does not exist, or its history was removed"),
+    }
+}
+
+fn edit_words(reply: &EditReply) -> Words {
+    match reply {
+        EditReply::Edited => ("edited", "was changed"),
+        EditReply::Running => ("running", "is running and was left alone"),
+        EditReply::Finished => {
+            ("finished", "is over and was left alone; retry says when a dead job runs again")
+        }
+        EditReply::Encrypted => {
+            ("encrypted", "has encrypted args, which cannot be replaced, and was left alone")
+        }
+        EditReply::NotFound => ("not_found", "does not exist, or its history was removed"),
+    }
+}
+
+fn delete_words(reply: &DeleteReply) -> Words {
+    match reply {
+        DeleteReply::Deleted => ("deleted", "was deleted"),
+        DeleteReply::Running => ("running", "is running and was left alone; cancel it first"),
+        DeleteReply::Completed => ("completed", "completed, and goes when its retention is over"),
+        DeleteReply::NotFound => ("not_found", "does not exist, or its history was removed"),
     }
 }
 

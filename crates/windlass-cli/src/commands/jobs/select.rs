@@ -1,7 +1,7 @@
 use super::{change, list::state};
 use crate::{failure::Outcome, globals::Globals, progress::Progress};
 use std::fmt::Write;
-use windlass::{Client, JobFilter, JobId, JobState, Touched};
+use windlass::{Client, JobEdit, JobFilter, JobId, JobState, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
@@ -40,22 +40,37 @@ pub(crate) struct Select {
 }
 
 /// What to do with them.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Cancel,
     Retry,
+    Edit(JobEdit),
+    Delete,
+}
+
+impl Verb {
+    /// What the jobs are then.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Cancel => "cancelled",
+            Self::Retry => "retried",
+            Self::Edit(_) => "edited",
+            Self::Delete => "deleted",
+        }
+    }
 }
 
 impl Select {
-    pub(crate) async fn run(self, globals: &Globals, client: &Client, verb: Verb) -> Outcome {
+    pub(crate) async fn run(self, globals: &Globals, client: &Client, verb: &Verb) -> Outcome {
         if !self.ids.is_empty() {
             let ids: Vec<_> = self.ids.iter().copied().map(JobId).collect();
             return match verb {
                 Verb::Cancel => change::cancel(globals, client, &ids).await,
                 Verb::Retry => change::retry(globals, client, &ids).await,
+                Verb::Edit(edit) => change::edit(globals, client, &ids, edit).await,
+                Verb::Delete => change::delete(globals, client, &ids).await,
             };
         }
-        let label = if verb == Verb::Cancel { "cancelled" } else { "retried" };
+        let label = verb.label();
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
         let filter = JobFilter {
             state: self.state,
@@ -78,6 +93,8 @@ impl Select {
         let touched = match verb {
             Verb::Cancel => selection.cancel().await?,
             Verb::Retry => selection.retry().await?,
+            Verb::Edit(edit) => selection.edit(edit.clone()).await?,
+            Verb::Delete => selection.delete().await?,
         };
         drop(progress);
         globals.print(&touched, || text(&touched, label))
@@ -92,6 +109,9 @@ fn text(touched: &Touched, label: &str) -> String {
     let mut text = format!("{} {label}\n", jobs(touched.done));
     if touched.asked > 0 {
         let _ = writeln!(text, "{} running: their workers were told to stop them", jobs(touched.asked));
+    }
+    if touched.encrypted > 0 {
+        let _ = writeln!(text, "{} left alone: their args are encrypted", jobs(touched.encrypted));
     }
     if touched.left > 0 {
         let _ = writeln!(text, "{} had moved on", jobs(touched.left));

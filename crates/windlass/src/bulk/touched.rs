@@ -1,0 +1,17 @@
+/// How many jobs were touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Touched {
+    /// Jobs that the filter selected.
+    pub selected: u64,
+    /// Of these, jobs that were cancelled, retried, edited or deleted, or would be in a dry run.
+    pub done: u64,
+    /// Jobs whose workers were asked to stop them: each ends as cancelled, or as what its handler makes of it.
+    pub asked: u64,
+    /// Jobs that were not edited because their args are encrypted, and the edit sets args.
+    pub encrypted: u64,
+    /// Jobs that had moved on meanwhile, so that nothing was to be done.
+    pub left: u64,
+    /// Nothing was changed.
+    pub dry_run: bool,
+}
