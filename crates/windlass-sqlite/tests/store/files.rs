@@ -84,21 +84,21 @@ async fn a_newer_schema_that_says_so_is_accepted() {
     let f = Fixture::new();
     let added = f.add(1).await;
     f.close().await;
-    for (compatible_with, fits) in [(1, true), (3, false)] {
+    for (compatible_with, fits) in [(1, true), (5, false)] {
         let newer = rusqlite::Connection::open(f.path()).unwrap();
-        newer.pragma_update(None, "user_version", 3).unwrap();
-        newer.execute("INSERT OR REPLACE INTO migration VALUES (3, ?1)", [compatible_with]).unwrap();
+        newer.pragma_update(None, "user_version", 5).unwrap();
+        newer.execute("INSERT OR REPLACE INTO migration VALUES (5, ?1)", [compatible_with]).unwrap();
         drop(newer);
         if !fits {
             let error = refused(f.path());
             assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
-            assert!(error.to_string().contains("knows version 3; this one knows 2"), "{error}");
+            assert!(error.to_string().contains("knows version 5; this one knows 4"), "{error}");
             continue;
         }
         let store = open(f.path()).unwrap();
         let report = store.migrate().await.unwrap();
-        assert_eq!((report.from, report.to), (3, 3), "nothing to do");
-        assert_eq!(store.status().await.unwrap().schema_version, 3);
+        assert_eq!((report.from, report.to), (5, 5), "nothing to do");
+        assert_eq!(store.status().await.unwrap().schema_version, 5);
         assert!(store.job(added[0]).await.unwrap().is_some());
         store.close().await;
     }
