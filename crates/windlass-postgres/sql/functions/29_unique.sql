@@ -77,7 +77,7 @@ END $$;
 -- ids: of the job to store, or of the one that has the key. fates: 0 store it, 1 kept, 2 extended, 3 kept until replace_unique has
 -- looked; then the key's row is locked.
 -- Waits for unfinished transactions that took one of the keys.
--- Cost: 25 us for one new key; see docs/design/unique.md.
+-- Cost: in a bulk 10 us for a new key, 25 us for one that is taken over; see docs/design/unique.md.
 CREATE OR REPLACE FUNCTION {schema}.take_unique(
     p_keys uuid[], p_until_finished boolean[], p_windows bigint[], p_rules smallint[], p_lanes integer[],
     OUT ids bigint[], OUT fates smallint[], OUT taken_at timestamptz)
