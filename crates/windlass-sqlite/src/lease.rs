@@ -140,11 +140,13 @@ impl Lease {
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
         for job in self.open_jobs(tx)? {
-            match decide(&job) {
+            let back = decide(&job);
+            match back {
                 _ if cancel_request::take(tx, job.id)? => {
+                    let crashes = if let HandBack::Available { crashes } = back { crashes } else { 1 };
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = Disposition::BY_REQUEST;
-                    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 0, crashes: 0 };
+                    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 0, crashes };
                     moves::bury(tx, job.pos, &end)?;
                 }
                 HandBack::Available { crashes } => {

@@ -83,8 +83,8 @@ async fn a_cancel_that_does_not_lock_the_lane() {
     finds(
         "cancel_vs_claim",
         "cancel",
-        "IF FOUND THEN PERFORM pg_advisory_xact_lock(",
-        "IF FOUND THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
         "job",
     )
     .await;
