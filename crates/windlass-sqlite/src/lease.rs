@@ -140,10 +140,10 @@ impl Lease {
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
         for job in self.open_jobs(tx)? {
-            let back = decide(&job);
-            match back {
+            let decided = decide(&job);
+            match decided {
                 _ if cancel_request::take(tx, job.id)? => {
-                    let crashes = if let HandBack::Available { crashes } = back { crashes } else { 1 };
+                    let crashes = if let HandBack::Available { crashes } = decided { crashes } else { 1 };
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = Disposition::BY_REQUEST;
                     let end = End { state: Dead::Cancelled, reason, claimed, attempts: 0, crashes };
