@@ -7,7 +7,8 @@ use crate::{
 };
 use std::time::Duration;
 use windlass_core::{
-    Conflict, Disposition, EnqueuedUnique, ErrorKind, JobId, JobState, NewJob, OnConflict, RetryReply, Unique,
+    Conflict, Disposition, EditReply, EnqueuedUnique, ErrorKind, JobEdit, JobId, JobState, NewJob,
+    OnConflict, RetryReply, Unique,
 };
 
 fn by(rule: OnConflict) -> Unique {
@@ -63,6 +64,35 @@ pub async fn replace_while_available(fixture: &dyn Fixture) {
     worker.complete(&held).await;
     let stats = queue(&store, QUEUE).await;
     assert_eq!((stats.completed, stats.cancelled, stats.available), (1, 3, 0));
+}
+
+/// A job that was edited is replaced like any other, wherever it stands since. One claim goes past all that it left behind.
+pub async fn replace_what_was_edited(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let edits = [(JobEdit::new().with_args(args(9)), false), (JobEdit::new().with_delay(LATER), true)];
+    for (edit, keeps_id) in edits {
+        for delay in [Duration::ZERO, Duration::from_millis(5)] {
+            let id = free(&store, replacing(0)).await;
+            assert_eq!(store.edit(&[id], &edit).await.expect("edit"), [EditReply::Edited]);
+            let stored = unique(&store, replacing(1).with_delay(delay)).await;
+            let fate = (stored.conflict, stored.id == id);
+            assert_eq!(fate, (Some(Conflict::Replaced), keeps_id), "{edit:?} {delay:?}");
+            eventually("it is available", || async {
+                store.promote(10).await.expect("promote");
+                (state(&store, stored.id).await == JobState::Available).then_some(())
+            })
+            .await;
+            enqueue_jobs(&store, 3).await;
+            let mut taken = worker.take(4).await;
+            taken.sort_by_key(|held| held.job.id != stored.id);
+            assert_eq!((taken[0].job.id, &*taken[0].job.args), (stored.id, args(1).as_str().as_bytes()));
+            for held in taken {
+                worker.complete(&held).await;
+            }
+            worker.finds_nothing().await;
+        }
+    }
 }
 
 /// A job that was started is not replaced: it is kept where it still has its key.

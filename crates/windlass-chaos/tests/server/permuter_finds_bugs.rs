@@ -82,7 +82,7 @@ async fn a_heartbeat_that_wakes_the_dead() {
 async fn a_cancel_that_does_not_lock_the_lane() {
     finds(
         "cancel_vs_claim",
-        "cancel",
+        "find_locked",
         "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
         "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
         "job",
@@ -107,7 +107,7 @@ async fn a_cancel_that_looks_once() {
     finds(
         "inside_cancel_vs_settle",
         "cancel",
-        "CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;",
+        "CONTINUE WHEN f.place IN ('waiting', 'moved');",
         "IF f.place = 'waiting' THEN RETURN 'finished'; END IF;",
         "was not true of job",
     )

@@ -85,6 +85,24 @@ BEGIN
     RETURN v_policy;
 END $$;
 
+-- check_args(of, args): refuses what is beyond the limits; NULL is none of them. of: whose they are, for the message.
+CREATE OR REPLACE FUNCTION {schema}.check_args(p_of text, p_args jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF octet_length(p_args::text) > 1048576 THEN
+        RAISE 'args of % are % bytes, the limit is 1048576; store large data elsewhere and pass a reference', p_of, octet_length(p_args::text)
+            USING ERRCODE = 'WL004';
+    END IF;
+    -- Numbers of jsonb have no bound, those of handlers do. One beyond it is more than 300 digits long here.
+    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.797e308)') THEN
+        RAISE 'args of % contain a number beyond 1.797e308, which handlers cannot read; write it as a string', p_of USING ERRCODE = 'WL004';
+    END IF;
+    IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
+        RAISE 'args of % nest deeper than 64 levels; flatten them', p_of USING ERRCODE = 'WL004';
+    END IF;
+END $$;
+
 -- check_job(kind, args, max_attempts): refuses what is beyond the limits.
 CREATE OR REPLACE FUNCTION {schema}.check_job(p_kind text, p_args jsonb, p_max integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -97,18 +115,7 @@ BEGIN
     IF p_args IS NULL THEN
         RAISE 'args of kind % are NULL; pass a JSON value such as {} or the JSON null', quote_literal(p_kind) USING ERRCODE = 'WL004';
     END IF;
-    IF octet_length(p_args::text) > 1048576 THEN
-        RAISE 'args of kind % are % bytes, the limit is 1048576; store large data elsewhere and pass a reference',
-            quote_literal(p_kind), octet_length(p_args::text) USING ERRCODE = 'WL004';
-    END IF;
-    -- Numbers of jsonb have no bound, those of handlers do. One beyond it is more than 300 digits long here.
-    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.797e308)') THEN
-        RAISE 'args of kind % contain a number beyond 1.797e308, which handlers cannot read; write it as a string', quote_literal(p_kind)
-            USING ERRCODE = 'WL004';
-    END IF;
-    IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
-        RAISE 'args of kind % nest deeper than 64 levels; flatten them', quote_literal(p_kind) USING ERRCODE = 'WL004';
-    END IF;
+    PERFORM {schema}.check_args('kind ' || quote_literal(p_kind), p_args);
     IF p_max IS NULL OR p_max NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', coalesce(p_max::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;

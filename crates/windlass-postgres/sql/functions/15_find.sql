@@ -62,6 +62,22 @@ BEGIN
     RETURN coalesce((SELECT f.lane_id FROM {schema}.find_job(p_id) f), v_lanes[1]);
 END $$;
 
+-- find_locked(id): as find_job, with the lock that decides about the job's row in the log; the transaction holds it until it ends.
+-- place: also 'moved' when the row stands in another lane since; look again.
+CREATE OR REPLACE FUNCTION {schema}.find_locked(
+    p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
+    OUT claimed_at timestamptz, OUT settled_at timestamptz)
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_lane integer;
+BEGIN
+    v_lane := {schema}.lane_in_log(p_id);
+    IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+    SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
+    IF place = 'log' AND seq IS NULL AND lane_id IS DISTINCT FROM v_lane THEN place := 'moved'; END IF;
+END $$;
+
 -- claim_of(lane, xid, id): the claim that handed this log row out, NULLs when none has, seq 0 when that
 -- claim was removed since (the job is settled then).
 CREATE OR REPLACE FUNCTION {schema}.claim_of(

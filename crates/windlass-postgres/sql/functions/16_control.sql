@@ -10,7 +10,6 @@ AS $$
 DECLARE
     p_id alias for $1;
     f    record;
-    v_lane integer;
 BEGIN
     PERFORM {schema}.read_committed('cancel');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
@@ -21,9 +20,7 @@ BEGIN
             SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
             FROM gone g;
         IF FOUND THEN RETURN 'cancelled'; END IF;
-        v_lane := {schema}.lane_in_log(p_id);
-        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
-        SELECT * INTO f FROM {schema}.find_job(p_id);
+        SELECT * INTO f FROM {schema}.find_locked(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
         IF f.seq IS NOT NULL THEN
@@ -32,7 +29,7 @@ BEGIN
             PERFORM pg_notify({name}, '!' || f.worker_id) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
             RETURN 'running';
         END IF;
-        CONTINUE WHEN f.place = 'waiting' OR f.lane_id IS DISTINCT FROM v_lane;
+        CONTINUE WHEN f.place IN ('waiting', 'moved');
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', 'cancelled by request', j.kind, j.args, j.attributes

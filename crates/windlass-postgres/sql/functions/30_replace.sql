@@ -8,8 +8,7 @@ CREATE OR REPLACE FUNCTION {schema}.bury_untried(p_id bigint, p_reason text, OUT
 AS $$
 #variable_conflict use_column
 DECLARE
-    f      record;
-    v_lane integer;
+    f record;
 BEGIN
     buried := true;
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'no_handler' AND h.attempt = 0 RETURNING h.*)
@@ -17,10 +16,11 @@ BEGIN
         SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', p_reason, g.kind, g.args, g.attributes
         FROM gone g RETURNING enqueued_at INTO since;
     IF FOUND THEN RETURN; END IF;
-    SELECT r.lane_id INTO v_lane FROM {schema}.log_rows(p_id) r LIMIT 1;
-    IF FOUND THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
-    SELECT * INTO f FROM {schema}.find_job(p_id);
-    IF f.place = 'log' AND f.seq IS NULL AND f.lane_id = v_lane THEN
+    FOR attempt IN 1..5 LOOP
+        SELECT * INTO f FROM {schema}.find_locked(p_id);
+        EXIT WHEN f.place IS DISTINCT FROM 'moved';
+    END LOOP;
+    IF f.place = 'log' AND f.seq IS NULL THEN
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', p_reason, j.kind, j.args, j.attributes
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0
@@ -59,12 +59,14 @@ DECLARE
     v_now timestamptz := clock_timestamp();
     v_due timestamptz;
     v_was timestamptz;
+    v_lane integer;
 BEGIN
     SELECT least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait), h.available_at INTO v_due, v_was FROM {schema}.waiting h
         WHERE h.id = p_id AND h.state = 'scheduled' AND h.attempt = 0 FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
+    v_lane := {schema}.lane_for(p_id, p_lane, NULL, NULL); -- not where a row of it is to be stepped over
     IF v_due > v_now THEN
-        UPDATE {schema}.waiting h SET lane_id = p_lane, available_at = v_due, kind = p_kind, args = p_args::json, max_attempts = p_max,
+        UPDATE {schema}.waiting h SET lane_id = v_lane, available_at = v_due, kind = p_kind, args = p_args::json, max_attempts = p_max,
             attributes = p_attributes WHERE h.id = p_id;
         -- Sooner than those who promote know.
         PERFORM pg_notify({name}, '') WHERE v_due < v_was AND current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
@@ -72,7 +74,7 @@ BEGIN
     END IF;
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
     INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, crash_count, moved, kind, args, attributes)
-        SELECT g.id, g.enqueued_at, p_lane, {schema}.current_segment(), p_max, g.crash_count, true, p_kind, p_args::json, p_attributes FROM gone g;
+        SELECT g.id, g.enqueued_at, v_lane, {schema}.current_segment(), p_max, g.crash_count, true, p_kind, p_args::json, p_attributes FROM gone g;
     RETURN true;
 END $$;
 

@@ -43,7 +43,6 @@ AS $$
 DECLARE
     v_at   timestamptz := coalesce(p_at, clock_timestamp() + make_interval(secs => p_delay));
     v_now  boolean := v_at <= clock_timestamp();
-    v_lane integer;
     f      record;
     d      record;
     w      {schema}.waiting; -- as it is to be
@@ -72,26 +71,23 @@ BEGIN
             RETURN 'edited';
         END IF;
 
-        v_lane := {schema}.lane_in_log(p_id);
-        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
-        SELECT * INTO f FROM {schema}.find_job(p_id);
+        SELECT * INTO f FROM {schema}.find_locked(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         CONTINUE WHEN f.place <> 'log';
         IF f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
-        CONTINUE WHEN f.lane_id IS DISTINCT FROM v_lane;
         SELECT j.id, coalesce(v_at, clock_timestamp()), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count,
                'scheduled', j.kind, j.args, j.attributes INTO w
-            FROM {schema}.job j WHERE j.lane_id = v_lane AND j.xid = f.xid AND j.id = p_id;
+            FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
         v_now := coalesce(v_now, true);
         -- A repeated edit does not move it again.
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (
-               SELECT 1 FROM {schema}.lane l WHERE l.id = v_lane
+               SELECT 1 FROM {schema}.lane l WHERE l.id = f.lane_id
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
             RETURN 'edited';
         END IF;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, v_lane);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         EXIT;
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
@@ -125,16 +121,7 @@ BEGIN
     IF scheduled_at = 'infinity' THEN
         RAISE 'scheduled_at must be a finite time, got %', scheduled_at USING ERRCODE = 'WL003';
     END IF;
-    IF octet_length(args::text) > 1048576 THEN
-        RAISE 'args are % bytes, the limit is 1048576; store large data elsewhere and pass a reference', octet_length(args::text)
-            USING ERRCODE = 'WL004';
-    END IF;
-    IF octet_length(args::text) > 300 AND jsonb_path_exists(args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.797e308)') THEN
-        RAISE 'args contain a number beyond 1.797e308, which handlers cannot read; write it as a string' USING ERRCODE = 'WL004';
-    END IF;
-    IF jsonb_path_exists(args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
-        RAISE 'args nest deeper than 64 levels; flatten them' USING ERRCODE = 'WL004';
-    END IF;
+    PERFORM {schema}.check_args('the edit', args);
     IF {schema}.is_envelope(args::text::json) THEN
         RAISE 'args cannot be set to an encrypted envelope: it is sealed for one job; enqueue another job' USING ERRCODE = 'WL004';
     END IF;
@@ -155,7 +142,6 @@ AS $$
 DECLARE
     p_id   alias for $1;
     f      record;
-    v_lane integer;
     v_gone boolean := false;
 BEGIN
     PERFORM {schema}.read_committed('delete');
@@ -168,15 +154,12 @@ BEGIN
             v_gone := FOUND;
         END IF;
         EXIT WHEN v_gone;
-        v_lane := {schema}.lane_in_log(p_id);
-        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
-        SELECT * INTO f FROM {schema}.find_job(p_id);
+        SELECT * INTO f FROM {schema}.find_locked(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         CONTINUE WHEN f.place <> 'log';
         IF f.settled_at IS NOT NULL THEN RETURN 'completed'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
-        CONTINUE WHEN f.lane_id IS DISTINCT FROM v_lane;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, v_lane);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         v_gone := true;
         EXIT;
     END LOOP;
