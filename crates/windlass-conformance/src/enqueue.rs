@@ -1,8 +1,9 @@
 //! Enqueueing: order, atomicity, and what is refused.
 
 use crate::{Fixture, steps::*};
+use jiff::Timestamp;
 use std::time::Duration;
-use windlass_core::{Args, ErrorKind, JobFilter, JobState, Limits, NewJob};
+use windlass_core::{Args, Error, ErrorKind, JobFilter, JobState, Limits, NewJob, Unique};
 
 /// Ids come back one per job, ascending in the order of the batch, and each names its own job.
 pub async fn ids_come_in_order(fixture: &dyn Fixture) {
@@ -96,6 +97,28 @@ pub async fn what_breaks_a_limit_is_refused(fixture: &dyn Fixture) {
         .with_max_attempts(Limits::MAX_ATTEMPTS)
         .with_priority(Limits::PRIORITY_MIN);
     enqueue(&store, largest).await;
+}
+
+/// A time long past is now, whichever way a job comes. A delay beyond all limits is cut or refused, and nothing breaks.
+pub async fn absurd_schedules_are_understood(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let unique = |key: &str| job().with_unique(Unique::by_key(key));
+    for size in [1, 300] {
+        let past =
+            |n| [job(), unique(&format!("{size}/{n}"))].map(|job| job.with_scheduled_at(Timestamp::MIN));
+        let jobs: Vec<_> = (0..size).flat_map(past).collect();
+        for batch in jobs.chunks(size) {
+            store.enqueue(batch).await.expect("enqueue");
+            let taken = worker.take(batch.len()).await;
+            worker.settle(taken.iter().map(Held::completion).collect(), vec![]).await;
+        }
+        for job in [job(), unique("late")] {
+            let stored = store.enqueue(&vec![job.with_delay(Duration::MAX); size]).await;
+            assert!(stored.as_ref().map_or_else(Error::is_invalid_input, |_| true), "{stored:?}");
+        }
+        worker.finds_nothing().await;
+    }
 }
 
 /// The furthest schedule that the limits allow is stored, not overflowed.

@@ -8,7 +8,7 @@ macro_rules! suite {
         $crate::rules! { $make_fixture
             enqueue: ids_come_in_order, a_job_keeps_what_it_was_given, any_json_value_is_good_args,
                 an_empty_batch_is_nothing, a_batch_is_all_or_none, what_breaks_a_limit_is_refused,
-                the_furthest_schedule_is_stored;
+                the_furthest_schedule_is_stored, absurd_schedules_are_understood;
             once: a_repeated_call_stores_nothing, jobs_keep_what_they_were_given,
                 other_keys_are_other_jobs, calls_at_once_store_once, a_failed_call_leaves_its_key_free,
                 another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,

@@ -30,7 +30,7 @@ impl Settings {
     /// The least [`Self::max_crashes`].
     pub const LEAST_CRASHES: u16 = 3;
     /// The longest time that may be kept: 100 years.
-    pub const LONGEST: Duration = Duration::from_secs(crate::Limits::MAX_DELAY_SECONDS);
+    pub const LONGEST: Duration = crate::Limits::LONGEST;
 
     /// With another [`Self::retention`].
     #[must_use]

@@ -131,8 +131,7 @@ fn check(unique: &Unique) -> Result<()> {
         }
         Source::Fields(_) | Source::Args => {}
     }
-    let longest = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
-    let check_time = |what: &str, time: Duration| match (SHORTEST..=longest).contains(&time) {
+    let check_time = |what: &str, time: Duration| match (SHORTEST..=Limits::LONGEST).contains(&time) {
         true => Ok(()),
         false => refuse(format!("{what} must be a millisecond to 100 years, got {time:?}")),
     };

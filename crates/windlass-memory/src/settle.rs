@@ -66,16 +66,16 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
         }
         Disposition::Retry { delay, error } => {
             fail(state, id, error);
-            state.move_job(id, Place::Retryable(later(now, (*delay).min(LONGEST))));
+            state.move_job(id, Place::Retryable(later(now, (*delay).min(Limits::LONGEST))));
         }
         Disposition::Snooze { delay } => {
-            state.move_job(id, Place::Scheduled(later(now, (*delay).min(LONGEST))));
+            state.move_job(id, Place::Scheduled(later(now, (*delay).min(Limits::LONGEST))));
         }
         Disposition::Undecryptable { delay, error } => {
             if !state.jobs.get(&id).is_some_and(|job| job.cancel_asked) {
                 note_once(state, id, error);
             }
-            state.move_job(id, Place::Retryable(later(now, (*delay).min(LONGEST))));
+            state.move_job(id, Place::Retryable(later(now, (*delay).min(Limits::LONGEST))));
         }
         Disposition::Cancel { reason } => {
             let reason = Limits::storable_error(reason);
@@ -93,8 +93,6 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
         _ => state.make_available(id),
     }
 }
-
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(Limits::MAX_DELAY_SECONDS);
 
 /// Uses up an attempt.
 fn fail(state: &mut State, id: JobId, error: &str) {

@@ -1,6 +1,4 @@
-use crate::{control::Control, database::Database};
-use jiff::Timestamp;
-use std::time::Duration;
+use crate::{control::Control, database::Database, schedule::storable};
 use tokio_postgres::types::Type;
 use windlass_core::{DeleteReply, EditReply, JobEdit, JobId, Limits, Result, When};
 
@@ -32,9 +30,8 @@ pub(crate) const DELETE: Control<DeleteReply> = Control {
 /// Changes jobs; the edit was checked.
 pub(crate) async fn edit(db: &Database, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
     let (at, delay) = match edit.when() {
-        // What is past is past; PostgreSQL knows no years before 4713 BC.
-        Some(When::At(at)) => (Some(at.max(Timestamp::UNIX_EPOCH)), None),
-        Some(When::After(delay)) => (None, Some(seconds(delay))),
+        Some(When::At(at)) => (Some(storable(at)), None),
+        Some(When::After(delay)) => (None, Some(delay.min(Limits::LONGEST).as_secs_f64())),
         Some(_) => (None, Some(0.0)),
         None => (None, None),
     };
@@ -53,8 +50,4 @@ pub(crate) async fn edit(db: &Database, ids: &[JobId], edit: &JobEdit) -> Result
         ],
     )
     .await
-}
-
-fn seconds(delay: Duration) -> f64 {
-    delay.min(Duration::from_secs(Limits::MAX_DELAY_SECONDS)).as_secs_f64()
 }

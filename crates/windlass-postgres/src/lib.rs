@@ -57,6 +57,7 @@ mod query;
 mod record;
 mod results;
 mod row;
+mod schedule;
 mod segment;
 mod server;
 mod session;

@@ -151,6 +151,5 @@ impl<'a> From<&'a Exception> for Outcome<'a> {
 }
 
 fn milliseconds(delay: Duration) -> u64 {
-    let longest = Limits::MAX_DELAY_SECONDS * 1000;
-    u64::try_from(delay.as_millis()).unwrap_or(longest).min(longest)
+    u64::try_from(delay.min(Limits::LONGEST).as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,13 @@
-use crate::{claim::Reference, store::PostgresStore, unique_terms::Terms};
-use serde::Serialize;
-use std::time::Duration;
-use windlass_core::{
-    Args, Attributes, Error, ErrorKind, JobLease, Limits, NewJob, Result, UniqueBatch, When,
+use crate::{
+    claim::Reference,
+    schedule::{microseconds, schedule},
+    store::PostgresStore,
+    unique_terms::Terms,
 };
+use jiff::Timestamp;
+use serde::Serialize;
+use std::borrow::Cow;
+use windlass_core::{Args, Attributes, Error, ErrorKind, JobLease, NewJob, Result, UniqueBatch};
 
 /// A call of one of Windlass's SQL functions, for any driver of PostgreSQL: bind the parameters in order, run the
 /// text inside a transaction of yours, read the one column of its rows, `id`, a `bigint`.
@@ -47,7 +51,7 @@ struct Row<'a> {
     priority: i16,
     max_attempts: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
+    at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_us: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +59,7 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_after_us: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    unique: Option<Terms>,
+    unique: Option<&'a Terms>,
 }
 
 impl PostgresStore {
@@ -79,8 +83,8 @@ impl PostgresStore {
             params.push(param);
             rest.push_str(&format!(", {before}${}{after}", params.len()));
         };
-        match when(job) {
-            (Some(at), _) => add("scheduled_at => ", SqlParam::Text(at), "::text::timestamptz"),
+        match schedule(job.when()) {
+            (Some(at), _) => add("scheduled_at => ", SqlParam::Text(at.to_string()), "::text::timestamptz"),
             (_, Some(delay_us)) => {
                 let now = "scheduled_at => clock_timestamp() + ";
                 add(now, SqlParam::Int8(delay_us), "::int8 * interval '1 microsecond'");
@@ -137,10 +141,8 @@ impl PostgresStore {
         let newer = jobs.iter().filter_map(NewJob::attributes).any(has_newer);
         let text = if UniqueBatch::is_needed(jobs) { ENQUEUE_MANY_UNIQUE } else { ENQUEUE_MANY };
         let text = text.replace("{newer}", if newer { NEWER } else { "" });
-        // One by one: the statement lets each meet those before it.
-        let alone = jobs.iter().map(|job| UniqueBatch::of(std::slice::from_ref(job)));
-        let alone = alone.collect::<Result<Vec<_>>>()?;
-        let rows: Vec<_> = alone.iter().map(row).collect();
+        let jobs = jobs.iter().map(alone).collect::<Result<Vec<_>>>()?;
+        let rows: Vec<_> = jobs.iter().map(|(job, unique)| row(job, unique.as_ref())).collect();
         Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
     }
 
@@ -189,29 +191,23 @@ const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'uni
 const COMPLETE: &str = "SELECT 0::int8 AS id FROM {schema}.complete_in($1::int4, $2::int4, $3::int8, $4::int4, $5::int8, \
     $6::int8::text::xid8)";
 
-fn row(batch: &UniqueBatch) -> Row<'_> {
-    let (job, key) = (&batch.jobs[0], batch.keys[0]);
-    let unique = key.map(|key| Terms::of(job, Some(key)));
-    let (at, delay_us) = when(job);
+/// A job as it is stored, and its terms if it is unique. By itself: the statement lets each meet those before it.
+fn alone(job: &NewJob) -> Result<(Cow<'_, NewJob>, Option<Terms>)> {
+    if job.unique().is_none() {
+        return Ok((Cow::Borrowed(job), None));
+    }
+    let UniqueBatch { mut jobs, keys, .. } = UniqueBatch::of(std::slice::from_ref(job))?;
+    let job = jobs.remove(0);
+    let terms = Terms::of(&job, keys[0]);
+    Ok((Cow::Owned(job), Some(terms)))
+}
+
+fn row<'a>(job: &'a NewJob, unique: Option<&'a Terms>) -> Row<'a> {
+    let (at, delay_us) = schedule(job.when());
     let (kind, args, queue, attributes) = (job.kind(), job.args(), job.queue(), job.attributes());
     let (priority, max_attempts) = (job.priority(), job.max_attempts());
     let expires_after_us = attributes.and_then(|attributes| attributes.expires_after).map(microseconds);
     Row { kind, args, queue, priority, max_attempts, at, delay_us, attributes, expires_after_us, unique }
-}
-
-/// A time as text, or a delay in microseconds by the database's clock.
-fn when(job: &NewJob) -> (Option<String>, Option<i64>) {
-    match job.when() {
-        When::At(at) => (Some(at.to_string()), None),
-        When::After(delay) => (None, Some(microseconds(delay))),
-        _ => (None, None),
-    }
-}
-
-/// At most the longest delay, and at least 1 where there is any.
-fn microseconds(delay: Duration) -> i64 {
-    let microseconds = delay.min(Limits::LONGEST).as_nanos().div_ceil(1_000);
-    i64::try_from(microseconds).unwrap_or(i64::MAX)
 }
 
 fn json(value: &impl Serialize) -> Result<String> {

@@ -9,6 +9,7 @@ use crate::{
     new_row::{attempts, due},
     query::{Param, Query},
     row::Json,
+    schedule::schedule,
     segment::segment,
     unique_terms::Terms,
 };
@@ -64,11 +65,7 @@ async fn put(
 ) -> Result<EnqueuedUnique> {
     let terms = Terms::of(job, Some(key));
     let (attempts, args, attributes) = (attempts(job), Json(job.args().as_str()), attributes(job));
-    let (at, delay) = match job.when() {
-        When::At(at) => (Some(at), None),
-        When::After(delay) => (None, Some(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX))),
-        _ => (None, None),
-    };
+    let (at, delay) = schedule(job.when());
     let params: [Param<'_>; 13] = [
         (&terms.key, Type::TEXT),
         (&terms.until_finished, Type::BOOL),

@@ -1,3 +1,4 @@
+use crate::schedule::microseconds;
 use serde::Serialize;
 use windlass_core::{NewJob, OnConflict, UniqueKey, UniqueUntil};
 
@@ -15,7 +16,6 @@ pub(crate) struct Terms {
 
 impl Terms {
     pub(crate) fn of(job: &NewJob, key: Option<UniqueKey>) -> Self {
-        let microseconds = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         let (until, rule) =
             job.unique().map_or_else(Default::default, |unique| (unique.until(), unique.conflict_rule()));
         let (rule, max_wait) = match rule {

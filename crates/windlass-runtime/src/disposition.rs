@@ -2,9 +2,6 @@ use crate::backoff::spread;
 use std::time::Duration;
 use windlass_core::{Args, Disposition, Limits, Outcome, RetryPolicy};
 
-/// The furthest that a job is put off; every store can keep it.
-const LONGEST_DELAY: Duration = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
-
 /// How a finished job is settled.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Settlement {
@@ -32,9 +29,9 @@ pub(crate) fn decide(outcome: Outcome, attempt: &Attempt<'_>) -> Disposition {
         // A handler that gives up because it was told to stop did not fail.
         Outcome::Retry { after: None, .. } if attempt.interrupted => Disposition::Return,
         Outcome::Retry { after, error } => failed(after, &error, attempt),
-        Outcome::Snooze(delay) => Disposition::Snooze { delay: delay.min(LONGEST_DELAY) },
+        Outcome::Snooze(delay) => Disposition::Snooze { delay: delay.min(Limits::LONGEST) },
         Outcome::Undecryptable { after, error } => Disposition::Undecryptable {
-            delay: spread(after.min(LONGEST_DELAY), attempt.random).min(LONGEST_DELAY),
+            delay: spread(after.min(Limits::LONGEST), attempt.random).min(Limits::LONGEST),
             error: Limits::storable_error(&error),
         },
         Outcome::Cancel(reason) => Disposition::Cancel { reason: Limits::storable_error(&reason) },
@@ -66,7 +63,7 @@ fn failed(after: Option<Duration>, error: &str, attempt: &Attempt<'_>) -> Dispos
         return Disposition::Discard { error, failed: true };
     }
     let delay = after.unwrap_or_else(|| attempt.policy.delay(attempt.number, attempt.random));
-    Disposition::Retry { delay: delay.min(LONGEST_DELAY), error }
+    Disposition::Retry { delay: delay.min(Limits::LONGEST), error }
 }
 
 #[cfg(test)]
@@ -88,7 +85,7 @@ mod tests {
         let again = |delay| Disposition::Retry { delay, error: error.clone() };
         assert_eq!(decide_at(retry(None), 2, false), again(delay));
         assert_eq!(decide_at(retry(Some(7)), 2, false), again(Duration::from_secs(7)));
-        assert_eq!(decide_at(retry(Some(u64::MAX)), 1, false), again(LONGEST_DELAY));
+        assert_eq!(decide_at(retry(Some(u64::MAX)), 1, false), again(Limits::LONGEST));
         let dead = Disposition::Discard { error: error.clone(), failed: true };
         assert_eq!(decide_at(retry(Some(7)), 3, false), dead);
     }
@@ -121,7 +118,7 @@ mod tests {
             let decided = decide_at(outcome(Duration::from_secs(7)), number, interrupted);
             assert_eq!(decided, waits(Duration::from_secs(7)));
         }
-        assert_eq!(decide_at(outcome(Duration::MAX), 3, false), waits(LONGEST_DELAY));
+        assert_eq!(decide_at(outcome(Duration::MAX), 3, false), waits(Limits::LONGEST));
     }
 
     #[test]

@@ -40,8 +40,7 @@ impl fmt::Debug for Clock {
 
 /// A span as microseconds, at most the longest delay that Windlass knows.
 pub(crate) fn micros(span: Duration) -> Micros {
-    let most = Duration::from_secs(Limits::MAX_DELAY_SECONDS);
-    i64::try_from(span.min(most).as_micros()).unwrap_or(i64::MAX)
+    i64::try_from(span.min(Limits::LONGEST).as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A stored time. Out of range only in a damaged file; shown as 1970 then.
