@@ -1,5 +1,6 @@
 mod change;
 mod edit;
+mod filter;
 mod list;
 mod select;
 mod show;

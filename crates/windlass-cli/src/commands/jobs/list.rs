@@ -1,3 +1,4 @@
+use super::filter::Filter;
 use crate::{
     failure::Outcome,
     globals::Globals,
@@ -5,7 +6,7 @@ use crate::{
     text::{escape, shorten},
 };
 use std::fmt::Write;
-use windlass::{Client, Envelope, Error, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use windlass::{Client, Envelope, Error, JobFilter, JobPage, JobRecord, PageToken};
 
 /// How much of a job's args a list shows.
 const ARGS_SHOWN: usize = 60;
@@ -16,18 +17,8 @@ const MAX_PAGES: usize = 20;
 /// Which jobs to list.
 #[derive(clap::Args)]
 pub(crate) struct List {
-    /// Only jobs in this state: scheduled, available, running, retryable, completed, cancelled, discarded
-    #[arg(long, value_parser = state)]
-    state: Option<JobState>,
-    /// Only jobs of this queue
-    #[arg(long)]
-    queue: Option<String>,
-    /// Only jobs of this kind
-    #[arg(long)]
-    kind: Option<String>,
-    /// Only jobs with this tag
-    #[arg(long)]
-    tag: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
     /// Continue where a list ended that printed this token
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
@@ -36,20 +27,10 @@ pub(crate) struct List {
     limit: u32,
 }
 
-pub(super) fn state(name: &str) -> Result<JobState, String> {
-    name.parse().map_err(|error: windlass::Error| error.to_string())
-}
-
 impl List {
     pub(crate) async fn run(self, globals: &Globals, client: &Client) -> Outcome {
-        let filter = JobFilter {
-            state: self.state,
-            queue: self.queue,
-            kind: self.kind,
-            tag: self.tag,
-            after: self.after.map(PageToken),
-            limit: self.limit,
-        };
+        let after = self.after.map(PageToken);
+        let filter = JobFilter { after, limit: self.limit, ..self.filter.into() };
         let page = look(client, filter).await?;
         globals.print(&page, || text(&page))
     }

@@ -1,7 +1,7 @@
-use super::{change, list::state};
+use super::{change, filter::Filter};
 use crate::{failure::Outcome, globals::Globals, progress::Progress};
 use std::fmt::Write;
-use windlass::{Client, JobEdit, JobFilter, JobId, JobState, Touched};
+use windlass::{Client, JobEdit, JobId, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
@@ -13,18 +13,8 @@ pub(crate) struct Select {
     /// The jobs' ids
     #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "tag", "all", "dry_run", "at_most", "rate"])]
     ids: Vec<i64>,
-    /// All jobs in this state
-    #[arg(long, value_parser = state)]
-    state: Option<JobState>,
-    /// All jobs of this queue
-    #[arg(long)]
-    queue: Option<String>,
-    /// All jobs of this kind
-    #[arg(long)]
-    kind: Option<String>,
-    /// All jobs with this tag
-    #[arg(long)]
-    tag: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
     /// All jobs, of every queue and kind
     #[arg(long)]
     all: bool,
@@ -72,14 +62,7 @@ impl Select {
         }
         let label = verb.label();
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
-        let filter = JobFilter {
-            state: self.state,
-            queue: self.queue,
-            kind: self.kind,
-            tag: self.tag,
-            ..JobFilter::default()
-        };
-        let mut selection = client.select(filter).dry_run(self.dry_run);
+        let mut selection = client.select(self.filter.into()).dry_run(self.dry_run);
         if self.all {
             selection = selection.everything();
         }
