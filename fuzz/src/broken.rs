@@ -276,7 +276,8 @@ fn claim_behind(history: &mut History, choices: &mut Choices<'_>, at: usize, id:
             _ => {}
         }
     }
-    insert(history, at, other, What::Claimed { worker, id, lane: 1, seq: new, attempt, crashes: 0 });
+    let sent = history.events[at].event.at;
+    insert(history, at, other, What::Claimed { worker, id, lane: 1, seq: new, attempt, crashes: 0, sent });
     true
 }
 
@@ -347,7 +348,10 @@ fn crashes_forgotten(history: &mut History, choices: &mut Choices<'_>) -> bool {
     };
     let settled = settled_claims(history);
     let fits = |at: &usize| match what(history, *at) {
-        What::Claimed { id, crashes, .. } if crashes > 0 && !retried.contains(&id) => {
+        // One that was noted late may be older than it looks, with fewer crashes.
+        What::Claimed { id, crashes, .. }
+            if crashes > 0 && !retried.contains(&id) && !noted_late(&history.events[*at]) =>
+        {
             before(*at, id).is_some_and(|(seq, crashes)| crashes > 0 && settled.contains_key(&seq))
         }
         _ => false,
@@ -358,6 +362,10 @@ fn crashes_forgotten(history: &mut History, choices: &mut Choices<'_>) -> bool {
         *crashes = 0;
     }
     true
+}
+
+fn noted_late(recorded: &Recorded) -> bool {
+    matches!(recorded.event.what, What::Claimed { sent, .. } if recorded.event.at > sent + 1_000_000)
 }
 
 /// A refusal after a rescue becomes an acceptance.
@@ -451,7 +459,9 @@ fn too_many(history: &mut History, choices: &mut Choices<'_>) -> bool {
 /// before it ended.
 fn unexplained(history: &mut History, _: &mut Choices<'_>) -> bool {
     let report = windlass_chaos::checker::check(history, &Default::default());
-    if report.counts.second_starts == 0 {
+    // Without the crashes, leases that were noted late are in another order.
+    let late = history.events.iter().any(noted_late);
+    if late || report.counts.second_starts == 0 {
         return false;
     }
     history.events.retain(|recorded| !matches!(recorded.event.what, What::Fault { .. }));

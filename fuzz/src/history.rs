@@ -78,7 +78,7 @@ fn event(choices: &mut Choices<'_>) -> Event {
         3 => What::EnqueueUnknown { key },
         4 => What::RolledBack { key, id },
         5 => What::Registered { worker, slots: seq, lease_ns: call },
-        6 => What::Claimed { worker, id, lane, seq, attempt, crashes },
+        6 => What::Claimed { worker, id, lane, seq, attempt, crashes, sent },
         7 => What::Started { worker, id, seq, key, attempt },
         8 => What::Finished { worker, id, seq, outcome },
         9 => What::GivenBack { worker, id, seq, outcome },

@@ -74,6 +74,8 @@ struct Hold {
     applied: bool,
     /// Answered for good, or its worker is gone.
     closed: bool,
+    /// The answer to the claim is on its way, and its worker will note this.
+    unheard: Option<What>,
 }
 
 /// The store, its workers and what they note.
@@ -146,7 +148,7 @@ impl Queue {
         let running = self.having(Health::Running);
         let fresh: Vec<usize> =
             running.iter().copied().filter(|worker| !self.workers[*worker].rescued).collect();
-        match choices.below(22) {
+        match choices.below(23) {
             0..=3 => {
                 let way = choices.below(10);
                 self.enqueue(way);
@@ -177,6 +179,7 @@ impl Queue {
             },
             19 => choices.pick(&running).into_iter().for_each(|worker| self.deregister(worker)),
             20 => self.by_hand(choices),
+            21 => choices.pick(&self.unheard()).into_iter().for_each(|hold| self.hear(hold)),
             _ => self.crash_database(choices),
         }
     }
@@ -195,7 +198,7 @@ impl Queue {
         let all = 0..self.holds.len();
         all.filter(|hold| {
             let hold = &self.holds[*hold];
-            !hold.closed && runs(hold) && wanted(hold)
+            !hold.closed && hold.unheard.is_none() && runs(hold) && wanted(hold)
         })
         .collect()
     }
@@ -244,12 +247,14 @@ impl Queue {
             finished: None,
             applied: false,
             closed: false,
+            unheard: None,
         });
         if unheard {
             return self.kill(worker);
         }
         let Job { id, crashes, .. } = self.jobs[job];
-        self.note(process, What::Claimed { worker: by, id, lane: 1, seq, attempt, crashes });
+        let sent = self.at + 500_000;
+        self.note(process, What::Claimed { worker: by, id, lane: 1, seq, attempt, crashes, sent });
     }
 
     fn start(&mut self, hold: usize, suspect: bool) {
@@ -417,21 +422,44 @@ impl Queue {
         }
     }
 
-    /// The database comes back, perhaps without the last claim: claims commit asynchronously.
+    /// The database comes back, perhaps without the last claim: claims commit asynchronously. Its answer may reach
+    /// the worker long after that.
     fn crash_database(&mut self, choices: &mut Choices<'_>) {
         self.fault(Fault::DatabaseCrash, None, true);
         if let (Some(hold), 1) = (self.holds.last(), choices.below(2))
             && self.jobs[hold.job].holder == Some(self.holds.len() - 1)
         {
             self.jobs[hold.job].holder = None;
+            let (last, seq) = (self.holds.len() - 1, hold.seq);
+            let noted =
+                |noted: &Recorded| matches!(noted.event.what, What::Claimed { seq: its, .. } if its == seq);
+            if !hold.started && !hold.closed && choices.below(2) == 1 {
+                let at =
+                    self.history.events.iter().rposition(noted).expect("whoever may start noted its claim");
+                self.holds[last].unheard = Some(self.history.events.remove(at).event.what);
+            }
         }
         self.fault(Fault::DatabaseCrash, None, false);
+    }
+
+    fn unheard(&self) -> Vec<usize> {
+        let waits = |hold: &Hold| {
+            hold.unheard.is_some() && !hold.closed && self.workers[hold.worker].health == Health::Running
+        };
+        (0..self.holds.len()).filter(|hold| waits(&self.holds[*hold])).collect()
+    }
+
+    fn hear(&mut self, hold: usize) {
+        if let Some(claimed) = self.holds[hold].unheard.take() {
+            self.note(self.workers[self.holds[hold].worker].process, claimed);
+        }
     }
 
     fn drain(&mut self) {
         self.having(Health::Paused).into_iter().for_each(|worker| self.resume(worker));
         self.phase(Phase::Heal);
         self.rescue(&mut Choices::new(&[]));
+        self.unheard().into_iter().for_each(|hold| self.hear(hold));
         loop {
             let (open, available) = (self.open(|_| true), self.available());
             match (open.first(), available.first()) {

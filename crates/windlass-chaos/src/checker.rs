@@ -9,6 +9,7 @@ mod faults;
 mod holds;
 mod leases;
 mod moved;
+mod order;
 mod recovery;
 mod slots;
 mod spared;
@@ -67,7 +68,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     let history = &*moved::tell_apart(history);
     let faults = Faults::of(history);
     let mut jobs = Jobs::of(history);
-    jobs.sort_leases(&faults.bounds_of(&[Fault::DatabaseCrash, Fault::Failover, Fault::Restore]));
+    order::sort(&mut jobs, &faults);
     if rules.may_lose_commits {
         jobs.doubt(&faults.begins_of(&[Fault::Failover]));
     }

@@ -33,7 +33,21 @@ impl Told {
     }
 
     fn claimed(self, process: i64, worker: i32, seq: i64, attempt: u16, crashes: u16) -> Self {
-        self.then(process, What::Claimed { worker, id: 7, lane: 1, seq, attempt, crashes })
+        let sent = self.0.len() as u64 * SECOND / 10;
+        self.claimed_late(process, worker, seq, attempt, crashes, sent)
+    }
+
+    /// By a call that was sent at this time.
+    fn claimed_late(
+        self,
+        process: i64,
+        worker: i32,
+        seq: i64,
+        attempt: u16,
+        crashes: u16,
+        sent: u64,
+    ) -> Self {
+        self.then(process, What::Claimed { worker, id: 7, lane: 1, seq, attempt, crashes, sent })
     }
 
     fn started(self, process: i64, worker: i32, seq: i64) -> Self {
@@ -148,6 +162,36 @@ fn a_crash_that_forgets_claims_gives_their_numbers_again() {
             .check();
         assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
     }
+}
+
+/// Its process stood still between the answer and the note of it, while the server crashed and another worker did the job.
+#[test]
+fn a_claim_that_a_crash_forgot_may_be_noted_after_the_job_was_done() {
+    let crashed = || {
+        let told = Told::begun().then(INJECTOR, at(Fault::DatabaseCrash, true));
+        told.then(INJECTOR, at(Fault::DatabaseCrash, false)).claimed(TWO, 2, 1, 1, 0)
+    };
+    let before = 3 * SECOND / 10;
+    // The same number or a later one, noted before or after the job's end.
+    for seq in [1, 2] {
+        let after = crashed().done(TWO, 2, 1).claimed_late(ONE, 1, seq, 1, 0, before);
+        let amid = crashed().claimed_late(ONE, 1, seq, 1, 0, before).done(TWO, 2, 1);
+        for told in [after, amid] {
+            let report = told
+                .started(ONE, 1, seq)
+                .settled(ONE, 1, seq, Fate::Refused, Outcome::Complete)
+                .drained()
+                .stored(7, 70, JobState::Completed)
+                .check();
+            assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
+        }
+    }
+    // Sent when the job was done already: no crash explains that.
+    let doubled = crashed().done(TWO, 2, 1).claimed(ONE, 1, 2, 1, 0);
+    assert_eq!(broken(&doubled.drained().stored(7, 70, JobState::Completed).check()), [Invariant::I13]);
+    // Accepted: then it was not forgotten.
+    let accepted = crashed().done(TWO, 2, 1).claimed_late(ONE, 1, 2, 1, 0, before).done(ONE, 1, 2);
+    assert!(broken(&accepted.drained().stored(7, 70, JobState::Completed).check()).contains(&Invariant::I13));
 }
 
 #[test]
@@ -304,7 +348,7 @@ fn an_id_that_is_given_again_after_a_restore_is_another_job() {
     let told = |state| {
         let all = told()
             .registered_anew()
-            .then(TWO, What::Claimed { worker: 1, id: 8, lane: 1, seq: 9, attempt: 1, crashes: 0 });
+            .then(TWO, What::Claimed { worker: 1, id: 8, lane: 1, seq: 9, attempt: 1, crashes: 0, sent: 0 });
         let all = all.then(TWO, What::Started { worker: 1, id: 8, seq: 9, key: 90, attempt: 1 });
         all.then(TWO, What::Finished { worker: 1, id: 8, seq: 9, outcome: Outcome::Complete })
             .stored(8, 90, state)

@@ -13,20 +13,22 @@ const TOGETHER: u16 = 2;
 
 pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
     for job in jobs.by_id.values() {
-        if let Some(first) = job.holds.first() {
-            // What came before the first lease that anybody noted, nobody knows: a claim's answer may
-            // have been lost with the process that made it.
-            if first.attempt != 1 && job.retries_asked == 0 {
-                let text = format!("its first lease is attempt {}", first.attempt);
-                report.violate(Invariant::I6, Some(job.id), text);
-            }
-        }
-        if job.retries_asked > 0 {
-            continue; // a retry by hand may count anew
-        }
-        for pair in job.holds.windows(2) {
-            step(job, &pair[0], &pair[1], faults, report);
-        }
+        check_job(job, faults, report);
+    }
+}
+
+pub(super) fn check_job(job: &Job, faults: &Faults, report: &mut Report) {
+    if job.retries_asked > 0 {
+        return; // a retry by hand may count anew
+    }
+    // What came before the first lease that anybody noted, nobody knows: a claim's answer may have been lost with
+    // the process that made it.
+    if let Some(first) = job.holds.first().filter(|first| first.attempt != 1) {
+        let text = format!("its first lease is attempt {}", first.attempt);
+        report.violate(Invariant::I6, Some(job.id), text);
+    }
+    for pair in job.holds.windows(2) {
+        step(job, &pair[0], &pair[1], faults, report);
     }
 }
 
@@ -57,7 +59,7 @@ fn step(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Repor
     }
     let dead = faults.may_be_dead(hold.worker, next.claimed);
     let left = faults.had_deregistered(hold.worker, next.claimed);
-    if left || faults.forgot_claims(hold.claimed, next.claimed) {
+    if left || faults.forgot_claims(hold.sent, next.claimed) {
         allowed.push(from);
     }
     if dead {

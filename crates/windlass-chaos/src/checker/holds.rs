@@ -15,6 +15,9 @@ pub(super) struct Hold {
     pub(super) seq: i64,
     pub(super) attempt: u16,
     pub(super) crashes: u16,
+    /// When the call that handed it out was sent.
+    pub(super) sent: u64,
+    /// When its answer was noted.
     pub(super) claimed: u64,
     pub(super) started: Option<u64>,
     pub(super) finished: Option<(u64, Outcome)>,
@@ -124,20 +127,6 @@ impl Jobs {
         jobs
     }
 
-    /// Puts the leases of each job in the store's order. A paused process notes a claim late, but the store
-    /// numbers the claims of a lane in its order; a crash may forget the last of them and give their numbers
-    /// again, so numbers compare only between the `bounds` of crashes.
-    pub(super) fn sort_leases(&mut self, bounds: &[u64]) {
-        for job in self.by_id.values_mut() {
-            let one_lane = job.holds.windows(2).all(|pair| pair[0].lane == pair[1].lane);
-            let bounds_before = |at: u64| bounds.partition_point(|bound| *bound < at);
-            match one_lane {
-                true => job.holds.sort_by_key(|hold| (bounds_before(hold.claimed), hold.seq)),
-                false => job.holds.sort_by_key(|hold| hold.claimed),
-            }
-        }
-    }
-
     /// What was acknowledged shortly before these failovers to an asynchronous standby is unknown.
     pub(super) fn doubt(&mut self, failovers: &[u64]) {
         let lost = |at: u64| {
@@ -180,13 +169,14 @@ impl Job {
         match event.what {
             What::EnqueueAcked { key, .. } => (self.acked_key, self.acked) = (Some(key), at),
             What::RolledBack { .. } => self.rolled_back = true,
-            What::Claimed { worker, lane, seq, attempt, crashes, .. } => self.holds.push(Hold {
+            What::Claimed { worker, lane, seq, attempt, crashes, sent, .. } => self.holds.push(Hold {
                 process,
                 worker,
                 lane,
                 seq,
                 attempt,
                 crashes,
+                sent,
                 claimed: at,
                 started: None,
                 finished: None,

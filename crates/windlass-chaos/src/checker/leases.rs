@@ -9,16 +9,20 @@ use crate::history::{Fate, Outcome};
 
 pub(super) fn check(jobs: &Jobs, faults: &Faults, report: &mut Report) {
     for job in jobs.by_id.values() {
-        for pair in job.holds.windows(2) {
-            handover(job, &pair[0], &pair[1], faults, report);
-        }
-        for hold in &job.holds {
-            fenced(job, hold, faults, report);
-        }
-        for worker in &job.stray_writes {
-            let text = format!("a write by worker {worker} was accepted, which never claimed it");
-            report.violate(Invariant::I5, Some(job.id), text);
-        }
+        check_job(job, faults, report);
+    }
+}
+
+pub(super) fn check_job(job: &Job, faults: &Faults, report: &mut Report) {
+    for pair in job.holds.windows(2) {
+        handover(job, &pair[0], &pair[1], faults, report);
+    }
+    for hold in &job.holds {
+        fenced(job, hold, faults, report);
+    }
+    for worker in &job.stray_writes {
+        let text = format!("a write by worker {worker} was accepted, which never claimed it");
+        report.violate(Invariant::I5, Some(job.id), text);
     }
 }
 
@@ -37,7 +41,7 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     let until = next.claimed;
     let dead = faults.may_be_dead(hold.worker, until);
     let left = faults.had_deregistered(hold.worker, until);
-    let forgotten = faults.forgot_claims(hold.claimed, until);
+    let forgotten = faults.forgot_claims(hold.sent, until);
     // Nobody knows whether its settlement happened; one that puts the job back explains the next lease.
     let back = match hold.maybe_settled() {
         Some(Outcome::Retry | Outcome::Snooze | Outcome::Return | Outcome::NoHandler) => true,
@@ -56,7 +60,7 @@ fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut R
     report.counts.second_starts += 1;
     let lease = faults.leases.get(&hold.worker).copied().unwrap_or(0);
     let loss = if dead && !left && !forgotten { Loss::Rescued } else { Loss::Other };
-    match faults.explains(loss, hold.process, lease, hold.claimed, until) {
+    match faults.explains(loss, hold.process, lease, hold.sent, until) {
         Some(fault) => *report.counts.explained_by.entry(fault).or_default() += 1,
         None => {
             let text = format!("started by {} after {}, and no fault explains why", of(next), of(hold));

@@ -29,7 +29,7 @@ pub enum What {
     /// A worker registered. `slots`: how many jobs its process runs at once at most.
     Registered { worker: i32, slots: i64, lease_ns: i64 },
     /// A claim handed the job out.
-    Claimed { worker: i32, id: i64, lane: i32, seq: i64, attempt: u16, crashes: u16 },
+    Claimed { worker: i32, id: i64, lane: i32, seq: i64, attempt: u16, crashes: u16, sent: u64 },
     /// A handler began.
     Started { worker: i32, id: i64, seq: i64, key: i64, attempt: u16 },
     /// A handler ended.

@@ -154,6 +154,7 @@ wrap_store! {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        let sent = now_ns();
         let result = self.store.claim(request).await;
         self.note_loss(request.worker, &result);
         let claimed = result?;
@@ -167,6 +168,7 @@ wrap_store! {
                 seq,
                 attempt: job.attempt,
                 crashes: job.crash_count,
+                sent,
             })
         }));
         let mut open = self.open();
