@@ -1,7 +1,7 @@
 mod attributes;
 
 use crate::{Args, Error, ErrorKind, NewJob, Result};
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
 #[derive(Clone, Debug)]
@@ -64,14 +64,14 @@ impl Limits {
                 ),
             ));
         }
-        self.check_args(&format!("kind {:?}", job.kind()), job.args())?;
+        self.check_args(format_args!("kind {:?}", job.kind()), job.args())?;
         Self::check_priority(job.priority())?;
         Self::check_max_attempts(job.max_attempts())?;
         job.attributes().map_or(Ok(()), |attributes| attributes::check(attributes, job.when()))
     }
 
-    /// Checks the size of args; `of` names whose they are in the message.
-    pub(crate) fn check_args(&self, of: &str, args: &Args) -> Result<()> {
+    /// Checks the size of args; `of` names whose they are in the message, and is not put together without one.
+    pub(crate) fn check_args(&self, of: impl fmt::Display, args: &Args) -> Result<()> {
         let (size, most) = (args.len(), self.max_args_bytes);
         if size <= most {
             return Ok(());
