@@ -2,18 +2,21 @@ use crate::{failure::Outcome, text::json_text};
 use serde::Serialize;
 use std::io::{self, Write};
 
+/// Where --help lists them: not between the options of the command.
+const HEADING: &str = "Global options";
+
 /// The options of every command.
 #[derive(clap::Args)]
 pub struct Globals {
     /// Where the jobs are: sqlite:FILE or postgres://user@host/database. Default: sqlite:windlass.db; to
     /// measure something, a temporary file
-    #[arg(long, global = true, env = "WINDLASS_STORE", value_name = "URL", hide_env_values = true)]
+    #[arg(long, global = true, env = "WINDLASS_STORE", value_name = "URL", hide_env_values = true, help_heading = HEADING)]
     pub store: Option<String>,
     /// Prints one JSON document instead of text; errors too, on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
     /// Which log lines to print on stderr: a level, or a filter such as windlass=debug
-    #[arg(long, global = true, env = "WINDLASS_LOG", value_name = "FILTER", default_value = "warn")]
+    #[arg(long, global = true, env = "WINDLASS_LOG", value_name = "FILTER", default_value = "warn", help_heading = HEADING)]
     pub log: String,
 }
 
