@@ -14,6 +14,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/003_cancel_requests.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/004_unique.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/005_edits.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/006_id_blocks.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration

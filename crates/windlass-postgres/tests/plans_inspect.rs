@@ -221,3 +221,37 @@ async fn looking_costs_the_same_whatever_the_tables_hold() {
     let last = session.ids("SELECT max(id) FROM windlass.job").await;
     session.bounded(&format!("windlass.job_record({})", last[0]), 400).await;
 }
+
+/// Several programs append at once, and housekeeping has not seen any of it: their rows stand mixed in the log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqueued() {
+    let fixture = Fixture::fresh().await;
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+        writers.spawn(async move {
+            let mut ids = Vec::new();
+            for _ in 0..20 {
+                // Of two queues, and the first job of one block is due later, so that it is not in the log.
+                let named = |n: i32| job().with_queue(if n % 3 == 0 { "a" } else { "b" });
+                let late = named(0).with_delay(Duration::from_secs(3600));
+                let jobs: Vec<NewJob> =
+                    (0..1_000).map(|n| if n == 512 { late.clone() } else { named(n) }).collect();
+                ids.extend(store.enqueue(&jobs).await.expect("enqueue"));
+                ids.push(enqueue(&store, job().with_queue("a")).await);
+            }
+            ids
+        });
+    }
+    let ids: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
+    let client = fixture.sql().await;
+    let session = Session { fixture, client };
+    // The log has some 1,000 pages. 4 leaves, 3 indexes, 2 lanes, and the claims of the lane.
+    for id in ids.iter().step_by(997).chain(&ids[ids.len() - 2..]) {
+        session.bounded(&format!("windlass.find_job({id})"), 100).await;
+    }
+    let store = session.fixture.store().await;
+    for id in ids.iter().step_by(501).chain(&ids[511..530]) {
+        assert!(store.job(*id).await.expect("look up").is_some(), "{id}");
+    }
+}

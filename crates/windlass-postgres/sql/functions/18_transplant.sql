@@ -126,12 +126,12 @@ AS $$
 $$;
 
 -- advance_sequences(): beyond every job, lane and worker id that is stored, because logical replication leaves
--- sequences where they were.
+-- sequences where they were. Blocks of job ids begin where job_block has its entries.
 CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM setval('{schema}.job_id_seq', s.top + 16) FROM (
+    PERFORM setval('{schema}.job_id_seq', (s.top + 15) / 16 * 16 + 1) FROM (
         SELECT greatest((SELECT last_value FROM {schema}.job_id_seq), (SELECT max(id) FROM {schema}.job),
                         (SELECT max(id) FROM {schema}.waiting), (SELECT max(id) FROM {schema}.dead),
                         (SELECT max(job_id) FROM {schema}.attempt_error),

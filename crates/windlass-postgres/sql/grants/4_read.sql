@@ -9,5 +9,5 @@ GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.result, {schema}.tags_of
     {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.lane_counts,
     {schema}.unclaimed_ranges, {schema}.unclaimed_estimate, {schema}.unclaimed_on_pages, {schema}.claimed_estimate,
     {schema}.state_estimate, {schema}.page_tids TO {role};
-GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
+GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
     {schema}.claim_jobs, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
