@@ -36,6 +36,7 @@ pub mod once;
 pub mod policy;
 pub mod promote;
 pub mod rescue;
+pub mod reports;
 pub mod results;
 pub mod retain;
 pub mod retry;

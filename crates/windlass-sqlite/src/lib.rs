@@ -53,6 +53,7 @@ mod position;
 mod promote;
 mod reader;
 mod record;
+mod report;
 mod replace;
 mod settings;
 mod settle;

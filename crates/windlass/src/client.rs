@@ -318,8 +318,9 @@ impl Client {
         self.store.pause(queue, false).await
     }
 
-    /// One job with its errors; `None` when there is no such job or its history was removed. Encrypted args and results come
-    /// as they are stored: [`Self::args`] and [`Self::result`] open them.
+    /// One job with its errors and what its handlers [reported](windlass_core::HandlerReport), also while it runs; `None` when
+    /// there is no such job or its history was removed. Encrypted args, results and checkpoints come as they are stored: [`Self::args`]
+    /// and [`Self::result`] open them.
     ///
     /// # Errors
     /// The store's.
