@@ -128,8 +128,7 @@ pub async fn who_holds_nothing_says_nothing(fixture: &dyn Fixture) {
         ..held[3].clone()
     };
     let reports = [&held[0], &held[1], &held[2], &held[3], &others, &unknown];
-    let replies =
-        say(&worker, reports.into_iter().map(|held| checkpoint(held, 1, "mine")).collect()).await;
+    let replies = say(&worker, reports.into_iter().map(|held| checkpoint(held, 1, "mine")).collect()).await;
     use Reported::{Accepted, Refused};
     assert_eq!(replies, [Refused, Refused, Refused, Accepted, Refused, Refused]);
     for (nth, id) in ids.iter().enumerate() {
@@ -137,7 +136,8 @@ pub async fn who_holds_nothing_says_nothing(fixture: &dyn Fixture) {
         assert_eq!(record(&store, *id).await.report.is_some(), nth == 3);
     }
     // Another job of the same claim is none of this one's.
-    let swapped = JobReport { position: held[0].job.position.wrapping_add(1 << 20), ..checkpoint(&held[3], 2, "x") };
+    let swapped =
+        JobReport { position: held[0].job.position.wrapping_add(1 << 20), ..checkpoint(&held[3], 2, "x") };
     assert_eq!(say(&worker, vec![swapped]).await, [Refused]);
     assert!(say(&worker, vec![]).await.is_empty());
 }
@@ -308,7 +308,10 @@ pub async fn reports_race_with_settlements(fixture: &dyn Fixture) {
             say(&worker, vec![checkpoint(&held, 1, "early")]).await;
         }
         let request = ReportRequest { worker: worker.id, reports: vec![checkpoint(&held, 2, "late")] };
-        let late = { let store = Arc::clone(&late_store); tokio::spawn(async move { store.report(&request).await }) };
+        let late = {
+            let store = Arc::clone(&late_store);
+            tokio::spawn(async move { store.report(&request).await })
+        };
         worker.except(&held, Disposition::Return).await;
         let again = next.take_one().await;
         assert_eq!(say(&next, vec![checkpoint(&again, 1, "mine")]).await, [Reported::Accepted]);

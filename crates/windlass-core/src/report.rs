@@ -127,7 +127,9 @@ impl JobReport {
         let most = Limits::MAX_LOG_LINE_BYTES;
         let is_bad = |line: &&LogEntry| line.text.len() > most || line.text.contains('\0');
         match self.log.iter().find(is_bad) {
-            Some(_) => refuse(format!("a line of job {} is longer than {most} bytes or contains NUL", self.job)),
+            Some(_) => {
+                refuse(format!("a line of job {} is longer than {most} bytes or contains NUL", self.job))
+            }
             None => Ok(()),
         }
     }
@@ -173,7 +175,14 @@ pub struct LogLine {
 impl HandlerReport {
     /// Of a job that nothing was said of.
     pub fn new(at: Timestamp) -> Self {
-        Self { reported_at: at, attempt: 0, progress: None, checkpoint: None, log: Vec::new(), log_dropped: 0 }
+        Self {
+            reported_at: at,
+            attempt: 0,
+            progress: None,
+            checkpoint: None,
+            log: Vec::new(),
+            log_dropped: 0,
+        }
     }
 
     /// Takes in what is new, `now` by the store's clock. For stores.

@@ -1,7 +1,7 @@
 use crate::{
-    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId, JobPage,
-    JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
+    JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply,
+    Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};

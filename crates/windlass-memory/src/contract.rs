@@ -8,8 +8,9 @@ use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
+    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 #[async_trait]

@@ -15,9 +15,9 @@ fn report_one(state: &mut State, worker: WorkerId, new: &JobReport) -> Reported 
     if !holds || !held || job.place.state() != JobState::Running {
         return Reported::Refused;
     }
-    let said = job.said.get_or_insert_with(|| {
-        Box::new(Said { report: HandlerReport::new(now), last: (new.claim, 0) })
-    });
+    let said = job
+        .said
+        .get_or_insert_with(|| Box::new(Said { report: HandlerReport::new(now), last: (new.claim, 0) }));
     let is_new = said.last.0 != new.claim || said.last.1 < new.number;
     if is_new {
         said.last = (new.claim, new.number);

@@ -14,11 +14,11 @@ use crate::{
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
+    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are

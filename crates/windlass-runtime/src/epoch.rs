@@ -143,7 +143,15 @@ impl ClaimScope {
         priority: i16,
         asked_at: Instant,
     ) -> Self {
-        Self { epoch, reference, queue, priority, asked_at, switches: JobSwitches::default(), reporters: JobReporters::default() }
+        Self {
+            epoch,
+            reference,
+            queue,
+            priority,
+            asked_at,
+            switches: JobSwitches::default(),
+            reporters: JobReporters::default(),
+        }
     }
 
     /// Whether so much time is over since the claim was asked for.

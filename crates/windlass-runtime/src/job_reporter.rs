@@ -7,9 +7,7 @@ use std::{
     sync::{Arc, PoisonError},
 };
 use tokio::{sync::oneshot, time::Instant};
-use windlass_core::{
-    Args, ClaimRef, Error, ErrorKind, JobId, JobReport, Limits, LogEntry, Progress, Result,
-};
+use windlass_core::{Args, ClaimRef, Error, ErrorKind, JobId, JobReport, Limits, LogEntry, Progress, Result};
 
 /// Told when the store has what was said before, or will not take it.
 type Waiter = oneshot::Sender<Result<()>>;

@@ -33,9 +33,7 @@ impl Destination {
     pub(crate) async fn checkpoint(&self, job: JobId) -> Result<Option<Args>> {
         match self {
             Self::Store { store, .. } => Ok(store.checkpoints(&[job]).await?.pop().flatten()),
-            Self::Memory(kept) => {
-                Ok(kept.lock().unwrap_or_else(PoisonError::into_inner).checkpoint.clone())
-            }
+            Self::Memory(kept) => Ok(kept.lock().unwrap_or_else(PoisonError::into_inner).checkpoint.clone()),
         }
     }
 }

@@ -2,11 +2,7 @@
 //! once when somebody waits for it.
 
 use crate::{
-    core::Core,
-    epoch::Epoch,
-    job_reporter::JobReporter,
-    outage::Outage,
-    outbox::Destination,
+    core::Core, epoch::Epoch, job_reporter::JobReporter, outage::Outage, outbox::Destination,
     refused::is_defect,
 };
 use std::{sync::Arc, time::Duration};
@@ -105,5 +101,8 @@ async fn send(core: &Arc<Core>, epoch: &Arc<Epoch>, batch: Batch, outage: &mut O
 fn is_for_good(error: &Error) -> bool {
     use ErrorKind::{PermissionDenied, SchemaMissing, SchemaTooNew, SchemaTooOld, Unsupported};
     is_defect(error)
-        || matches!(error.kind(), PermissionDenied | SchemaMissing | SchemaTooNew | SchemaTooOld | Unsupported)
+        || matches!(
+            error.kind(),
+            PermissionDenied | SchemaMissing | SchemaTooNew | SchemaTooOld | Unsupported
+        )
 }

@@ -15,7 +15,8 @@ use windlass_core::{
 
 const AT: &str = "SELECT coalesce(id, pos & 35184372088831) FROM job WHERE pos = ?1";
 const LAST: &str = "SELECT claim, number FROM job_report WHERE job = ?1";
-const FIND: &str = "SELECT at, attempt, percent, note, checkpoint, log, log_dropped FROM job_report WHERE job = ?1";
+const FIND: &str =
+    "SELECT at, attempt, percent, note, checkpoint, log, log_dropped FROM job_report WHERE job = ?1";
 const CHECKPOINT: &str = "SELECT checkpoint FROM job_report WHERE job = ?1";
 const SAVE: &str =
     "INSERT INTO job_report (job, claim, number, at, attempt, percent, note, checkpoint, log, log_dropped)
@@ -24,7 +25,8 @@ const SAVE: &str =
     checkpoint = ?8, log = ?9, log_dropped = ?10";
 const FORGET: &str = "DELETE FROM job_report WHERE job = ?1";
 /// Of the jobs of a claim: those that are where they were first appended, by the reports there are; then the others.
-const FORGET_UNMOVED: &str = "DELETE FROM job_report WHERE job BETWEEN (?1 & 35184372088831) AND (?2 & 35184372088831)
+const FORGET_UNMOVED: &str =
+    "DELETE FROM job_report WHERE job BETWEEN (?1 & 35184372088831) AND (?2 & 35184372088831)
     AND EXISTS (SELECT 1 FROM job WHERE pos = (?1 >> 45 << 45 | job_report.job) AND id IS NULL)";
 const FORGET_MOVED: &str = "DELETE FROM job_report WHERE job IN
     (SELECT id FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NOT NULL)";

@@ -23,11 +23,11 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
-    EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore,
-    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is

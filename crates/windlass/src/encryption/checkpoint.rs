@@ -34,7 +34,10 @@ impl CheckpointSeal for SealedCheckpoints {
             if self.codec.takes_plain_args {
                 return Ok(stored.as_str().as_bytes().to_vec()); // from before the kind was encrypted
             }
-            return Err(undecryptable(self.job, "is plain, though its args are encrypted: no worker of it wrote that"));
+            return Err(undecryptable(
+                self.job,
+                "is plain, though its args are encrypted: no worker of it wrote that",
+            ));
         }
         open(self.codec.keyring(), stored.as_str(), self.bound()).map_err(|why| why.error(what))
     }

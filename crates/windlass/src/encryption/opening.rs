@@ -43,7 +43,8 @@ impl<H: OpenHandler> Handler for Opening<H> {
             },
         };
         let codec = Arc::clone(&self.codec);
-        let seal = SealedCheckpoints { codec: Arc::clone(&codec), kind: context.kind().into(), job: context.id() };
+        let seal =
+            SealedCheckpoints { codec: Arc::clone(&codec), kind: context.kind().into(), job: context.id() };
         let running = self.handler.call(job, context.clone().with_sealed_checkpoints(Arc::new(seal)));
         Box::pin(async move { codec.seal(running.await, &context) })
     }

@@ -87,7 +87,14 @@ pub struct Perform {
 
 impl Perform {
     fn new(job: Result<NewJob>, make: Make) -> Self {
-        Self { job, make, data: DataSet::default(), attempt: 1, checkpoint: Ok(None), stop: Box::pin(pending()) }
+        Self {
+            job,
+            make,
+            data: DataSet::default(),
+            attempt: 1,
+            checkpoint: Ok(None),
+            stop: Box::pin(pending()),
+        }
     }
 
     /// Gives the handler a value that it takes as [`Data<T>`](crate::Data), as
