@@ -48,7 +48,7 @@ fn report_one(tx: &Tx<'_>, worker: WorkerId, new: &JobReport) -> Outcome<Reporte
     }
     let mut said = find(tx.conn, new.job)?.unwrap_or_else(|| HandlerReport::new(timestamp(tx.now)));
     said.add(new, timestamp(tx.now));
-    let log = serde_json::to_string(&said.log).map_err(damaged)?;
+    let log = serde_json::to_string(&said.log).map_err(|cause| damaged(&cause))?;
     let (percent, note) =
         said.progress.map_or((None, None), |progress| (Some(progress.percent), progress.note));
     tx.conn.prepare_cached(SAVE)?.execute(params![
@@ -91,12 +91,12 @@ fn read(row: &Row<'_>) -> Outcome<HandlerReport> {
         attempt: row.get(1)?,
         progress: row.get::<_, Option<f64>>(2)?.map(|percent| Progress { percent, note }),
         checkpoint: checkpoint.as_deref().map(Args::from_store).transpose()?,
-        log: serde_json::from_str(&row.get::<_, String>(5)?).map_err(damaged)?,
+        log: serde_json::from_str(&row.get::<_, String>(5)?).map_err(|cause| damaged(&cause))?,
         log_dropped: row.get::<_, i64>(6)?.unsigned_abs(),
     })
 }
 
-fn damaged(cause: serde_json::Error) -> Fault {
+fn damaged(cause: &serde_json::Error) -> Fault {
     Fault::refused(ErrorKind::Internal, format!("the log of a job is damaged: {cause}"))
 }
 
