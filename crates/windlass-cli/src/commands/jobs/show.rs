@@ -72,14 +72,14 @@ fn said(report: &HandlerReport) -> String {
     let mut text = String::new();
     if let Some(Progress { percent, note }) = &report.progress {
         let note = note.as_deref().map(|note| format!(", {}", escape(note))).unwrap_or_default();
-        let _ = writeln!(text, "{:<10}{percent} %{note} (attempt {})", "progress", report.attempt);
+        let _ = writeln!(text, "{:<10}{percent} %{note}", "progress");
     }
     if let Some(checkpoint) = &report.checkpoint {
-        let _ = writeln!(text, "{:<10}{}", "checkpoint", cut(&shown(checkpoint)));
+        let _ = writeln!(text, "{:<10} {}", "checkpoint", cut(&shown(checkpoint)));
     }
-    let _ = writeln!(text, "{:<10}{}", "reported", report.reported_at);
+    let _ = writeln!(text, "{:<10}{} by attempt {}", "reported", report.reported_at, report.attempt);
     if report.log_dropped > 0 {
-        let _ = writeln!(text, "\n{} older lines of the log were dropped", report.log_dropped);
+        let _ = writeln!(text, "\nolder lines of the log that were dropped: {}", report.log_dropped);
     }
     for (nth, line) in report.log.iter().enumerate() {
         let gap = if nth == 0 { "\n" } else { "" };
