@@ -55,8 +55,8 @@ impl Table {
     /// Has housekeeping look at every row now, and tells which jobs still have one.
     async fn left(&self) -> Vec<i64> {
         self.run("UPDATE windlass.job_report SET check_at = '-infinity'").await;
-        let all = self.number("SELECT count(*) FROM windlass.job_report").await;
-        assert_eq!(self.number("SELECT windlass.forget_reports(1000)").await, all);
+        // Asked for more than there are, it says so only when its time was over.
+        while self.number("SELECT windlass.forget_reports(1000)").await == 1000 {}
         assert_eq!(self.number("SELECT windlass.forget_reports(1000)").await, 0, "each is looked at once");
         let ids = self.fixture.text("SELECT job_id FROM windlass.job_report ORDER BY job_id");
         self.client.query(&ids, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
