@@ -35,6 +35,7 @@ pub mod no_handler;
 pub mod once;
 pub mod policy;
 pub mod promote;
+pub mod reports;
 pub mod rescue;
 pub mod results;
 pub mod retain;

@@ -62,6 +62,9 @@ macro_rules! suite {
             results: a_result_is_kept, the_first_completion_stands, results_and_the_rest_add_up,
                 many_results_come_in_any_order, each_completion_is_judged_by_itself, a_repeated_call_keeps_the_results, a_large_result_is_kept,
                 results_of_a_running_claim_stay, a_result_survives_its_worker, a_result_goes_with_its_job;
+            reports: what_is_said_is_seen, a_repeated_report_changes_nothing, who_holds_nothing_says_nothing, a_dead_worker_says_nothing,
+                a_checkpoint_is_kept, the_newest_lines_are_kept, many_jobs_in_one_call, what_breaks_a_limit_is_refused,
+                a_report_goes_with_its_job, reports_race_with_settlements;
             policy: everybody_sees_a_change, nonsense_is_refused;
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,

@@ -1,4 +1,4 @@
-use crate::{Args, Error, ErrorKind, JobId, JobState, Result, RetryPolicy, WorkerId, millis};
+use crate::{Args, Error, ErrorKind, HandlerReport, JobId, JobState, Result, RetryPolicy, WorkerId, millis};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{ops::Deref, time::Duration};
@@ -132,6 +132,10 @@ pub struct JobRecord {
     pub result: Option<Args>,
     /// Its failed attempts, oldest first. Filled by `show`, empty in lists.
     pub errors: Vec<AttemptError>,
+    /// What its handlers said of it while it ran: progress, log and checkpoint. Filled by `show` where they said
+    /// anything, `None` in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<HandlerReport>>,
 }
 
 /// One failed attempt.

@@ -29,6 +29,7 @@ mod millis;
 mod new_job;
 mod outcome;
 mod page;
+mod report;
 mod retry_policy;
 mod settings;
 mod settle;
@@ -59,6 +60,7 @@ pub use inspect::{
 pub use limits::Limits;
 pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
+pub use report::{HandlerReport, JobReport, LogEntry, LogLine, Progress, ReportRequest, Reported};
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};

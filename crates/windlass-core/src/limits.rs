@@ -25,6 +25,16 @@ impl Limits {
     pub const MAX_TAG_BYTES: usize = 100;
     /// The largest size of what a handler returns, in bytes of JSON text.
     pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
+    /// The largest size of a [checkpoint](crate::JobReport::checkpoint), in bytes of JSON text, as it is stored.
+    pub const MAX_CHECKPOINT_BYTES: usize = 256 * 1024;
+    /// The longest note of a [progress](crate::Progress), in bytes.
+    pub const MAX_NOTE_BYTES: usize = 1024;
+    /// The most lines that are kept of a job's log; the newest are.
+    pub const MAX_LOG_LINES: usize = 100;
+    /// The longest line of a job's log, in bytes; the rest is cut off.
+    pub const MAX_LOG_LINE_BYTES: usize = 4 * 1024;
+    /// The most bytes of lines that are kept of a job's log.
+    pub const MAX_LOG_BYTES: usize = 64 * 1024;
     /// The best priority: the lower number goes first. Each priority that a queue uses costs its claims a little.
     pub const PRIORITY_MIN: i16 = -100;
     /// The worst priority.
@@ -128,18 +138,56 @@ impl Limits {
         Ok(())
     }
 
+    /// Checks the size of a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`], which names its size.
+    pub fn check_checkpoint(checkpoint: &Args) -> Result<()> {
+        let (size, most) = (checkpoint.len(), Self::MAX_CHECKPOINT_BYTES);
+        if size <= most {
+            return Ok(());
+        }
+        let message = format!(
+            "the checkpoint is {size} bytes, the limit is {most}; store large data elsewhere and keep a reference"
+        );
+        Err(Error::new(ErrorKind::InvalidArgs, message))
+    }
+
     /// Cuts an error text to what every store can keep: no NUL, at most [`Self::MAX_ERROR_BYTES`].
     pub fn storable_error(text: &str) -> String {
-        let mut kept = String::with_capacity(text.len().min(Self::MAX_ERROR_BYTES));
-        for character in text.chars() {
-            let character = if character == '\0' { '\u{fffd}' } else { character };
-            if kept.len() + character.len_utf8() > Self::MAX_ERROR_BYTES {
-                break;
-            }
-            kept.push(character);
-        }
-        kept
+        storable(text, Self::MAX_ERROR_BYTES)
     }
+
+    /// Cuts a line of a job's log to what every store can keep: no NUL, at most [`Self::MAX_LOG_LINE_BYTES`]. One that was
+    /// cut says so.
+    ///
+    /// ```
+    /// use windlass_core::Limits;
+    /// assert_eq!(Limits::storable_line("page 4"), "page 4");
+    /// let cut = Limits::storable_line(&"x".repeat(5_000));
+    /// assert!(cut.ends_with("xx… (cut: 5000 bytes)") && cut.len() <= Limits::MAX_LOG_LINE_BYTES);
+    /// ```
+    pub fn storable_line(text: &str) -> String {
+        let kept = storable(text, Self::MAX_LOG_LINE_BYTES);
+        if text.len() <= Self::MAX_LOG_LINE_BYTES && kept.chars().count() == text.chars().count() {
+            return kept;
+        }
+        let note = format!("… (cut: {} bytes)", text.len());
+        storable(text, Self::MAX_LOG_LINE_BYTES - note.len()) + &note
+    }
+}
+
+/// As much of a text as fits, without NUL.
+fn storable(text: &str, most: usize) -> String {
+    let mut kept = String::with_capacity(text.len().min(most));
+    for character in text.chars() {
+        let character = if character == '\0' { '\u{fffd}' } else { character };
+        if kept.len() + character.len_utf8() > most {
+            break;
+        }
+        kept.push(character);
+    }
+    kept
 }
 
 impl Default for Limits {

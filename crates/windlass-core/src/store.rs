@@ -1,7 +1,7 @@
 use crate::{
-    CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId, JobPage,
-    JobRecord, NewJob, QueueStats, Registration, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
+    JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply,
+    Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -76,6 +76,23 @@ pub trait JobStore: Send + Sync + 'static {
     /// Settles jobs. Idempotent: repeating a call whose reply was lost changes nothing.
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply>;
 
+    /// Keeps what handlers say of jobs that this worker holds: progress, lines for the log, checkpoints. Readable at once
+    /// ([`Self::job`]), for all attempts of the job and as long as the job is; the last checkpoint is what
+    /// [`Self::checkpoints`] answers. Durable on return where there is a checkpoint among them.
+    ///
+    /// A job that this worker does not hold any more is refused, so that nothing takes the place of what its next holder
+    /// says. Idempotent: a report that is repeated, or arrives after a later one, changes nothing. One reply per report, in order.
+    ///
+    /// # Errors
+    /// What [`ReportRequest::check`] refuses; `schema_too_old` when the store has yet to be migrated for it.
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>>;
+
+    /// The last checkpoint of each of these jobs, in order; `None` for one that has none.
+    ///
+    /// # Errors
+    /// `schema_too_old` when the store has yet to be migrated for it.
+    async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>>;
+
     /// Notes that the worker is about to run this job alone, because it was held by workers that died;
     /// `None` when it is over. If the worker dies now, only this job's crash count goes up.
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()>;
@@ -125,7 +142,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
     async fn pause(&self, queue: &str, paused: bool) -> Result<()>;
 
-    /// One job with its errors.
+    /// One job with its errors and what its handlers [reported](Self::report).
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
 
     /// A page of jobs by filter, in [its order](JobFilter). A page costs a bounded amount of work; every job comes once

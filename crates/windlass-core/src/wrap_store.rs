@@ -12,7 +12,7 @@
 ///
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
-///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle suspect rescue promote maintain
+///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
 ///      settings configure cancel retry edit delete pause job jobs any_available queues status wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
@@ -90,6 +90,16 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], settle $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn settle(&self, request: &$crate::SettleRequest) -> $crate::Result<$crate::SettleReply> { self.$store.settle(request).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], report $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn report(&self, request: &$crate::ReportRequest) -> $crate::Result<Vec<$crate::Reported>> { self.$store.report(request).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], checkpoints $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn checkpoints(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<Option<$crate::Args>>> { self.$store.checkpoints(ids).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], suspect $($rest:ident)*) => {

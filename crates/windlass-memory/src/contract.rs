@@ -1,15 +1,16 @@
 use crate::{
-    MemoryStore, claim, control, edit, enqueue, inspect, list, maintain, settle, unique,
+    MemoryStore, claim, control, edit, enqueue, inspect, list, maintain, report, settle, unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
+    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -66,6 +67,17 @@ impl JobStore for MemoryStore {
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         self.change(|state| settle::settle(state, request)).await
+    }
+
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        request.check()?;
+        report::report(&mut *self.state().await, request)
+    }
+
+    async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+        let state = self.state().await;
+        let last = |id| state.jobs.get(id)?.said.as_ref()?.report.checkpoint.clone();
+        Ok(ids.iter().map(last).collect())
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {

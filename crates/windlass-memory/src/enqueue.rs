@@ -47,6 +47,7 @@ pub(crate) fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         held: None,
         cancel_asked: false,
         errors: Vec::new(),
+        said: None,
         place: Place::Running,
     };
     state.jobs.insert(id, job);

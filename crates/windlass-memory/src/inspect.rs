@@ -11,10 +11,11 @@ use windlass_core::{
 /// What tells a job that waits for a worker with its handler from other available ones.
 const NO_HANDLER: &str = "waits for a worker that knows its kind";
 
-/// One job with its errors.
+/// One job with its errors and what its handlers said.
 pub(crate) fn job(state: &State, id: JobId) -> Option<JobRecord> {
     let job = state.jobs.get(&id)?;
-    Some(JobRecord { errors: job.errors.clone(), ..record(state, job) })
+    let report = job.said.as_ref().map(|said| Box::new(said.report.clone()));
+    Some(JobRecord { errors: job.errors.clone(), report, ..record(state, job) })
 }
 
 /// One job as it stands in lists.
@@ -56,6 +57,7 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
         expires_at: attributes.expires_at,
         result,
         errors: Vec::new(),
+        report: None,
     }
 }
 

@@ -2,7 +2,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
 use windlass_core::{
-    Args, AttemptError, Attributes, ClaimRef, ClaimedJob, JobId, JobLease, JobState, WorkerId,
+    Args, AttemptError, Attributes, ClaimRef, ClaimedJob, HandlerReport, JobId, JobLease, JobState, WorkerId,
 };
 
 /// One job, wherever it is.
@@ -24,7 +24,16 @@ pub(crate) struct Job {
     /// Somebody wants it cancelled while it runs.
     pub(crate) cancel_asked: bool,
     pub(crate) errors: Vec<AttemptError>,
+    pub(crate) said: Option<Box<Said>>,
     pub(crate) place: Place,
+}
+
+/// What handlers said of a job.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) report: HandlerReport,
+    /// Under which claim last, and which of its reports that was.
+    pub(crate) last: (ClaimRef, u64),
 }
 
 /// When and by whom a job was claimed.

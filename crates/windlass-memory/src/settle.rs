@@ -18,7 +18,7 @@ pub(crate) fn settle(state: &mut State, request: &SettleRequest) -> Result<Settl
 }
 
 /// Whether this worker made the claim.
-fn is_holder(state: &State, worker: WorkerId, ClaimRef(token, number): ClaimRef) -> bool {
+pub(crate) fn is_holder(state: &State, worker: WorkerId, ClaimRef(token, number): ClaimRef) -> bool {
     state.claims.get(&number).is_some_and(|claim| claim.token == token && claim.worker == worker)
 }
 

@@ -61,6 +61,11 @@ impl Database {
         Connection::of(&self.pools, Role::Upkeep, what, Patience::Call).await
     }
 
+    /// For what handlers report: it may be large, and settlements should not wait for it.
+    pub(crate) async fn reports(&self, what: &'static str) -> Result<Connection> {
+        Connection::of(&self.pools, Role::Reports, what, Patience::Call).await
+    }
+
     pub(crate) fn is_pooled_by_transaction(&self) -> bool {
         self.pools.is_pooled_by_transaction()
     }

@@ -55,6 +55,7 @@ mod privileges;
 mod promote;
 mod query;
 mod record;
+mod report;
 mod results;
 mod row;
 mod schedule;

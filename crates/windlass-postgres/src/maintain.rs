@@ -30,9 +30,9 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(db, &mut connection, what).await?;
     }
-    for what in ["forget_requests", "forget_unique"] {
+    for what in ["forget_requests", "forget_unique", "forget_reports"] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3 or 4 yet: nobody can ask, no job is unique.
+            // Not migrated to version 3, 4 or 6 yet: nobody can ask, no job is unique, nothing is reported.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

@@ -28,6 +28,7 @@ pub(crate) struct Pools {
     claims: Pool<Sessions>,
     settles: Pool<Sessions>,
     upkeep: Pool<Sessions>,
+    reports: Pool<Sessions>,
     call_timeout: Duration,
     /// How often all connections were invalidated. One that answered since then belongs to the current generation.
     generation: Arc<AtomicU64>,
@@ -41,6 +42,7 @@ pub(crate) enum Role {
     Claims,
     Settles,
     Upkeep,
+    Reports,
 }
 
 /// The most connections of each role of a worker. One does for a worker; two let several share a store.
@@ -58,6 +60,7 @@ impl Pools {
             claims: pool(ROLE_CONNECTIONS)?,
             settles: pool(ROLE_CONNECTIONS)?,
             upkeep: pool(ROLE_CONNECTIONS)?,
+            reports: pool(ROLE_CONNECTIONS)?,
             call_timeout: options.call_timeout,
             generation,
             invalidated: Notify::new(),
@@ -73,6 +76,7 @@ impl Pools {
             Role::Claims => &self.claims,
             Role::Settles => &self.settles,
             Role::Upkeep => &self.upkeep,
+            Role::Reports => &self.reports,
         };
         match Deadline::after(limit).await_on(pin!(pool.get())).await {
             Ok(Ok(object)) => Ok(object),
@@ -146,8 +150,8 @@ impl Pools {
         }
     }
 
-    fn all(&self) -> [&Pool<Sessions>; 4] {
-        [&self.clients, &self.claims, &self.settles, &self.upkeep]
+    fn all(&self) -> [&Pool<Sessions>; 5] {
+        [&self.clients, &self.claims, &self.settles, &self.upkeep, &self.reports]
     }
 }
 

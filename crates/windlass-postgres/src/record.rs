@@ -4,6 +4,7 @@ use crate::{
     database::Database,
     error::Effect,
     query::Query,
+    report::reported,
     row::{JsonText, count16, get},
 };
 use jiff::Timestamp;
@@ -22,10 +23,11 @@ pub(crate) async fn job(db: &Database, id: JobId) -> Result<Option<JobRecord>> {
             error: get(&row, 2)?,
         });
     }
+    record.report = reported(db, &connection, id).await?.map(Box::new);
     Ok(Some(record))
 }
 
-/// Without the errors of its attempts.
+/// Without the errors of its attempts and what its handlers said.
 pub(crate) async fn job_on(db: &Database, on: &impl Query, id: JobId) -> Result<Option<JobRecord>> {
     let job = db.sql("SELECT * FROM {schema}.job_record($1)");
     let rows = on.query(&job, &[(&id.0, Type::INT8)], Effect::Repeatable).await?;
@@ -64,6 +66,7 @@ pub(crate) fn job_record(row: &Row) -> Result<JobRecord> {
         expires_at: attributes.expires_at,
         result: json(row, 17)?,
         errors: Vec::new(),
+        report: None,
     })
 }
 

@@ -7,17 +7,18 @@ use crate::{
     group_commit::GroupCommit,
     leader, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, settings, settle, stats, unique,
+    promote, record, report, settings, settle, stats, unique,
     wakeup::PostgresWakeup,
     worker,
 };
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
+    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -105,6 +106,15 @@ impl JobStore for PostgresStore {
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         settle::settle(&self.db, request).await
+    }
+
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        request.check()?;
+        report::report(&self.db, request).await
+    }
+
+    async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+        report::checkpoints(&self.db, ids).await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {

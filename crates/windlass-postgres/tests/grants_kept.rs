@@ -42,7 +42,8 @@ async fn a_migration_grants_what_is_new() {
         "DROP FUNCTION windlass.settle_with_results; DROP FUNCTION windlass.take_key; DROP FUNCTION windlass.lane_of;
          DROP FUNCTION windlass.rescue; DROP FUNCTION windlass.maintain; DROP FUNCTION windlass.lane_counts CASCADE",
         // Schema version 1, whose views were others.
-        "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key; DROP INDEX windlass.job_block;
+        "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report;
+         DROP INDEX windlass.job_block;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;
          ALTER TABLE windlass.result DROP COLUMN jobs, DROP COLUMN results, ALTER COLUMN result SET NOT NULL",

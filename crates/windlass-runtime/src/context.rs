@@ -1,4 +1,10 @@
-use crate::{epoch::ClaimScope, job_switch::JobSwitch};
+#[cfg(feature = "testing")]
+mod fake;
+mod reports;
+
+pub use reports::CheckpointSeal;
+
+use crate::{epoch::ClaimScope, job_reporter::JobReporter, job_switch::JobSwitch};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{
@@ -16,6 +22,9 @@ pub struct Context {
     scope: Arc<ClaimScope>,
     /// Of this job alone, once it is needed.
     switch: OnceLock<Arc<JobSwitch>>,
+    /// Of this job alone, once its handler says something.
+    reporter: OnceLock<Arc<JobReporter>>,
+    seal: reports::Seal,
     id: JobId,
     kind: Arc<str>,
     attempt: u16,
@@ -46,6 +55,8 @@ impl Context {
             Self {
                 scope,
                 switch: OnceLock::new(),
+                reporter: OnceLock::new(),
+                seal: reports::Seal::default(),
                 id,
                 kind,
                 attempt,
@@ -56,32 +67,6 @@ impl Context {
                 attributes,
             },
         )
-    }
-
-    /// The args and the context of a job that no store knows, for tests of handlers, and the token that
-    /// [tells the handler to stop](Self::cancelled). Its [lease](Self::lease) is worthless.
-    ///
-    /// ```
-    /// # use windlass_core::{ClaimedJob, JobId};
-    /// # use windlass_runtime::Context;
-    /// let job = ClaimedJob {
-    ///     id: JobId(1), position: 0, kind: "mail.send".into(), args: "{}".into(), attempt: 3, max_attempts: 3,
-    ///     crash_count: 0, enqueued_at: jiff::Timestamp::now(), attributes: None, expires_in: None,
-    /// };
-    /// let (_, context, stop) = Context::fake(job, "mail", 0);
-    /// assert!(context.is_last_attempt() && !context.is_cancelled());
-    /// stop.cancel();
-    /// assert!(context.is_cancelled());
-    /// ```
-    #[cfg(feature = "testing")]
-    pub fn fake(job: ClaimedJob, queue: &str, priority: i16) -> (Bytes, Self, CancellationToken) {
-        let epoch = crate::epoch::Epoch::new(windlass_core::WorkerId(0));
-        let stop = epoch.interrupted().clone();
-        let reference = windlass_core::ClaimRef(0, 0);
-        let scope =
-            Arc::new(ClaimScope::new(epoch, reference, queue.into(), priority, tokio::time::Instant::now()));
-        let (args, context) = Self::split(job, scope);
-        (args, context, stop)
     }
 
     /// The job's identity.

@@ -2,6 +2,7 @@ use crate::{
     Dispatch, WorkerConfig, WorkerStats,
     epoch::{ClaimScope, Epoch, Phase},
     outage::Outage,
+    outbox::Destination,
     queue_runner::QueueRunner,
     signals::Signals,
     sync::{
@@ -45,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) put_off: Notify,
     /// The store has something to say to a heartbeat.
     pub(crate) requests: Notify,
+    /// Where what handlers say of their jobs goes.
+    pub(crate) reports: Arc<Destination>,
     pub(crate) switches: Switches,
 }
 
@@ -68,6 +71,7 @@ impl Core {
         Arc::new(Self {
             runners: config.queues.iter().map(runner).collect(),
             leads: AtomicBool::new(false),
+            reports: Destination::store(Arc::clone(&store)),
             store,
             config,
             dispatch,
@@ -107,7 +111,7 @@ impl Core {
         };
         let worker = self.store.register(&spec).await?.worker;
         info!(%worker, name = spec.name, "registered");
-        let epoch = Epoch::new(worker);
+        let epoch = Epoch::new(worker, Arc::clone(&self.reports));
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&epoch));
         Ok(epoch)
     }
@@ -120,6 +124,7 @@ impl Core {
             runner.drop_unstarted(|scope| Arc::ptr_eq(&scope.epoch, epoch));
         }
         epoch.interrupt();
+        epoch.outbox().close();
         self.signals.wake_settler();
         self.retire(epoch, before);
     }
@@ -239,6 +244,7 @@ async fn retire(core: Arc<Core>, epoch: Arc<Epoch>) {
         }
     }
     outage.over();
+    epoch.outbox().close();
     info!(worker = %epoch.worker(), "deregistered");
     core.epochs.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| !Arc::ptr_eq(known, &epoch));
     core.signals.wake_claimer();

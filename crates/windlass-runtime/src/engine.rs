@@ -1,5 +1,5 @@
 use crate::{
-    Dispatch, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance,
+    Dispatch, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance, reporter,
     settler::Settler, shutdown,
 };
 use std::{fmt, sync::Arc};
@@ -33,6 +33,7 @@ impl WorkerEngine {
             claimer: tokio::spawn(Claimer::new(Arc::clone(&core)).run()),
             settler: tokio::spawn(Settler::new(Arc::clone(&core)).run()),
             heartbeat: tokio::spawn(heartbeat::run(Arc::clone(&core))),
+            reporter: tokio::spawn(reporter::run(Arc::clone(&core))),
             upkeep,
         };
         tokio::spawn(shutdown::supervise(Arc::clone(&core), tasks));

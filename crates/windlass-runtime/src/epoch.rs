@@ -1,5 +1,7 @@
 use crate::{
+    job_reporter::{JobReporter, JobReporters},
     job_switch::{JobSwitch, JobSwitches},
+    outbox::{Destination, Outbox},
     sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 use std::{sync::Arc, time::Duration};
@@ -25,6 +27,7 @@ pub(crate) struct Epoch {
     /// Claims that are not settled to the end.
     open_claims: AtomicUsize,
     closed: Notify,
+    outbox: Outbox,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl Phase {
 }
 
 impl Epoch {
-    pub(crate) fn new(worker: WorkerId) -> Arc<Self> {
+    pub(crate) fn new(worker: WorkerId, reports: Arc<Destination>) -> Arc<Self> {
         Arc::new(Self {
             worker,
             phase: AtomicU8::new(Phase::Live as u8),
@@ -54,7 +57,13 @@ impl Epoch {
             eviction: CancellationToken::new(),
             open_claims: AtomicUsize::new(0),
             closed: Notify::new(),
+            outbox: Outbox::new(reports),
         })
+    }
+
+    /// What handlers say of the jobs of this epoch.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
     }
 
     pub(crate) fn worker(&self) -> WorkerId {
@@ -123,6 +132,7 @@ pub(crate) struct ClaimScope {
     /// From when on it counts how long its jobs may wait to be started.
     asked_at: Instant,
     switches: JobSwitches,
+    reporters: JobReporters,
 }
 
 impl ClaimScope {
@@ -133,7 +143,15 @@ impl ClaimScope {
         priority: i16,
         asked_at: Instant,
     ) -> Self {
-        Self { epoch, reference, queue, priority, asked_at, switches: JobSwitches::default() }
+        Self {
+            epoch,
+            reference,
+            queue,
+            priority,
+            asked_at,
+            switches: JobSwitches::default(),
+            reporters: JobReporters::default(),
+        }
     }
 
     /// Whether so much time is over since the claim was asked for.
@@ -161,6 +179,16 @@ impl ClaimScope {
         self.switches.is_cancel_asked(job)
     }
 
+    /// What the handler of this job says goes there.
+    pub(crate) fn reporter(&self, job: JobId, position: i64, attempt: u16) -> Arc<JobReporter> {
+        self.reporters.of(job, || JobReporter::new(self.reference, job, position, attempt))
+    }
+
+    /// The attempt is over. The reporter of the job, if its handler said anything.
+    pub(crate) fn forget_reporter(&self, job: JobId) -> Option<Arc<JobReporter>> {
+        self.reporters.forget(job)
+    }
+
     /// The attempt is over.
     pub(crate) fn forget_switch(&self, job: JobId) {
         self.switches.forget(job);
@@ -173,7 +201,7 @@ mod tests {
 
     #[test]
     fn phases_only_move_on() {
-        let epoch = Epoch::new(WorkerId(1));
+        let epoch = Epoch::new(WorkerId(1), Arc::default());
         assert_eq!(epoch.advance(Phase::Lost), Some(Phase::Live));
         assert_eq!(epoch.advance(Phase::Draining), None);
         assert_eq!(epoch.advance(Phase::Lost), None);

@@ -6,6 +6,7 @@ use crate::{
     disposition::{Attempt, Settlement, decide},
     epoch::ClaimScope,
     expiry::Expiry,
+    outbox::told,
     queue_runner::QueueRunner,
     ready::Popped,
     suspect,
@@ -23,6 +24,10 @@ use std::{
 use tokio::sync::Notify;
 use tracing::{Instrument, Level, debug_span, warn};
 use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
+
+/// How long the result of a job waits until the store has what its handler said last. Longer only where the store does not
+/// answer, and then settling waits as well; once the job is settled nothing more is taken of it.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(2);
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -164,6 +169,21 @@ pub(crate) async fn run(
             }
         }
     };
+    if let Some(said) = scope.forget_reporter(id)
+        && let Some(stored) = said.close()
+    {
+        if !std::mem::replace(&mut done.waited, true) {
+            activate(core, runner, runner.waits());
+        }
+        scope.epoch.outbox().hurry();
+        tokio::select! {
+            biased;
+            () = scope.epoch.evicted().cancelled() => {}
+            // An error means that the job is not this worker's, or that what was said is lost: the result stands.
+            _ = told(id, stored) => {}
+            () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
+        }
+    }
     let cancelled = scope.is_cancel_asked(id);
     scope.forget_switch(id);
     let (outcome, interrupted) = match ended {

@@ -8,6 +8,7 @@
 //! * an *open claim* has jobs that are not settled yet, and knows which of them finished;
 //! * the *settler* tells the store what became of them;
 //! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
+//! * the *reporter* tells it what handlers say of their jobs meanwhile, which collects in the *outbox* of their epoch;
 //! * *heartbeat* and *maintenance* keep the epoch and the store alive.
 //!
 //! # Architecture invariants
@@ -61,14 +62,17 @@ mod hint_budget;
 mod idle;
 #[cfg(all(test, feature = "shuttle"))]
 mod interleavings;
+mod job_reporter;
 mod job_switch;
 mod maintenance;
 mod open_claim;
 mod open_claims;
 mod outage;
+mod outbox;
 mod queue_runner;
 mod ready;
 mod refused;
+mod reporter;
 mod round;
 mod settler;
 mod shutdown;
@@ -83,7 +87,7 @@ mod turn;
 
 pub use caught::caught;
 pub use config::{QueueConfig, Settling, WorkerConfig};
-pub use context::Context;
+pub use context::{CheckpointSeal, Context};
 pub use dispatch::{Dispatch, Handler, HandlerFuture};
 pub use engine::{EngineHandle, WorkerEngine};
 pub use stats::WorkerStats;

@@ -136,7 +136,7 @@ mod tests {
 
     /// One open claim of jobs with these ids, in this start order.
     fn claims_of(ids: &[i64]) -> (OpenClaims, Arc<Epoch>) {
-        let epoch = Epoch::new(WorkerId(1));
+        let epoch = Epoch::new(WorkerId(1), Arc::default());
         let reference = ClaimRef(1, 1);
         let scope = ClaimScope::new(Arc::clone(&epoch), reference, "q".into(), 0, Instant::now());
         let job = |id: &i64| ClaimedJob {

@@ -22,6 +22,7 @@ pub(crate) struct Tasks {
     pub(crate) claimer: JoinHandle<()>,
     pub(crate) settler: JoinHandle<()>,
     pub(crate) heartbeat: JoinHandle<()>,
+    pub(crate) reporter: JoinHandle<()>,
     pub(crate) upkeep: JoinSet<()>,
 }
 
@@ -35,6 +36,7 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
         died = &mut tasks.claimer => died_early("claimer", &died),
         died = &mut tasks.settler => died_early("settler", &died),
         died = &mut tasks.heartbeat => died_early("heartbeat", &died),
+        died = &mut tasks.reporter => died_early("reporter", &died),
         Some(died) = tasks.upkeep.join_next() => died_early("maintenance", &died),
     }
     stop.cancel();
@@ -54,6 +56,8 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
         );
     }
     tasks.settler.abort();
+    tasks.reporter.abort();
+    core.epochs().iter().for_each(|epoch| epoch.outbox().close());
     tasks.heartbeat.abort();
     if timeout(LAST_CALL_WAIT, deregister_all(&core)).await.is_err() {
         warn!("the store did not answer; it will notice by the lease that this worker is gone");

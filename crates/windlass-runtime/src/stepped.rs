@@ -6,6 +6,7 @@ use crate::{
     executor::{LastHandler, run},
     heartbeat,
     queue_runner::{HandBack, QueueRunner},
+    reporter,
     settler::Settler,
     turn::Step,
 };
@@ -74,6 +75,7 @@ impl SteppedWorker {
                 biased;
                 worked = self.work(runner, claim, asked_at) => worked,
                 () = heartbeat::run(Arc::clone(&core)) => None,
+                () = reporter::run(Arc::clone(&core)) => None,
             };
             let taken =
                 "the store took a job away before it was settled; does another worker share the store?";

@@ -6,7 +6,7 @@ use crate::{
     error::Outcome,
     locate::{self, Log, Place},
     moves::{self, Dead, Waiting},
-    position,
+    position, report,
     tx::{Count, Tx},
 };
 use rusqlite::params;
@@ -149,5 +149,6 @@ fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
         },
     }
     tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id.0])?;
+    report::forget(tx, id.0)?;
     Ok(DeleteReply::Deleted)
 }

@@ -54,6 +54,7 @@ mod promote;
 mod reader;
 mod record;
 mod replace;
+mod report;
 mod settings;
 mod settle;
 mod stats;

@@ -7,7 +7,7 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    once, position, settings,
+    once, position, report, settings,
     tx::{Count, Tx},
     unique,
 };
@@ -53,6 +53,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
         if jobs >= CHUNK_JOBS {
             break;
         }
+        report::forget_claim(tx, lo, hi, moved)?;
         if moved {
             tx.conn.prepare_cached(ERRORS_OF_CLAIM)?.execute([lo, hi])?;
         }
@@ -75,6 +76,7 @@ fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
         .collect::<Result<_, _>>()?;
     for &(id, lane, state) in &dead {
         tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
+        report::forget(tx, id)?;
         tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
         tx.count(lane, crate::moves::Dead::of(state).count(), -1);
     }

@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0002_results.sql"),
     include_str!("sql/0003_cancel_requests.sql"),
     include_str!("sql/0004_unique.sql"),
+    include_str!("sql/0005_reports.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -5,7 +5,7 @@ use crate::{
     error::{Fault, Outcome},
     locate::{self, Log, Place},
     moves::{Dead, Waiting},
-    position,
+    position, report,
 };
 use rusqlite::{Connection, Row};
 use serde_json::value::RawValue;
@@ -36,7 +36,7 @@ pub(crate) struct Records<'c> {
 pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     let mut ended = Ended::default();
     for id in ids {
-        match job(conn, *id)? {
+        match without_history(conn, *id)? {
             None => ended.unknown.push(*id),
             Some(job) if job.state.is_final() => ended.jobs.push(job),
             Some(_) => {}
@@ -45,16 +45,9 @@ pub(crate) fn ended(conn: &Connection, ids: &[JobId]) -> Outcome<Ended> {
     Ok(ended)
 }
 
-/// One job with its errors.
+/// One job with its errors and what its handlers said.
 pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
-    let mut records = Records::new(conn);
-    let found = match locate::find(conn, id)? {
-        None => return Ok(None),
-        Some(Place::Log { pos }) => records.one(LOG, pos, Records::of_log)?,
-        Some(Place::Waiting { .. }) => records.one(WAITING, id.0, Records::of_waiting)?,
-        Some(Place::Dead { .. }) => records.one(DEAD, id.0, Records::of_dead)?,
-    };
-    let Some(mut record) = found else { return Ok(None) };
+    let Some(mut record) = without_history(conn, id)? else { return Ok(None) };
     let mut find = conn.prepare_cached(ERRORS)?;
     let mut rows = find.query([id.0])?;
     while let Some(row) = rows.next()? {
@@ -64,7 +57,18 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
             error: row.get(2)?,
         });
     }
+    record.report = report::find(conn, id)?.map(Box::new);
     Ok(Some(record))
+}
+
+fn without_history(conn: &Connection, id: JobId) -> Outcome<Option<JobRecord>> {
+    let mut records = Records::new(conn);
+    match locate::find(conn, id)? {
+        None => Ok(None),
+        Some(Place::Log { pos }) => records.one(LOG, pos, Records::of_log),
+        Some(Place::Waiting { .. }) => records.one(WAITING, id.0, Records::of_waiting),
+        Some(Place::Dead { .. }) => records.one(DEAD, id.0, Records::of_dead),
+    }
 }
 
 impl<'c> Records<'c> {
@@ -161,6 +165,7 @@ impl<'c> Records<'c> {
             expires_at: attributes.expires_at,
             result: None,
             errors: Vec::new(),
+            report: None,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::{
     error::Outcome,
     leader, list, maintain, once, options, promote,
     reader::question,
-    record, settings, settle, stats,
+    record, report, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -23,11 +23,11 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends, EnqueuedOnce,
-    EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore,
-    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
+    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -212,6 +212,19 @@ impl JobStore for SqliteStore {
         let reply = self.write(DURABLE, move |tx| settle::settle(tx, &request)).await?;
         self.signal.ended.send_replace(());
         Ok(reply)
+    }
+
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        request.check()?;
+        let request = request.clone();
+        // A power cut forgets what a handler said of progress, as it ends the handler.
+        let durable = request.reports.iter().any(|report| report.checkpoint.is_some());
+        self.write(durable, move |tx| report::report(tx, &request)).await
+    }
+
+    async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+        let ids = ids.to_vec();
+        self.read(move |conn| report::checkpoints(conn, &ids)).await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {

@@ -318,8 +318,9 @@ impl Client {
         self.store.pause(queue, false).await
     }
 
-    /// One job with its errors; `None` when there is no such job or its history was removed. Encrypted args and results come
-    /// as they are stored: [`Self::args`] and [`Self::result`] open them.
+    /// One job with its errors and what its handlers [reported](windlass_core::HandlerReport), also while it runs; `None` when
+    /// there is no such job or its history was removed. Encrypted args, results and checkpoints come as they are stored: [`Self::args`],
+    /// [`Self::result`] and [`Self::checkpoint`] open them.
     ///
     /// # Errors
     /// The store's.
@@ -362,6 +363,18 @@ impl Client {
     pub async fn result<T: DeserializeOwned>(&self, id: JobId) -> Result<Option<T>> {
         let Some(job) = self.store.job(id).await? else { return Ok(None) };
         job.result.as_ref().map(|result| self.read_result(&job, result)).transpose()
+    }
+
+    /// The last [checkpoint](crate::Context::checkpoint) of a job, while it runs, waits or is over; `None` when it has none or
+    /// there is no such job.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`] when it is no `T`, [`ErrorKind::Undecryptable`] when it is encrypted and cannot be opened, or
+    /// the store's.
+    pub async fn checkpoint<T: DeserializeOwned>(&self, id: JobId) -> Result<Option<T>> {
+        let Some(job) = self.store.job(id).await? else { return Ok(None) };
+        let checkpoint = job.report.as_ref().and_then(|report| report.checkpoint.as_ref());
+        checkpoint.map(|checkpoint| self.read_checkpoint(&job, checkpoint)).transpose()
     }
 
     /// Waits until a job ends: completed, cancelled or discarded, and gives it as it is then, without the errors of its attempts;

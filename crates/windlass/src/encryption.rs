@@ -2,6 +2,7 @@
 //! for them. The format is in docs/design/encryption.md.
 
 mod bound;
+mod checkpoint;
 mod client;
 mod codec;
 mod missing_keys;

@@ -148,10 +148,11 @@ pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Envelope, Error, ErrorKind, IntoOutcome, JobEdit, JobFilter, JobId, JobLease, JobPage,
-    JobRecord, JobState, Limits, MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken,
-    QueueStats, Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey,
-    UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
+    EnqueuedUnique, Envelope, Error, ErrorKind, HandlerReport, IntoOutcome, JobEdit, JobFilter, JobId,
+    JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob,
+    OnConflict, Outcome, PageToken, Progress, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store,
+    StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord,
+    redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -174,6 +175,8 @@ mod guide {
     struct Handlers;
     #[doc = include_str!("../../../docs/guide/privileges.md")]
     struct Privileges;
+    #[doc = include_str!("../../../docs/guide/progress.md")]
+    struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
     struct Retention;
     #[cfg(feature = "testing")]

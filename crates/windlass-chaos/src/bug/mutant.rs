@@ -93,7 +93,7 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
 
 wrap_store! {
     impl JobStore for Mutant, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister suspect rescue promote
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints suspect rescue promote
      maintain settings configure cancel retry edit delete pause job jobs any_available queues status wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {

@@ -14,7 +14,7 @@ use windlass::JobId;
 pub(crate) enum Jobs {
     /// Lists jobs, state by state and queue by queue
     List(list::List),
-    /// Shows one job with its args and errors
+    /// Shows one job with its args, errors, progress and log
     Show {
         /// The job's id
         id: i64,

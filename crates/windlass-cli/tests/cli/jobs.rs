@@ -177,3 +177,44 @@ fn encrypted_args_are_not_shown_and_wait_for_their_key() {
     assert!(!home.path().join("ran").exists());
     assert_eq!(home.json(&["jobs", "show", &id])["args"]["windlass.enc"]["key"], "k1");
 }
+
+/// What a handler says of its job is shown beside the rest, with nothing in it that could steer a terminal.
+#[test]
+fn progress_and_log_are_shown() {
+    use windlass::{Client, Context, Outcome, RawJob, Worker};
+    let home = Home::new();
+    let id = home.enqueue(&["import"]);
+    assert!(!home.run(&["jobs", "show", &id]).done().stdout.contains("reported"));
+    assert!(home.json(&["jobs", "show", &id]).get("report").is_none());
+    let say = |_: RawJob, ctx: Context| async move {
+        ctx.progress((40.0, "page 4\u{1b}[31m")).unwrap();
+        (0..101).for_each(|n| ctx.log(format!("line {n}\nred\u{1b}[31m")));
+        ctx.checkpoint(&"x".repeat(300)).await.unwrap();
+        Outcome::Snooze(std::time::Duration::from_secs(3600))
+    };
+    let url = format!("sqlite:{}", home.path().join("windlass.db").display());
+    let (shown_id, id) = (id.clone(), windlass::JobId(id.parse().unwrap()));
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let client = Client::connect(&url).await.unwrap();
+        let worker = Worker::builder(&client).handle_any(say).start().await.unwrap();
+        while client.job(id).await.unwrap().unwrap().scheduled_at.is_none() {
+            tokio::task::yield_now().await;
+        }
+        worker.shutdown().await;
+    });
+    let id = shown_id;
+    let shown = home.run(&["jobs", "show", &id]).done().stdout;
+    for words in [
+        "progress  40 %, page 4\\u{1b}[31m\n",
+        "checkpoint \"xxx",
+        "… (302 bytes; --json shows all)\n",
+        "\nolder lines of the log that were dropped: 1\n",
+        "attempt 1: line 100\\nred\\u{1b}[31m\n",
+    ] {
+        assert!(shown.contains(words), "{words:?} is missing in {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'));
+    let report = &home.json(&["jobs", "show", &id])["report"];
+    assert_eq!((&report["progress"]["percent"], &report["log_dropped"]), (&40.0.into(), &1.into()));
+    assert_eq!(report["log"].as_array().unwrap().len(), 100);
+}

@@ -135,10 +135,11 @@ BEGIN
         SELECT greatest((SELECT last_value FROM {schema}.job_id_seq), (SELECT max(id) FROM {schema}.job),
                         (SELECT max(id) FROM {schema}.waiting), (SELECT max(id) FROM {schema}.dead),
                         (SELECT max(job_id) FROM {schema}.attempt_error),
+                        (SELECT max(job_id) FROM {schema}.job_report),
                         (SELECT max(r) FROM {schema}.enqueue_key, unnest(ranges) AS r)) AS top) AS s;
     PERFORM setval(pg_get_serial_sequence('{schema}.worker', 'id'),
                    (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.worker UNION ALL SELECT max(worker_id) FROM {schema}.claim
-                    UNION ALL SELECT max(worker_id) FROM {schema}.attempt_error UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.worker', 'id'))) AS x));
+                    UNION ALL SELECT max(worker_id) FROM {schema}.attempt_error UNION ALL SELECT max(worker_id) FROM {schema}.job_report UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.worker', 'id'))) AS x));
     PERFORM setval(pg_get_serial_sequence('{schema}.lane', 'id'),
                    (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.lane
                     UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));

@@ -2,7 +2,7 @@
 -- called until it answers less than was asked for.
 -- Invariant: no round reads again what an earlier one decided to keep.
 
--- forget_dead(most): cancelled and discarded jobs, with their errors. Returns how many. One that was
+-- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many. One that was
 -- cancelled and still stands in the log keeps its entry in cancelled_in_log until it is stepped over or moved.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
@@ -16,6 +16,7 @@ BEGIN
         ORDER BY d.finished_at LIMIT p_most FOR UPDATE SKIP LOCKED);
     DELETE FROM {schema}.dead d WHERE d.id = ANY (v_ids);
     DELETE FROM {schema}.attempt_error e WHERE e.job_id = ANY (v_ids);
+    DELETE FROM {schema}.job_report t WHERE t.job_id = ANY (v_ids);
     RETURN cardinality(v_ids);
 END $$;
 

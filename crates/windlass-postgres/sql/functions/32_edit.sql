@@ -132,7 +132,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.is_envelope(p_args json) RETURNS boolean
     LANGUAGE sql IMMUTABLE AS $$ SELECT starts_with(p_args::text, '{"windlass.enc":') $$;
 
--- delete(id): removes a job that no worker holds, and the errors of its attempts. 'deleted', 'running', 'completed' (it goes with its
+-- delete(id): removes a job that no worker holds, and the errors of its attempts and what its handlers reported. 'deleted', 'running', 'completed' (it goes with its
 -- segment) or 'not_found'. As cancel, it holds the lane's lock until the transaction ends.
 CREATE OR REPLACE FUNCTION {schema}.delete(id bigint) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
@@ -166,5 +166,6 @@ BEGIN
     IF NOT v_gone THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
     DELETE FROM {schema}.attempt_error e WHERE e.job_id = p_id;
     DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
+    DELETE FROM {schema}.job_report t WHERE t.job_id = p_id;
     RETURN 'deleted';
 END $$;

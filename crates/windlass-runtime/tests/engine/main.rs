@@ -13,6 +13,7 @@ mod many_workers;
 mod outages;
 mod outcomes;
 mod panics;
+mod reports;
 mod scheduled;
 mod settlement;
 mod shutdown;

@@ -2,10 +2,11 @@ use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique,
-    Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueStats, Registration, RescueReport, Result, RetryReply, Settings,
-    SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
+    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
+    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
+    WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -57,6 +58,15 @@ impl JobStore for FakeStore {
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         self.act(Call::Settle, Some(request.worker), |model| model.settle(self.client(), request)).await
+    }
+
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        self.act(Call::Report, Some(request.worker), |model| model.report(request)).await
+    }
+
+    async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+        self.act(Call::Checkpoints, None, |model| model.run(async |store| store.checkpoints(ids).await).0)
+            .await
     }
 
     async fn suspect(&self, worker: WorkerId, job: Option<JobId>) -> Result<()> {

@@ -10,6 +10,8 @@ pub enum Call {
     Deregister,
     Claim,
     Settle,
+    Report,
+    Checkpoints,
     Suspect,
     Upkeep,
 }

@@ -7,7 +7,7 @@ use std::{
 use tokio::{sync::mpsc::UnboundedReceiver, task::unconstrained};
 use windlass_core::{
     Args, CancelReply, ClaimRef, ClaimRequest, Claimed, JobId, JobRecord, JobState, JobStore, NewJob,
-    Promoted, Result, RetryReply, SettleRequest, WorkerId,
+    Promoted, ReportRequest, Reported, Result, RetryReply, SettleRequest, WorkerId,
 };
 use windlass_memory::{MemoryStore, Move};
 
@@ -37,6 +37,8 @@ pub struct Model {
     /// A job whose failure the store does not take, whatever else the request says; and how often it said so.
     pub unstorable: Option<JobId>,
     pub refusals: usize,
+    /// Reports that were carried out, in order.
+    pub reports: Vec<ReportRequest>,
     /// Claims that a crash of the store forgot: what is said of them is refused.
     pub forgotten: Vec<ClaimRef>,
     pub heartbeats: usize,
@@ -66,6 +68,7 @@ impl Model {
             settled: 0,
             unstorable: None,
             refusals: 0,
+            reports: Vec::new(),
             forgotten: Vec::new(),
             heartbeats: 0,
             arms: 0,
@@ -175,6 +178,11 @@ impl Model {
             }
         }
         Ok(claimed)
+    }
+
+    pub fn report(&mut self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        self.reports.push(request.clone());
+        self.run(async |store| store.report(request).await).0
     }
 
     pub fn promote(&mut self, limit: u32) -> Result<Promoted> {

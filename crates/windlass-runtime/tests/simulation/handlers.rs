@@ -8,6 +8,9 @@ use tokio::time::sleep;
 use windlass_core::Outcome;
 use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture};
 
+/// One in so many plain jobs counts its runs by checkpoints.
+const COUNTED: i64 = 3;
+
 /// What the handler of a job does.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -74,7 +77,11 @@ impl Handler for Scripted {
             resume_unwind(Box::new("at once"));
         }
         Box::pin(async move {
-            let told = run.wait(wait).await;
+            let told = tokio::select! {
+                biased;
+                () = run.context.cancelled() => false,
+                () = run.count() => false,
+            } || run.wait(wait).await;
             run.act(if told { Act::Fail(None) } else { act }).await
         })
     }
@@ -98,6 +105,25 @@ impl Run {
         let (lease, cancelled) = (self.context.lease().into(), self.context.is_cancelled());
         self.process.world.ran(self.context.id());
         self.process.note(What::Finished { lease, end, cancelled });
+    }
+
+    /// Counts the runs of some jobs by their checkpoints: what was kept for sure is there for every run that begins later.
+    async fn count(&self) {
+        let (world, job) = (&self.process.world, self.context.id());
+        if self.context.kind() != PLAIN || job.0 % COUNTED != 0 {
+            return;
+        }
+        let kept = world.kept(job);
+        let Ok(last) = self.context.last_checkpoint::<u64>().await else { return };
+        let last = last.unwrap_or(0);
+        if last < kept {
+            let words = format!("job {job} kept checkpoint {kept}, and a later run got {last}");
+            world.store.lock().violate(words);
+        }
+        self.context.log(format!("run {last}"));
+        if self.context.checkpoint(&(last + 1)).await.is_ok() {
+            world.keep(job, last + 1);
+        }
     }
 
     /// Whether it was told to stop, and does.

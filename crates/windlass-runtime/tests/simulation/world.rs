@@ -35,6 +35,8 @@ pub struct World {
     /// How many killers may come yet.
     killers: Mutex<usize>,
     barriers: Mutex<BTreeMap<String, usize>>,
+    /// The highest checkpoint of each job that its handler was told is kept.
+    kept: Mutex<BTreeMap<JobId, u64>>,
     arrived: Notify,
 }
 
@@ -58,6 +60,7 @@ impl World {
             scripts: Mutex::default(),
             killers: Mutex::new(MOST_KILLERS),
             barriers: Mutex::default(),
+            kept: Mutex::default(),
             arrived: Notify::new(),
         })
     }
@@ -114,6 +117,17 @@ impl World {
     /// A run came to its end.
     pub fn ran(&self, job: JobId) {
         self.scripts.lock().unwrap()[job.0 as usize - 1].1 += 1;
+    }
+
+    /// The highest checkpoint that is kept for sure.
+    pub fn kept(&self, job: JobId) -> u64 {
+        self.kept.lock().unwrap().get(&job).copied().unwrap_or_default()
+    }
+
+    pub fn keep(&self, job: JobId, checkpoint: u64) {
+        let mut kept = self.kept.lock().unwrap();
+        let highest = kept.entry(job).or_default();
+        *highest = checkpoint.max(*highest);
     }
 
     /// Sets up a barrier for so many handlers of a queue.

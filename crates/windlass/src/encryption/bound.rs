@@ -15,6 +15,10 @@ pub(crate) enum Bound<'a> {
         kind: &'a str,
         job: JobId,
     },
+    Checkpoint {
+        kind: &'a str,
+        job: JobId,
+    },
 }
 
 #[cfg(feature = "encryption")]
@@ -27,6 +31,9 @@ impl Bound<'_> {
                 [FORMAT, "args", key_id, kind, binding, key.unwrap_or_default()].join("\0")
             }
             Self::Result { kind, job } => [FORMAT, "result", key_id, kind, &job.to_string()].join("\0"),
+            Self::Checkpoint { kind, job } => {
+                [FORMAT, "checkpoint", key_id, kind, &job.to_string()].join("\0")
+            }
         };
         text.into_bytes()
     }

@@ -65,13 +65,33 @@ impl Client {
 
     /// The result of a job, opened.
     pub(crate) fn read_result<T: DeserializeOwned>(&self, job: &JobRecord, result: &Args) -> Result<T> {
-        let what = format!("the result of job {}", job.id);
-        if Envelope::is_one(job.args.as_str().as_bytes()) && !Envelope::is_one(result.as_str().as_bytes()) {
+        self.read_of(job, result, Bound::Result { kind: &job.kind, job: job.id }, "result")
+    }
+
+    /// The last checkpoint of a job, opened.
+    pub(crate) fn read_checkpoint<T: DeserializeOwned>(
+        &self,
+        job: &JobRecord,
+        checkpoint: &Args,
+    ) -> Result<T> {
+        self.read_of(job, checkpoint, Bound::Checkpoint { kind: &job.kind, job: job.id }, "checkpoint")
+    }
+
+    /// What a handler of a job left: sealed, if the args are.
+    fn read_of<T: DeserializeOwned>(
+        &self,
+        job: &JobRecord,
+        left: &Args,
+        bound: Bound<'_>,
+        what: &str,
+    ) -> Result<T> {
+        let what = format!("the {what} of job {}", job.id);
+        if Envelope::is_one(job.args.as_str().as_bytes()) && !Envelope::is_one(left.as_str().as_bytes()) {
             let message =
                 format!("{what} is plain, though its args are encrypted: no worker of it wrote that");
             return Err(Error::new(ErrorKind::Undecryptable, message));
         }
-        self.read(result, Bound::Result { kind: &job.kind, job: job.id }, what)
+        self.read(left, bound, what)
     }
 
     fn read<T: DeserializeOwned>(&self, stored: &Args, bound: Bound<'_>, what: impl Display) -> Result<T> {

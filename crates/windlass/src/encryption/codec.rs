@@ -46,6 +46,10 @@ impl Codec {
         Outcome::Undecryptable { after, error }
     }
 
+    pub(super) fn keyring(&self) -> Option<&Keyring> {
+        self.keyring.as_ref()
+    }
+
     /// Seals what an encrypted job returns.
     pub(super) fn seal(&self, outcome: Outcome, context: &Context) -> Outcome {
         let Outcome::Complete(Some(result)) = outcome else { return outcome };

@@ -1,4 +1,4 @@
-use super::Codec;
+use super::{Codec, checkpoint::SealedCheckpoints};
 use crate::RawJob;
 use bytes::Bytes;
 use std::{future::ready, sync::Arc, time::Duration};
@@ -22,7 +22,7 @@ pub(crate) trait OpenHandler: Send + Sync + 'static {
     }
 }
 
-/// Where all args are opened and all results sealed: directly around the handler, so that layers, logs and the engine
+/// Where all args are opened and all results and checkpoints sealed: directly around the handler, so that layers, logs and the engine
 /// see envelopes. Args that are not encrypted pass at the cost of comparing 16 bytes.
 pub(crate) struct Opening<H> {
     pub(crate) handler: H,
@@ -42,8 +42,10 @@ impl<H: OpenHandler> Handler for Opening<H> {
                 Err(outcome) => return Box::pin(ready(outcome)),
             },
         };
-        let running = self.handler.call(job, context.clone());
         let codec = Arc::clone(&self.codec);
+        let seal =
+            SealedCheckpoints { codec: Arc::clone(&codec), kind: context.kind().into(), job: context.id() };
+        let running = self.handler.call(job, context.clone().with_sealed_checkpoints(Arc::new(seal)));
         Box::pin(async move { codec.seal(running.await, &context) })
     }
 

@@ -4,12 +4,13 @@ use crate::{
     handler::{RawHandler, TypedHandler},
 };
 use bytes::Bytes;
+use serde::Serialize;
 use std::{
     fmt,
     future::{Future, IntoFuture, pending},
     pin::Pin,
 };
-use windlass_core::{ClaimedJob, JobId, Limits, NewJob, Outcome, Result};
+use windlass_core::{Args, ClaimedJob, HandlerReport, JobId, Limits, NewJob, Outcome, Result};
 
 /// Makes the handler when its data is known.
 type Make = Box<dyn FnOnce(&DataSet) -> Result<Box<dyn OpenHandler>> + Send>;
@@ -80,12 +81,20 @@ pub struct Perform {
     make: Make,
     data: DataSet,
     attempt: u16,
+    checkpoint: Result<Option<Args>>,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl Perform {
     fn new(job: Result<NewJob>, make: Make) -> Self {
-        Self { job, make, data: DataSet::default(), attempt: 1, stop: Box::pin(pending()) }
+        Self {
+            job,
+            make,
+            data: DataSet::default(),
+            attempt: 1,
+            checkpoint: Ok(None),
+            stop: Box::pin(pending()),
+        }
     }
 
     /// Gives the handler a value that it takes as [`Data<T>`](crate::Data), as
@@ -99,6 +108,44 @@ impl Perform {
     pub fn attempt(mut self, number: u16) -> Self {
         self.attempt = number;
         self
+    }
+
+    /// What an earlier attempt left as its [checkpoint](Context::checkpoint).
+    pub fn checkpoint<T: Serialize + ?Sized>(mut self, value: &T) -> Self {
+        self.checkpoint = Args::of(value).map(Some);
+        self
+    }
+
+    /// Runs the handler and gives its outcome with what it [reported](Context::progress), if anything.
+    ///
+    /// ```
+    /// # use windlass::{Context, Job, Outcome, testing};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Import { parts: u32 }
+    /// # impl Job for Import { const KIND: &'static str = "import"; }
+    /// async fn import(import: Import, ctx: Context) -> windlass::Result<()> {
+    ///     let done: u32 = ctx.last_checkpoint().await?.unwrap_or(0);
+    ///     for part in done..import.parts {
+    ///         ctx.log(format!("part {part}"));
+    ///         ctx.checkpoint(&(part + 1)).await?;
+    ///     }
+    ///     ctx.progress(100.0)
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// let (outcome, report) = testing::perform(Import { parts: 3 }, import).checkpoint(&1).reporting().await?;
+    /// let report = report.expect("it says something");
+    /// assert_eq!(outcome, Outcome::Complete(None));
+    /// assert_eq!(report.log.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["part 1", "part 2"]);
+    /// assert_eq!(report.progress.unwrap().percent, 100.0);
+    /// assert_eq!(report.checkpoint.unwrap().as_str(), "3");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As when it is awaited itself.
+    pub async fn reporting(self) -> Result<(Outcome, Option<HandlerReport>)> {
+        self.run().await
     }
 
     /// Changes the job's options: its queue, key, meta, the number of its attempts.
@@ -142,8 +189,8 @@ impl Perform {
         self
     }
 
-    async fn run(self) -> Result<Outcome> {
-        let Self { job, make, data, attempt, mut stop } = self;
+    async fn run(self) -> Result<(Outcome, Option<HandlerReport>)> {
+        let Self { job, make, data, attempt, checkpoint, mut stop } = self;
         let job = job?;
         // The handler gets its args open, as in a worker.
         let open = job.args().clone();
@@ -152,14 +199,23 @@ impl Perform {
         data.check()?;
         let handler = make(&data)?;
         let (args, context, token) = Context::fake(claimed(&job, attempt), job.queue(), job.priority());
+        if let Some(checkpoint) = checkpoint? {
+            Limits::check_checkpoint(&checkpoint)?;
+            context.leave_checkpoint(checkpoint);
+        }
+        let said = context.clone();
         let running = async { handler.call(RawJob::new(args), context).await };
         tokio::pin!(running);
-        tokio::select! {
+        let outcome = tokio::select! {
             biased;
-            () = &mut stop => token.cancel(),
-            outcome = &mut running => return Ok(outcome),
-        }
-        Ok(running.await)
+            () = &mut stop => {
+                token.cancel();
+                running.await
+            }
+            outcome = &mut running => outcome,
+        };
+        // Attempt 0 said nothing: it is what was there before.
+        Ok((outcome, said.reported().filter(|report| report.attempt > 0)))
     }
 }
 
@@ -184,7 +240,7 @@ impl IntoFuture for Perform {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+        Box::pin(async { self.run().await.map(|(outcome, _)| outcome) })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Encrypted jobs, over SQLite and over the store in memory.
 #![cfg(all(feature = "sqlite", feature = "derive", feature = "encryption"))]
 
+mod checkpoints;
 mod handlers;
 mod keys;
 mod secrets;

@@ -5,7 +5,10 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::fmt::Write;
-use windlass::{Args, Client, Envelope, JobId, JobRecord, RetryPolicy};
+use windlass::{Args, Client, Envelope, HandlerReport, JobId, JobRecord, Progress, RetryPolicy};
+
+/// How many characters of a checkpoint are shown.
+const MOST_SHOWN: usize = 200;
 
 pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcome {
     let found = client.job(id).await?;
@@ -52,6 +55,9 @@ fn text(job: &JobRecord) -> String {
             let _ = writeln!(text, "{name:<10}{value}");
         }
     }
+    if let Some(report) = &job.report {
+        text.push_str(&said(report));
+    }
     for error in &job.errors {
         let began = !error.error.starts_with(Envelope::UNDECRYPTABLE);
         let what = if began { "failed" } else { "could not begin" };
@@ -59,6 +65,35 @@ fn text(job: &JobRecord) -> String {
         text.push_str(&escape_lines(&error.error, "  "));
     }
     text
+}
+
+/// What the job's handlers said of it.
+fn said(report: &HandlerReport) -> String {
+    let mut text = String::new();
+    if let Some(Progress { percent, note }) = &report.progress {
+        let note = note.as_deref().map(|note| format!(", {}", escape(note))).unwrap_or_default();
+        let _ = writeln!(text, "{:<10}{percent} %{note}", "progress");
+    }
+    if let Some(checkpoint) = &report.checkpoint {
+        let _ = writeln!(text, "{:<10} {}", "checkpoint", cut(&shown(checkpoint)));
+    }
+    let _ = writeln!(text, "{:<10}{} by attempt {}", "reported", report.reported_at, report.attempt);
+    if report.log_dropped > 0 {
+        let _ = writeln!(text, "\nolder lines of the log that were dropped: {}", report.log_dropped);
+    }
+    for (nth, line) in report.log.iter().enumerate() {
+        let gap = if nth == 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{gap}{} attempt {}: {}", line.at, line.attempt, escape(&line.text));
+    }
+    text
+}
+
+/// A text that may be long; `--json` has all of it.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}… ({} bytes; --json shows all)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
 }
 
 /// Args or a result; of encrypted ones, only that and with which key.
