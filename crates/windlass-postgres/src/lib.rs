@@ -72,6 +72,7 @@ mod texts;
 mod tls;
 mod transaction;
 mod unique;
+mod unique_single;
 mod unique_terms;
 mod verifier;
 mod wakeup;
