@@ -141,6 +141,7 @@ fn judge(logs: Vec<ProcessLog>) {
             removes_completed: bits & 1 != 0,
             may_lose_commits: bits & 2 != 0,
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
+            unique_keys: 0,
             recovers: bits & 1 == 0,
         };
         let report = check(&history, &rules);

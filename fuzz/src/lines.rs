@@ -36,6 +36,11 @@ pub const WORDS: &[&str] = &[
     "{}\n",
     "{\"kind\":\"a\",\"delay_ms\":18446744073709551615}\n",
     "{\"kind\":\"a\",\"max_attempts\":0}\n",
+    "{\"kind\":\"a\",\"unique_key\":\"b\"}\n",
+    "{\"kind\":\"a\",\"unique_args\":true,\"on_conflict\":\"error\"}\n",
+    "{\"kind\":\"a\",\"unique_fields\":[\"b\"],\"args\":{\"b\":1},\"unique_for_ms\":5}\n",
+    "{\"kind\":\"a\",\"unique_fields\":[\"c\"]}\n",
+    "{\"kind\":\"a\",\"unique_in\":\"queue\"}\n",
 ];
 
 /// As the command has it.

@@ -10,7 +10,8 @@ mod task;
 mod worker;
 
 pub use load::{Load, Mix};
-pub use task::Task;
+pub(crate) use producer::unique_key;
+pub use task::{Act, Task};
 
 use crate::{bug::Bug, history::Recorder};
 use anyhow::{Context as _, Result};

@@ -78,6 +78,12 @@ bugs! {
     CancelsRunning = "bug_cancels_running",
     /// Leases that ran out during an outage stay over, and whoever is in touch first takes the jobs.
     RescuesOutOfTouch = "bug_rescues_out_of_touch",
+    /// A job that waits to be tried again is not seen under its unique key.
+    UniqueForgetsRetries = "bug_unique_forgets_retries",
+    /// A job that was handed out keeps its unique key for ever.
+    UniqueNeverFree = "bug_unique_never_free",
+    /// Two jobs have each other's results.
+    SwappedResults = "bug_swapped_results",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -99,6 +105,7 @@ impl Bug {
         match self {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
+            Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             _ => "storm",
         }
     }
@@ -118,7 +125,8 @@ pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
         | Bug::RestSettlesUnstarted
         | Bug::ReturnCompletes
         | Bug::RetryCancels
-        | Bug::SwappedArgs => Arc::new(Mutant::new(bug, store, seed)),
+        | Bug::SwappedArgs
+        | Bug::SwappedResults => Arc::new(Mutant::new(bug, store, seed)),
         _ => store,
     }
 }

@@ -15,6 +15,7 @@ mod slots;
 mod spared;
 mod stored;
 mod tell;
+mod unique;
 mod verdict;
 
 pub use tell::tell;
@@ -40,6 +41,9 @@ pub struct Rules {
     /// hits everybody, like an outage, explains nothing then. None: any number, each with an explanation.
     #[serde(default)]
     pub most_living_second_starts: Option<u64>,
+    /// How many unique keys the jobs share; 0: none is unique.
+    #[serde(default)]
+    pub unique_keys: u32,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -52,6 +56,7 @@ impl Default for Rules {
             removes_completed: false,
             may_lose_commits: false,
             most_living_second_starts: None,
+            unique_keys: 0,
             recovers: false,
         }
     }
@@ -77,6 +82,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     }
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
+    unique::check(&jobs, rules, &mut report);
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
@@ -121,6 +127,10 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     }
     if counts.acknowledged == 0 {
         reasons.push("no job was acknowledged".to_owned());
+    }
+    let is_kept = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Kept { .. });
+    if rules.unique_keys > 0 && !history.events.iter().any(is_kept) {
+        reasons.push("no enqueue found its unique key taken".to_owned());
     }
     if !saw(Phase::Drained) && !saw(Phase::Stuck) {
         reasons.push("the run ended before it drained".to_owned());

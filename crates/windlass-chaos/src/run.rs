@@ -7,6 +7,7 @@
 mod crew;
 mod drain;
 mod dump;
+mod keys;
 
 use crate::{
     bug::{self, Bug},
@@ -130,7 +131,12 @@ impl Run {
         self.phase(Phase::Heal);
         self.dismiss_producers()?;
         self.revive_all()?;
-        let drained = self.drain(patience)?;
+        let mut drained = self.drain(patience)?;
+        if drained && self.rules.unique_keys > 0 {
+            self.phase(Phase::Drained);
+            self.take_every_key()?;
+            drained = self.drain(patience)?;
+        }
         self.phase(if drained { Phase::Drained } else { Phase::Stuck });
         self.dismiss_workers()?;
         let records = self.runtime.block_on(dump::dump(&self.setup.store))?;

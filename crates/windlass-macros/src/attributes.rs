@@ -1,4 +1,4 @@
-use crate::backoff::Backoff;
+use crate::{backoff::Backoff, unique::Unique};
 use std::time::Duration;
 use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNestedMeta};
 
@@ -7,7 +7,7 @@ const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
 
-const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay and encrypted";
+const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted and unique";
 
 /// What `#[job(...)]` says.
 #[derive(Default)]
@@ -20,6 +20,7 @@ pub(crate) struct Attributes {
     pub(crate) encrypted: Option<()>,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) retry_delay: Option<Path>,
+    pub(crate) unique: Option<Unique>,
 }
 
 impl Attributes {
@@ -42,12 +43,13 @@ impl Attributes {
             "encrypted" => set(&mut self.encrypted, meta, |_| Ok(())),
             "backoff" => set(&mut self.backoff, meta, backoff),
             "retry_delay" => set(&mut self.retry_delay, meta, |meta| meta.value()?.parse()),
+            "unique" => set(&mut self.unique, meta, Unique::parse),
             _ => Err(meta.error(UNKNOWN)),
         }
     }
 }
 
-fn set<T>(
+pub(crate) fn set<T>(
     slot: &mut Option<T>,
     meta: &ParseNestedMeta<'_>,
     read: impl FnOnce(&ParseNestedMeta<'_>) -> Result<T>,
@@ -104,10 +106,19 @@ fn max_attempts(meta: &ParseNestedMeta<'_>) -> Result<u16> {
 }
 
 fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
-    let literal = text(meta, "timeout = \"30s\"")?;
+    match duration(meta, "timeout = \"30s\"")? {
+        (literal, Duration::ZERO) => {
+            Err(Error::new(literal.span(), "a timeout of 0 leaves no time for the job"))
+        }
+        (_, timeout) => Ok(timeout),
+    }
+}
+
+/// A duration in words, and where it stands.
+pub(crate) fn duration(meta: &ParseNestedMeta<'_>, example: &str) -> Result<(LitStr, Duration)> {
+    let literal = text(meta, example)?;
     match humantime::parse_duration(&literal.value()) {
-        Ok(Duration::ZERO) => Err(Error::new(literal.span(), "a timeout of 0 leaves no time for the job")),
-        Ok(timeout) => Ok(timeout),
+        Ok(duration) => Ok((literal, duration)),
         Err(cause) => {
             let message = format!("{cause}; write a duration like \"30s\", \"500ms\" or \"1h 30m\"");
             Err(Error::new(literal.span(), message))
@@ -120,7 +131,7 @@ fn backoff(meta: &ParseNestedMeta<'_>) -> Result<Backoff> {
     Backoff::parse(&literal.value()).map_err(|message| Error::new(literal.span(), message))
 }
 
-fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
+pub(crate) fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     let value: Expr = meta.value()?.parse()?;
     syn::parse2(quote::quote!(#value))
         .map_err(|_| Error::new_spanned(&value, format!("write a text in quotes, like {example}")))

@@ -5,9 +5,13 @@ use quote::quote;
 use syn::{DeriveInput, Error, Result, ext::IdentExt};
 
 pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
-    let DeriveInput { attrs, ident, generics, .. } = syn::parse2(input)?;
-    let Attributes { kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted } =
-        Attributes::parse(&attrs)?;
+    let input: DeriveInput = syn::parse2(input)?;
+    let Attributes { kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted, unique } =
+        Attributes::parse(&input.attrs)?;
+    if let Some(unique) = &unique {
+        unique.check(&input, encrypted.is_some())?;
+    }
+    let DeriveInput { ident, generics, .. } = input;
     if !generics.params.is_empty() {
         let message = "a job has one kind, so its type cannot have parameters; derive it for a type without";
         return Err(Error::new_spanned(generics, message));
@@ -42,6 +46,13 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             }
         }
     });
+    let unique = unique.map(|unique| {
+        quote! {
+            fn unique() -> ::core::option::Option<::windlass::Unique> {
+                ::core::option::Option::Some(#unique)
+            }
+        }
+    });
     Ok(quote! {
         #[automatically_derived]
         impl ::windlass::Job for #ident {
@@ -53,6 +64,7 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             #encrypted
             #retry_policy
             #retry_delay
+            #unique
         }
     })
 }
@@ -84,9 +96,16 @@ mod tests {
     #[test]
     fn only_what_is_said_is_set() {
         let plain = derived("struct A;");
-        for constant in
-            ["QUEUE", "PRIORITY", "MAX_ATTEMPTS", "TIMEOUT", "retry_policy", "retry_delay", "ENCRYPTED"]
-        {
+        for constant in [
+            "QUEUE",
+            "PRIORITY",
+            "MAX_ATTEMPTS",
+            "TIMEOUT",
+            "retry_policy",
+            "retry_delay",
+            "ENCRYPTED",
+            "unique",
+        ] {
             assert!(!plain.contains(constant), "{plain}");
         }
         let full = derived(
@@ -106,6 +125,57 @@ mod tests {
     }
 
     #[test]
+    fn a_unique_job_says_how() {
+        let unique = |attribute: &str| {
+            let whole = derived(&format!("#[job({attribute})] struct A {{ user: u8, r#type: u8 }}"));
+            let (_, rest) = whole.split_once("Option :: Some (").expect("a function");
+            rest.replace(' ', "")
+                .replace("::windlass::", "")
+                .replace("::core::time::", "")
+                .replace("::core::option::", "")
+        };
+        for (attribute, made) in [
+            ("unique", "Unique::by_args())}}"),
+            ("unique(args)", "Unique::by_args())}}"),
+            (
+                "unique(key = \"a\", on_conflict = \"error\")",
+                "Unique::by_key(\"a\").on_conflict(OnConflict::Error))}}",
+            ),
+            ("encrypted, unique(key = \"a\", on_conflict = \"keep\")", "Unique::by_key(\"a\"))}}"),
+            (
+                "unique(fields(\"user\", \"type\"), scope = \"queue\", until = \"started\", on_conflict = \"replace\", max_wait = \"1m\")",
+                "Unique::by_fields([\"user\",\"type\"]).in_queue().until_started()\
+                 .on_conflict(OnConflict::Replace{max_wait:Option::Some(Duration::new(60u64,0u32))}))}}",
+            ),
+            (
+                "unique(window = \"1s 5ms\", scope = \"kind\", on_conflict = \"extend\")",
+                "Unique::by_args().for_window(Duration::new(1u64,5000000u32)).on_conflict(OnConflict::Extend))}}",
+            ),
+            (
+                "unique(on_conflict = \"replace\")",
+                "Unique::by_args().on_conflict(OnConflict::Replace{max_wait:Option::None}))}}",
+            ),
+        ] {
+            assert_eq!(unique(attribute), made, "{attribute}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_is_named() {
+        let error = |input: &str| job(input.parse().expect("tokens")).err().map(|error| error.to_string());
+        let typo = error("#[job(unique(fields(\"user\")))] struct A { usr: u8, day: u8 }");
+        assert_eq!(typo.as_deref(), Some("A has no field \"user\"; it has [\"usr\", \"day\"]"));
+        for serde_knows in [
+            "#[job(unique(fields(\"user\")))] #[serde(rename_all = \"lowercase\")] struct A { User: u8 }",
+            "#[job(unique(fields(\"user\")))] struct A { #[serde(rename = \"user\")] usr: u8 }",
+            "#[job(unique(fields(\"user\")))] enum A { One { user: u8 } }",
+            "#[job(unique(fields(\"user\")))] struct A(Inner);",
+        ] {
+            assert_eq!(error(serde_knows), None, "{serde_knows}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (attribute, words) in [
             ("kind = \"\"", "invalid kind"),
@@ -122,7 +192,7 @@ mod tests {
             ("timeout = 30", "like timeout = \"30s\""),
             (
                 "retries = 3",
-                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay and encrypted",
+                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted and unique",
             ),
             ("backoff = \"sometimes:1s\"", "unknown backoff"),
             ("backoff = \"linear\"", "a backoff has a first delay"),
@@ -132,6 +202,27 @@ mod tests {
             ("kind = \"a\", kind = \"b\"", "given twice"),
             ("encrypted, encrypted", "given twice"),
             ("encrypted = false", "expected"),
+            ("unique, unique", "given twice"),
+            ("unique = \"user\"", "like unique(fields(\"user\"))"),
+            ("unique(user)", "unknown option of unique; known are args"),
+            ("unique(fields)", "like fields(\"user\", \"day\")"),
+            ("unique(fields = \"user\")", "like fields(\"user\", \"day\")"),
+            ("unique(fields(user))", "like fields(\"user\", \"day\")"),
+            ("unique(fields())", "1 to 32 fields, got 0"),
+            ("unique(fields(\"a\", \"b\", \"a\"))", "field \"a\" is named twice"),
+            ("unique(args, key = \"a\")", "keep one"),
+            ("unique(key = \"\")", "1 to 200 bytes"),
+            ("unique(key = 7)", "like key = \"nightly\""),
+            ("unique(scope = \"store\")", "scope is one of \"kind\", \"queue\""),
+            ("unique(until = \"5m\")", "until is one of \"finished\", \"started\""),
+            ("unique(until = \"started\", window = \"5m\")", "keep one of until and window"),
+            ("unique(window = \"soon\")", "write a duration"),
+            ("unique(window = \"0s\")", "a millisecond to 100 years"),
+            ("unique(on_conflict = \"drop\")", "one of \"keep\", \"replace\", \"extend\", \"error\""),
+            ("unique(on_conflict = \"extend\")", "needs a window to extend"),
+            ("unique(max_wait = \"5m\")", "goes with on_conflict = \"replace\""),
+            ("encrypted, unique", "encrypted args make no key"),
+            ("unique(fields(\"user\")), encrypted", "encrypted args make no key"),
         ] {
             let error = refused(attribute);
             assert!(error.contains(words), "{attribute}: {error}");

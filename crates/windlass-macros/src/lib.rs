@@ -3,6 +3,7 @@
 mod attributes;
 mod backoff;
 mod derive;
+mod unique;
 
 /// Makes a type a job.
 ///
@@ -16,11 +17,22 @@ mod derive;
 /// | `backoff = "linear:10s"` | `retry_policy()`: `exponential`, `linear` or `fixed`, the first delay, and the longest if it is not a day: `exponential:15s:1h` | as the worker says |
 /// | `retry_delay = path::to::function` | `retry_delay()`, by a `fn(attempt: u16, error: &str) -> Duration` | as the retry policy says |
 /// | `encrypted` | `ENCRYPTED`: args and result are encrypted | they are not |
+/// | `unique`, `unique(fields("user"), until = "started")` | `unique()`, with the options below | it is not unique |
+///
+/// | option of `unique` | |
+/// |---|---|
+/// | `args` (default), `fields("user", "day")`, `key = "nightly"` | what makes the key |
+/// | `scope = "kind"` (default), `"queue"` | among which jobs it is unique |
+/// | `until = "finished"` (default), `"started"`, or `window = "20h"` | for how long a job has its key |
+/// | `on_conflict = "keep"` (default), `"replace"`, `"extend"`, `"error"` | what becomes of a job that finds it taken |
+/// | `max_wait = "1m"` | with `"replace"`: the job is put off no further |
+///
+/// Fields go by their names in JSON, as serde writes them.
 ///
 /// Values are checked when the type is compiled. A kind is stored with each job: whoever renames a type that
 /// relies on its name has to write the old one down as `kind`, or let the stored jobs run out first.
 ///
-/// For all else, such as a retry policy without jitter, implement the trait `Job` by hand; it is one constant.
+/// For all else, such as a retry policy without jitter or a key that is made at run time, implement the trait `Job` by hand; it is one constant.
 #[proc_macro_derive(Job, attributes(job))]
 pub fn derive_job(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive::job(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -15,7 +15,11 @@ use std::pin::pin;
 use windlass_core::{JobId, NewJob, Result};
 
 /// Stores checked jobs.
-pub(crate) async fn enqueue(db: &Database, group: &GroupCommit, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+pub(crate) async fn enqueue(
+    db: &Database,
+    group: &GroupCommit<NewJob>,
+    jobs: &[NewJob],
+) -> Result<Vec<JobId>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     if jobs.len() == 1 && is_plain(first) {
         return Ok(vec![group.enqueue(first).await?]);

@@ -5,18 +5,16 @@
 //! Measured (2 cores, fsync on, in turns with one statement for each call): 10 tasks 21k to 39k jobs/s and the
 //! average call 0.47 to 0.26 ms; 50 tasks 22k to 110k and 2.2 to 0.44 ms; one task the same.
 
-use crate::{
-    database::Database,
-    lock::lock,
-    statement::{insert_alone, insert_together},
-};
+use crate::{database::Database, lock::lock};
+use futures_util::{StreamExt, stream};
 use std::{
     collections::VecDeque,
+    future::Future,
     sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{runtime::Handle, sync::oneshot, time::timeout};
-use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
+use windlass_core::{Error, ErrorKind, Result};
 
 /// How many statements are under way at once. With 2 or more each carries fewer jobs: 10 tasks reach 26k jobs/s.
 const MOST_UNDER_WAY: usize = 1;
@@ -27,16 +25,54 @@ const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// connection does not hold up all others.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The calls of one store that wait for the next statement.
-#[derive(Clone)]
-pub(crate) struct GroupCommit {
-    db: Database,
-    state: Arc<Mutex<State>>,
+/// A call that enqueues one job and may go with others.
+pub(crate) trait Single: Clone + Send + Sync + 'static {
+    /// What the caller is told.
+    type Stored: Send;
+    /// What a call has to know of those that it is to go with.
+    type Company: Default + Send;
+
+    /// How much the job adds to a statement.
+    fn bytes(&self) -> usize;
+
+    /// Whether it can go with these; else with the next statement.
+    fn joins(&self, company: &mut Self::Company) -> bool;
+
+    /// Stores the job by itself, however long that takes.
+    fn alone(&self, db: &Database) -> impl Future<Output = Result<Self::Stored>> + Send;
+
+    /// Stores the job by itself unless it has to wait for somebody: `None`, and nothing happened.
+    fn quickly(&self, db: &Database) -> impl Future<Output = Result<Option<Self::Stored>>> + Send {
+        async { self.alone(db).await.map(Some) }
+    }
+
+    /// Stores the jobs of several calls in one statement, or none of them, and waits for nobody. A call may still be refused by
+    /// itself.
+    fn together(
+        db: &Database,
+        calls: &[Self],
+    ) -> impl Future<Output = Result<Vec<Result<Self::Stored>>>> + Send;
+
+    /// Whether nothing was stored for a reason that may be that of one call, so that the others are to be sent without it.
+    fn is_of_one(error: &Error) -> bool {
+        error.is_invalid_input() || error.kind() == ErrorKind::Internal
+    }
 }
 
-#[derive(Default)]
-struct State {
-    waiting: VecDeque<Waiting>,
+/// The calls of one store that wait for the next statement.
+pub(crate) struct GroupCommit<C: Single> {
+    db: Database,
+    state: Arc<Mutex<State<C>>>,
+}
+
+impl<C: Single> Clone for GroupCommit<C> {
+    fn clone(&self) -> Self {
+        Self { db: self.db.clone(), state: Arc::clone(&self.state) }
+    }
+}
+
+struct State<C: Single> {
+    waiting: VecDeque<Waiting<C>>,
     /// How many statements are under way.
     under_way: usize,
     /// The last statement was for several calls. Their callers are about to enqueue again, and those jobs should
@@ -44,19 +80,21 @@ struct State {
     last_was_shared: bool,
 }
 
-struct Waiting {
-    job: NewJob,
-    reply: oneshot::Sender<Result<JobId>>,
+struct Waiting<C: Single> {
+    call: C,
+    reply: Reply<C>,
 }
 
+type Reply<C> = oneshot::Sender<Result<<C as Single>::Stored>>;
+
 /// A statement under way. When it ends, also by being dropped, the next begins for the calls that wait.
-struct UnderWay {
-    group: GroupCommit,
+struct UnderWay<C: Single> {
+    group: GroupCommit<C>,
     /// Whether its task began. One that is dropped before was refused by a runtime that is shutting down.
     began: bool,
 }
 
-impl Drop for UnderWay {
+impl<C: Single> Drop for UnderWay<C> {
     fn drop(&mut self) {
         let mut state = lock(&self.group.state);
         let most = state.under_way;
@@ -73,18 +111,23 @@ impl Drop for UnderWay {
     }
 }
 
-impl GroupCommit {
+impl<C: Single> GroupCommit<C> {
     pub(crate) fn new(db: Database) -> Self {
-        Self { db, state: Arc::default() }
+        let state = State { waiting: VecDeque::new(), under_way: 0, last_was_shared: false };
+        Self { db, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Stores a job that is available at once.
-    pub(crate) async fn enqueue(&self, job: &NewJob) -> Result<JobId> {
-        if let Some(_under_way) = self.begin_alone() {
-            return insert_alone(&self.db, job).await;
+    /// Stores one job.
+    pub(crate) async fn enqueue(&self, call: &C) -> Result<C::Stored> {
+        if let Some(under_way) = self.begin_alone() {
+            if let Some(stored) = call.quickly(&self.db).await? {
+                return Ok(stored);
+            }
+            drop(under_way);
+            return call.alone(&self.db).await;
         }
         let (reply, mut answer) = oneshot::channel();
-        lock(&self.state).waiting.push_back(Waiting { job: job.clone(), reply });
+        lock(&self.state).waiting.push_back(Waiting { call: call.clone(), reply });
         loop {
             // The statements under way may have ended before this call was added.
             self.begin_shared(MOST_UNDER_WAY);
@@ -97,7 +140,7 @@ impl GroupCommit {
     }
 
     /// Begins a statement for the caller's own job alone, if nobody waits and one more may be under way.
-    fn begin_alone(&self) -> Option<UnderWay> {
+    fn begin_alone(&self) -> Option<UnderWay<C>> {
         let mut state = lock(&self.state);
         let alone = state.waiting.is_empty() && state.under_way < MOST_UNDER_WAY && !state.last_was_shared;
         // Behind a transaction-mode pooler each transaction has to ask for its lanes.
@@ -120,27 +163,38 @@ impl GroupCommit {
     }
 }
 
-impl UnderWay {
+impl<C: Single> UnderWay<C> {
     /// Stores the jobs of the calls that wait, as many as may go together, and answers each call.
     async fn send(mut self) {
         self.began = true;
         // Callers that were just told that their job is stored run first: they may enqueue the next one.
         tokio::task::yield_now().await;
-        let (jobs, replies) = self.take_waiting();
-        match insert_together(&self.group.db, &jobs).await {
-            Ok(ids) => {
-                for (reply, id) in replies.into_iter().zip(ids) {
-                    // Its caller may have gone meanwhile; the job is stored all the same.
-                    let _ = reply.send(Ok(id));
+        let (calls, replies) = self.take_waiting();
+        let db = self.group.db.clone();
+        let stored = match &*calls {
+            [] => return,
+            [call] => call.quickly(&db).await.map(|stored| stored.map(|stored| vec![Ok(stored)])),
+            calls => match C::together(&db, calls).await {
+                Err(error) if C::is_of_one(&error) => Ok(None),
+                stored => stored.map(Some),
+            },
+        };
+        // What its caller is told may not arrive: it may have gone meanwhile. The job is stored all the same.
+        match stored {
+            Ok(Some(stored)) => {
+                for (reply, stored) in replies.into_iter().zip(stored) {
+                    let _ = reply.send(stored);
                 }
             }
-            // Nothing was stored, and one job may be to blame.
-            Err(error)
-                if jobs.len() > 1 && (error.is_invalid_input() || error.kind() == ErrorKind::Internal) =>
-            {
-                for (reply, job) in replies.into_iter().zip(&jobs) {
-                    let _ = reply.send(insert_alone(&self.group.db, job).await);
-                }
+            Ok(None) => {
+                // One of them may have to wait for long; those who come meanwhile go without it.
+                drop(self);
+                let each = stream::iter(calls.into_iter().zip(replies));
+                let send = |(call, reply): (C, Reply<C>)| async {
+                    let (call, reply) = (call, reply);
+                    let _ = reply.send(call.alone(&db).await);
+                };
+                each.for_each_concurrent(db.pools.clients(), send).await;
             }
             Err(error) => {
                 for reply in replies {
@@ -151,19 +205,30 @@ impl UnderWay {
     }
 
     /// Takes the calls for this statement. Leaves out those whose caller gave up waiting: their jobs are not sent.
-    fn take_waiting(&self) -> (Vec<NewJob>, Vec<oneshot::Sender<Result<JobId>>>) {
+    fn take_waiting(&self) -> (Vec<C>, Vec<Reply<C>>) {
         let mut state = lock(&self.group.state);
         state.last_was_shared = state.waiting.len() > 1;
-        let mut bytes = 0;
-        let mut fits = |waiting: &&Waiting| {
-            bytes += waiting.job.args().len();
-            bytes <= MOST_BYTES
-        };
-        let most = state.waiting.len().min(MOST_JOBS);
-        let count = state.waiting.iter().take(most).take_while(|waiting| fits(waiting)).count();
-        let count = count.max(most.min(1));
-        let all = state.waiting.drain(..count).filter(|waiting| !waiting.reply.is_closed());
-        all.map(|waiting| (waiting.job, waiting.reply)).unzip()
+        let (mut calls, mut replies, mut stay) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (mut bytes, mut company) = (0, C::Company::default());
+        while let Some(waiting) = state.waiting.pop_front() {
+            if waiting.reply.is_closed() {
+                continue;
+            }
+            bytes += waiting.call.bytes();
+            if !calls.is_empty() && (calls.len() == MOST_JOBS || bytes > MOST_BYTES) {
+                stay.push_back(waiting);
+                break;
+            }
+            if waiting.call.joins(&mut company) {
+                calls.push(waiting.call);
+                replies.push(waiting.reply);
+            } else {
+                stay.push_back(waiting);
+            }
+        }
+        stay.append(&mut state.waiting);
+        state.waiting = stay;
+        (calls, replies)
     }
 }
 

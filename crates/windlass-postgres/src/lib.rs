@@ -73,6 +73,7 @@ mod texts;
 mod tls;
 mod transaction;
 mod unique;
+mod unique_single;
 mod unique_terms;
 mod verifier;
 mod wakeup;

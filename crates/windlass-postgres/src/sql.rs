@@ -55,6 +55,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/31_enqueue_unique.sql"),
     include_str!("../sql/functions/32_edit.sql"),
     include_str!("../sql/functions/33_reports.sql"),
+    include_str!("../sql/functions/34_unique_singles.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

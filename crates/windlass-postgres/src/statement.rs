@@ -1,14 +1,36 @@
 //! Jobs that one statement stores, a transaction of its own.
 
 use crate::{
-    batch::queues_of, database::Database, error::Effect, lane::lanes_on, new_row::attempts, query::Param,
-    query::Query, row::Json, segment::segment,
+    batch::queues_of, database::Database, error::Effect, group_commit::Single, lane::lanes_on,
+    new_row::attempts, query::Param, query::Query, row::Json, segment::segment,
 };
 use tokio_postgres::types::Type;
 use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
 
+/// A job that is available at once, without attributes.
+impl Single for NewJob {
+    type Stored = JobId;
+    type Company = ();
+
+    fn bytes(&self) -> usize {
+        self.args().len()
+    }
+
+    fn joins(&self, (): &mut ()) -> bool {
+        true
+    }
+
+    async fn alone(&self, db: &Database) -> Result<JobId> {
+        insert_alone(db, self).await
+    }
+
+    async fn together(db: &Database, jobs: &[Self]) -> Result<Vec<Result<JobId>>> {
+        Ok(insert_together(db, jobs).await?.into_iter().map(Ok).collect())
+    }
+}
+
 /// One job, one round trip.
-pub(crate) async fn insert_alone(db: &Database, job: &NewJob) -> Result<JobId> {
+async fn insert_alone(db: &Database, job: &NewJob) -> Result<JobId> {
     let connection = db.client_for("enqueue", 1).await?;
     let segment = segment(db, &connection).await?;
     let lanes = lanes_on(db, &connection, std::slice::from_ref(job)).await?;
@@ -34,7 +56,7 @@ pub(crate) async fn insert_alone(db: &Database, job: &NewJob) -> Result<JobId> {
 }
 
 /// Several jobs, one round trip.
-pub(crate) async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Vec<JobId>> {
+async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Vec<JobId>> {
     let connection = db.client_for("enqueue", jobs.len()).await?;
     let segment = segment(db, &connection).await?;
     let Some(lanes) = lanes_on(db, &connection, jobs).await? else {

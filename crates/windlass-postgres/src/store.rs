@@ -8,6 +8,7 @@ use crate::{
     leader, list, maintain, migrate, once,
     options::PostgresOptions,
     promote, record, report, settings, settle, stats, unique,
+    unique_single::UniqueSingle,
     wakeup::PostgresWakeup,
     worker,
 };
@@ -27,7 +28,8 @@ use windlass_core::{
 pub struct PostgresStore {
     pub(crate) db: Database,
     pub(crate) limits: Limits,
-    group_commit: GroupCommit,
+    group_commit: GroupCommit<NewJob>,
+    unique_group_commit: GroupCommit<UniqueSingle>,
 }
 
 impl PostgresStore {
@@ -47,7 +49,9 @@ impl PostgresStore {
             Box::pin(migrate::upgrade(&db)).await?;
         }
         migrate::check(&db).await?;
-        Ok(Self { group_commit: GroupCommit::new(db.clone()), limits: options.limits, db })
+        let (group_commit, unique_group_commit) =
+            (GroupCommit::new(db.clone()), GroupCommit::new(db.clone()));
+        Ok(Self { group_commit, unique_group_commit, limits: options.limits, db })
     }
 }
 
@@ -85,7 +89,10 @@ impl JobStore for PostgresStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(batch.replies(&unique::enqueue_unique(&self.db, &batch).await?))
+        match UniqueSingle::of(batch) {
+            Ok(single) => Ok(vec![self.unique_group_commit.enqueue(&single).await?]),
+            Err(batch) => Ok(batch.replies(&unique::enqueue_unique(&self.db, &batch).await?)),
+        }
     }
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -181,11 +181,11 @@ async fn replace(
     Ok(reply(row.get(0), row.get(1)))
 }
 
-fn attributes(job: &NewJob) -> String {
+pub(crate) fn attributes(job: &NewJob) -> String {
     job.attributes().map_or_else(String::new, Attributes::to_json)
 }
 
-fn reply(id: i64, fate: i16) -> EnqueuedUnique {
+pub(crate) fn reply(id: i64, fate: i16) -> EnqueuedUnique {
     let conflict = match fate {
         STORED => None,
         EXTENDED => Some(Conflict::Extended),

@@ -106,8 +106,13 @@ pub use worker_builder::WorkerBuilder;
 /// #[job(retry_delay = on_the_hour)]
 /// struct Import;
 ///
+/// #[derive(serde::Serialize, serde::Deserialize, Job)]
+/// #[job(unique(fields("user"), until = "started", on_conflict = "replace", max_wait = "1m"))]
+/// struct Index { user: u64, change: String }
+///
 /// assert_eq!(Poll::retry_policy().unwrap().delay(100, 0.5), Duration::from_secs(300));
 /// assert_eq!(Import::retry_delay(3, "timeout"), Some(Duration::from_secs(180)));
+/// assert_eq!(Index::unique().unwrap().until(), windlass::UniqueUntil::Started);
 /// ```
 ///
 /// What cannot be a job is refused by the compiler:
@@ -131,6 +136,11 @@ pub use worker_builder::WorkerBuilder;
 /// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
 /// #[job(max_attempts = 0)]
 /// struct SendMail;
+/// ```
+/// ```compile_fail
+/// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
+/// #[job(unique(fields("usr")))] // it has no such field
+/// struct SendMail { user: u64 }
 /// ```
 /// ```compile_fail
 /// #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]

@@ -24,6 +24,9 @@ pub struct Load {
     pub transactions: bool,
     /// Cancels and retries some jobs by their ids.
     pub meddles: bool,
+    /// All its jobs are unique until they are finished, under so many keys, which all producers share; 0: none is.
+    #[serde(default)]
+    pub unique_keys: u32,
     /// How many connections enqueue side by side.
     pub lanes: u32,
     /// The queue.
@@ -40,6 +43,7 @@ impl Default for Load {
             once: false,
             transactions: false,
             meddles: false,
+            unique_keys: 0,
             lanes: 1,
             queue: "default".to_owned(),
         }
@@ -53,6 +57,8 @@ pub enum Mix {
     Plain,
     /// Everything that a job can do, mostly short.
     Varied,
+    /// Short ones, many of which fail at first, or return something.
+    Failing,
     /// Jobs of between so many milliseconds.
     Long(u64, u64),
     /// One of so many kills its worker or eats its memory; the rest is plain.
@@ -80,8 +86,15 @@ impl Mix {
                 _ => Act::Abort(rng.u16(1..=9)),
             },
             Self::Poison(_) => Act::Done,
+            Self::Failing => match rng.u32(0..100) {
+                0..50 => Act::Done,
+                50..60 => Act::Return,
+                60..90 => Act::Fail(rng.u16(1..=3)),
+                _ => Act::Sleep(rng.u64(1..=30)),
+            },
             Self::Varied => match rng.u32(0..100) {
-                0..70 => Act::Done,
+                0..60 => Act::Done,
+                60..70 => Act::Return,
                 70..80 => Act::Sleep(rng.u64(1..=30)),
                 80..86 => Act::Fail(rng.u16(1..=3)),
                 86..88 => Act::Panic,

@@ -2,7 +2,7 @@ use super::{Load, Order, connect, dismissed};
 use crate::{
     bug::Bug,
     database,
-    history::{Recorder, What},
+    history::{Recorder, What, now_ns},
 };
 use anyhow::Result;
 use fastrand::Rng;
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio_util::sync::CancellationToken;
-use windlass::{Client, JobId, NewJob};
+use windlass::{Client, Conflict, EnqueuedUnique, JobId, NewJob, OnConflict, Unique};
 
 /// How long a producer rests after a call failed.
 const REST: Duration = Duration::from_millis(10);
@@ -85,7 +85,9 @@ impl Lane {
         self.next_key += count as i64;
         let jobs: Vec<NewJob> = keys.iter().map(|key| self.load.job(*key, &mut self.rng)).collect();
         self.recorder.note_all(keys.iter().map(|key| What::EnqueueSent { key: *key }));
-        if self.load.transactions && self.rng.u32(0..20) == 0 {
+        if self.load.unique_keys > 0 {
+            self.uniquely(&keys, jobs).await;
+        } else if self.load.transactions && self.rng.u32(0..20) == 0 {
             self.in_transaction(&keys, jobs).await;
         } else if self.load.once {
             self.once(&keys, &jobs, stop).await;
@@ -115,6 +117,59 @@ impl Lane {
         match result {
             Ok(ids) => self.acknowledged(keys, &ids),
             Err(error) => self.failed(keys, &error).await,
+        }
+    }
+
+    /// Under unique keys that all producers share.
+    async fn uniquely(&mut self, keys: &[i64], jobs: Vec<NewJob>) {
+        let uniques: Vec<u32> = keys.iter().map(|_| self.rng.u32(0..self.load.unique_keys)).collect();
+        let pairs = keys.iter().zip(&uniques);
+        self.recorder
+            .note_all(pairs.map(|(key, unique)| What::UniqueSent { key: *key, unique: (*unique).into() }));
+        if self.load.transactions && self.rng.u32(0..20) == 0 {
+            return self.uniquely_in_transaction(keys, &uniques, jobs).await;
+        }
+        let rule = if self.rng.u32(0..8) == 0 { OnConflict::Error } else { OnConflict::Keep };
+        let with_key = |(job, unique): (NewJob, &u32)| job.with_unique(unique_key(*unique).on_conflict(rule));
+        let jobs: Vec<NewJob> = jobs.into_iter().zip(&uniques).map(with_key).collect();
+        let sent = now_ns();
+        match self.client.store().enqueue_unique(&jobs).await {
+            Ok(stored) => self.stored_uniquely(keys, &stored, sent),
+            Err(error) => self.failed(keys, &error).await,
+        }
+    }
+
+    fn stored_uniquely(&mut self, keys: &[i64], stored: &[EnqueuedUnique], sent: u64) {
+        self.recorder.note_all(keys.iter().zip(stored).map(|(key, stored)| match stored.conflict {
+            None => What::EnqueueAcked { key: *key, id: stored.id.0 },
+            Some(_) => What::Kept { key: *key, id: stored.id.0, sent },
+        }));
+    }
+
+    /// By plain SQL. Keys in ascending order, as everybody has to take them.
+    async fn uniquely_in_transaction(&mut self, keys: &[i64], uniques: &[u32], jobs: Vec<NewJob>) {
+        let mut rows: Vec<_> = keys.iter().copied().zip(uniques.iter().copied()).zip(jobs).collect();
+        rows.sort_by_key(|((_, unique), _)| *unique);
+        let keys: Vec<i64> = rows.iter().map(|((key, _), _)| *key).collect();
+        let commits = self.rng.bool();
+        let lingers = Duration::from_millis(self.rng.u64(0..60));
+        let sent = now_ns();
+        match unique_transaction(&self.store, &rows, commits, lingers).await {
+            Ok((stored, End::Committed)) => self.stored_uniquely(&keys, &stored, sent),
+            Ok((stored, End::RolledBack)) => {
+                let new = keys.iter().zip(&stored).map(|(key, stored)| match stored.conflict {
+                    None => What::RolledBack { key: *key, id: stored.id.0 },
+                    Some(_) => What::EnqueueFailed { key: *key },
+                });
+                self.recorder.note_all(new);
+            }
+            Ok((_, End::Unknown)) => {
+                self.recorder.note_all(keys.iter().map(|key| What::EnqueueUnknown { key: *key }));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a transaction failed");
+                self.recorder.note_all(keys.iter().map(|key| What::EnqueueFailed { key: *key }));
+            }
         }
     }
 
@@ -195,6 +250,11 @@ impl Lane {
     }
 }
 
+/// What the jobs of number `unique` are unique by: among those of their queue, for there are two kinds.
+pub(crate) fn unique_key(unique: u32) -> Unique {
+    Unique::by_key(format!("unique-{unique}")).in_queue()
+}
+
 enum Transacted {
     Committed(Vec<JobId>),
     RolledBack(Vec<JobId>),
@@ -227,4 +287,44 @@ async fn transaction(
         Ok(()) => Transacted::Committed(ids),
         Err(_) => Transacted::Unknown,
     }
+}
+
+/// A job with its producer's number and its unique one.
+type Row = ((i64, u32), NewJob);
+
+/// How a transaction ended.
+enum End {
+    Committed,
+    RolledBack,
+    Unknown,
+}
+
+/// Stores jobs by plain SQL. An error: nothing happened.
+async fn unique_transaction(
+    store: &str,
+    rows: &[Row],
+    commits: bool,
+    lingers: Duration,
+) -> Result<(Vec<EnqueuedUnique>, End)> {
+    let mut database = database::connect(store).await?;
+    let transaction = database.transaction().await?;
+    let text = "SELECT id, conflict FROM windlass.enqueue_unique($1, $2::text::jsonb, unique_key => $3, unique_in => 'queue',
+        queue => $4, priority => $5)";
+    let mut stored = Vec::new();
+    for ((_, unique), job) in rows {
+        let (key, priority) = (format!("unique-{unique}"), i32::from(job.priority()));
+        let row = transaction
+            .query_one(text, &[&job.kind(), &job.args().as_str(), &key, &job.queue(), &priority])
+            .await?;
+        let conflict = row.get::<_, Option<&str>>(1).map(|_| Conflict::Kept);
+        stored.push(EnqueuedUnique { id: JobId(row.get(0)), conflict });
+    }
+    tokio::time::sleep(lingers).await;
+    if !commits {
+        // Dropping the connection rolls back as well, so a failed rollback is one.
+        let _ = transaction.rollback().await;
+        return Ok((stored, End::RolledBack));
+    }
+    let end = if transaction.commit().await.is_ok() { End::Committed } else { End::Unknown };
+    Ok((stored, end))
 }

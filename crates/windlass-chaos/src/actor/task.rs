@@ -15,6 +15,8 @@ pub struct Task {
 pub enum Act {
     /// Completes at once.
     Done,
+    /// Completes at once, with its key as the result.
+    Return,
     /// Completes after so many milliseconds.
     Sleep(u64),
     /// Fails so many times, then completes.

@@ -5,7 +5,7 @@ use crate::{
 };
 use anyhow::Result;
 use std::{sync::Arc, time::Duration};
-use windlass::{Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, Worker};
+use windlass::{Args, Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, Worker};
 
 /// The kinds of a run's jobs.
 const KIND: &str = "work";
@@ -66,6 +66,12 @@ async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> 
     }
 }
 
+/// The result of jobs that have one.
+#[derive(serde::Serialize)]
+struct Returned {
+    key: i64,
+}
+
 /// What handlers work with.
 struct Desk {
     recorder: Arc<Recorder>,
@@ -102,6 +108,10 @@ async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
     let mut ending = Ending { recorder: Arc::clone(&desk.recorder), worker, id, seq, outcome: None };
     let outcome = match task.act {
         Act::Effect(ms) => effect(&desk, &ctx, Duration::from_millis(ms)).await,
+        Act::Return => {
+            desk.recorder.note(What::Returned { worker, id, seq });
+            Outcome::Complete(Some(Args::of(&Returned { key: task.key }).expect("a result is JSON")))
+        }
         other => act(other, &ctx).await,
     };
     ending.outcome = Some(match &outcome {

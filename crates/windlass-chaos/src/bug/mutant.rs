@@ -71,6 +71,15 @@ impl Mutant {
                     count: 1,
                 }));
             }
+            Bug::SwappedResults => {
+                let mut results = request.exceptions.iter_mut().filter_map(|e| match &mut e.disposition {
+                    Disposition::Complete { result } => Some(result),
+                    _ => None,
+                });
+                while let (Some(one), Some(other)) = (results.next(), results.next()) {
+                    std::mem::swap(one, other);
+                }
+            }
             Bug::RetryCancels => {
                 for exception in &mut request.exceptions {
                     if let Disposition::Retry { error, .. } = &exception.disposition {

@@ -44,6 +44,14 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             ("fence", "AND h.xmin = h.xid::xid", ""),
             ("home_state", "WHEN h.xmin = h.xid::xid", "WHEN true"),
         ],
+        Bug::UniqueForgetsRetries => &[(
+            "unique_held",
+            "IF p_until_finished THEN",
+            "IF p_until_finished AND f.place <> 'waiting' THEN",
+        )],
+        Bug::UniqueNeverFree => {
+            &[("unique_holders", "WHEN NOT h.until_finished THEN false", "WHEN true THEN true")]
+        }
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

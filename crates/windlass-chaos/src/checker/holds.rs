@@ -1,4 +1,4 @@
-use crate::history::{Event, Fate, History, Outcome, What};
+use crate::history::{Event, Fate, History, Outcome, Phase, What};
 use std::collections::{BTreeMap, HashMap};
 use windlass_core::JobState;
 
@@ -79,13 +79,18 @@ pub(super) struct Job {
     pub(super) unclaimed_starts: Vec<u64>,
     /// Workers whose settlement was accepted, though they had no claim that anybody noted.
     pub(super) stray_writes: Vec<i32>,
-    pub(super) cancel_asked: bool,
+    /// When somebody first wanted to cancel it.
+    pub(super) cancel_asked: Option<u64>,
     pub(super) retries_asked: usize,
     pub(super) records: Vec<Record>,
-    /// Commits of its effect together with its completion that were begun.
-    pub(super) effects_sent: usize,
+    /// When commits of its effect together with its completion were begun.
+    pub(super) effects_sent: Vec<u64>,
     /// How often its effect is stored.
     pub(super) effects: usize,
+    /// Whether a handler was about to complete it with a result.
+    pub(super) returned: bool,
+    /// The keys that its stored results name.
+    pub(super) results: Vec<i64>,
 }
 
 /// What a producer knows of a key.
@@ -98,6 +103,20 @@ pub(super) struct Key {
     pub(super) acked: Option<i64>,
     /// Acknowledged with another id as well.
     pub(super) acked_twice: Option<i64>,
+    /// Acknowledged as not stored, because another job has its unique key.
+    pub(super) kept: bool,
+    /// Its unique key, and when it was sent.
+    pub(super) unique: Option<(i64, u64)>,
+}
+
+/// An acknowledgement that an enqueue found its unique key taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) key: i64,
+    /// Who has the key.
+    pub(super) holder: i64,
+    pub(super) sent: u64,
+    pub(super) noted: u64,
 }
 
 /// The history by job.
@@ -105,8 +124,11 @@ pub(super) struct Key {
 pub(super) struct Jobs {
     pub(super) by_id: BTreeMap<i64, Job>,
     pub(super) keys: HashMap<i64, Key>,
+    pub(super) kept: Vec<Kept>,
     /// Whether the run said that it drained.
     pub(super) stuck: bool,
+    /// When it first did: unique keys are taken once more after that.
+    pub(super) drained: Option<u64>,
 }
 
 impl Jobs {
@@ -118,7 +140,7 @@ impl Jobs {
         let mut jobs = Self::default();
         for recorded in &history.events {
             let (number, _) = history.processes[recorded.process as usize];
-            jobs.note_enqueue(&recorded.event.what);
+            jobs.note_enqueue(&recorded.event);
             if let Some(id) = recorded.event.what.job() {
                 let job = jobs.by_id.entry(id).or_insert_with(|| Job { id, ..Job::default() });
                 job.note(number, &recorded.event);
@@ -144,8 +166,15 @@ impl Jobs {
         }
     }
 
-    fn note_enqueue(&mut self, what: &What) {
-        match *what {
+    fn note_enqueue(&mut self, event: &Event) {
+        match event.what {
+            What::UniqueSent { key, unique } => {
+                self.keys.entry(key).or_default().unique = Some((unique, event.at));
+            }
+            What::Kept { key, id, sent } => {
+                self.keys.entry(key).or_default().kept = true;
+                self.kept.push(Kept { key, holder: id, sent, noted: event.at });
+            }
             What::EnqueueSent { key } => self.keys.entry(key).or_default().sent = true,
             What::EnqueueFailed { key } => self.keys.entry(key).or_default().failed = true,
             What::EnqueueUnknown { key } => self.keys.entry(key).or_default().unknown = true,
@@ -157,7 +186,8 @@ impl Jobs {
                     _ => known.acked = Some(id),
                 }
             }
-            What::Phase { phase: crate::history::Phase::Stuck } => self.stuck = true,
+            What::Phase { phase: Phase::Stuck } => self.stuck = true,
+            What::Phase { phase: Phase::Drained } => self.drained = self.drained.or(Some(event.at)),
             _ => {}
         }
     }
@@ -210,9 +240,11 @@ impl Job {
                     None => {}
                 }
             }
-            What::EffectSent { .. } => self.effects_sent += 1,
+            What::EffectSent { .. } => self.effects_sent.push(at),
+            What::Returned { .. } => self.returned = true,
+            What::StoredResult { key, .. } => self.results.push(key),
             What::Effect { .. } => self.effects += 1,
-            What::CancelAsked { .. } => self.cancel_asked = true,
+            What::CancelAsked { .. } => self.cancel_asked = self.cancel_asked.or(Some(at)),
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,
             What::Stored { key, state, crashes, .. } => self.records.push(Record { key, state, crashes }),
             _ => {}

@@ -15,6 +15,7 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
         phantom(job, jobs, report);
         records(job, rules, report);
         effects(job, report);
+        results(job, report);
         let keys = job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key));
         for key in keys {
             let first = *ids_of_keys.entry(key).or_insert(job.id);
@@ -52,13 +53,13 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         job.holds.iter().any(|hold| hold.finished.is_some_and(|(_, outcome)| outcome == wanted))
     };
     match record.state {
-        JobState::Completed if !said(Outcome::Complete) && job.effects_sent == 0 => {
+        JobState::Completed if !said(Outcome::Complete) && job.effects_sent.is_empty() => {
             report.violate(Invariant::I1, id, "completed, but no handler finished it".to_owned());
         }
         JobState::Completed if completions_refused(job) => {
             report.violate(Invariant::I5, id, "completed, but every completion of it was refused".to_owned());
         }
-        JobState::Cancelled if !said(Outcome::Cancel) && !job.cancel_asked => {
+        JobState::Cancelled if !said(Outcome::Cancel) && job.cancel_asked.is_none() => {
             report.violate(Invariant::I1, id, "cancelled, but nobody asked for it".to_owned());
         }
         JobState::Discarded if !may_be_discarded(job, record, said) => {
@@ -78,7 +79,7 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
 /// transaction of its own: then the worker's answer says nothing.
 fn completions_refused(job: &Job) -> bool {
     let completed = |hold: &&Hold| hold.finished.is_some_and(|(_, outcome)| outcome == Outcome::Complete);
-    job.effects_sent == 0 && job.holds.iter().filter(completed).all(Hold::refused)
+    job.effects_sent.is_empty() && job.holds.iter().filter(completed).all(Hold::refused)
 }
 
 /// A handler discarded it or failed for the last time, or its workers kept dying. A paused one may finish
@@ -102,6 +103,8 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
             "nobody enqueued it"
         } else if known.failed && !known.unknown && known.acked.is_none() {
             "its enqueue failed for certain"
+        } else if known.kept {
+            "its enqueue found its unique key taken"
         } else if known.rolled_back {
             "its transaction was rolled back"
         } else {
@@ -150,10 +153,30 @@ fn final_state(outcome: Outcome) -> Option<JobState> {
 
 /// I13: what a handler commits together with its completion happens once, and only if the job is completed.
 fn effects(job: &Job, report: &mut Report) {
-    let Some(record) = job.records.first().filter(|_| job.effects_sent > 0) else { return };
+    let Some(record) = job.records.first().filter(|_| !job.effects_sent.is_empty()) else { return };
     let expected = usize::from(record.state == JobState::Completed);
     if job.effects != expected {
         let text = format!("{} in the end, and its effect happened {} times", record.state, job.effects);
         report.violate(Invariant::I13, Some(job.id), text);
+    }
+}
+
+/// I1 and I13: what a handler returned is there when its job is completed, and is what it returned.
+fn results(job: &Job, report: &mut Report) {
+    let Some(record) = job.records.first() else { return };
+    let id = Some(job.id);
+    match (&*job.results, record.state) {
+        ([], JobState::Completed) if job.returned && job.effects_sent.is_empty() => {
+            report.violate(Invariant::I1, id, "completed, and what it returned is not stored".to_owned());
+        }
+        ([], _) => {}
+        ([result], JobState::Completed) if job.returned && *result == record.key => {}
+        (results, state) => {
+            let text = format!(
+                "{state} in the end, its key is {}, and its results are those of {results:?}",
+                record.key
+            );
+            report.violate(Invariant::I13, id, text);
+        }
     }
 }

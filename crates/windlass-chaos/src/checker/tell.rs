@@ -24,9 +24,10 @@ pub fn tell(history: &History, job: i64) -> String {
         let (at, what) = (recorded.event.at, &recorded.event.what);
         let near = at.saturating_add(5_000_000_000) >= first && at <= last.saturating_add(1_000_000_000);
         let wanted = match what {
-            What::EnqueueSent { key } | What::EnqueueFailed { key } | What::EnqueueUnknown { key } => {
-                keys.contains(key)
-            }
+            What::EnqueueSent { key }
+            | What::UniqueSent { key, .. }
+            | What::EnqueueFailed { key }
+            | What::EnqueueUnknown { key } => keys.contains(key),
             What::Fault { target: None, .. } => near,
             What::Fault { target: Some(target), .. } => processes.contains(target),
             What::Phase { .. } => true,

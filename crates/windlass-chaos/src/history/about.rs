@@ -16,6 +16,9 @@ impl What {
     pub(crate) fn job_mut(&mut self) -> Option<&mut i64> {
         match self {
             Self::EnqueueAcked { id, .. }
+            | Self::Kept { id, .. }
+            | Self::Returned { id, .. }
+            | Self::StoredResult { id, .. }
             | Self::RolledBack { id, .. }
             | Self::Claimed { id, .. }
             | Self::Started { id, .. }
@@ -41,6 +44,7 @@ impl What {
             | Self::GivenBack { worker, .. }
             | Self::Settled { worker, .. }
             | Self::EffectSent { worker, .. }
+            | Self::Returned { worker, .. }
             | Self::LeaseLost { worker }
             | Self::DeregisterSent { worker }
             | Self::Rescued { worker, .. }

@@ -18,6 +18,10 @@ pub struct Event {
 pub enum What {
     /// A producer is about to enqueue the job.
     EnqueueSent { key: i64 },
+    /// It is unique until it is finished, among all jobs with this number. Noted together with `EnqueueSent`.
+    UniqueSent { key: i64, unique: i64 },
+    /// The store acknowledged that it did not store it, because job `id` has its unique key.
+    Kept { key: i64, id: i64, sent: u64 },
     /// The store acknowledged it.
     EnqueueAcked { key: i64, id: i64 },
     /// It was refused or failed for certain: the job must never run.
@@ -34,6 +38,8 @@ pub enum What {
     Started { worker: i32, id: i64, seq: i64, key: i64, attempt: u16 },
     /// A handler ended.
     Finished { worker: i32, id: i64, seq: i64, outcome: Outcome },
+    /// A handler is about to complete the job with its key as the result.
+    Returned { worker: i32, id: i64, seq: i64 },
     /// The worker is about to give a job back that it did not run.
     GivenBack { worker: i32, id: i64, seq: i64, outcome: Outcome },
     /// A settlement was answered.
@@ -42,6 +48,8 @@ pub enum What {
     EffectSent { worker: i32, id: i64, seq: i64 },
     /// The effect of a job in the final dump. Several of one id: it happened several times.
     Effect { id: i64 },
+    /// The result of a job in the final dump, as the key that it names.
+    StoredResult { id: i64, key: i64 },
     /// The store told the worker that its lease is lost.
     LeaseLost { worker: i32 },
     /// The worker is about to hand everything back.

@@ -14,7 +14,7 @@ pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
 /// One pass over the view that derives states from the log.
 async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     let database = database::connect(store).await?;
-    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count FROM windlass.jobs";
+    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count, (result->>'key')::bigint FROM windlass.jobs";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
     let mut records = Vec::new();
@@ -27,10 +27,18 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
             attempt: row.get::<_, i16>(3).unsigned_abs(),
             crashes: row.get::<_, i16>(4).unsigned_abs(),
         });
+        if let Some(key) = row.get::<_, Option<i64>>(5) {
+            records.push(What::StoredResult { id: row.get(0), key });
+        }
     }
     let effects = database.query("SELECT job FROM public.chaos_effect", &[]).await?;
     records.extend(effects.iter().map(|row| What::Effect { id: row.get(0) }));
     Ok(records)
+}
+
+#[derive(serde::Deserialize)]
+struct Returned {
+    key: i64,
 }
 
 async fn dump_pages(store: &str) -> Result<Vec<What>> {
@@ -44,6 +52,11 @@ async fn dump_pages(store: &str) -> Result<Vec<What>> {
                 .with_context(|| format!("job {} has args that are no task", job.id))?;
             let (state, attempt, crashes) = (job.state, job.attempt, job.crash_count);
             records.push(What::Stored { id: job.id.0, key: task.key, state, attempt, crashes });
+            if let Some(result) = &job.result {
+                let Returned { key } = serde_json::from_str(result.as_str())
+                    .with_context(|| format!("job {} has a result that names no key", job.id))?;
+                records.push(What::StoredResult { id: job.id.0, key });
+            }
         }
         filter.after = page.next;
         if filter.after.is_none() {

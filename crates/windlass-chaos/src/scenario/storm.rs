@@ -85,7 +85,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     Ok(Ended::ran(run.conclude(patience)?))
 }
 
-fn crash(run: &mut Run, server: &Postgres) -> Result<()> {
+pub(super) fn crash(run: &mut Run, server: &Postgres) -> Result<()> {
     run.fault(Fault::DatabaseCrash, true);
     server.stop_immediate()?;
     server.start_again()?;
@@ -93,7 +93,7 @@ fn crash(run: &mut Run, server: &Postgres) -> Result<()> {
     Ok(())
 }
 
-fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
+pub(super) fn strike(run: &mut Run, ground: &Ground, trial: &Trial) -> Result<()> {
     if trial.bug.is_some_and(Bug::needs_rotation) {
         rotate(run, &ground.url)?;
     }

@@ -1,5 +1,6 @@
 mod backoff;
 mod input;
+mod line;
 mod many;
 mod options;
 mod unique;
@@ -58,7 +59,8 @@ pub(crate) struct Enqueue {
     #[command(flatten)]
     unique: unique::Options,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
-    /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, tags
+    /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, tags; unique_key,
+    /// unique_args or unique_fields, unique_in (kind, queue), unique_until (finished, started) or unique_for_ms, on_conflict, max_wait_ms
     #[arg(
         long,
         value_name = "FILE",

@@ -89,6 +89,52 @@ fn many_names_the_bad_line_and_what_was_enqueued() {
 }
 
 #[test]
+fn many_knows_unique_jobs() {
+    let home = Home::new();
+    let line = |rest: &str| format!("{{\"kind\":\"k\",\"args\":{{\"user\":7}},{rest}}}\n");
+    let first = [
+        line(r#""unique_fields":["user"],"unique_in":"queue""#),
+        line(r#""unique_key":"a","delay_ms":3600000,"on_conflict":"replace","max_wait_ms":7200000"#),
+        line(r#""unique_args":true,"unique_for_ms":3600000,"on_conflict":"extend""#),
+        line(r#""priority":1"#),
+    ];
+    let run = |lines: &str| home.run_with(&["enqueue", "--many", "--json"], lines.as_bytes());
+    let answer: serde_json::Value = serde_json::from_str(&run(&first.concat()).done().stdout).unwrap();
+    assert_eq!((&answer["enqueued"], &answer["kept"]), (&4.into(), &serde_json::Value::Null));
+    let answer: serde_json::Value = serde_json::from_str(&run(&first.concat()).done().stdout).unwrap();
+    assert_eq!(
+        (&answer["enqueued"], &answer["kept"], &answer["replaced"]),
+        (&1.into(), &2.into(), &1.into())
+    );
+    let again = home.run_with(&["enqueue", "--many"], first[0].as_bytes()).done();
+    assert_eq!(again.stdout, "enqueued 0 jobs; the unique keys of others were taken: 1 kept, 0 replaced\n");
+    // Which of its lines it was, and nothing of the rest.
+    let refused = line(r#""unique_key":"a","on_conflict":"error""#);
+    run(&format!("\n{}{}\n{refused}", first[3], first[3])).refused(
+        1,
+        &[
+            "line 5: job ",
+            "has its unique key; nothing of lines 1 to 5 was enqueued",
+            "\"line\": 5",
+            "unique_conflict",
+        ],
+    );
+    run(&refused).refused(1, &["line 1: job ", "nothing of lines 1 to 1 was enqueued"]);
+    let twice = line(r#""unique_key":"b","on_conflict":"error""#).repeat(2);
+    run(&twice).refused(
+        1,
+        &["line 2: another job of the same call has its unique key; nothing of lines 1 to 2 was"],
+    );
+    run(&format!("{}{}", first[3], line(r#""unique_key":"""#))).refused(2, &["line 2: ", "1 to 200 bytes"]);
+    home.run_with(
+        &["enqueue", "--many", "--idempotency-key", "x"],
+        format!("{}{}", first[3], first[0]).as_bytes(),
+    )
+    .refused(2, &["line 2: a unique job takes no idempotency key"]);
+    assert_eq!(home.json(&["queues"])[0]["available"], 4);
+}
+
+#[test]
 fn many_bounds_its_lines() {
     let home = Home::new();
     let endless = vec![b' '; 5 * 1024 * 1024];

@@ -100,11 +100,7 @@ BEGIN
     PERFORM {schema}.read_committed('enqueue_unique');
     taken_at := v_now;
     fates := array_fill(0::smallint, ARRAY[cardinality(p_keys)]);
-    ids := ARRAY(SELECT g.id FROM pg_sequence s,
-                 LATERAL (SELECT nextval('{schema}.job_id_seq') AS first
-                          FROM generate_series(1, (cardinality(p_keys) + s.seqincrement - 1) / s.seqincrement)) AS b,
-                 LATERAL generate_series(b.first, b.first + s.seqincrement - 1) AS g(id)
-                 WHERE s.seqrelid = '{schema}.job_id_seq'::regclass ORDER BY g.id LIMIT cardinality(p_keys));
+    ids := {schema}.take_ids(cardinality(p_keys));
     v_left := ARRAY(SELECT u.place FROM unnest(p_keys) WITH ORDINALITY AS u(key, place) WHERE u.key IS NOT NULL ORDER BY u.key);
     FOR round IN 1..100 LOOP
         EXIT WHEN v_left = '{}';

@@ -31,8 +31,11 @@ pub(crate) struct Options {
     max_wait: Option<Duration>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Rule {
+/// What to do when another job has the key.
+#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Rule {
+    #[default]
     Keep,
     Replace,
     Extend,
@@ -54,11 +57,17 @@ impl Options {
             None if self.unique_until_started => unique.until_started(),
             None => unique,
         };
-        Some(unique.on_conflict(match self.on_conflict {
-            Rule::Keep => OnConflict::Keep,
-            Rule::Replace => OnConflict::Replace { max_wait: self.max_wait },
-            Rule::Extend => OnConflict::Extend,
-            Rule::Error => OnConflict::Error,
-        }))
+        Some(unique.on_conflict(self.on_conflict.with_max_wait(self.max_wait)))
+    }
+}
+
+impl Rule {
+    pub(super) fn with_max_wait(self, max_wait: Option<Duration>) -> OnConflict {
+        match self {
+            Self::Keep => OnConflict::Keep,
+            Self::Replace => OnConflict::Replace { max_wait },
+            Self::Extend => OnConflict::Extend,
+            Self::Error => OnConflict::Error,
+        }
     }
 }
