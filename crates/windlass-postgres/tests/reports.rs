@@ -178,10 +178,10 @@ async fn an_older_schema_is_worked_on_and_migrated() {
         .run(
             "DROP TABLE windlass.job_report; DROP FUNCTION windlass.report; DROP FUNCTION windlass.checkpoints;
              DROP FUNCTION windlass.progress; DROP FUNCTION windlass.forget_reports; DROP FUNCTION windlass.log_with;
-             DELETE FROM windlass.migration WHERE version > 5",
+             DELETE FROM windlass.migration WHERE version > 6",
         )
         .await;
-    // As version 5 had it.
+    // As version 6 had it.
     table
         .run(
             "CREATE OR REPLACE FUNCTION windlass.forget_dead(p_most integer) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'",
@@ -199,7 +199,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
     assert!(record(&store, id).await.report.is_none());
     store.maintain().await.expect("housekeeping");
     let migrated = store.migrate().await.expect("migrates");
-    assert_eq!((migrated.from, migrated.to), (5, 6));
+    assert_eq!((migrated.from, migrated.to), (6, 7));
     say(&worker, &held).await;
     assert!(record(&store, id).await.report.is_some());
 }
