@@ -1,4 +1,8 @@
-use crate::{backoff::Backoff, unique::Unique};
+use crate::{
+    backoff::Backoff,
+    unique::Unique,
+    value::{duration, set, text},
+};
 use std::time::Duration;
 use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNestedMeta};
 
@@ -47,17 +51,6 @@ impl Attributes {
             _ => Err(meta.error(UNKNOWN)),
         }
     }
-}
-
-pub(crate) fn set<T>(
-    slot: &mut Option<T>,
-    meta: &ParseNestedMeta<'_>,
-    read: impl FnOnce(&ParseNestedMeta<'_>) -> Result<T>,
-) -> Result<()> {
-    if slot.replace(read(meta)?).is_some() {
-        return Err(meta.error("given twice; keep one"));
-    }
-    Ok(())
 }
 
 fn kind(meta: &ParseNestedMeta<'_>) -> Result<LitStr> {
@@ -114,27 +107,9 @@ fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
     }
 }
 
-/// A duration in words, and where it stands.
-pub(crate) fn duration(meta: &ParseNestedMeta<'_>, example: &str) -> Result<(LitStr, Duration)> {
-    let literal = text(meta, example)?;
-    match humantime::parse_duration(&literal.value()) {
-        Ok(duration) => Ok((literal, duration)),
-        Err(cause) => {
-            let message = format!("{cause}; write a duration like \"30s\", \"500ms\" or \"1h 30m\"");
-            Err(Error::new(literal.span(), message))
-        }
-    }
-}
-
 fn backoff(meta: &ParseNestedMeta<'_>) -> Result<Backoff> {
     let literal = text(meta, "backoff = \"linear:10s\"")?;
     Backoff::parse(&literal.value()).map_err(|message| Error::new(literal.span(), message))
-}
-
-pub(crate) fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
-    let value: Expr = meta.value()?.parse()?;
-    syn::parse2(quote::quote!(#value))
-        .map_err(|_| Error::new_spanned(&value, format!("write a text in quotes, like {example}")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod attributes;
 mod backoff;
 mod derive;
 mod unique;
+mod value;
 
 /// Makes a type a job.
 ///

@@ -1,6 +1,6 @@
 //! `unique(...)` of `#[job(...)]`.
 
-use crate::attributes::{duration, set, text};
+use crate::value::{duration, set, text};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use std::time::Duration;
