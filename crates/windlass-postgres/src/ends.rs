@@ -49,12 +49,13 @@ impl Ends for PostgresEnds {
     }
 }
 
-/// Cost: a job's record for each, see job_record.
+/// Cost: find_job for each, and a record (job_record) for each that has ended.
 pub(crate) async fn ended(db: &Database, ids: &[JobId]) -> Result<Ended> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = db.sql(
-        "SELECT r.*, u.id FROM unnest($1) AS u(id) LEFT JOIN LATERAL {schema}.job_record(u.id) r ON true
-         WHERE r.id IS NULL OR r.state IN ('completed', 'cancelled', 'discarded')",
+        "SELECT r.*, u.id FROM unnest($1) AS u(id) CROSS JOIN LATERAL {schema}.find_job(u.id) f
+         LEFT JOIN LATERAL {schema}.job_record(u.id) r ON true
+         WHERE f.place IS NULL OR f.place = 'dead' OR f.settled_at IS NOT NULL",
     );
     let connection = db.client("wait for jobs").await?;
     let mut ended = Ended::default();
