@@ -1,7 +1,8 @@
 use crate::{
-    job_reporter::{JobReporter, JobReporters},
-    job_switch::{JobSwitch, JobSwitches},
+    job_reporter::JobReporter,
+    job_switch::JobSwitch,
     outbox::{Destination, Outbox},
+    per_job::PerJob,
     sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 use std::{sync::Arc, time::Duration};
@@ -131,8 +132,8 @@ pub(crate) struct ClaimScope {
     pub(crate) priority: i16,
     /// From when on it counts how long its jobs may wait to be started.
     asked_at: Instant,
-    switches: JobSwitches,
-    reporters: JobReporters,
+    switches: PerJob<JobSwitch>,
+    reporters: PerJob<JobReporter>,
 }
 
 impl ClaimScope {
@@ -149,8 +150,8 @@ impl ClaimScope {
             queue,
             priority,
             asked_at,
-            switches: JobSwitches::default(),
-            reporters: JobReporters::default(),
+            switches: PerJob::default(),
+            reporters: PerJob::default(),
         }
     }
 
@@ -161,7 +162,7 @@ impl ClaimScope {
 
     /// What tells the handler of this job alone to stop.
     pub(crate) fn switch(&self, job: JobId) -> Arc<JobSwitch> {
-        self.switches.of(job, self.epoch.interrupted())
+        self.switches.get_or_make(job, || JobSwitch::new(self.epoch.interrupted()))
     }
 
     /// The same, if there is one.
@@ -171,27 +172,27 @@ impl ClaimScope {
 
     /// Tells the handler of this job to stop because the job is to be cancelled.
     pub(crate) fn cancel(&self, job: JobId) {
-        self.switches.cancel(job, self.epoch.interrupted());
+        self.switch(job).cancel();
     }
 
     /// Whether the job is to be cancelled.
     pub(crate) fn is_cancel_asked(&self, job: JobId) -> bool {
-        self.switches.is_cancel_asked(job)
+        self.known_switch(job).is_some_and(|switch| switch.is_cancel_asked())
     }
 
     /// What the handler of this job says goes there.
     pub(crate) fn reporter(&self, job: JobId, position: i64, attempt: u16) -> Arc<JobReporter> {
-        self.reporters.of(job, || JobReporter::new(self.reference, job, position, attempt))
+        self.reporters.get_or_make(job, || JobReporter::new(self.reference, job, position, attempt))
     }
 
     /// The attempt is over. The reporter of the job, if its handler said anything.
     pub(crate) fn forget_reporter(&self, job: JobId) -> Option<Arc<JobReporter>> {
-        self.reporters.forget(job)
+        self.reporters.remove(job)
     }
 
     /// The attempt is over.
     pub(crate) fn forget_switch(&self, job: JobId) {
-        self.switches.forget(job);
+        self.switches.remove(job);
     }
 }
 

@@ -1,11 +1,5 @@
-use crate::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
-};
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Arc, PoisonError},
-};
+use crate::sync::{Mutex, MutexGuard};
+use std::{collections::VecDeque, sync::PoisonError};
 use tokio::{sync::oneshot, time::Instant};
 use windlass_core::{Args, ClaimRef, Error, ErrorKind, JobId, JobReport, Limits, LogEntry, Progress, Result};
 
@@ -162,32 +156,6 @@ impl JobReporter {
         waiting.into_iter().for_each(|waiter| drop(waiter.send(Err(too_late(self.job)))));
         drop(state);
         self.done(|| Err(too_late(self.job)));
-    }
-}
-
-/// The reporters of the jobs of one claim, made when they are first needed. A claim that needs none pays one load per
-/// job.
-#[derive(Debug, Default)]
-pub(crate) struct JobReporters {
-    is_used: AtomicBool,
-    by_job: Mutex<HashMap<JobId, Arc<JobReporter>>>,
-}
-
-impl JobReporters {
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobId, Arc<JobReporter>>> {
-        self.by_job.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The reporter of this job.
-    pub(crate) fn of(&self, job: JobId, make: impl FnOnce() -> JobReporter) -> Arc<JobReporter> {
-        self.is_used.store(true, Ordering::Release);
-        Arc::clone(self.lock().entry(job).or_insert_with(|| Arc::new(make())))
-    }
-
-    /// The job's attempt is over. Its reporter, if it has one.
-    pub(crate) fn forget(&self, job: JobId) -> Option<Arc<JobReporter>> {
-        let forget = || self.lock().remove(&job);
-        if self.is_used.load(Ordering::Acquire) { forget() } else { None }
     }
 }
 

@@ -69,6 +69,7 @@ mod open_claim;
 mod open_claims;
 mod outage;
 mod outbox;
+mod per_job;
 mod queue_runner;
 mod ready;
 mod refused;

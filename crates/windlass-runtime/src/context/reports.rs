@@ -9,19 +9,19 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{any::type_name, fmt, sync::Arc};
 use windlass_core::{Args, Error, ErrorKind, Limits, Progress, Result};
 
-/// Seals the checkpoints of a job before they are stored, and opens what an earlier attempt left.
+/// Seals the checkpoints of jobs before they are stored, and opens what an earlier attempt left.
 pub trait CheckpointSeal: Send + Sync + 'static {
     /// What is stored.
     ///
     /// # Errors
     /// When there is nothing to seal it with.
-    fn seal(&self, plain: &Args) -> Result<Args>;
+    fn seal(&self, plain: &Args, context: &Context) -> Result<Args>;
 
     /// The JSON text of what is stored.
     ///
     /// # Errors
     /// When it does not open.
-    fn open(&self, stored: &Args) -> Result<Vec<u8>>;
+    fn open(&self, stored: &Args, context: &Context) -> Result<Vec<u8>>;
 }
 
 /// How a context deals with checkpoints; nothing for jobs that are not encrypted.
@@ -104,7 +104,7 @@ impl Context {
             Error::new(cause.kind(), format!("the checkpoint cannot be kept: {cause}")).with_source(cause)
         })?;
         let checkpoint = match &self.seal.0 {
-            Some(seal) => seal.seal(&plain)?,
+            Some(seal) => seal.seal(&plain, self)?,
             None => plain,
         };
         Limits::check_checkpoint(&checkpoint)?;
@@ -134,7 +134,7 @@ impl Context {
         };
         match &self.seal.0 {
             None => serde_json::from_str(stored.as_str()).map(Some).map_err(|cause| unfit(cause.to_string())),
-            Some(seal) => serde_json::from_slice(&seal.open(&stored)?).map(Some).map_err(|cause| {
+            Some(seal) => serde_json::from_slice(&seal.open(&stored, self)?).map(Some).map_err(|cause| {
                 // The error's own words may quote it.
                 unfit(format!("at line {} column {}", cause.line(), cause.column()))
             }),

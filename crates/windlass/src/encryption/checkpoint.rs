@@ -1,48 +1,39 @@
 use super::{
     bound::Bound,
-    codec::{Codec, open},
+    codec::{Codec, left_plain, open},
 };
-use std::sync::Arc;
-use windlass_core::{Args, Envelope, Error, ErrorKind, JobId, Result};
-use windlass_runtime::CheckpointSeal;
+use windlass_core::{Args, Envelope, Error, ErrorKind, Result};
+use windlass_runtime::{CheckpointSeal, Context};
 
-/// Seals the checkpoints of one encrypted job.
-pub(super) struct SealedCheckpoints {
-    pub(super) codec: Arc<Codec>,
-    pub(super) kind: Box<str>,
-    pub(super) job: JobId,
-}
-
-impl SealedCheckpoints {
-    fn bound(&self) -> Bound<'_> {
-        Bound::Checkpoint { kind: &self.kind, job: self.job }
-    }
-}
-
-impl CheckpointSeal for SealedCheckpoints {
-    fn seal(&self, plain: &Args) -> Result<Args> {
-        match self.codec.keyring() {
-            Some(keyring) => keyring.seal(plain.as_str(), self.bound()),
+/// Of encrypted jobs.
+impl CheckpointSeal for Codec {
+    fn seal(&self, plain: &Args, context: &Context) -> Result<Args> {
+        match &self.keyring {
+            Some(keyring) => keyring.seal(plain.as_str(), bound(context)),
             // Whoever opened the args has keys; args that were taken plain have none to begin with.
-            None => Err(undecryptable(self.job, "cannot be encrypted: there is no key")),
+            None => {
+                let message = format!("{} cannot be encrypted: there is no key", name(context));
+                Err(Error::new(ErrorKind::Undecryptable, message))
+            }
         }
     }
 
-    fn open(&self, stored: &Args) -> Result<Vec<u8>> {
-        let what = format!("the checkpoint of job {}", self.job);
-        if !Envelope::is_one(stored.as_str().as_bytes()) {
-            if self.codec.takes_plain_args {
-                return Ok(stored.as_str().as_bytes().to_vec()); // from before the kind was encrypted
-            }
-            return Err(undecryptable(
-                self.job,
-                "is plain, though its args are encrypted: no worker of it wrote that",
-            ));
+    fn open(&self, stored: &Args, context: &Context) -> Result<Vec<u8>> {
+        let json = stored.as_str();
+        if Envelope::is_one(json.as_bytes()) {
+            return open(self.keyring.as_ref(), json, bound(context)).map_err(|why| why.error(name(context)));
         }
-        open(self.codec.keyring(), stored.as_str(), self.bound()).map_err(|why| why.error(what))
+        match self.takes_plain_args {
+            true => Ok(json.as_bytes().to_vec()), // from before the kind was encrypted
+            false => Err(left_plain(name(context))),
+        }
     }
 }
 
-fn undecryptable(job: JobId, why: &str) -> Error {
-    Error::new(ErrorKind::Undecryptable, format!("the checkpoint of job {job} {why}"))
+fn bound(context: &Context) -> Bound<'_> {
+    Bound::Checkpoint { kind: context.kind(), job: context.id() }
+}
+
+fn name(context: &Context) -> String {
+    format!("the checkpoint of job {}", context.id())
 }

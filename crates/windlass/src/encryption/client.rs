@@ -2,7 +2,7 @@
 
 use super::{
     bound::Bound,
-    codec::{BINDING, binding, open},
+    codec::{BINDING, binding, left_plain, open},
 };
 use crate::{Client, IntoJob};
 use serde::de::DeserializeOwned;
@@ -87,9 +87,7 @@ impl Client {
     ) -> Result<T> {
         let what = format!("the {what} of job {}", job.id);
         if Envelope::is_one(job.args.as_str().as_bytes()) && !Envelope::is_one(left.as_str().as_bytes()) {
-            let message =
-                format!("{what} is plain, though its args are encrypted: no worker of it wrote that");
-            return Err(Error::new(ErrorKind::Undecryptable, message));
+            return Err(left_plain(what));
         }
         self.read(left, bound, what)
     }

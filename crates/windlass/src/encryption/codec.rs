@@ -1,6 +1,7 @@
 use super::{bound::Bound, keyring::Keyring, missing_keys::MissingKeys, unopened::Unopened};
 use bytes::Bytes;
 use serde::Deserialize;
+use std::fmt::Display;
 use tracing::warn;
 use windlass_core::{Args, Envelope, Error, ErrorKind, Outcome, Result};
 use windlass_runtime::Context;
@@ -8,7 +9,7 @@ use windlass_runtime::Context;
 /// What a worker opens args and seals results with.
 #[derive(Default)]
 pub(crate) struct Codec {
-    keyring: Option<Keyring>,
+    pub(super) keyring: Option<Keyring>,
     missing: MissingKeys,
     /// Whether an encrypted kind may have plain args.
     pub(super) takes_plain_args: bool,
@@ -46,12 +47,8 @@ impl Codec {
         Outcome::Undecryptable { after, error }
     }
 
-    pub(super) fn keyring(&self) -> Option<&Keyring> {
-        self.keyring.as_ref()
-    }
-
     /// Seals what an encrypted job returns.
-    pub(super) fn seal(&self, outcome: Outcome, context: &Context) -> Outcome {
+    pub(super) fn seal_result(&self, outcome: Outcome, context: &Context) -> Outcome {
         let Outcome::Complete(Some(result)) = outcome else { return outcome };
         let bound = Bound::Result { kind: context.kind(), job: context.id() };
         let sealed = self.keyring.as_ref().map(|keyring| keyring.seal(result.as_str(), bound));
@@ -78,6 +75,12 @@ pub(super) fn open(keyring: Option<&Keyring>, json: &str, bound: Bound<'_>) -> R
         Some(keyring) => keyring.open(&envelope, bound),
         None => Err(Unopened::UnknownKey(envelope.key.into_owned())),
     }
+}
+
+/// What a handler left is plain, though the job's args are encrypted.
+pub(super) fn left_plain(what: impl Display) -> Error {
+    let message = format!("{what} is plain, though its args are encrypted: no worker of it wrote that");
+    Error::new(ErrorKind::Undecryptable, message)
 }
 
 /// The field of a job's meta that binds its args to it.

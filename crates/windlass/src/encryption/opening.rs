@@ -1,4 +1,4 @@
-use super::{Codec, checkpoint::SealedCheckpoints};
+use super::Codec;
 use crate::RawJob;
 use bytes::Bytes;
 use std::{future::ready, sync::Arc, time::Duration};
@@ -43,10 +43,9 @@ impl<H: OpenHandler> Handler for Opening<H> {
             },
         };
         let codec = Arc::clone(&self.codec);
-        let seal =
-            SealedCheckpoints { codec: Arc::clone(&codec), kind: context.kind().into(), job: context.id() };
-        let running = self.handler.call(job, context.clone().with_sealed_checkpoints(Arc::new(seal)));
-        Box::pin(async move { codec.seal(running.await, &context) })
+        let sealing = context.clone().with_sealed_checkpoints(Arc::<Codec>::clone(&codec));
+        let running = self.handler.call(job, sealing);
+        Box::pin(async move { codec.seal_result(running.await, &context) })
     }
 
     fn retry_policy(&self) -> Option<&RetryPolicy> {
