@@ -21,6 +21,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    /// Which of how many jobs of a call it is about.
+    place: Option<(usize, usize)>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -89,7 +91,7 @@ impl ErrorKind {
 impl Error {
     /// An error of `kind` with a message for people.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), place: None, source: None }
     }
 
     /// The same error with its cause attached.
@@ -97,6 +99,23 @@ impl Error {
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same error, about the job at this index, from 0, of those of a call that enqueues all of them or none.
+    #[must_use]
+    pub fn of_job(mut self, index: usize, count: usize) -> Self {
+        self.place = (count > 1).then_some((index, count));
+        self
+    }
+
+    /// The index, from 0, of the job that it is about, when a call had several.
+    pub fn job_index(&self) -> Option<usize> {
+        self.place.map(|(index, _)| index)
+    }
+
+    /// What went wrong, without saying which job of the call it is about.
+    pub fn reason(&self) -> &str {
+        &self.message
     }
 
     /// What went wrong, to branch on.
@@ -157,7 +176,12 @@ pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self.place {
+            None => f.write_str(&self.message),
+            Some((index, count)) => {
+                write!(f, "job {index} of {count}: {}; nothing was enqueued", self.message)
+            }
+        }
     }
 }
 

@@ -54,10 +54,7 @@ impl Limits {
     /// The first job's offence, with its index in the batch when there are several.
     pub fn check(&self, jobs: &[NewJob]) -> Result<()> {
         for (index, job) in jobs.iter().enumerate() {
-            self.check_one(job).map_err(|error| match jobs.len() {
-                1 => error,
-                n => Error::new(error.kind(), format!("job {index} of {n}: {error}; nothing was enqueued")),
-            })?;
+            self.check_one(job).map_err(|error| error.of_job(index, jobs.len()))?;
         }
         Ok(())
     }

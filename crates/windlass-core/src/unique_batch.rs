@@ -46,10 +46,7 @@ impl UniqueBatch {
         let mut batch = Self { jobs: Vec::with_capacity(jobs.len()), keys: Vec::new(), places: Vec::new() };
         let mut known = HashMap::new();
         for (index, job) in jobs.iter().enumerate() {
-            let place = batch.add(job, &mut known).map_err(|error| match jobs.len() {
-                1 => error,
-                n => Error::new(error.kind(), format!("job {index} of {n}: {error}; nothing was enqueued")),
-            })?;
+            let place = batch.add(job, &mut known).map_err(|error| error.of_job(index, jobs.len()))?;
             batch.places.push(place);
         }
         Ok(batch)
@@ -89,12 +86,11 @@ impl UniqueBatch {
 
     /// The refusal of one of [`Self::jobs`] whose key another job has.
     pub fn conflict(&self, place: usize, holder: JobId) -> Error {
-        let of = self.places.len();
-        let index = self.places.iter().position(|(stands_for, _)| *stands_for == place);
-        let which =
-            index.filter(|_| of > 1).map_or_else(String::new, |index| format!("job {index} of {of}: "));
-        let message = format!("{which}job {holder} has its unique key; nothing was enqueued");
-        Error::new(ErrorKind::UniqueConflict, message)
+        let error = Error::new(ErrorKind::UniqueConflict, format!("job {holder} has its unique key"));
+        match self.places.iter().position(|(stands_for, _)| *stands_for == place) {
+            Some(index) => error.of_job(index, self.places.len()),
+            None => error,
+        }
     }
 
     /// The reply for each job of the call, from that for each of [`Self::jobs`].

@@ -14,9 +14,8 @@ use windlass_core::{
 };
 
 const AT: &str = "SELECT coalesce(id, pos & 35184372088831) FROM job WHERE pos = ?1";
-const LAST: &str = "SELECT claim, number FROM job_report WHERE job = ?1";
-const FIND: &str =
-    "SELECT at, attempt, percent, note, checkpoint, log, log_dropped FROM job_report WHERE job = ?1";
+const FIND: &str = "SELECT at, attempt, percent, note, checkpoint, log, log_dropped, claim, number
+    FROM job_report WHERE job = ?1";
 const CHECKPOINT: &str = "SELECT checkpoint FROM job_report WHERE job = ?1";
 const SAVE: &str =
     "INSERT INTO job_report (job, claim, number, at, attempt, percent, note, checkpoint, log, log_dropped)
@@ -42,11 +41,11 @@ fn report_one(tx: &Tx<'_>, worker: WorkerId, new: &JobReport) -> Outcome<Reporte
         return Ok(Reported::Refused);
     }
     let (claim, number) = (new.claim.1.cast_signed(), i64::try_from(new.number).unwrap_or(i64::MAX));
-    let last: Option<(i64, i64)> = first(tx.conn, LAST, new.job.0, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if last.is_some_and(|(of, last)| of == claim && last >= number) {
-        return Ok(Reported::Accepted);
-    }
-    let mut said = find(tx.conn, new.job)?.unwrap_or_else(|| HandlerReport::new(timestamp(tx.now)));
+    let mut said = match stored(tx.conn, new.job)? {
+        Some((_, of, last)) if of == claim && last >= number => return Ok(Reported::Accepted),
+        Some((said, ..)) => said,
+        None => HandlerReport::new(timestamp(tx.now)),
+    };
     said.add(new, timestamp(tx.now));
     let log = serde_json::to_string(&said.log).map_err(|cause| damaged(&cause))?;
     let (percent, note) =
@@ -78,9 +77,15 @@ fn is_held(tx: &Tx<'_>, worker: WorkerId, new: &JobReport) -> Outcome<bool> {
 
 /// What was said of a job.
 pub(crate) fn find(conn: &Connection, job: JobId) -> Outcome<Option<HandlerReport>> {
+    Ok(stored(conn, job)?.map(|(said, ..)| said))
+}
+
+/// The same, with the claim and the number of the last report.
+fn stored(conn: &Connection, job: JobId) -> Outcome<Option<(HandlerReport, i64, i64)>> {
     let mut find = conn.prepare_cached(FIND)?;
     let mut rows = find.query([job.0])?;
-    rows.next()?.map(read).transpose()
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((read(row)?, row.get(7)?, row.get(8)?)))
 }
 
 fn read(row: &Row<'_>) -> Outcome<HandlerReport> {

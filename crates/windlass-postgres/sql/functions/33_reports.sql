@@ -131,8 +131,7 @@ BEGIN
         ORDER BY t.check_at LIMIT p_most FOR UPDATE SKIP LOCKED
     LOOP
         v_count := v_count + 1;
-        v_there := EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = r.job_id) OR EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = r.job_id)
-            OR EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = r.lane_id AND k.seq = r.seq AND k.worker_id = r.worker_id)
+        v_there := EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = r.lane_id AND k.seq = r.seq AND k.worker_id = r.worker_id)
                AND coalesce((SELECT s.completed FROM {schema}.settlement_of(r.lane_id, r.seq, r.job_id) s), true)
             OR (SELECT f.place IS NOT NULL FROM {schema}.find_job(r.job_id) f);
         IF v_there THEN

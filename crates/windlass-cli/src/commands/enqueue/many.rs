@@ -196,11 +196,10 @@ async fn send(store: &impl Store, batch: Batch, progress: &mut Progress) -> Outc
     }
     let lines_of_batch = format!("lines {first_line} to {last_line}");
     let Stored { ids, repeated, kept, replaced } =
-        store(jobs, first_line).await.map_err(|error| match refused(&error, &lines) {
-            Some((line, why)) => {
-                let failure = Failure::from(error);
-                let failure = failure.explain(|_| format!("{why}; nothing of {lines_of_batch} was enqueued"));
-                stopped(failure, &format!("line {line}"), line, progress)
+        store(jobs, first_line).await.map_err(|error| match line_of(&error, &lines) {
+            Some(line) => {
+                let message = format!("{}; nothing of {lines_of_batch} was enqueued", error.reason());
+                stopped(Failure::from(error).explain(|_| message), &format!("line {line}"), line, progress)
             }
             None => stopped(error.into(), &lines_of_batch, first_line, progress),
         })?;
@@ -213,19 +212,13 @@ async fn send(store: &impl Store, batch: Batch, progress: &mut Progress) -> Outc
     Ok(())
 }
 
-/// The line of the unique job whose key another has, and which, from a store's error, which names it by its place in the batch.
-fn refused(error: &windlass::Error, lines: &[u64]) -> Option<(u64, String)> {
-    if error.kind() != ErrorKind::UniqueConflict {
-        return None;
+/// The line of the job that the error is about.
+fn line_of(error: &windlass::Error, lines: &[u64]) -> Option<u64> {
+    match (error.job_index(), lines) {
+        (Some(index), _) => lines.get(index).copied(),
+        (None, [line]) if error.kind() == ErrorKind::UniqueConflict => Some(*line),
+        _ => None,
     }
-    let text = error.to_string();
-    let text = text.strip_suffix("; nothing was enqueued").unwrap_or(&text);
-    if let [line] = lines {
-        return Some((*line, text.to_owned()));
-    }
-    let (place, why) = text.strip_prefix("job ")?.split_once(": ")?;
-    let (place, _) = place.split_once(" of ")?;
-    Some((*lines.get(place.parse::<usize>().ok()?)?, why.to_owned()))
 }
 
 /// Says where the input stopped, and what was enqueued before: all of it is stored, and no more.
