@@ -41,6 +41,9 @@ pub struct Claimed {
     /// There may be more than was handed out: somebody else was claiming from one of the queues just now, or
     /// [`QueueDemand::max_bytes`] were reached. Ask again soon. An empty answer that is not contended means that nothing is available.
     pub contended: bool,
+    /// Queues with [limits](crate::QueueLimits) of which nothing was handed out because the worker has no
+    /// [share](crate::JobStore::share) of them.
+    pub limited: Vec<Arc<str>>,
 }
 
 /// Names one claim, in two numbers that only its store can read. The engine hands it back when it settles.

@@ -1,4 +1,7 @@
-use crate::{Args, Error, ErrorKind, HandlerReport, JobId, JobState, Result, RetryPolicy, WorkerId, millis};
+use crate::{
+    Args, Error, ErrorKind, HandlerReport, JobId, JobState, QueueLimits, Result, RetryPolicy, WorkerId,
+    millis,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{ops::Deref, time::Duration};
@@ -188,6 +191,8 @@ pub struct QueueStats {
     pub name: String,
     /// Whether claiming is paused.
     pub paused: bool,
+    /// How many of its jobs may run.
+    pub limits: QueueLimits,
     /// Ready to be claimed, jobs that wait for a worker that knows their kind included.
     pub available: u64,
     /// Held by a live worker.

@@ -29,10 +29,12 @@ mod millis;
 mod new_job;
 mod outcome;
 mod page;
+mod queue_limits;
 mod report;
 mod retry_policy;
 mod settings;
 mod settle;
+mod share;
 mod state;
 mod store;
 mod store_url;
@@ -60,10 +62,12 @@ pub use inspect::{
 pub use limits::Limits;
 pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
+pub use queue_limits::{QueueLimits, RateLimit, RateWindow};
 pub use report::{HandlerReport, JobReport, LogEntry, LogLine, Progress, ReportRequest, Reported};
 pub use retry_policy::{Backoff, RetryPolicy};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
+pub use share::{QueueNeed, Share, ShareRequest};
 pub use state::JobState;
 pub use store::{
     Capabilities, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader, MaintainReport,

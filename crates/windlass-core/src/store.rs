@@ -1,7 +1,7 @@
 use crate::{
     Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply,
-    Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    JobPage, JobRecord, NewJob, QueueLimits, QueueStats, Registration, ReportRequest, Reported, Result,
+    RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -70,7 +70,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// Repeating it, or doing it after the lease was lost, is not an error.
     async fn deregister(&self, worker: WorkerId) -> Result<()>;
 
-    /// Hands out jobs, best priority first. Jobs that wait for a worker that knows their kind come too.
+    /// Hands out jobs, best priority first. Jobs that wait for a worker that knows their kind come too. Those of a queue with
+    /// [limits](Self::limit) only to a worker that has a [share](Self::share) of it; how many of them it runs is up to the worker.
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed>;
 
     /// Settles jobs. Idempotent: repeating a call whose reply was lost changes nothing.
@@ -141,6 +142,24 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
     async fn pause(&self, queue: &str, paused: bool) -> Result<()>;
+
+    /// Limits how many jobs of a queue run, over all workers, from now on; without any it takes the limits away. The queue need
+    /// not exist yet. Jobs that run are not stopped: where the new limit is lower, none starts until enough are over.
+    ///
+    /// # Errors
+    /// What [`QueueLimits::check`] refuses; `invalid_name`; `schema_too_old` when the store has yet to be migrated for it.
+    async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()>;
+
+    /// Gives a worker its share of limited queues; one reply per queue, in order. The sum of all slots of a queue never exceeds its limit, but for
+    /// what ran before a limit was lowered: a worker keeps the slots of what it runs. The starts that were given out never exceed a window of the rate.
+    /// Durable on return. A share ends with the worker: by [`Self::deregister`] or [`Self::rescue`].
+    ///
+    /// Slots go to whoever asks, and are evened out among those who want more than they have. [`Wakeup::on_request`] tells a worker that a
+    /// slot came free for it, that others want some of its own, or that limits changed.
+    ///
+    /// # Errors
+    /// A lost lease; `schema_too_old` when the store has yet to be migrated for it.
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>>;
 
     /// One job with its errors and what its handlers [reported](Self::report).
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
@@ -311,6 +330,8 @@ pub struct Promoted {
 pub struct Heartbeat {
     /// Jobs that this worker holds and that somebody wants [cancelled](JobStore::cancel), until they are settled.
     pub cancel: Vec<JobId>,
+    /// Those of the worker's queues that have [limits](JobStore::limit).
+    pub limited: Vec<Arc<str>>,
 }
 
 /// What housekeeping did, as far as the store knows.

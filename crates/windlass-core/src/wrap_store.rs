@@ -13,7 +13,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure cancel retry edit delete pause job jobs any_available queues status wakeup close]
+///      settings configure cancel retry edit delete pause limit share job jobs any_available queues status wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -155,6 +155,16 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], pause $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn pause(&self, queue: &str, paused: bool) -> $crate::Result<()> { self.$store.pause(queue, paused).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], limit $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn limit(&self, queue: &str, limits: &$crate::QueueLimits) -> $crate::Result<()> { self.$store.limit(queue, limits).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], share $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn share(&self, request: &$crate::ShareRequest) -> $crate::Result<Vec<$crate::Share>> { self.$store.share(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], job $($rest:ident)*) => {
