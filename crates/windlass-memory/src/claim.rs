@@ -16,7 +16,11 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
     state.fence(request.worker)?;
     let mut claimed = Claimed::default();
     for demand in request.queues.iter().filter(|demand| demand.limit > 0) {
-        if state.queues.get(&*demand.queue) != Some(&false) {
+        let Some(queue) = state.queues.get(&*demand.queue) else { continue };
+        if queue.is_closed_to(request.worker) {
+            if !queue.paused {
+                claimed.limited.push(Arc::clone(&demand.queue));
+            }
             continue;
         }
         let (mut left, mut bytes) = (demand.limit as usize, 0);
@@ -90,7 +94,10 @@ pub(crate) fn claim_these(state: &mut State, worker: WorkerId, ids: &[JobId]) ->
         Some(Job { place: Place::NoHandler, .. }) => knows(state, worker, *id),
         _ => false,
     };
-    let is_open = |lane: &usize| state.queues.get(&state.lanes[*lane].queue) == Some(&false);
+    let is_open = |lane: &usize| {
+        let queue = state.queues.get(&state.lanes[*lane].queue);
+        queue.is_some_and(|queue| !queue.is_closed_to(worker))
+    };
     match lane.filter(is_open).filter(|_| ids.iter().all(may)) {
         Some(lane) => Ok(hand_out(state, worker, lane, ids)),
         None => Err(Error::new(ErrorKind::NotFound, format!("jobs {ids:?} cannot be claimed together now"))),

@@ -8,9 +8,9 @@ use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest,
+    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -51,13 +51,12 @@ impl JobStore for MemoryStore {
     }
 
     async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        let mut heartbeat = Heartbeat::default();
-        heartbeat.cancel = workers::heartbeat(&mut *self.state().await, worker)?;
-        Ok(heartbeat)
+        workers::heartbeat(&mut *self.state().await, worker)
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {
         self.change(|state| workers::deregister(state, worker)).await;
+        self.requests.tell();
         Ok(())
     }
 
@@ -85,7 +84,11 @@ impl JobStore for MemoryStore {
     }
 
     async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
-        Ok(self.change(|state| workers::rescue(state, rescuer)).await)
+        let report = self.change(|state| workers::rescue(state, rescuer)).await;
+        if !report.workers.is_empty() {
+            self.requests.tell();
+        }
+        Ok(report)
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
@@ -139,6 +142,22 @@ impl JobStore for MemoryStore {
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
         self.change(|state| control::pause(state, queue, paused)).await
+    }
+
+    async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        Limits::check_queue_name(queue)?;
+        limits.check()?;
+        control::limit(&mut *self.state().await, queue, *limits);
+        self.requests.tell();
+        Ok(())
+    }
+
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+        let (shares, tell) = control::share(&mut *self.state().await, request)?;
+        if tell {
+            self.requests.tell();
+        }
+        Ok(shares)
     }
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {

@@ -1,5 +1,8 @@
 use crate::{job::Place, state::State, unique};
-use windlass_core::{CancelReply, Disposition, Error, ErrorKind, JobId, JobState, Result, RetryReply};
+use windlass_core::{
+    CancelReply, Disposition, Error, ErrorKind, JobId, JobState, QueueLimits, Result, RetryReply, Share,
+    ShareRequest,
+};
 
 /// Takes a waiting job out; one that runs is noted for its worker.
 pub(crate) fn cancel(state: &mut State, id: JobId) -> CancelReply {
@@ -41,10 +44,32 @@ pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
 /// Stops or allows claiming from a queue.
 pub(crate) fn pause(state: &mut State, queue: &str, paused: bool) -> Result<()> {
     match state.queues.get_mut(queue) {
-        Some(is_paused) => {
-            *is_paused = paused;
+        Some(queue) => {
+            queue.paused = paused;
             Ok(())
         }
         None => Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist"))),
     }
+}
+
+/// Limits how many jobs of a queue run.
+pub(crate) fn limit(state: &mut State, queue: &str, limits: QueueLimits) {
+    let name = state.queue(queue);
+    state.queues.entry(name).or_default().set_limits(limits);
+}
+
+/// Gives a worker its share of limited queues. Whether others should ask again.
+pub(crate) fn share(state: &mut State, request: &ShareRequest) -> Result<(Vec<Share>, bool)> {
+    state.fence(request.worker)?;
+    let now = state.now();
+    let mut tell = false;
+    let shares = request.queues.iter().map(|need| match state.queues.get_mut(&need.queue) {
+        Some(queue) => {
+            let (share, others) = queue.share(request.worker, need, now);
+            tell |= others;
+            share
+        }
+        None => Share::UNLIMITED,
+    });
+    Ok((shares.collect(), tell))
 }

@@ -2,8 +2,10 @@ use crate::{
     clock::later,
     job::{Job, Place},
     lane::Lane,
+    queue::Queue,
     state::{State, Worker},
 };
+use std::sync::Arc;
 use windlass_core::{
     Attributes, JobId, JobRecord, JobState, QueueStats, StoreStatus, WorkerId, WorkerRecord,
 };
@@ -63,9 +65,10 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
 
 /// Every queue, by name.
 pub(crate) fn queues(state: &State) -> Vec<QueueStats> {
-    let stats = |(name, paused): (_, &bool)| {
-        let mut stats = QueueStats { name: str::to_owned(name), paused: *paused, ..QueueStats::default() };
-        for job in state.jobs.values().filter(|job| *state.lanes[job.lane].queue == *name) {
+    let stats = |(name, queue): (&Arc<str>, &Queue)| {
+        let (paused, limits) = (queue.paused, queue.limits());
+        let mut stats = QueueStats { name: str::to_owned(name), paused, limits, ..QueueStats::default() };
+        for job in state.jobs.values().filter(|job| *state.lanes[job.lane].queue == **name) {
             count(&mut stats, job);
             if matches!(job.place, Place::Available(_)) {
                 let oldest = stats.oldest_available_at.map_or(job.enqueued_at, |at| at.min(job.enqueued_at));
@@ -74,7 +77,7 @@ pub(crate) fn queues(state: &State) -> Vec<QueueStats> {
         }
         stats
     };
-    state.queues.iter().map(|(name, paused)| stats((&**name, paused))).collect()
+    state.queues.iter().map(stats).collect()
 }
 
 fn count(stats: &mut QueueStats, job: &Job) {
@@ -93,7 +96,8 @@ fn count(stats: &mut QueueStats, job: &Job) {
 /// Whether a worker on these queues that knows these kinds would find a job.
 pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) -> bool {
     let is_open = |lane: &&Lane| {
-        queues.iter().any(|queue| **queue == *lane.queue) && state.queues.get(&lane.queue) == Some(&false)
+        queues.iter().any(|queue| **queue == *lane.queue)
+            && state.queues.get(&lane.queue).is_some_and(|queue| !queue.paused)
     };
     let known = |id: &JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[id].kind);
     let mut lanes = state.lanes.iter().filter(is_open);

@@ -34,6 +34,7 @@ mod lane;
 mod list;
 mod maintain;
 mod moves;
+mod queue;
 mod report;
 mod settle;
 mod state;

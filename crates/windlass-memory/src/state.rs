@@ -4,6 +4,7 @@ use crate::{
     job::{Hold, Job, Place},
     lane::Lane,
     moves::{Move, Watchers},
+    queue::Queue,
 };
 use jiff::Timestamp;
 use std::{
@@ -23,8 +24,7 @@ pub(crate) struct State {
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// In the order of their first use.
     pub(crate) lanes: Vec<Lane>,
-    /// Whether each queue is paused.
-    pub(crate) queues: BTreeMap<Arc<str>, bool>,
+    pub(crate) queues: BTreeMap<Arc<str>, Queue>,
     /// Scheduled and retryable jobs by when they are due.
     pub(crate) due: BTreeSet<(Timestamp, JobId)>,
     /// Jobs in a final state by when they reached it.
@@ -101,7 +101,7 @@ impl State {
             return Arc::clone(name);
         }
         let name: Arc<str> = name.into();
-        self.queues.insert(Arc::clone(&name), false);
+        self.queues.insert(Arc::clone(&name), Queue::default());
         name
     }
 

@@ -4,8 +4,8 @@ use crate::{
     state::{State, Worker},
 };
 use jiff::Timestamp;
-use std::time::Duration;
-use windlass_core::{JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
 
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
 /// alone, and only a crash that it then causes counts.
@@ -52,6 +52,7 @@ fn end(state: &mut State, id: WorkerId) -> Vec<JobId> {
         worker.ended_at = Some(now);
     }
     state.leader = state.leader.filter(|(leader, _)| *leader != id);
+    state.queues.values_mut().for_each(|queue| queue.forget(id));
     let claims = state.claims.values().filter(|claim| claim.worker == id);
     let mut held: Vec<JobId> = claims.flat_map(|claim| claim.open.iter().copied()).collect();
     held.sort_by_key(|id| state.jobs[id].held.map(|held| held.order));
@@ -62,8 +63,8 @@ fn lease_end(worker: &Worker) -> Timestamp {
     later(worker.heartbeat_at, worker.spec.lease)
 }
 
-/// A sign of life. The jobs that the worker holds and that are to be cancelled.
-pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Vec<JobId>> {
+/// A sign of life. What the worker has to know.
+pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Heartbeat> {
     let now = state.now();
     with_worker(state, id, |worker| {
         if now > later(worker.heartbeat_at, worker.spec.lease / 2) {
@@ -73,7 +74,12 @@ pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Vec<JobId>> {
     })?;
     let claims = state.claims.values().filter(|claim| claim.worker == id);
     let held = claims.flat_map(|claim| claim.open.iter().copied());
-    Ok(held.filter(|job| state.jobs[job].cancel_asked).collect())
+    let mut heartbeat = Heartbeat::default();
+    heartbeat.cancel = held.filter(|job| state.jobs[job].cancel_asked).collect();
+    let of_worker = |name: &str| state.workers[&id].spec.queues.iter().any(|queue| queue == name);
+    let limited = state.queues.iter().filter(|(name, queue)| !queue.limits().is_none() && of_worker(name));
+    heartbeat.limited = limited.map(|(name, _)| Arc::clone(name)).collect();
+    Ok(heartbeat)
 }
 
 /// Takes the jobs of workers whose lease has ended, of those with a lease no longer than the rescuer has been in

@@ -6,6 +6,7 @@ use crate::{
     idle::Idle,
     outage::Outage,
     queue_runner::{HandBack, QueueRunner},
+    sharer,
     sync::atomic::Ordering,
 };
 use std::{sync::Arc, time::Duration};
@@ -179,8 +180,9 @@ impl Claimer {
             () = core.switches.force.cancelled() => return,
         };
         match reply {
-            Ok(Claimed { claims, contended }) => {
+            Ok(Claimed { claims, contended, limited }) => {
                 self.outage.over();
+                sharer::ask_for(&core, &limited);
                 self.contended = contended;
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());
@@ -212,6 +214,9 @@ impl Claimer {
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
             let runner = &core.runners[at];
             activate(&core, runner, runner.deliver(epoch, claim, asked_at, HandBack::Return));
+            if runner.is_limited() {
+                core.signals.wake_sharer();
+            }
         }
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {

@@ -76,6 +76,9 @@ fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
     if turn.tell_claimer {
         core.signals.wake_claimer();
     }
+    if turn.tell_sharer {
+        core.signals.wake_sharer();
+    }
     if turn.became_idle {
         core.signals.became_idle();
     }

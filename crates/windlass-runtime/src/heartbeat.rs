@@ -1,4 +1,4 @@
-use crate::{core::Core, epoch::Epoch, outage::Outage};
+use crate::{core::Core, epoch::Epoch, outage::Outage, sharer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
@@ -77,5 +77,6 @@ async fn renew(core: &Core, epoch: &Arc<Epoch>, patience: Duration) -> Result<()
     if !known.cancel.is_empty() {
         core.cancel(epoch, known.cancel);
     }
+    sharer::limits_are(core, &known.limited);
     Ok(())
 }

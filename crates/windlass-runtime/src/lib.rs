@@ -42,6 +42,7 @@ compile_error!("a bug_* feature is a defect on purpose: it builds for the simula
 #[cfg(all(test, feature = "shuttle"))]
 extern crate self as windlass_runtime;
 
+mod allowance;
 mod backoff;
 mod batch;
 mod cancellation;
@@ -76,6 +77,8 @@ mod refused;
 mod reporter;
 mod round;
 mod settler;
+mod sharer;
+mod shares;
 mod shutdown;
 mod signals;
 mod stats;

@@ -5,7 +5,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
-use windlass_core::{ClaimedJob, Completion, Disposition, Exception, JobId, JobSet};
+use windlass_core::{ClaimedJob, Completion, Disposition, Exception, JobId, JobSet, WorkerId};
 
 /// So many bytes of results are settled without waiting for the rest of their claim.
 const MANY_BYTES: usize = 1 << 20;
@@ -126,6 +126,15 @@ impl OpenClaim {
         let ours: Vec<_> =
             near.iter().copied().filter(|job| self.ids.binary_search(&job.0).is_ok()).collect();
         (!ours.is_empty()).then(|| (Arc::clone(&self.scope), ours))
+    }
+
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.scope.epoch.worker()
+    }
+
+    /// How many of its jobs were started and are not finished.
+    pub(crate) fn running(&self) -> usize {
+        self.unfinished.saturating_sub(self.unstarted) as usize
     }
 
     pub(crate) fn is_finished(&self) -> bool {

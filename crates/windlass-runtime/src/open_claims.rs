@@ -6,7 +6,7 @@ use crate::{
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use windlass_core::{ClaimedJob, Disposition, JobId};
+use windlass_core::{ClaimedJob, Disposition, JobId, WorkerId};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
 ///
@@ -112,6 +112,17 @@ impl OpenClaims {
     /// The claims of this epoch that hold some of these jobs, which ascend; with those.
     pub(crate) fn claims_of(&self, epoch: &Arc<Epoch>, jobs: &[JobId]) -> Vec<(Arc<ClaimScope>, Vec<JobId>)> {
         self.slots.iter().flatten().filter_map(|claim| claim.jobs_among(epoch, jobs)).collect()
+    }
+
+    /// The registration under which the claim was made.
+    pub(crate) fn worker_of(&self, slot: u32) -> Option<WorkerId> {
+        self.slots[slot as usize].as_ref().map(OpenClaim::worker)
+    }
+
+    /// How many jobs of this registration were started and are not finished.
+    pub(crate) fn running_of(&self, worker: WorkerId) -> usize {
+        let claims = self.slots.iter().flatten().filter(|claim| claim.worker() == worker);
+        claims.map(OpenClaim::running).sum()
     }
 
     /// Whether anything waits to be settled.

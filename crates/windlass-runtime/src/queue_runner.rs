@@ -1,5 +1,6 @@
 use crate::{
     QueueConfig, Settling,
+    allowance::Allowance,
     batch::Batches,
     disposition::Settlement,
     epoch::{ClaimScope, Epoch},
@@ -32,9 +33,9 @@ pub(crate) struct QueueRunner {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    ready: Ready,
-    open_claims: OpenClaims,
+pub(crate) struct State {
+    pub(crate) ready: Ready,
+    pub(crate) open_claims: OpenClaims,
     /// Executors without a job. The last to fall asleep is woken first, so that the others are seldom disturbed.
     sleeping: Vec<Arc<Notify>>,
     /// Executors that exist.
@@ -48,7 +49,11 @@ struct State {
     rate: f64,
     /// The claimer wants to know when there is demand.
     watched: bool,
-    closed: bool,
+    pub(crate) closed: bool,
+    /// Of a queue with limits.
+    pub(crate) allowance: Option<Box<Allowance>>,
+    /// Something about it may have to be said to the store.
+    tell_sharer: bool,
     counters: QueueCounters,
     /// [`QueueCounters::finished`] when [`QueueRunner::unstick`] last looked, and how many executors it woke then.
     stuck: (u64, usize),
@@ -84,7 +89,11 @@ impl QueueRunner {
         &self.queue
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn concurrency(&self) -> usize {
+        self.concurrency
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         // A panic under the lock would be a defect; the state stays usable for shutting down.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,16 +107,18 @@ impl QueueRunner {
     ) -> Turn {
         let mut state = self.lock();
         let handed_in = done.as_ref().map(|done| done.slot).filter(|_| self.settling == Settling::Strict);
+        let done = done.inspect(|done| state.note_end(done.slot));
         let tell_settler = done.map(|done| state.finish(done));
         let step = match handed_in {
             Some(slot) => state.settle(slot),
             None => state.next(scope, me),
         };
+        let tell_sharer = std::mem::take(&mut state.tell_sharer);
         let activation = state.activate_if_needed(self);
         let tell_claimer = state.watched && state.want(self.concurrency) > 0;
         state.watched &= !tell_claimer;
         let became_idle = state.closed && state.running == 0;
-        Turn { step, activation, tell_claimer, tell_settler, became_idle }
+        Turn { step, activation, tell_claimer, tell_settler, tell_sharer, became_idle }
     }
 
     /// An executor that waited for a settlement goes on.
@@ -168,7 +179,7 @@ impl QueueRunner {
     pub(crate) fn unstick(&self) -> Vec<Activation> {
         let mut state = self.lock();
         let finished = state.counters.finished;
-        if !state.has_unused_executor(self.concurrency) || state.ready.len() == 0 {
+        if !state.has_unused_executor(self.concurrency) || !state.may_start() {
             return Vec::new();
         }
         if state.stuck.0 != finished {
@@ -183,7 +194,7 @@ impl QueueRunner {
     /// Whether jobs wait although there are executors for them.
     pub(crate) fn may_be_stuck(&self) -> bool {
         let state = self.lock();
-        state.ready.len() > 0 && state.has_unused_executor(self.concurrency)
+        state.may_start() && state.has_unused_executor(self.concurrency)
     }
 
     /// Drops the unstarted jobs of the claims that `goes` selects: those of a lost epoch, or claims that the store forgot.
@@ -241,18 +252,38 @@ impl QueueRunner {
 impl State {
     /// The next job of an executor.
     fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
-        if let Some(popped) = self.ready.pop(scope) {
+        if self.may_start()
+            && let Some(popped) = self.ready.pop(scope)
+        {
             self.open_claims.started(popped.slot);
+            if let Some(allowance) = &mut self.allowance {
+                self.tell_sharer |= allowance.started();
+            }
             self.running += 1;
             return Step::Run(popped);
         }
         self.active -= 1;
+        self.tell_sharer |= self.ready.len() > 0;
         if self.closed {
             self.executors -= 1;
             return Step::Exit;
         }
         self.sleeping.push(Arc::clone(me));
         Step::Sleep
+    }
+
+    /// Whether there is a job to start that may be started.
+    fn may_start(&self) -> bool {
+        self.ready.len() > 0 && self.allowance.as_ref().is_none_or(|allowance| allowance.may_start())
+    }
+
+    /// A job of that claim ended, which the store may have to know because of limits.
+    fn note_end(&mut self, slot: u32) {
+        if let Some(allowance) = &mut self.allowance
+            && let Some(worker) = self.open_claims.worker_of(slot)
+        {
+            self.tell_sharer |= allowance.ended(worker);
+        }
     }
 
     fn settle(&mut self, slot: u32) -> Step {
@@ -278,7 +309,7 @@ impl State {
         }
     }
 
-    fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
+    pub(crate) fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
         match how {
             HandBack::Forget => self.open_claims.forget(claim.slot, claim.jobs.len() as u32),
             HandBack::Return => {
@@ -292,15 +323,23 @@ impl State {
     }
 
     fn want(&self, concurrency: usize) -> usize {
-        if self.closed { 0 } else { self.prefetch.want(concurrency, self.running, self.ready.len()) }
+        if self.closed {
+            return 0;
+        }
+        let ready = self.ready.len();
+        let Some(allowance) = &self.allowance else {
+            return self.prefetch.want(concurrency, self.running, ready);
+        };
+        let (slots, held) = allowance.room(concurrency);
+        self.prefetch.want(slots, self.running, ready).min(held.saturating_sub(ready))
     }
 
     fn has_unused_executor(&self, concurrency: usize) -> bool {
         !self.sleeping.is_empty() || self.executors < concurrency
     }
 
-    fn activate_if_needed(&mut self, runner: &QueueRunner) -> Option<Activation> {
-        let needed = self.ready.len() > 0 && self.active < runner.parallelism;
+    pub(crate) fn activate_if_needed(&mut self, runner: &QueueRunner) -> Option<Activation> {
+        let needed = self.may_start() && self.active < runner.parallelism;
         if needed { self.activate_one(runner.concurrency) } else { None }
     }
 

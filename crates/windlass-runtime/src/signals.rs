@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 pub(crate) struct Signals {
     claimer: Notify,
     settler: Notify,
+    sharer: Notify,
     settler_waits_for: AtomicU8,
     /// A queue runner that is closed has no running job any more.
     idle: Notify,
@@ -56,6 +57,15 @@ impl Signals {
 
     pub(crate) async fn claimer_woken(&self) {
         self.claimer.notified().await;
+    }
+
+    /// Something may have to be said to the store about limits.
+    pub(crate) fn wake_sharer(&self) {
+        self.sharer.notify_one();
+    }
+
+    pub(crate) async fn sharer_woken(&self) {
+        self.sharer.notified().await;
     }
 
     pub(crate) fn became_idle(&self) {

@@ -12,7 +12,10 @@ use crate::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::{sync::Notify, time::Instant};
-use windlass_core::{Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, Result, Store};
+use windlass_core::{
+    Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, QueueNeed, Result, ShareRequest,
+    Store,
+};
 
 /// How often a queue is asked again from which somebody else claims just now, and how far apart.
 const CONTENDED: (u32, Duration) = (200, Duration::from_millis(5));
@@ -26,6 +29,8 @@ pub struct SteppedWorker {
     epoch: Arc<Epoch>,
     handlers: LastHandler,
     me: Arc<Notify>,
+    /// Queues that have limits, as far as the worker knows.
+    limited: Vec<Arc<str>>,
 }
 
 /// What a step of a [`SteppedWorker`] did.
@@ -55,7 +60,7 @@ impl SteppedWorker {
         // From now on the settler returns when everything is settled.
         core.switches.drain.cancel();
         let epoch = core.register().await?;
-        Ok(Self { core, epoch, handlers: LastHandler::default(), me: Arc::default() })
+        Ok(Self { core, epoch, handlers: LastHandler::default(), me: Arc::default(), limited: Vec::new() })
     }
 
     /// Works one job: the next of the first queue that has one, in the order of the config. It is settled on return.
@@ -87,13 +92,23 @@ impl SteppedWorker {
         Ok(None)
     }
 
-    async fn claim(&self, runner: &QueueRunner) -> Result<Option<Claim>> {
+    async fn claim(&mut self, runner: &QueueRunner) -> Result<Option<Claim>> {
         let queue = runner.queue();
         let (tries, pause) = CONTENDED;
+        if self.limited.contains(queue) && !self.take_share(queue).await? {
+            return Ok(None);
+        }
         for _ in 0..tries {
             let queues = vec![QueueDemand::new(Arc::clone(queue), 1)];
             let mut claimed =
                 self.core.store.claim(&ClaimRequest { worker: self.epoch.worker(), queues }).await?;
+            if !claimed.limited.is_empty() && !self.limited.contains(queue) {
+                self.limited.push(Arc::clone(queue));
+                if !self.take_share(queue).await? {
+                    return Ok(None);
+                }
+                continue;
+            }
             match claimed.claims.pop() {
                 None if claimed.contended => tokio::time::sleep(pause).await,
                 claim => return Ok(claim),
@@ -102,6 +117,14 @@ impl SteppedWorker {
         let message =
             format!("other workers keep claiming from queue {queue:?}; give the test its own store");
         Err(Error::new(ErrorKind::Unavailable, message))
+    }
+
+    /// Asks for a share of a queue with limits. Whether one job may run now.
+    async fn take_share(&self, queue: &Arc<str>) -> Result<bool> {
+        let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots: 1, starts: 1 };
+        let request = ShareRequest { worker: self.epoch.worker(), queues: vec![need] };
+        let shares = self.core.store.share(&request).await?;
+        Ok(shares.iter().all(|share| share.slots != Some(0) && share.starts != Some(0)))
     }
 
     /// Runs a claim's job as an executor does, and settles it.

@@ -22,6 +22,8 @@ pub(crate) struct Turn {
     pub(crate) activation: Option<Activation>,
     /// There is demand, and the claimer asked to be told.
     pub(crate) tell_claimer: bool,
+    /// The limits of the queue hold a job back, or a job ended for which others wait.
+    pub(crate) tell_sharer: bool,
     /// `Some(true)` when a claim was finished as a whole.
     pub(crate) tell_settler: Option<bool>,
     /// The queue runner is closed, and this was its last running job.

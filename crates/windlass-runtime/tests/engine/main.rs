@@ -9,6 +9,7 @@ mod contract;
 mod demand;
 mod epochs;
 mod expiry;
+mod limits;
 mod many_workers;
 mod outages;
 mod outcomes;

@@ -1,12 +1,12 @@
-use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
+use super::{fault::Call, model::Model, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
     EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
-    WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -111,6 +111,15 @@ impl JobStore for FakeStore {
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
         self.memory.pause(queue, paused).await
+    }
+
+    async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        self.memory.limit(queue, limits).await
+    }
+
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+        let share = |model: &mut Model| model.run(async |store| store.share(request).await).0;
+        self.act(Call::Share, Some(request.worker), share).await
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {

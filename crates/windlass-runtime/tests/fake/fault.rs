@@ -13,6 +13,7 @@ pub enum Call {
     Report,
     Checkpoints,
     Suspect,
+    Share,
     Upkeep,
 }
 

@@ -166,7 +166,7 @@ impl Model {
     pub fn claim(&mut self, client: usize, request: &ClaimRequest) -> Result<Claimed> {
         self.demands.extend(request.queues.iter().map(|demand| demand.limit));
         if self.contended {
-            return Ok(Claimed { claims: Vec::new(), contended: true });
+            return Ok(Claimed { contended: true, ..Claimed::default() });
         }
         let claimed = self.run(async |store| store.claim(request).await).0?;
         for claim in &claimed.claims {

@@ -1,0 +1,156 @@
+use crate::clock::{later, until};
+use jiff::Timestamp;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+use windlass_core::{QueueLimits, QueueNeed, RateLimit, RateWindow, Share, WorkerId};
+
+/// How long a worker may wait without any slot before one is taken from those that have had theirs for as long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is kept of a queue, beside its jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) paused: bool,
+    limits: QueueLimits,
+    shares: BTreeMap<WorkerId, Slots>,
+    /// When how many starts were given out, oldest first.
+    starts: VecDeque<(Timestamp, u32)>,
+}
+
+/// What a worker has of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    /// How many; only counted where concurrency is limited.
+    count: u32,
+    want: u32,
+    since: Timestamp,
+}
+
+impl Queue {
+    pub(crate) fn limits(&self) -> QueueLimits {
+        self.limits
+    }
+
+    pub(crate) fn set_limits(&mut self, limits: QueueLimits) {
+        self.limits = limits;
+        if limits.is_none() {
+            self.shares.clear();
+        }
+        if limits.rate.is_none() {
+            self.starts.clear();
+        }
+    }
+
+    /// Whether the worker may not have jobs of it.
+    pub(crate) fn is_closed_to(&self, worker: WorkerId) -> bool {
+        let unlimited = self.limits.is_none();
+        self.paused || !unlimited && self.shares.get(&worker).is_none_or(|slots| slots.count == 0)
+    }
+
+    /// The worker ended.
+    pub(crate) fn forget(&mut self, worker: WorkerId) {
+        self.shares.remove(&worker);
+    }
+
+    /// Gives a worker its share. Whether somebody else should ask again.
+    pub(crate) fn share(&mut self, worker: WorkerId, need: &QueueNeed, now: Timestamp) -> (Share, bool) {
+        if self.limits.is_none() {
+            return (Share::UNLIMITED, false);
+        }
+        let (slots, wanted, tell) = self.slots(worker, need, now);
+        let (starts, next_start) = match self.limits.rate {
+            Some(rate) => self.starts(rate, need.starts.min(slots.unwrap_or(u32::MAX)), now),
+            None => (None, None),
+        };
+        (Share { limits: self.limits, slots, wanted, starts, next_start }, tell)
+    }
+
+    fn slots(&mut self, worker: WorkerId, need: &QueueNeed, now: Timestamp) -> (Option<u32>, bool, bool) {
+        let before = self.shares.get(&worker).copied();
+        let had = before.map_or(0, |slots| slots.count);
+        let others = || self.shares.iter().filter(|(other, _)| **other != worker).map(|(_, slots)| slots);
+        let Some(limit) = self.limits.concurrency else {
+            self.keep(worker, Slots { count: need.slots, want: need.slots, since: now });
+            return (None, false, false);
+        };
+        let taken: u32 = others().map(|slots| slots.count).sum();
+        let free = limit.saturating_sub(taken);
+        let hungry = others().any(|slots| slots.want > slots.count);
+        let wants = self.shares.iter().filter(|(other, _)| **other != worker);
+        let wants = wants.map(|(other, slots)| (slots.want, *other)).chain([(need.slots, worker)]).collect();
+        let level = fair(limit, wants, worker);
+        // Whoever has waited for long without any goes first.
+        let waits = |slots: &Slots| slots.want > 0 && slots.count == 0;
+        let is_late = |since: Timestamp| later(since, PATIENCE) <= now;
+        let first =
+            others().filter(|slots| waits(slots) && is_late(slots.since)).map(|slots| slots.since).min();
+        let since = before.map_or(now, |slots| slots.since);
+        let starves = before.as_ref().is_some_and(waits) && is_late(since);
+        let gives_way = first.is_some_and(|first| had > 0 || first < since);
+        let fair = match gives_way {
+            true if is_late(since) => level.min(had.saturating_sub(1)),
+            true => level.min(had),
+            false => level.max(u32::from(starves)),
+        };
+        let most = if hungry { need.slots.min(fair) } else { need.slots };
+        let count = most.min(free).max(need.running);
+        let tell = count < had || count < need.slots.min(level) || count < need.slots && starves;
+        let unchanged = before.filter(|slots| slots.count == count && (count > 0 || slots.want > 0));
+        let since = unchanged.map_or(now, |slots| slots.since);
+        self.keep(worker, Slots { count, want: need.slots, since });
+        (Some(count), hungry && count > fair || taken + count > limit, tell)
+    }
+
+    fn keep(&mut self, worker: WorkerId, slots: Slots) {
+        match slots.count == 0 && slots.want == 0 {
+            true => self.shares.remove(&worker),
+            false => self.shares.insert(worker, slots),
+        };
+    }
+
+    fn starts(&mut self, rate: RateLimit, want: u32, now: Timestamp) -> (Option<u32>, Option<Duration>) {
+        let now = self.starts.back().map_or(now, |(last, _)| now.max(*last));
+        let counts_for = |window: RateWindow| window.length + rate.grace();
+        let longest = rate.windows().map(counts_for).max().unwrap_or_default();
+        while self.starts.front().is_some_and(|(at, _)| later(*at, longest) <= now) {
+            self.starts.pop_front();
+        }
+        let (mut count, mut next) = (want, now);
+        for window in rate.windows() {
+            let ends = |at: Timestamp| later(at, counts_for(window));
+            let within = || self.starts.iter().filter(|(at, _)| ends(*at) > now);
+            let free = window.count.saturating_sub(within().map(|(_, count)| count).sum());
+            count = count.min(free);
+            if free < want
+                && let Some((oldest, _)) = within().next()
+            {
+                next = next.max(ends(*oldest));
+            }
+        }
+        if count > 0 {
+            self.starts.push_back((now, count));
+        }
+        (Some(count), (count < want).then(|| until(now, next)))
+    }
+}
+
+/// How much of the limit each of those who want so much gets where none gets more than another that wants it, but for one that
+/// cannot be divided.
+fn fair(limit: u32, mut wants: Vec<(u32, WorkerId)>, worker: WorkerId) -> u32 {
+    wants.retain(|(want, _)| *want > 0);
+    wants.sort_unstable();
+    let (mut left, mut rest) = (limit, wants.len() as u32);
+    for (nth, (want, of)) in wants.iter().enumerate() {
+        if *want > left / rest {
+            let place = wants[nth..].iter().filter(|(_, other)| *other < worker).count() as u32;
+            return left / rest + u32::from(place < left % rest);
+        }
+        if *of == worker {
+            return *want;
+        }
+        (left, rest) = (left - want, rest - 1);
+    }
+    0
+}

@@ -1,0 +1,81 @@
+//! What a queue runner does where its queue has limits.
+
+use crate::{
+    allowance::{Allowance, Held},
+    epoch::Epoch,
+    queue_runner::{HandBack, QueueRunner},
+    turn::Activation,
+};
+use std::sync::Arc;
+use tokio::time::Instant;
+use windlass_core::{QueueNeed, Share, WorkerId};
+
+impl QueueRunner {
+    /// The queue has limits, as the store says. `now`: what they are, or who else wants slots, may have changed.
+    pub(crate) fn ask_for_share(&self, now: bool, random: fn() -> f64) {
+        let mut state = self.lock();
+        let allowance = state.allowance.get_or_insert_with(|| Box::new(Allowance::new(random)));
+        if now { allowance.ask_now() } else { allowance.ask() }
+    }
+
+    /// When to ask the store for a share; `None` while there is no reason to.
+    pub(crate) fn share_due(&self) -> Option<Instant> {
+        let state = self.lock();
+        let allowance = state.allowance.as_ref().filter(|_| !state.closed)?;
+        allowance.due(state.ready.len(), self.concurrency())
+    }
+
+    /// Whether it depends on what the store has what to ask for.
+    pub(crate) fn share_needs_look(&self) -> bool {
+        let state = self.lock();
+        let ready = state.ready.len();
+        state.allowance.as_ref().is_some_and(|allowance| allowance.needs_look(ready, self.concurrency()))
+    }
+
+    /// What to ask for. `more`: the store has jobs that this worker does not hold.
+    pub(crate) fn share_need(&self, worker: WorkerId, more: bool) -> Option<QueueNeed> {
+        let mut state = self.lock();
+        let held = Held { running: state.open_claims.running_of(worker), ready: state.ready.len() };
+        let need = state.allowance.as_mut()?.need(worker, held, self.concurrency(), more);
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Some(QueueNeed {
+            queue: Arc::clone(self.queue()),
+            running: count(need.running),
+            slots: count(need.slots),
+            starts: count(need.starts),
+        })
+    }
+
+    /// The store's answer to what this registration asked then.
+    pub(crate) fn set_share(
+        &self,
+        epoch: &Arc<Epoch>,
+        share: &Share,
+        asked_at: Instant,
+    ) -> Option<Activation> {
+        let mut state = self.lock();
+        if share.limits.is_none() {
+            state.allowance = None;
+        } else if let Some(allowance) = &mut state.allowance {
+            allowance.set(share, asked_at);
+            let none = allowance.should_hold_none();
+            // What an earlier registration claimed has no share.
+            for claim in state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch)) {
+                state.hand_back(claim, HandBack::Return);
+            }
+        }
+        state.activate_if_needed(self)
+    }
+
+    /// A call that asked for a share failed.
+    pub(crate) fn share_failed(&self) {
+        if let Some(allowance) = &mut self.lock().allowance {
+            allowance.failed();
+        }
+    }
+
+    /// Whether the limits are known here.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.lock().allowance.is_some()
+    }
+}
