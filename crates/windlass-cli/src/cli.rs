@@ -37,7 +37,7 @@ enum Command {
     /// Lists, shows, cancels or retries jobs
     #[command(subcommand)]
     Jobs(Jobs),
-    /// Lists, pauses or resumes queues
+    /// Lists queues, pauses, resumes, limits or empties them
     Queues(Queues),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),

@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, millis};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ pub struct QueueLimits {
 pub struct RateLimit {
     /// How many: 1 to [`Self::MAX_COUNT`].
     pub count: u32,
-    /// In how long: 100 ms to a year.
+    /// In how long: 100 ms to 366 days.
+    #[serde(rename = "period_ms", with = "millis")]
     pub period: Duration,
     /// How many of them may start at once: at most so many in every window of `period * burst / count`, which spreads the starts over the period. Without it all may
     /// start at its beginning. 1 to `count`, and such that its window is at least 100 ms.

@@ -6,6 +6,8 @@ use std::{sync::Arc, time::Duration};
 pub struct ShareRequest {
     /// Who asks.
     pub worker: WorkerId,
+    /// Which request of this worker it is, ascending. One that arrives after a later one, because a connection broke, changes nothing.
+    pub number: u64,
     /// Each queue once.
     pub queues: Vec<QueueNeed>,
 }

@@ -65,7 +65,7 @@ pub(crate) fn share(state: &mut State, request: &ShareRequest) -> Result<(Vec<Sh
     let mut tell = false;
     let shares = request.queues.iter().map(|need| match state.queues.get_mut(&need.queue) {
         Some(queue) => {
-            let (share, others) = queue.share(request.worker, need, now);
+            let (share, others) = queue.share(request, need, now);
             tell |= others;
             share
         }

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
-use windlass_core::{QueueLimits, QueueNeed, RateLimit, RateWindow, Share, WorkerId};
+use windlass_core::{QueueLimits, QueueNeed, RateLimit, RateWindow, Share, ShareRequest, WorkerId};
 
 /// How long a worker may wait without any slot before one is taken from those that have had theirs for as long.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -26,6 +26,8 @@ struct Slots {
     count: u32,
     want: u32,
     since: Timestamp,
+    /// The request that said so.
+    number: u64,
 }
 
 impl Queue {
@@ -55,11 +57,26 @@ impl Queue {
     }
 
     /// Gives a worker its share. Whether somebody else should ask again.
-    pub(crate) fn share(&mut self, worker: WorkerId, need: &QueueNeed, now: Timestamp) -> (Share, bool) {
+    pub(crate) fn share(
+        &mut self,
+        request: &ShareRequest,
+        need: &QueueNeed,
+        now: Timestamp,
+    ) -> (Share, bool) {
         if self.limits.is_none() {
             return (Share::UNLIMITED, false);
         }
-        let (slots, wanted, tell) = self.slots(worker, need, now);
+        if self.shares.get(&request.worker).is_some_and(|slots| slots.number >= request.number) {
+            let nothing = Share {
+                limits: self.limits,
+                slots: Some(0),
+                wanted: false,
+                starts: Some(0),
+                next_start: None,
+            };
+            return (nothing, false);
+        }
+        let (slots, wanted, tell) = self.slots(request, need, now);
         let (starts, next_start) = match self.limits.rate {
             Some(rate) => self.starts(rate, need.starts.min(slots.unwrap_or(u32::MAX)), now),
             None => (None, None),
@@ -67,12 +84,18 @@ impl Queue {
         (Share { limits: self.limits, slots, wanted, starts, next_start }, tell)
     }
 
-    fn slots(&mut self, worker: WorkerId, need: &QueueNeed, now: Timestamp) -> (Option<u32>, bool, bool) {
+    fn slots(
+        &mut self,
+        request: &ShareRequest,
+        need: &QueueNeed,
+        now: Timestamp,
+    ) -> (Option<u32>, bool, bool) {
+        let ShareRequest { worker, number, .. } = *request;
         let before = self.shares.get(&worker).copied();
         let had = before.map_or(0, |slots| slots.count);
         let others = || self.shares.iter().filter(|(other, _)| **other != worker).map(|(_, slots)| slots);
         let Some(limit) = self.limits.concurrency else {
-            self.keep(worker, Slots { count: need.slots, want: need.slots, since: now });
+            self.keep(worker, Slots { count: need.slots, want: need.slots, since: now, number });
             return (None, false, false);
         };
         let taken: u32 = others().map(|slots| slots.count).sum();
@@ -99,7 +122,7 @@ impl Queue {
         let tell = count < had || count < need.slots.min(level) || count < need.slots && starves;
         let unchanged = before.filter(|slots| slots.count == count && (count > 0 || slots.want > 0));
         let since = unchanged.map_or(now, |slots| slots.since);
-        self.keep(worker, Slots { count, want: need.slots, since });
+        self.keep(worker, Slots { count, want: need.slots, since, number });
         (Some(count), hungry && count > fair || taken + count > limit, tell)
     }
 

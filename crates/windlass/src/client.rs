@@ -3,8 +3,8 @@ use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
     CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobEdit, JobFilter,
-    JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats, Result, RetryReply, Settings, Store,
-    StoreStatus,
+    JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueLimits, QueueStats, Result, RetryReply,
+    Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -316,6 +316,26 @@ impl Client {
     /// As [`Self::pause`].
     pub async fn resume(&self, queue: &str) -> Result<()> {
         self.store.pause(queue, false).await
+    }
+
+    /// Limits how many jobs of a queue run, over all workers of the store: how many at once, how many in a time. Takes effect at
+    /// once, and takes the place of the limits before; without any (`QueueLimits::default()`) the queue has none. Jobs that run are
+    /// not stopped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use windlass::{QueueLimits, RateLimit};
+    ///
+    /// # async fn limit(client: windlass::Client) -> windlass::Result<()> {
+    /// let limits = QueueLimits::default().with_concurrency(10).with_rate(RateLimit::new(100, Duration::from_secs(60)));
+    /// client.limit("mail", &limits).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for a value out of range, [`ErrorKind::InvalidName`], or the store's.
+    pub async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        self.store.limit(queue, limits).await
     }
 
     /// One job with its errors and what its handlers [reported](windlass_core::HandlerReport), also while it runs; `None` when

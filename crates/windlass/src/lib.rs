@@ -160,9 +160,9 @@ pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
     EnqueuedUnique, Envelope, Error, ErrorKind, HandlerReport, IntoOutcome, JobEdit, JobFilter, JobId,
     JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob,
-    OnConflict, Outcome, PageToken, Progress, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store,
-    StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord,
-    redact_url,
+    OnConflict, Outcome, PageToken, Progress, QueueLimits, QueueStats, RateLimit, Result, RetryPolicy,
+    RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
+    WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -179,6 +179,8 @@ mod guide {
     struct Encryption;
     #[doc = include_str!("../../../docs/guide/deadlines.md")]
     struct Deadlines;
+    #[doc = include_str!("../../../docs/guide/limits.md")]
+    struct Limits;
     #[doc = include_str!("../../../docs/guide/first_use.md")]
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]

@@ -6,7 +6,7 @@ mod select;
 mod show;
 
 use crate::{failure::Outcome, globals::Globals, open};
-use select::{Select, Verb};
+pub(crate) use select::{Select, Verb};
 use windlass::JobId;
 
 /// What to do with jobs.

@@ -1,8 +1,12 @@
+mod limits;
+
+use super::jobs::{Select, Verb};
 use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
 use indicatif::HumanCount;
 use jiff::Timestamp;
+use limits::Limit;
 use serde_json::json;
-use windlass::{JobState, QueueStats};
+use windlass::{Client, Error, ErrorKind, JobState, QueueLimits, QueueStats};
 
 /// The options of `queues`.
 #[derive(clap::Args)]
@@ -25,6 +29,21 @@ enum Action {
         /// The queue's name
         queue: String,
     },
+    /// Limits how many jobs of a queue run, over all workers; what is not named is not limited
+    Limit(Limit),
+    /// Takes the limits of a queue away
+    Unlimit {
+        /// The queue's name
+        queue: String,
+    },
+    /// Deletes every job of a queue that does not run and has not completed
+    Purge {
+        /// The queue's name
+        queue: String,
+        /// Change nothing, only count
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 impl Queues {
@@ -43,10 +62,26 @@ impl Queues {
                 client.resume(&queue).await?;
                 say(globals, &queue, false)?;
             }
+            Action::Limit(limit) => limit.run(globals, &client).await?,
+            Action::Unlimit { queue } => {
+                limits::set(globals, &client, &queue, QueueLimits::default()).await?;
+            }
+            Action::Purge { queue, dry_run } => {
+                known(&client, &queue).await?;
+                Select::of_queue(queue, dry_run).run(globals, &client, &Verb::Delete).await?;
+            }
         }
         client.close().await;
         Ok(())
     }
+}
+
+/// So that a name that is misspelt does not look like a queue without jobs.
+async fn known(client: &Client, queue: &str) -> Outcome {
+    if client.queues().await?.iter().any(|known| known.name == queue) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist")).into())
 }
 
 fn say(globals: &Globals, queue: &str, paused: bool) -> Outcome {
@@ -60,6 +95,7 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
         return "no queues\n".to_owned();
     }
     let now = Timestamp::now();
+    let any_limits = queues.iter().any(|queue| !queue.limits.is_none());
     let row = |queue: &QueueStats| {
         let counts = [
             (JobState::Available, queue.available),
@@ -77,11 +113,10 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
         let state = if queue.paused { "paused" } else { "open" };
         let head = [escape(&queue.name), state.to_owned()];
         let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
-        head.into_iter().chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
+        let limits = any_limits.then(|| limits::text(&queue.limits));
+        head.into_iter().chain(limits).chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
     };
-    let headers = [
-        "QUEUE",
-        "STATE",
+    let counts = [
         ">AVAILABLE",
         ">RUNNING",
         ">SCHEDULED",
@@ -91,6 +126,8 @@ pub(crate) fn text(queues: &[QueueStats]) -> String {
         ">DISCARDED",
         ">WAITS",
     ];
+    let head = ["QUEUE", "STATE"].into_iter().chain(any_limits.then_some("LIMITS"));
+    let headers: Vec<_> = head.chain(counts).collect();
     table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
 }
 

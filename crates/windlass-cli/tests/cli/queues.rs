@@ -44,3 +44,52 @@ fn settings_are_shown_and_changed() {
     home.run(&["settings", "--retention", "soon"]).refused(2, &["soon"]);
     assert_eq!(home.json(&["settings"]), changed, "and a refused change changes nothing");
 }
+
+#[test]
+fn queues_are_limited_and_unlimited() {
+    let home = Home::new();
+    home.enqueue(&["a", "--queue", "mail"]);
+    let said = home
+        .run(&["queues", "limit", "mail", "--concurrency", "5", "--rate", "100/1m", "--burst", "10"])
+        .done();
+    assert_eq!(said.stdout, "limits of queue mail: 5 at once, 100/1m, 10 at a time\n");
+    let limits =
+        serde_json::json!({"concurrency": 5, "rate": {"count": 100, "period_ms": 60_000, "burst": 10}});
+    assert_eq!(home.json(&["queues"])[0]["limits"], limits);
+    let listed = home.run(&["queues"]).done().stdout;
+    assert!(listed.contains("LIMITS") && listed.contains("5 at once, 100/1m"), "{listed}");
+    assert_eq!(home.json(&["queues", "limit", "later", "--concurrency", "1"])["limits"]["concurrency"], 1);
+    assert_eq!(home.run(&["queues", "unlimit", "mail"]).done().stdout, "queue mail has no limits now\n");
+    assert_eq!(home.json(&["queues", "unlimit", "later"])["limits"], serde_json::json!({}));
+    assert!(!home.run(&["queues"]).done().stdout.contains("LIMITS"));
+
+    let refused: [(&[&str], &str); 6] = [
+        (&[], "--concurrency"),
+        (&["--concurrency", "0"], "the limit of concurrency must be 1 to 1000000, got 0"),
+        (&["--rate", "often"], "write it as a number of jobs per time, like 100/1m"),
+        (&["--rate", "1/10ms"], "the period of a rate must be 100 ms to 366 days, got 10ms"),
+        (&["--rate", "1000/1s", "--burst", "10"], "use a burst of at least 100"),
+        (&["--burst", "10"], "--rate"),
+    ];
+    for (options, why) in refused {
+        home.run(&[&["queues", "limit", "mail"], options].concat()).refused(2, &[why]);
+    }
+    assert_eq!(home.json(&["queues"])[1]["limits"], serde_json::json!({}), "nothing half applied");
+}
+
+#[test]
+fn a_queue_is_purged() {
+    let home = Home::new();
+    home.enqueue(&["a", "--queue", "mail"]);
+    home.enqueue(&["a", "--queue", "mail", "--delay", "1h"]);
+    home.enqueue(&["a"]);
+    assert!(
+        home.run(&["queues", "purge", "mail", "--dry-run"])
+            .done()
+            .stdout
+            .starts_with("2 jobs would be deleted")
+    );
+    assert_eq!(home.run(&["queues", "purge", "mail"]).done().stdout, "2 jobs deleted\n");
+    assert_eq!(home.json(&["jobs", "list"]).as_array().map(Vec::len), Some(1));
+    home.run(&["queues", "purge", "mall"]).refused(1, &["mall", "[not_found]"]);
+}

@@ -82,6 +82,7 @@ fn scenario(nth_call: Option<Nth>) -> Scenario {
         killer_percent: 0,
         suspect_percent: 0,
         hint_percent: 100,
+        limit: None,
         nth_call,
     }
 }

@@ -80,6 +80,9 @@ impl Cast {
     }
 
     async fn perform(&mut self) {
+        if self.world.scenario.limit.is_some() {
+            self.world.limit(self.world.scenario.limit);
+        }
         self.fill_slots().await;
         self.go_through_trouble().await;
         self.heal().await;
@@ -190,6 +193,9 @@ impl Cast {
     async fn heal(&mut self) {
         self.world.trouble.lock().unwrap().end();
         self.world.pause(false);
+        if self.world.scenario.limit.is_some() {
+            self.world.limit(None);
+        }
         for slot in &mut self.slots {
             slot.worker.knows_rare = true;
             if let Some((process, _)) = &slot.occupant {

@@ -3,7 +3,7 @@ use crate::{
     dice::Dice,
     fake::{FakeStore, history::What},
     handlers::Handlers,
-    scenario::Worker,
+    scenario::{QUEUES, Worker},
     world::World,
 };
 use std::{
@@ -61,6 +61,9 @@ impl Process {
         if self.is_dead() {
             return;
         }
+        if context.queue() == QUEUES[0] {
+            self.world.begins(context.lease().worker, context.id());
+        }
         let (attempt, crash_count) = (context.attempt(), context.crash_count());
         self.note(What::Started { lease: context.lease().into(), attempt, crash_count });
         let is_suspect = crash_count >= SUSPECT;
@@ -85,6 +88,7 @@ impl Process {
 
     /// A handler's future is gone.
     pub fn end(&self, context: &Context) {
+        self.world.ends(context.lease().worker, context.id());
         let mut running = self.running.lock().unwrap();
         if let Some(of_queue) = running.0.get_mut(context.queue()) {
             *of_queue = of_queue.saturating_sub(1);

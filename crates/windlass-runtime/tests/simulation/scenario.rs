@@ -33,6 +33,8 @@ pub struct Scenario {
     pub suspect_percent: u32,
     /// How many of a hundred enqueues announce themselves to idle workers.
     pub hint_percent: u32,
+    /// How many jobs of queue `a` may run at once while there is trouble.
+    pub limit: Option<u32>,
     /// The one call that does not work, for runs that are otherwise without trouble.
     pub nth_call: Option<crate::nth_call::Nth>,
 }
@@ -58,6 +60,7 @@ impl Scenario {
             killer_percent: dice.pick(&[0, 0, 0, 3]),
             suspect_percent: dice.pick(&[0, 5]),
             hint_percent: dice.pick(&[0, 50, 100]),
+            limit: dice.pick(&[None, None, Some(1), Some(3)]),
             nth_call: None,
         }
     }

@@ -7,14 +7,14 @@ use crate::{
     scenario::Scenario,
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
 use tokio::{sync::Notify, time::Duration};
-use windlass_core::{Args, JobId, JobStore, NewJob};
+use windlass_core::{Args, JobId, JobStore, NewJob, QueueLimits, WorkerId};
 
 /// Each takes several leases to be found out.
 const MOST_KILLERS: usize = 2;
@@ -37,6 +37,8 @@ pub struct World {
     barriers: Mutex<BTreeMap<String, usize>>,
     /// The highest checkpoint of each job that its handler was told is kept.
     kept: Mutex<BTreeMap<JobId, u64>>,
+    /// Which handlers of queue `a` run, under which registration.
+    running: Mutex<BTreeSet<(WorkerId, JobId)>>,
     arrived: Notify,
 }
 
@@ -61,6 +63,7 @@ impl World {
             killers: Mutex::new(MOST_KILLERS),
             barriers: Mutex::default(),
             kept: Mutex::default(),
+            running: Mutex::default(),
             arrived: Notify::new(),
         })
     }
@@ -128,6 +131,30 @@ impl World {
         let mut kept = self.kept.lock().unwrap();
         let highest = kept.entry(job).or_default();
         *highest = checkpoint.max(*highest);
+    }
+
+    /// Limits how many jobs of queue `a` run, or no more.
+    pub fn limit(&self, limit: Option<u32>) {
+        let limits =
+            limit.map_or(QueueLimits::default(), |limit| QueueLimits::default().with_concurrency(limit));
+        self.store.lock().run(async |store| store.limit("a", &limits).await).0.unwrap();
+    }
+
+    /// A handler of queue `a` begins: with it no more run than may, of those whose lease stands.
+    pub fn begins(&self, worker: WorkerId, job: JobId) {
+        let mut running = self.running.lock().unwrap();
+        running.insert((worker, job));
+        let mut model = self.store.lock();
+        running.retain(|(worker, _)| model.worker(*worker).is_some());
+        let limit =
+            self.scenario.limit.filter(|_| !self.is_calm()).map_or(usize::MAX, |limit| limit as usize);
+        if running.len() > limit {
+            model.violate(format!("job {job}: {} run at once, {limit} may: {running:?}", running.len()));
+        }
+    }
+
+    pub fn ends(&self, worker: WorkerId, job: JobId) {
+        self.running.lock().unwrap().remove(&(worker, job));
     }
 
     /// Sets up a barrier for so many handlers of a queue.

@@ -1,7 +1,7 @@
 use windlass::{JobFilter, JobState};
 
 /// What jobs have in common.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Filter {
     /// Only jobs in this state: scheduled, available, running, retryable, completed, cancelled, discarded
     #[arg(long, value_parser = state)]
@@ -15,6 +15,12 @@ pub(crate) struct Filter {
     /// Only jobs with this tag
     #[arg(long)]
     tag: Option<String>,
+}
+
+impl Filter {
+    pub(super) fn of_queue(queue: String) -> Self {
+        Self { queue: Some(queue), ..Self::default() }
+    }
 }
 
 impl From<Filter> for JobFilter {

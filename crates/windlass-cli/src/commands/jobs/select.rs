@@ -50,6 +50,12 @@ impl Verb {
 }
 
 impl Select {
+    /// Every job of a queue.
+    pub(crate) fn of_queue(queue: String, dry_run: bool) -> Self {
+        let filter = Filter::of_queue(queue);
+        Self { ids: Vec::new(), filter, all: false, dry_run, at_most: None, rate: None }
+    }
+
     pub(crate) async fn run(self, globals: &Globals, client: &Client, verb: &Verb) -> Outcome {
         if !self.ids.is_empty() {
             let ids: Vec<_> = self.ids.iter().copied().map(JobId).collect();
