@@ -170,7 +170,10 @@ impl Allowance {
     pub(crate) fn due(&self, ready: usize, concurrency: usize) -> Option<Instant> {
         let mut due = self.is_unused(ready).then(|| self.full_at + UNUSED_FOR);
         let mut by = |at: Instant| due = Some(due.map_or(at, |due| due.min(at)));
-        if self.asked_for || self.wanted == Some(true) {
+        if self.wanted == Some(true) {
+            by(Instant::now());
+        }
+        if self.asked_for {
             by(self.not_before);
         }
         let is_full = self.running >= self.slots && self.slots < concurrency;
@@ -229,7 +232,11 @@ impl Allowance {
         let (now, before) = (Instant::now(), self.slots);
         (self.limits, self.frozen_at) = (share.limits, None);
         self.slots = share.slots.map_or(usize::MAX, |slots| slots as usize);
-        self.wanted = share.wanted.then_some(false);
+        // What others want is not used anew, also where a job ended while this was asked.
+        self.wanted = share.wanted.then_some(self.running < self.slots);
+        if share.wanted {
+            self.slots = self.slots.min(self.running);
+        }
         let got_starts = share.starts.is_some_and(|starts| starts > 0);
         self.starts = match (share.limits.rate, share.starts) {
             (Some(rate), Some(starts)) => {

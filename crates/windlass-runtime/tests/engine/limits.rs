@@ -212,7 +212,7 @@ async fn no_worker_starves() {
         Arc::new(rare.handlers("rare", 10 * MS)),
     );
     let only = only.await.unwrap();
-    sleep(10 * SECOND).await;
+    sleep(20 * SECOND).await;
     assert_eq!(rare.0.lock().unwrap().starts.len(), 3);
     finish(&store, common.into_iter().chain([only]).collect()).await;
 }

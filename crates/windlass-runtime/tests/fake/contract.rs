@@ -2,8 +2,8 @@ use super::{fault::Call, model::Model, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, EditReply,
+    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
     MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
     Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest,
     StoreStatus, Wakeup, WorkerId, WorkerSpec,
@@ -57,7 +57,12 @@ impl JobStore for FakeStore {
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
-        self.act(Call::Settle, Some(request.worker), |model| model.settle(self.client(), request)).await
+        let settle = |model: &mut Model| model.settle(self.client(), request);
+        let reply = self.act(Call::Settle, Some(request.worker), settle).await;
+        if request.exceptions.iter().any(|exception| exception.disposition == Disposition::Return) {
+            self.announce();
+        }
+        reply
     }
 
     async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
