@@ -69,6 +69,11 @@ macro_rules! suite {
             retain: what_is_settled_disappears, what_is_young_stays, what_is_unfinished_survives,
                 running_jobs_settle_after_many_rotations, a_rescue_finds_jobs_of_old_segments,
                 a_backlog_survives_in_order;
+            limits: a_claim_needs_a_share, who_waits_claims_nothing, a_paused_queue_is_paused, a_heartbeat_tells, limits_show,
+                nonsense_is_refused, a_queue_without_limits_is_free, a_dead_worker_gets_none;
+            slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
+                more_than_its_share_is_wanted, nobody_starves, a_turn_ends_with_its_job, askers_race;
+            starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,

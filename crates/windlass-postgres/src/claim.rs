@@ -97,7 +97,7 @@ fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
 }
 
 /// Reads the answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
-/// says that there is more.
+/// says that there is more; one of lane -1 names a queue with limits of which the worker has no share.
 pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claimed> {
     let wanted: Vec<&Arc<str>> = demands(request).map(|demand| &demand.queue).collect();
     let bad = |cause: tokio_postgres::Error| {
@@ -106,6 +106,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
     let mut claims: Vec<Claim> = Vec::new();
     let mut now = None;
     let mut contended = false;
+    let mut limited = Vec::new();
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     let mut buffer = BytesMut::new();
@@ -114,6 +115,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         if let Some(head) = row.try_get::<_, Option<Vec<i64>>>(0).map_err(bad)? {
             match head.first() {
                 Some(0) => contended = true,
+                Some(-1) => limited.push(queue_of(&head, &wanted)?),
                 _ => {
                     claims.push(header(&head, &wanted, rows.len())?);
                     now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
@@ -156,7 +158,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         job.args = buffer.split_to(size);
     }
     claims.retain(|claim| !claim.jobs.is_empty());
-    Ok(Claimed { claims, contended })
+    Ok(Claimed { claims, contended, limited })
 }
 
 /// How long a job may still wait, when it was `now` as it was handed out. Functions of an older program do not say.
@@ -169,20 +171,24 @@ fn expires_in(attributes: &Attributes, now: Option<Timestamp>) -> Option<Duratio
     attributes.expires_in(now?)
 }
 
+/// The queue that a header names.
+fn queue_of(head: &[i64], wanted: &[&Arc<str>]) -> Result<Arc<str>> {
+    let number = head.get(4).copied().unwrap_or(0);
+    let queue = usize::try_from(number - 1).ok().and_then(|index| wanted.get(index)).ok_or_else(|| {
+        let message = format!("a claim names queue number {number}, which was not asked for");
+        Error::new(ErrorKind::Internal, message)
+    })?;
+    Ok(Arc::clone(queue))
+}
+
 fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<Claim> {
-    let &[lane, seq, token, job_count, queue, priority] = head else {
+    let &[lane, seq, token, job_count, _, priority] = head else {
         return Err(Error::new(ErrorKind::Internal, "a claim's header has an unknown shape"));
     };
     let narrow = |value: i64| i32::try_from(value).unwrap_or(0);
-    let queue = usize::try_from(queue - 1).ok().and_then(|index| wanted.get(index)).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Internal,
-            format!("a claim names queue number {queue}, which was not asked for"),
-        )
-    })?;
     Ok(Claim {
         reference: Reference { lane: narrow(lane), seq, token: narrow(token) }.into(),
-        queue: Arc::clone(queue),
+        queue: queue_of(head, wanted)?,
         priority: i16::try_from(priority).unwrap_or(0),
         jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),
     })

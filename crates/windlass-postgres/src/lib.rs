@@ -40,6 +40,7 @@ mod group_commit;
 mod guard;
 mod lane;
 mod leader;
+mod limits;
 mod list;
 mod listen;
 mod lock;

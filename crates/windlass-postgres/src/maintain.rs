@@ -30,9 +30,9 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(db, &mut connection, what).await?;
     }
-    for what in ["forget_requests", "forget_unique", "forget_reports"] {
+    for what in ["forget_requests", "forget_unique", "forget_reports", "forget_shares"] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4 or 6 yet: nobody can ask, no job is unique, nothing is reported.
+            // Not migrated to version 3, 4, 6 or 8 yet: nobody can ask, no job is unique, nothing is reported, no queue is limited.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

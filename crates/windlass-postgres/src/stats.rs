@@ -4,6 +4,7 @@ use crate::{
     database::Database,
     deadline::Patience,
     error::Effect,
+    limits::limits_of,
     query::Query,
     row::{count, get},
     sql::VERSION,
@@ -29,8 +30,9 @@ pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[Str
 pub(crate) async fn queues(db: &Database) -> Result<Vec<QueueStats>> {
     let sql = db.sql(
         "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
-                oldest_available_at, estimates
-         FROM {schema}.queues ORDER BY name",
+                oldest_available_at, estimates, (q->>'concurrency')::int4, (q->>'rate')::int4,
+                (extract(epoch FROM (q->>'rate_period')::interval) * 1000000)::int8, (q->>'rate_burst')::int4
+         FROM {schema}.queues, LATERAL to_jsonb(queues) AS q ORDER BY name",
     );
     let mut connection = db.client("list queues").await?;
     connection.begin_long(Patience::Long).await?;
@@ -40,6 +42,7 @@ pub(crate) async fn queues(db: &Database) -> Result<Vec<QueueStats>> {
             Ok(QueueStats {
                 name: get(row, 0)?,
                 paused: get(row, 1)?,
+                limits: limits_of(row, 11)?,
                 available: count(row, 2)?,
                 running: count(row, 3)?,
                 scheduled: count(row, 4)?,

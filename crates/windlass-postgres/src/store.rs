@@ -5,7 +5,7 @@ use crate::{
     ends::{self, PostgresEnds},
     enqueue,
     group_commit::GroupCommit,
-    leader, list, maintain, migrate, once,
+    leader, limits, list, maintain, migrate, once,
     options::PostgresOptions,
     promote, record, report, settings, settle, stats, unique,
     unique_single::UniqueSingle,
@@ -17,9 +17,9 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
-    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -167,6 +167,14 @@ impl JobStore for PostgresStore {
 
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
         control::pause(&self.db, queue, paused).await
+    }
+
+    async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        limits::limit(&self.db, queue, limits).await
+    }
+
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+        limits::share(&self.db, request).await
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {

@@ -1,9 +1,17 @@
 //! Workers: their registration, their leases, and what becomes of the jobs of those that are gone.
 
 use crate::{
-    claim::Reference, database::Database, deadline::Patience, error::Effect, lock::lock,
-    migrate::ensure_home, open_claims::PossiblyOpen, query::Query, row::from_ms,
+    claim::Reference,
+    database::Database,
+    deadline::Patience,
+    error::Effect,
+    lock::lock,
+    migrate::ensure_home,
+    open_claims::PossiblyOpen,
+    query::Query,
+    row::{from_ms, get},
 };
+use std::sync::Arc;
 use tokio_postgres::types::Type;
 use windlass_core::{
     ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
@@ -43,8 +51,24 @@ pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbe
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
     let connection = db.settles("heartbeat").await?;
     heartbeat_on(db, &connection, worker, open).await?;
+    news_on(db, &connection, worker).await
+}
+
+/// What the worker has to know.
+pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) -> Result<Heartbeat> {
+    let news = db.sql("SELECT ARRAY(SELECT {schema}.cancel_requests($1)), {schema}.limited_queues($1)");
     let mut heartbeat = Heartbeat::default();
-    heartbeat.cancel = cancel_requests_on(db, &connection, worker).await?;
+    match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
+        Ok(row) => {
+            heartbeat.cancel = get::<Vec<i64>>(&row, 0)?.into_iter().map(JobId).collect();
+            heartbeat.limited = get::<Vec<&str>>(&row, 1)?.into_iter().map(Arc::from).collect();
+        }
+        // Not migrated to version 8 yet: no queue has limits.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            heartbeat.cancel = cancel_requests_on(db, on, worker).await?;
+        }
+        Err(error) => return Err(error),
+    }
     Ok(heartbeat)
 }
 

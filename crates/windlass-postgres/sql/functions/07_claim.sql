@@ -5,7 +5,8 @@
 --
 -- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority; enqueued_at =
 -- when the claim was made, so that the worker knows how long its jobs may wait that expire; the rest NULL), then its jobs. A header of lane 0 says that there is more
--- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon.
+-- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. One of lane -1 names a queue
+-- with limits of which the worker has no share, and so gets nothing; programs that know of no limits take it for a claim without jobs.
 -- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
@@ -55,15 +56,27 @@ DECLARE
     v_hi      xid8[];
     v_began   timestamptz;
     v_sum     bigint;
+    v_limited boolean; -- some queue has limits
+    v_without bigint[]; -- those of which the worker has no share
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), {schema}.read_committed('claim');
     v_kinds := {schema}.fence(p_worker);
-    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[] INTO v_lanes, v_priorities, v_queues, v_shares FROM (
-        SELECT l.id, l.priority, u.n FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
+    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[], bool_or(l.limited)
+        INTO v_lanes, v_priorities, v_queues, v_shares, v_limited FROM (
+        SELECT l.id, l.priority, u.n, q.concurrency IS NOT NULL OR q.rate IS NOT NULL AS limited
+        FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
         JOIN {schema}.lane l ON l.queue = u.queue
-        WHERE u.most > 0
-          AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = u.queue AND q.paused_at IS NOT NULL)
+        LEFT JOIN {schema}.queue q ON q.name = u.queue
+        WHERE u.most > 0 AND q.paused_at IS NULL
         ORDER BY u.n, l.priority, l.id) AS l;
+    IF v_limited THEN
+        v_without := {schema}.without_share(p_worker, p_queues);
+        SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
+            INTO v_lanes, v_priorities, v_queues
+            FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
+        RETURN QUERY SELECT ARRAY[-1, 0, 0, 0, w, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+                            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM unnest(v_without) AS w;
+    END IF;
     -- A few lanes are simply tried: a look costs half of an empty claim. Of a queue with several lanes one claim
     -- in 16 looks which of them starve.
     IF cardinality(v_lanes) > 8 OR (cardinality(v_lanes) > cardinality(p_queues) AND random() < 0.0625) THEN

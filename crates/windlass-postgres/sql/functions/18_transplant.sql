@@ -110,6 +110,7 @@ BEGIN
     UPDATE {schema}.unique_key k SET id = o.id FROM windlass_own o WHERE k.id = o.was AND k.xid = o.xid AND o.id <> o.was;
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
+    DELETE FROM {schema}.slot;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
     DELETE FROM {schema}.home;

@@ -255,7 +255,7 @@ BEGIN
 END $$;
 
 -- queues: counts per queue, of this moment; finished jobs within retention. Those named in estimates are estimates, the others
--- exact; each is exact up to 10,000 rows, and in 1,000 lanes or more up to 1,000.
+-- exact; each is exact up to 10,000 rows, and in 1,000 lanes or more up to 1,000. concurrency and after: its limits (see limit_queue).
 -- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 10 ms where they are deep.
 CREATE OR REPLACE VIEW {schema}.queues AS
     SELECT n.name, q.paused_at IS NOT NULL AS paused,
@@ -265,11 +265,12 @@ CREATE OR REPLACE VIEW {schema}.queues AS
            coalesce(sum(c.cancelled), 0)::bigint AS cancelled, coalesce(sum(c.discarded), 0)::bigint AS discarded,
            min(c.oldest) AS oldest_available_at,
            ARRAY(SELECT DISTINCT e FROM unnest(string_to_array(string_agg(array_to_string(c.estimates, ','), ','), ',')) AS e
-                 WHERE e <> '' ORDER BY e) AS estimates
+                 WHERE e <> '' ORDER BY e) AS estimates,
+           q.concurrency, q.rate, q.rate_period, q.rate_burst
     FROM (SELECT name FROM {schema}.queue UNION SELECT queue FROM {schema}.lane) AS n
     LEFT JOIN {schema}.queue q ON q.name = n.name
     LEFT JOIN {schema}.lane l ON l.queue = n.name
     LEFT JOIN LATERAL {schema}.lane_counts(l.id, CASE WHEN (SELECT count(*) FROM {schema}.lane) < 1000 THEN 10000 ELSE 1000 END) AS c
         ON l.id IS NOT NULL
     LEFT JOIN (SELECT lane_id, sum(open_count) AS running FROM {schema}.open_claims(NULL) GROUP BY lane_id) AS r ON r.lane_id = l.id
-    GROUP BY n.name, q.paused_at;
+    GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst;

@@ -3,7 +3,7 @@
 GRANT USAGE ON SCHEMA {schema} TO {role};
 GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.ring, {schema}.queue, {schema}.lane, {schema}.job, {schema}.claim,
     {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead, {schema}.cancelled_in_log, {schema}.cancel_request, {schema}.attempt_error, {schema}.job_report,
-    {schema}.worker, {schema}.leader TO {role};
+    {schema}.worker, {schema}.leader, {schema}.slot TO {role};
 GRANT SELECT ON TABLE {schema}.jobs, {schema}.queues, {schema}.cursor, {schema}.unclaimed, {schema}.exceptional TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.result, {schema}.progress, {schema}.tags_of, {schema}.list_jobs, {schema}.open_available, {schema}.open_running,
     {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.lane_counts,

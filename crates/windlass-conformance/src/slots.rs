@@ -1,0 +1,275 @@
+//! Slots: how many jobs of a queue run at once, shared by its workers.
+
+use crate::{
+    Fixture,
+    limits::{ask, at_once, limit},
+    steps::*,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use windlass_core::{QueueLimits, Store, WorkerId};
+
+/// How many histories a rule tells, and how many calls one makes.
+const SEEDS: u64 = 20;
+const CALLS: usize = 120;
+
+/// Slots of a worker that asks for so many and runs so many.
+async fn slots(store: &Arc<dyn Store>, worker: WorkerId, running: u32, want: u32) -> u32 {
+    let share = ask(store, worker, running, want, 0).await;
+    let slots = share.slots.expect("a limit of concurrency");
+    assert!(slots >= running && slots <= want.max(running), "{share:?} for {want}, running {running}");
+    slots
+}
+
+/// What a worker of a history runs, and may run.
+struct Actor {
+    running: u32,
+    slots: u32,
+    dying: bool,
+}
+
+struct History {
+    store: Arc<dyn Store>,
+    rng: fastrand::Rng,
+    limit: u32,
+    actors: BTreeMap<WorkerId, Actor>,
+}
+
+impl History {
+    async fn call(&mut self) {
+        let ids: Vec<_> = self.actors.keys().copied().collect();
+        let id = ids[self.rng.usize(..ids.len())];
+        match self.rng.u32(..20) {
+            0 => self.end(id).await,
+            1 => {
+                self.limit = self.rng.u32(1..8);
+                limit(&self.store, at_once(self.limit)).await;
+            }
+            2..=5 => self.actor(id).running = self.actor(id).slots.max(self.actor(id).running),
+            6..=9 => self.actor(id).running /= 2,
+            10 => {
+                let running = self.actor(id).running;
+                self.ask(id, running).await;
+            }
+            _ => {
+                let want = self.rng.u32(..8);
+                self.ask(id, want).await;
+            }
+        }
+    }
+
+    fn actor(&mut self, id: WorkerId) -> &mut Actor {
+        self.actors.get_mut(&id).expect("an actor")
+    }
+
+    async fn begin(&mut self) {
+        let dying = self.rng.u32(..4) == 0;
+        let lease = if dying { TINY_LEASE } else { LEASE };
+        let id = worker(&self.store, &[QUEUE], &[], lease).await.id;
+        self.actors.insert(id, Actor { running: 0, slots: 0, dying });
+    }
+
+    async fn end(&mut self, id: WorkerId) {
+        if self.actors[&id].dying {
+            let rescuer = worker_on(&self.store).await;
+            let rescued = eventually("somebody is rescued", || async {
+                let workers = self.store.rescue(rescuer.id).await.expect("rescue").workers;
+                workers.contains(&id).then_some(workers)
+            });
+            let rescued = rescued.await;
+            self.store.deregister(rescuer.id).await.expect("deregister");
+            self.actors.retain(|id, _| !rescued.contains(id));
+        } else {
+            self.store.deregister(id).await.expect("deregister");
+            self.actors.remove(&id);
+        }
+        while self.actors.len() < 4 {
+            self.begin().await;
+        }
+    }
+
+    async fn ask(&mut self, id: WorkerId, want: u32) {
+        let running = self.actors[&id].running;
+        let got = slots(&self.store, id, running, want).await;
+        self.actor(id).slots = got;
+        let sum: u32 = self.actors.values().map(|actor| actor.slots).sum();
+        // What ran before the limit was lowered keeps its slot; nobody gets one beyond that.
+        assert!(got == running || sum <= self.limit, "{got} slots, {sum} in all, of {}", self.limit);
+    }
+}
+
+/// Whatever is asked in whatever order, workers ending and limits changing meanwhile: nobody gets a slot beyond the limit, nobody
+/// loses the slot of what it runs; and afterwards a limit of n admits n.
+pub async fn the_sum_never_exceeds_the_limit(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    for seed in 0..SEEDS {
+        let rng = fastrand::Rng::with_seed(seed);
+        let mut history = History { store: Arc::clone(&store), rng, limit: 5, actors: BTreeMap::new() };
+        limit(&store, at_once(5)).await;
+        for _ in 0..4 {
+            history.begin().await;
+        }
+        for _ in 0..CALLS {
+            history.call().await;
+        }
+        for id in history.actors.into_keys() {
+            store.deregister(id).await.expect("deregister");
+        }
+        let alone = worker_on(&store).await;
+        let limit = history.limit;
+        assert_eq!(slots(&store, alone.id, 0, 100).await, limit, "seed {seed}: all slots are free again");
+        store.deregister(alone.id).await.expect("deregister");
+    }
+}
+
+/// A lower limit takes no slot of what runs, and gives none until enough is over; a higher one counts at once.
+pub async fn limits_change(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(6)).await;
+    let (one, other) = (worker_on(&store).await, worker_on(&store).await);
+    assert_eq!(slots(&store, one.id, 0, 6).await, 6);
+    limit(&store, at_once(2)).await;
+    assert_eq!(slots(&store, one.id, 5, 6).await, 5, "they run");
+    assert_eq!(slots(&store, other.id, 0, 1).await, 0);
+    assert_eq!(slots(&store, one.id, 3, 6).await, 3);
+    assert!(ask(&store, one.id, 3, 6, 0).await.wanted, "too many");
+    assert_eq!(slots(&store, other.id, 0, 1).await, 0, "still too many");
+    assert_eq!(slots(&store, one.id, 1, 6).await, 1);
+    assert_eq!(slots(&store, other.id, 0, 1).await, 1);
+    limit(&store, at_once(10)).await;
+    assert_eq!(slots(&store, one.id, 1, 6).await, 6);
+    limit(&store, QueueLimits::default()).await;
+    assert_eq!(ask(&store, one.id, 6, 20, 0).await.slots, None);
+}
+
+/// What ran before there was a limit counts: nobody else starts until enough is over.
+pub async fn what_ran_before_counts(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let (one, other) = (worker_on(&store).await, worker_on(&store).await);
+    limit(&store, at_once(3)).await;
+    assert_eq!(slots(&store, one.id, 5, 5).await, 5);
+    assert_eq!(slots(&store, other.id, 0, 5).await, 0);
+    assert_eq!(slots(&store, one.id, 2, 2).await, 2);
+    assert_eq!(slots(&store, other.id, 0, 5).await, 1);
+}
+
+/// The end of a worker, clean or not, frees its slots; so does asking for none.
+pub async fn slots_come_back(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(3)).await;
+    let next = worker_on(&store).await;
+    let clean = worker_on(&store).await;
+    assert_eq!(slots(&store, clean.id, 0, 3).await, 3);
+    store.deregister(clean.id).await.expect("deregister");
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    assert_eq!(slots(&store, dying.id, 0, 3).await, 3);
+    assert_eq!(slots(&store, next.id, 0, 1).await, 0, "nobody took its lease yet");
+    rescue_of(&store, &dying, MAX_CRASHES).await;
+    assert_eq!(slots(&store, next.id, 0, 3).await, 3);
+    assert_eq!(slots(&store, next.id, 2, 0).await, 2, "all but what runs");
+    let last = worker_on(&store).await;
+    assert_eq!(slots(&store, last.id, 0, 3).await, 1);
+    assert_eq!(slots(&store, next.id, 0, 0).await, 0);
+    assert_eq!(slots(&store, last.id, 1, 3).await, 3);
+}
+
+/// Slots are evened out among those who want more than they have; who wants less gets what it wants, and none stays unused.
+pub async fn slots_are_evened_out(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(10)).await;
+    let mut workers = Vec::new();
+    for want in [10, 1, 20, 10] {
+        workers.push((worker_on(&store).await.id, want));
+    }
+    assert_eq!(slots(&store, workers[0].0, 0, 10).await, 10, "nobody else wants any");
+    let mut shares = vec![];
+    for _ in 0..5 {
+        shares.clear();
+        for (worker, want) in &workers {
+            shares.push(slots(&store, *worker, 0, *want).await);
+        }
+    }
+    assert_eq!((shares[1], shares.iter().sum::<u32>()), (1, 10), "{shares:?}");
+    assert!(shares[0] == 3 && shares[2] == 3 && shares[3] == 3, "{shares:?}");
+}
+
+/// Who has more than its share is told when others wait.
+pub async fn more_than_its_share_is_wanted(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(4)).await;
+    let (one, other) = (worker_on(&store).await, worker_on(&store).await);
+    assert_eq!(slots(&store, one.id, 0, 4).await, 4);
+    assert!(!ask(&store, one.id, 4, 4, 0).await.wanted, "nobody waits");
+    assert_eq!(slots(&store, other.id, 0, 4).await, 0);
+    let share = ask(&store, one.id, 4, 4, 0).await;
+    assert_eq!((share.slots, share.wanted), (Some(4), true));
+    let share = ask(&store, one.id, 2, 4, 0).await;
+    assert_eq!((share.slots, share.wanted), (Some(2), false));
+    assert_eq!(slots(&store, other.id, 0, 4).await, 2);
+}
+
+/// Where there are more workers than slots they take turns, so that each has one from time to time.
+pub async fn nobody_starves(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(2)).await;
+    let mut turns = BTreeMap::new();
+    for _ in 0..5 {
+        turns.insert(worker_on(&store).await.id, 0);
+    }
+    let turns = tokio::sync::Mutex::new(turns);
+    eventually("each has had a slot", || async {
+        let mut turns = turns.lock().await;
+        let mut sum = 0;
+        for (worker, turns) in turns.iter_mut() {
+            let got = slots(&store, *worker, 0, 1).await;
+            *turns += got;
+            sum += got;
+        }
+        assert!(sum <= 3, "{sum}: one may have changed hands in a round");
+        turns.values().all(|turns| *turns > 0).then_some(())
+    })
+    .await;
+}
+
+/// Who has a slot and runs a job with it keeps it as long as that takes, though others wait; then it goes to who has waited longest.
+pub async fn a_turn_ends_with_its_job(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(1)).await;
+    let (one, first, second) = (worker_on(&store).await, worker_on(&store).await, worker_on(&store).await);
+    assert_eq!(slots(&store, one.id, 0, 1).await, 1);
+    assert_eq!(slots(&store, first.id, 0, 1).await, 0);
+    assert_eq!(slots(&store, second.id, 0, 1).await, 0);
+    eventually("its slot is wanted", || async { ask(&store, one.id, 1, 1, 0).await.wanted.then_some(()) })
+        .await;
+    assert_eq!(slots(&store, one.id, 1, 1).await, 1, "it runs");
+    assert_eq!(slots(&store, one.id, 0, 1).await, 0);
+    assert_eq!(slots(&store, one.id, 0, 1).await, 0, "others have waited longer");
+    assert_eq!(slots(&store, second.id, 0, 1).await, 0, "another has waited longer");
+    assert_eq!(slots(&store, first.id, 0, 1).await, 1);
+}
+
+/// Many handles that ask at the same time get as many slots as there are.
+pub async fn askers_race(fixture: &dyn Fixture) {
+    for round in 1..=5 {
+        let store = fixture.open().await;
+        limit(&store, at_once(round)).await;
+        let mut asking = Vec::new();
+        for _ in 0..4 {
+            let store = fixture.open().await;
+            asking.push(tokio::spawn(async move {
+                let worker = worker_on(&store).await.id;
+                (worker, slots(&store, worker, 0, 2).await)
+            }));
+        }
+        let mut sum = 0;
+        let mut workers = Vec::new();
+        for asked in asking {
+            let (worker, got) = asked.await.expect("asked");
+            sum += got;
+            workers.push(worker);
+        }
+        assert!(sum <= round, "{sum} of {round}");
+        for worker in workers {
+            store.deregister(worker).await.expect("deregister");
+        }
+    }
+}
