@@ -7,7 +7,7 @@ use crate::{
     clock::{Micros, timestamp},
     error::Outcome,
     lanes::{self, Lane},
-    lease, no_handler, position,
+    lease, no_handler, position, slots,
     tx::{Count, Tx},
 };
 use bytes::Bytes;
@@ -56,6 +56,12 @@ pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Outcome<Claimed>
 impl Round<'_> {
     fn run(mut self, tx: &mut Tx<'_>) -> Outcome<()> {
         let mut lanes = lanes::of_queue(tx, &self.demand.queue)?;
+        if let Some(lane) = lanes.first().filter(|lane| lane.limited)
+            && !slots::has(tx, lane.queue, self.worker)?
+        {
+            self.claimed.limited.push(Arc::clone(&self.demand.queue));
+            return Ok(());
+        }
         if let Some(nth) = lanes::starving(tx, &lanes)? {
             let (lane, share) = (&mut lanes[nth], (self.left / 16).max(1));
             self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?;

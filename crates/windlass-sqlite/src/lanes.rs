@@ -10,7 +10,7 @@ const PATIENCE: Micros = 10_000_000;
 const LOOK_EVERY: u32 = 16;
 
 const LANES: &str =
-    "SELECT lane.id, priority, cursor, available, no_handler FROM lane JOIN queue ON queue.id = lane.queue
+    "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR no_handler > 0) ORDER BY priority";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
 const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
@@ -22,6 +22,9 @@ pub(crate) struct Lane {
     pub(crate) available: i64,
     /// Jobs without a handler.
     pub(crate) no_handler: i64,
+    pub(crate) queue: i64,
+    /// Whether its queue has limits.
+    pub(crate) limited: bool,
 }
 
 impl Lane {
@@ -40,6 +43,8 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
             cursor: row.get(2)?,
             available: row.get(3)?,
             no_handler: row.get(4)?,
+            queue: row.get(5)?,
+            limited: row.get(6)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -7,7 +7,7 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    once, position, report, settings,
+    once, position, report, settings, starts,
     tx::{Count, Tx},
     unique,
 };
@@ -36,8 +36,9 @@ pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
+    let more_starts = starts::forget(tx)?;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((report, more_claims || more_dead || more_keys || more_unique))
+    Ok((report, more_claims || more_dead || more_keys || more_unique || more_starts))
 }
 
 fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {

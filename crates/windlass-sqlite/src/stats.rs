@@ -3,7 +3,7 @@
 use crate::{
     clock::{Micros, timestamp},
     error::{Fault, Outcome},
-    wal,
+    limits, wal,
 };
 use rusqlite::{Connection, Row, params};
 use std::path::Path;
@@ -14,7 +14,8 @@ const WORKERS_MAX: u32 = 1_000;
 
 const QUEUES: &str = "SELECT name, paused, total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
-        (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END)
+        (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
+    concurrency, rate, rate_period, rate_burst
     FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
     WHERE queue.name IN (SELECT value FROM json_each(?1)) AND NOT paused AND (available > 0 OR no_handler > 0 AND EXISTS (
@@ -37,6 +38,7 @@ pub(crate) fn queues(conn: &Connection) -> Outcome<Vec<QueueStats>> {
         Ok(QueueStats {
             name: row.get(0)?,
             paused: row.get(1)?,
+            limits: limits::of(row, 10)?,
             available: count(row, 2)?,
             running: count(row, 3)?,
             scheduled: count(row, 4)?,

@@ -6,7 +6,7 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    leader, list, maintain, once, options, promote,
+    leader, limits, list, maintain, once, options, promote,
     reader::question,
     record, report, settings, settle, stats,
     threads::{self, Threads},
@@ -25,9 +25,9 @@ use std::{
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats,
+    Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -304,6 +304,18 @@ impl JobStore for SqliteStore {
     async fn pause(&self, queue: &str, paused: bool) -> Result<()> {
         let queue = queue.to_owned();
         self.write(DURABLE, move |tx| control::pause(tx, &queue, paused)).await
+    }
+
+    async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        limits.check()?;
+        Limits::check_queue_name(queue)?;
+        let (queue, limits) = (queue.to_owned(), *limits);
+        self.write(DURABLE, move |tx| limits::limit(tx, &queue, &limits)).await
+    }
+
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+        let request = request.clone();
+        self.write(DURABLE, move |tx| limits::share(tx, &request)).await
     }
 
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>> {

@@ -38,6 +38,8 @@ pub(crate) struct Memory {
     next_sequence: i64,
     stored_sequence: i64,
     counts: HashMap<i32, [i64; COUNTS]>,
+    /// Heartbeats have something to say.
+    pub(crate) requested: bool,
     queues: HashMap<String, i64>,
     lanes: HashMap<(i64, i16), i32>,
 }
@@ -83,6 +85,14 @@ impl<'c> Tx<'c> {
     /// Makes waiting workers look again though nothing was appended. The number is not used.
     pub(crate) fn wake(&mut self) -> Outcome<()> {
         self.next_sequence().map(|_| ())
+    }
+
+    /// Makes workers send a heartbeat and ask for their shares, once this is committed.
+    pub(crate) fn request(&mut self) -> Outcome<()> {
+        if !std::mem::replace(&mut self.memory.requested, true) {
+            self.conn.prepare_cached("UPDATE meta SET requests = requests + 1")?.execute([])?;
+        }
+        Ok(())
     }
 
     /// Counts `change` jobs more (or fewer) in a lane or its twin.

@@ -100,20 +100,20 @@ impl Watcher {
         self.ask("SELECT next_sequence FROM meta")
     }
 
-    /// Grows with every request to a worker.
-    fn last_request(&self) -> Option<i64> {
-        self.ask("SELECT coalesce(max(n), 0) FROM cancel_request")
+    /// Two numbers, of which one grows with every request to a worker.
+    fn last_request(&self) -> Option<(i64, i64)> {
+        self.ask("SELECT coalesce(max(n), 0) FROM cancel_request").zip(self.ask("SELECT requests FROM meta"))
     }
 
     /// Tells of requests that other processes make.
     async fn watch_requests(self: Arc<Self>, told: Weak<Told>) {
-        let (mut seen, mut last) = (None, 0);
+        let (mut seen, mut last) = (None, (0, 0));
         while let Some(told) = told.upgrade() {
             let version = self.data_version();
             if version.is_some() && version != seen {
                 seen = version;
                 let now = self.last_request().unwrap_or(last);
-                if now > last {
+                if now.0 > last.0 || now.1 > last.1 {
                     told(None);
                 }
                 last = now;

@@ -5,7 +5,7 @@ use crate::{
     clock::micros,
     error::{Fault, Outcome},
     lease::{HandBack, Lease, OpenJob},
-    settings,
+    limits, settings, slots,
     tx::Tx,
 };
 use rusqlite::params;
@@ -75,6 +75,7 @@ pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat>
     }
     let mut heartbeat = Heartbeat::default();
     heartbeat.cancel = cancel_request::of_worker(tx, worker)?;
+    heartbeat.limited = limits::of_worker(tx, worker)?;
     Ok(heartbeat)
 }
 
@@ -95,9 +96,10 @@ pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
     Ok(())
 }
 
-fn end(tx: &Tx<'_>, worker: WorkerId) -> Outcome<bool> {
+fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
     let ended = tx.conn.prepare_cached(END)?.execute(params![worker.0, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM leader WHERE worker = ?1")?.execute([worker.0])?;
+    slots::forget_worker(tx, worker)?;
     Ok(ended > 0)
 }
 

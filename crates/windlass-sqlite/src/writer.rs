@@ -128,6 +128,9 @@ impl Writer {
             Ok((true, next)) => match self.execute("COMMIT") {
                 Ok(()) => {
                     next.inspect(|&next| self.signal.appended(next));
+                    if std::mem::take(&mut self.memory.requested) {
+                        self.signal.requested();
+                    }
                     Ok(true)
                 }
                 Err(fault) => {

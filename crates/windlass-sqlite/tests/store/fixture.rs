@@ -55,6 +55,11 @@ impl Fixture {
         self.micros.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
     }
 
+    /// The clock goes back.
+    pub(crate) fn set_back(&self, by: Duration) {
+        self.micros.fetch_sub(by.as_micros() as i64, Ordering::SeqCst);
+    }
+
     /// A worker that is in touch with the store from now on, whatever time passes.
     pub(crate) async fn rescuer(&self) -> WorkerId {
         let lease = 1_000_000 * LEASE;

@@ -9,6 +9,7 @@ mod files;
 mod fixture;
 mod housekeeping;
 mod lifecycle;
+mod limits;
 mod no_handler;
 mod outcomes;
 mod processes;

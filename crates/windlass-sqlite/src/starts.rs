@@ -1,0 +1,110 @@
+//! Starts of queues that limit how many begin in a time. The rules are those of PostgreSQL's `62_starts.sql`, and told there.
+
+use crate::{
+    clock::{Micros, micros},
+    error::Outcome,
+    tx::Tx,
+};
+use rusqlite::{OptionalExtension, params};
+use std::time::Duration;
+use windlass_core::RateLimit;
+
+/// The most rows that one transaction of housekeeping removes.
+const CHUNK: u32 = 1_000;
+
+const LAST: &str =
+    "SELECT at, clock, started FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at DESC LIMIT 1";
+const FIRST: &str = "SELECT before FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at LIMIT 1";
+const LEAVES: &str =
+    "SELECT at FROM started WHERE queue = ?1 AND at > ?2 AND started > ?3 ORDER BY at LIMIT 1";
+const ADD: &str =
+    "INSERT INTO started (queue, at, clock, expires_at, before, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const FORGET: &str = "DELETE FROM started WHERE (queue, at) IN
+    (SELECT queue, at FROM started WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+
+/// At most `count` permissions in every window of `length`, which reaches back so much further as a permission may be kept.
+struct Window {
+    count: i64,
+    length: Micros,
+}
+
+/// How many jobs of the queue may start, of `most`, and if fewer, when there will be at least one.
+pub(crate) fn give(
+    tx: &mut Tx<'_>,
+    queue: i64,
+    rate: &RateLimit,
+    most: u32,
+) -> Outcome<(u32, Option<Duration>)> {
+    if most == 0 {
+        return Ok((0, None));
+    }
+    let grace = rate.grace();
+    let windows: Vec<_> = rate
+        .windows()
+        .map(|window| Window { count: window.count.into(), length: micros(window.length + grace) + 1 })
+        .collect();
+    let longest = windows.iter().map(|window| window.length).max().unwrap_or(0);
+    let mut now = tx.now;
+    let mut total = 0;
+    let add = |at: Micros, before: i64, started: i64| -> Outcome<()> {
+        let row = params![queue, at, tx.now, at + longest, before, started];
+        tx.conn.prepare_cached(ADD)?.execute(row)?;
+        Ok(())
+    };
+    let last = tx.conn.prepare_cached(LAST)?.query_one(params![queue, tx.now - longest], |row| {
+        Ok((row.get::<_, Micros>(0)?, row.get::<_, Micros>(1)?, row.get::<_, i64>(2)?))
+    });
+    if let Some((at, clock, started)) = last.optional()? {
+        total = started;
+        now = at + (tx.now - clock).max(1);
+        if tx.now < clock {
+            // The clock was set back: the queue's goes on from here.
+            add(now, total, total)?;
+            now += 1;
+        }
+    }
+    let mut free = i64::from(most);
+    for window in &windows {
+        free = free.min(window.count - (total - first(tx, queue, now, window, total)?));
+    }
+    let free = free.max(0);
+    if free > 0 {
+        add(now, total, total + free)?;
+        total += free;
+    }
+    let next = if free < i64::from(most) { Some(next(tx, queue, now, &windows, total)?) } else { None };
+    Ok((u32::try_from(free).unwrap_or(u32::MAX), next))
+}
+
+/// How many were given out before the window.
+fn first(tx: &Tx<'_>, queue: i64, now: Micros, window: &Window, total: i64) -> Outcome<i64> {
+    let from = params![queue, now - window.length];
+    let before = tx.conn.prepare_cached(FIRST)?.query_one(from, |row| row.get(0)).optional()?;
+    Ok(before.unwrap_or(total))
+}
+
+/// When each window has at least one start to give.
+fn next(tx: &Tx<'_>, queue: i64, now: Micros, windows: &[Window], total: i64) -> Outcome<Duration> {
+    let mut latest = 0;
+    for window in windows {
+        if total - first(tx, queue, now, window, total)? < window.count {
+            continue;
+        }
+        let from = params![queue, now - window.length, total - window.count];
+        let leaves: Option<Micros> =
+            tx.conn.prepare_cached(LEAVES)?.query_one(from, |row| row.get(0)).optional()?;
+        latest = latest.max(leaves.map_or(0, |at| at + window.length - now));
+    }
+    Ok(Duration::from_micros(latest.unsigned_abs()))
+}
+
+/// The rate of the queue is not limited any more.
+pub(crate) fn forget_queue(tx: &Tx<'_>, queue: i64) -> Outcome<()> {
+    tx.conn.prepare_cached("DELETE FROM started WHERE queue = ?1")?.execute([queue])?;
+    Ok(())
+}
+
+/// Removes what no window reaches back to. Whether there may be more.
+pub(crate) fn forget(tx: &Tx<'_>) -> Outcome<bool> {
+    Ok(tx.conn.prepare_cached(FORGET)?.execute(params![tx.now, CHUNK])? == CHUNK as usize)
+}
