@@ -31,7 +31,8 @@ pub(crate) async fn ask(
     starts: u32,
 ) -> Share {
     let need = QueueNeed { queue: QUEUE.into(), running, slots, starts };
-    let shares = store.share(&ShareRequest { worker, queues: vec![need] }).await.expect("share");
+    let shares =
+        store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share");
     assert_eq!(shares.len(), 1, "one reply per queue");
     shares[0]
 }
@@ -166,11 +167,12 @@ pub async fn a_queue_without_limits_is_free(fixture: &dyn Fixture) {
     let worker = worker(&store, &["a", QUEUE], &[], LEASE).await;
     let need = |queue: &str| QueueNeed { queue: queue.into(), running: 0, slots: 9, starts: 9 };
     let queues = vec![need("unknown"), need(QUEUE), need("a")];
-    let shares = store.share(&ShareRequest { worker: worker.id, queues }).await.expect("share");
+    let shares =
+        store.share(&ShareRequest { worker: worker.id, generation: 0, queues }).await.expect("share");
     assert_eq!(shares.len(), 3);
     assert_eq!((shares[0], shares[2]), (Share::UNLIMITED, Share::UNLIMITED));
     assert_eq!((shares[1].slots, shares[1].starts), (Some(4), None));
-    let nothing = ShareRequest { worker: worker.id, queues: vec![] };
+    let nothing = ShareRequest { worker: worker.id, generation: 0, queues: vec![] };
     assert!(store.share(&nothing).await.expect("share").is_empty());
 }
 
@@ -181,7 +183,7 @@ pub async fn a_dead_worker_gets_none(fixture: &dyn Fixture) {
     let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
     rescue_of(&store, &dying, MAX_CRASHES).await;
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
-    let request = ShareRequest { worker: dying.id, queues: vec![need] };
+    let request = ShareRequest { worker: dying.id, generation: 0, queues: vec![need] };
     let error = store.share(&request).await.expect_err("dead");
     assert!(error.is_lease_lost(), "{error}");
 }

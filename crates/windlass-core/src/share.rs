@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 pub struct ShareRequest {
     /// Who asks.
     pub worker: WorkerId,
-    /// Which request of this worker it is, ascending. One that arrives after a later one, because a connection broke, changes nothing.
-    pub number: u64,
+    /// How many calls of this worker failed before. What they sent may still arrive when its connection is long gone, and
+    /// changes nothing then.
+    pub generation: u32,
     /// Each queue once.
     pub queues: Vec<QueueNeed>,
 }

@@ -26,8 +26,8 @@ struct Slots {
     count: u32,
     want: u32,
     since: Timestamp,
-    /// The request that said so.
-    number: u64,
+    /// That of the request that said so.
+    generation: u32,
 }
 
 impl Queue {
@@ -66,7 +66,7 @@ impl Queue {
         if self.limits.is_none() {
             return (Share::UNLIMITED, false);
         }
-        if self.shares.get(&request.worker).is_some_and(|slots| slots.number >= request.number) {
+        if self.shares.get(&request.worker).is_some_and(|slots| slots.generation > request.generation) {
             let nothing = Share {
                 limits: self.limits,
                 slots: Some(0),
@@ -90,12 +90,12 @@ impl Queue {
         need: &QueueNeed,
         now: Timestamp,
     ) -> (Option<u32>, bool, bool) {
-        let ShareRequest { worker, number, .. } = *request;
+        let ShareRequest { worker, generation, .. } = *request;
         let before = self.shares.get(&worker).copied();
         let had = before.map_or(0, |slots| slots.count);
         let others = || self.shares.iter().filter(|(other, _)| **other != worker).map(|(_, slots)| slots);
         let Some(limit) = self.limits.concurrency else {
-            self.keep(worker, Slots { count: need.slots, want: need.slots, since: now, number });
+            self.keep(worker, Slots { count: need.slots, want: need.slots, since: now, generation });
             return (None, false, false);
         };
         let taken: u32 = others().map(|slots| slots.count).sum();
@@ -122,7 +122,7 @@ impl Queue {
         let tell = count < had || count < need.slots.min(level) || count < need.slots && starves;
         let unchanged = before.filter(|slots| slots.count == count && (count > 0 || slots.want > 0));
         let since = unchanged.map_or(now, |slots| slots.since);
-        self.keep(worker, Slots { count, want: need.slots, since, number });
+        self.keep(worker, Slots { count, want: need.slots, since, generation });
         (Some(count), hungry && count > fair || taken + count > limit, tell)
     }
 

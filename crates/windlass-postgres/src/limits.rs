@@ -56,16 +56,18 @@ pub(crate) async fn share_on(db: &Database, on: &impl Query, request: &ShareRequ
         |value: fn(&QueueNeed) -> u32| -> Vec<i32> { request.queues.iter().map(value).map(int4).collect() };
     let (running, slots, starts) =
         (column(|need| need.running), column(|need| need.slots), column(|need| need.starts));
-    let params: [Param<'_>; 5] = [
+    let generation = int4(request.generation);
+    let params: [Param<'_>; 6] = [
         (&request.worker.0, Type::INT4),
         (&queues, Type::TEXT_ARRAY),
         (&running, Type::INT4_ARRAY),
         (&slots, Type::INT4_ARRAY),
         (&starts, Type::INT4_ARRAY),
+        (&generation, Type::INT4),
     ];
     let sql = db.sql(
         "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5)",
+         FROM {schema}.share($1, $2, $3, $4, $5, $6)",
     );
     // A repeated call keeps the slots; starts that it gives again are lost to the rate, never too many.
     let rows = on.query(&sql, &params, Effect::Repeatable).await.map_err(too_old)?;

@@ -27,7 +27,7 @@ fn per(count: u32, period: Duration) -> QueueLimits {
 
 async fn ask(store: &Arc<dyn Store>, worker: WorkerId, running: u32, slots: u32, starts: u32) -> Share {
     let need = QueueNeed { queue: QUEUE.into(), running, slots, starts };
-    store.share(&ShareRequest { worker, queues: vec![need] }).await.expect("share")[0]
+    store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share")[0]
 }
 
 /// Whether a statement writes anything: then its transaction has an id.
@@ -127,7 +127,7 @@ async fn the_last_slot_and_the_last_start_are_given_once() {
         let worker = worker(&store, &["load"], &[], LATER).await.id;
         for n in (0..u32::MAX).cycle() {
             let need = QueueNeed { queue: "load".into(), running: 0, slots: n % 7, starts: 0 };
-            store.share(&ShareRequest { worker, queues: vec![need] }).await.unwrap();
+            store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.unwrap();
             enqueue_jobs(&store, 10).await;
         }
     });
@@ -179,7 +179,7 @@ async fn the_order_of_queues_does_not_matter() {
                         starts: 0,
                     };
                     let queues = names.iter().map(need).collect();
-                    store.share(&ShareRequest { worker, queues }).await.expect("no deadlock");
+                    store.share(&ShareRequest { worker, generation: 0, queues }).await.expect("no deadlock");
                 }
                 store.deregister(worker).await.expect("no deadlock");
             }
@@ -275,7 +275,7 @@ async fn each_role_does_its_part() {
     let owner: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&owner).await.id;
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
-    let request = ShareRequest { worker, queues: vec![need] };
+    let request = ShareRequest { worker, generation: 0, queues: vec![need] };
     for (access, role) in roles {
         let limited = role.limit(QUEUE, &at_once(3)).await;
         let shared = role.share(&request).await;
@@ -379,7 +379,8 @@ async fn a_schema_without_limits_is_worked_on() {
     store.maintain().await.unwrap();
     assert!(queue(&store, QUEUE).await.limits.is_none());
     let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
-    let refused = store.share(&ShareRequest { worker, queues: vec![need] }).await.expect_err("too old");
+    let refused =
+        store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect_err("too old");
     assert_eq!(refused.kind(), ErrorKind::SchemaTooOld, "{refused}");
     for limits in [at_once(1), QueueLimits::default()] {
         let refused = store.limit(QUEUE, &limits).await.expect_err("too old");

@@ -28,7 +28,7 @@ pub(crate) fn limits_are(core: &Core, queues: &[Arc<str>]) {
 
 /// Asks until it is dropped.
 pub(crate) async fn run(core: Arc<Core>) {
-    let (mut outage, mut number) = (Outage::new("share", core.config.random), 0);
+    let (mut outage, mut generation) = (Outage::new("share", core.config.random), 0);
     loop {
         let due = core.runners.iter().filter_map(|runner| runner.share_due()).min();
         let Some(due) = due else {
@@ -48,16 +48,18 @@ pub(crate) async fn run(core: Arc<Core>) {
             sleep(NO_EPOCH).await;
             continue;
         };
-        number += 1;
-        match ask(&core, &epoch, number).await {
+        match ask(&core, &epoch, generation).await {
             Ok(()) => outage.over(),
             Err(error) if error.is_lease_lost() => core.lose(&epoch),
-            Err(error) => sleep(outage.failed(&error)).await,
+            Err(error) => {
+                generation += 1;
+                sleep(outage.failed(&error)).await;
+            }
         }
     }
 }
 
-async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, number: u64) -> Result<()> {
+async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, generation: u32) -> Result<()> {
     let now = Instant::now();
     let is_due = |runner: &&Arc<QueueRunner>| runner.share_due().is_some_and(|due| due <= now);
     let runners: Vec<_> = core.runners.iter().filter(is_due).collect();
@@ -69,7 +71,7 @@ async fn ask(core: &Arc<Core>, epoch: &Arc<Epoch>, number: u64) -> Result<()> {
         queues.extend(runner.share_need(epoch.worker(), more));
     }
     let asked_at = Instant::now();
-    let request = ShareRequest { worker: epoch.worker(), number, queues };
+    let request = ShareRequest { worker: epoch.worker(), generation, queues };
     let reply = core.store.share(&request).await;
     if reply.is_err() {
         runners.iter().for_each(|runner| runner.share_failed());

@@ -31,8 +31,6 @@ pub struct SteppedWorker {
     me: Arc<Notify>,
     /// Queues that have limits, as far as the worker knows.
     limited: Vec<Arc<str>>,
-    /// How often it asked for a share of them.
-    asked: u64,
 }
 
 /// What a step of a [`SteppedWorker`] did.
@@ -62,14 +60,7 @@ impl SteppedWorker {
         // From now on the settler returns when everything is settled.
         core.switches.drain.cancel();
         let epoch = core.register().await?;
-        Ok(Self {
-            core,
-            epoch,
-            handlers: LastHandler::default(),
-            me: Arc::default(),
-            limited: Vec::new(),
-            asked: 0,
-        })
+        Ok(Self { core, epoch, handlers: LastHandler::default(), me: Arc::default(), limited: Vec::new() })
     }
 
     /// Works one job: the next of the first queue that has one, in the order of the config. It is settled on return.
@@ -129,10 +120,9 @@ impl SteppedWorker {
     }
 
     /// Asks for a share of a queue with limits. Whether one job may run now.
-    async fn take_share(&mut self, queue: &Arc<str>) -> Result<bool> {
+    async fn take_share(&self, queue: &Arc<str>) -> Result<bool> {
         let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots: 1, starts: 1 };
-        self.asked += 1;
-        let request = ShareRequest { worker: self.epoch.worker(), number: self.asked, queues: vec![need] };
+        let request = ShareRequest { worker: self.epoch.worker(), generation: 0, queues: vec![need] };
         let shares = self.core.store.share(&request).await?;
         Ok(shares.iter().all(|share| share.slots != Some(0) && share.starts != Some(0)))
     }

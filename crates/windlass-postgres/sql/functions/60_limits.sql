@@ -128,9 +128,10 @@ BEGIN
 END $$;
 
 -- share(worker, queues, running, slots, starts): the worker's share of each queue, in order; see JobStore::share. For each queue its limits (period in microseconds), then the
--- share. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
+-- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
-CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[])
+CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
+    p_generation integer DEFAULT 0)
     RETURNS TABLE (concurrency integer, rate integer, period_us bigint, burst integer, slots integer, wanted boolean, starts integer,
                    next_start_ms double precision)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -154,7 +155,7 @@ BEGIN
         starts := NULL;
         next_start_ms := NULL;
         IF q.concurrency IS NOT NULL THEN
-            SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], p_slots[i]) s;
+            SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], p_slots[i], p_generation) s;
         ELSIF q.rate IS NOT NULL AND p_slots[i] > 0 THEN
             INSERT INTO {schema}.slot (queue, worker_id, want) VALUES (q.name, p_worker, 1) ON CONFLICT DO NOTHING;
         ELSIF q.rate IS NOT NULL THEN

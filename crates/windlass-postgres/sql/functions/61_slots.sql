@@ -16,7 +16,7 @@ CREATE OR REPLACE VIEW {schema}.sharer AS
 -- Nobody's wish counts who has been silent for half a lease: a process that hangs holds its slots and nothing else.
 -- Cost: a look at the shares of all workers of the queue.
 CREATE OR REPLACE FUNCTION {schema}.share_slots(
-    p_worker integer, p_queue text, p_limit integer, p_running integer, p_want integer, OUT slots integer, OUT wanted boolean)
+    p_worker integer, p_queue text, p_limit integer, p_running integer, p_want integer, p_generation integer, OUT slots integer, OUT wanted boolean)
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
@@ -33,6 +33,11 @@ DECLARE
     v_turn   boolean; -- it has had its turn, and somebody waits for his
 BEGIN
     SELECT * INTO m FROM {schema}.slot s WHERE s.queue = p_queue AND s.worker_id = p_worker;
+    IF m.generation > p_generation THEN -- the worker has long given up waiting for the answer
+        slots := 0;
+        wanted := false;
+        RETURN;
+    END IF;
     v_keep := least(p_running, coalesce(m.slots, p_running));
     SELECT p_limit - coalesce(sum(s.slots), 0) AS free, p_limit - coalesce(sum(s.slots) FILTER (WHERE NOT s.asks), 0) AS divisible,
            count(*) FILTER (WHERE s.asks AND s.slots = 0) AS starving,
@@ -53,10 +58,10 @@ BEGIN
     wanted := slots > v_most;
     IF slots = 0 AND p_want = 0 THEN
         DELETE FROM {schema}.slot s WHERE s.queue = p_queue AND s.worker_id = p_worker;
-    ELSIF (m.slots, m.want, m.wanted) IS DISTINCT FROM (slots, p_want, wanted) THEN -- else not even locked, which would write
-        INSERT INTO {schema}.slot AS s (queue, worker_id, slots, want, wanted, since)
-            VALUES (p_queue, p_worker, share_slots.slots, p_want, share_slots.wanted, v_now)
-            ON CONFLICT (queue, worker_id) DO UPDATE SET slots = excluded.slots, want = excluded.want, wanted = excluded.wanted,
+    ELSIF (m.slots, m.want, m.wanted, m.generation) IS DISTINCT FROM (slots, p_want, wanted, p_generation) THEN -- else not even locked, which would write
+        INSERT INTO {schema}.slot AS s (queue, worker_id, slots, want, wanted, since, generation)
+            VALUES (p_queue, p_worker, share_slots.slots, p_want, share_slots.wanted, v_now, p_generation)
+            ON CONFLICT (queue, worker_id) DO UPDATE SET slots = excluded.slots, want = excluded.want, wanted = excluded.wanted, generation = excluded.generation,
                 since = CASE WHEN (s.slots = 0) = (excluded.slots = 0) THEN s.since ELSE v_now END;
     END IF;
     IF slots < m.slots OR p_want < m.want THEN

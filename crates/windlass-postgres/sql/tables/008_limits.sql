@@ -8,6 +8,7 @@ CREATE INDEX queue_limited ON {schema}.queue (name) WHERE concurrency IS NOT NUL
 -- What each worker has of a queue with limits, and would like. A row is written only when a share changes. It ends with its worker.
 -- slots: how many it may run at once; NULL: only the rate is limited. want: how many it would.
 -- wanted: it knows that others wait for some of its slots.
+-- generation: of the request that said so; see share.
 -- since: since when it has slots, or waits for the first.
 CREATE TABLE {schema}.slot (
     since     timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -15,6 +16,7 @@ CREATE TABLE {schema}.slot (
     slots     integer,
     want      integer NOT NULL,
     wanted    boolean NOT NULL DEFAULT false,
+    generation integer NOT NULL DEFAULT 0,
     queue     text NOT NULL,
     PRIMARY KEY (queue, worker_id)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
