@@ -351,10 +351,16 @@ async fn shares_do_not_move_to_another_cluster() {
 async fn an_older_program_gets_nothing_and_is_not_misled() {
     let fixture = Fixture::fresh().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
-    enqueue_jobs(&store, 3).await;
     store.limit(QUEUE, &at_once(3)).await.unwrap();
-    let worker = worker_on(&store).await.id;
-    let claim = fixture.text(&format!("SELECT head, id FROM windlass.claim({worker}, '{{q}}', '{{5}}')"));
+    let worker = worker_on(&store).await;
+    let claim =
+        fixture.text(&format!("SELECT head, id FROM windlass.claim({}, '{{q}}', '{{5}}')", worker.id));
+    enqueue_jobs(&store, 3).await;
+    ask(&store, worker.id, 0, 1, 0).await;
+    worker.drain(10).await;
+    ask(&store, worker.id, 0, 0, 0).await;
+    assert!(client.query(&claim, &[]).await.unwrap().is_empty(), "nothing is there to be had");
+    enqueue_jobs(&store, 3).await;
     let rows = client.query(&claim, &[]).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].get::<_, Vec<i64>>(0), [-1, 0, 0, 0, 1, 0], "neither lane 0 nor any jobs");

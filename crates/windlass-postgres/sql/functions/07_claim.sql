@@ -6,7 +6,7 @@
 -- Result: for each claim a header row (head = lane, seq, token, job_count, queue index, priority; enqueued_at =
 -- when the claim was made, so that the worker knows how long its jobs may wait that expire; the rest NULL), then its jobs. A header of lane 0 says that there is more
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. One of lane -1 names a queue
--- with limits of which the worker has no share, and so gets nothing; programs that know of no limits take it for a claim without jobs.
+-- that has work, but limits of which the worker has no share, so it gets nothing; programs that know of no limits take it for a claim without jobs.
 -- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
@@ -71,11 +71,18 @@ BEGIN
         ORDER BY u.n, l.priority, l.id) AS l;
     IF v_limited THEN
         v_without := {schema}.without_share(p_worker, p_queues);
-        SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
-            INTO v_lanes, v_priorities, v_queues
-            FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
-        RETURN QUERY SELECT ARRAY[-1, 0, 0, 0, w, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                            NULL::timestamptz, NULL::text, NULL::json, NULL::text FROM unnest(v_without) AS w;
+        IF v_without <> '{}' THEN
+            RETURN QUERY
+            SELECT ARRAY[-1, 0, 0, 0, o.n, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+                   NULL::timestamptz, NULL::text, NULL::json, NULL::text
+            FROM (SELECT array_agg(l.id) AS ids, array_agg(l.priority) AS priorities, array_agg(l.n) AS queues
+                  FROM unnest(v_lanes, v_priorities, v_queues) AS l(id, priority, n) WHERE l.n = ANY (v_without)) AS w
+            CROSS JOIN LATERAL {schema}.lanes_with_work(w.ids, w.priorities, w.queues, p_limits) AS k
+            CROSS JOIN LATERAL (SELECT DISTINCT u AS n FROM unnest(k.queues) AS u) AS o;
+            SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
+                INTO v_lanes, v_priorities, v_queues
+                FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
+        END IF;
     END IF;
     -- A few lanes are simply tried: a look costs half of an empty claim. Of a queue with several lanes one claim
     -- in 16 looks which of them starve.
