@@ -1,121 +1,31 @@
 //! Slots: how many jobs of a queue run at once, shared by its workers.
 
+mod history;
+
 use crate::{
     Fixture,
     limits::{ask, at_once, limit},
     steps::*,
 };
-use std::{collections::BTreeMap, sync::Arc};
-use windlass_core::{QueueLimits, Store, WorkerId};
+use history::{History, slots};
+use std::collections::BTreeMap;
+use windlass_core::QueueLimits;
 
 /// How many histories a rule tells, and how many calls one makes.
 const SEEDS: u64 = 20;
 const CALLS: usize = 120;
-
-/// Slots of a worker that asks for so many and runs so many.
-async fn slots(store: &Arc<dyn Store>, worker: WorkerId, running: u32, want: u32) -> u32 {
-    let share = ask(store, worker, running, want, 0).await;
-    let slots = share.slots.expect("a limit of concurrency");
-    assert!(slots >= running && slots <= want.max(running), "{share:?} for {want}, running {running}");
-    slots
-}
-
-/// What a worker of a history runs, and may run.
-struct Actor {
-    running: u32,
-    slots: u32,
-    dying: bool,
-}
-
-struct History {
-    store: Arc<dyn Store>,
-    rng: fastrand::Rng,
-    limit: u32,
-    actors: BTreeMap<WorkerId, Actor>,
-}
-
-impl History {
-    async fn call(&mut self) {
-        let ids: Vec<_> = self.actors.keys().copied().collect();
-        let id = ids[self.rng.usize(..ids.len())];
-        match self.rng.u32(..20) {
-            0 => self.end(id).await,
-            1 => {
-                self.limit = self.rng.u32(1..8);
-                limit(&self.store, at_once(self.limit)).await;
-            }
-            2..=5 => self.actor(id).running = self.actor(id).slots.max(self.actor(id).running),
-            6..=9 => self.actor(id).running /= 2,
-            10 => {
-                let running = self.actor(id).running;
-                self.ask(id, running).await;
-            }
-            _ => {
-                let want = self.rng.u32(..8);
-                self.ask(id, want).await;
-            }
-        }
-    }
-
-    fn actor(&mut self, id: WorkerId) -> &mut Actor {
-        self.actors.get_mut(&id).expect("an actor")
-    }
-
-    async fn begin(&mut self) {
-        let dying = self.rng.u32(..4) == 0;
-        let lease = if dying { TINY_LEASE } else { LEASE };
-        let id = worker(&self.store, &[QUEUE], &[], lease).await.id;
-        self.actors.insert(id, Actor { running: 0, slots: 0, dying });
-    }
-
-    async fn end(&mut self, id: WorkerId) {
-        if self.actors[&id].dying {
-            let rescuer = worker_on(&self.store).await;
-            let rescued = eventually("somebody is rescued", || async {
-                let workers = self.store.rescue(rescuer.id).await.expect("rescue").workers;
-                workers.contains(&id).then_some(workers)
-            });
-            let rescued = rescued.await;
-            self.store.deregister(rescuer.id).await.expect("deregister");
-            self.actors.retain(|id, _| !rescued.contains(id));
-        } else {
-            self.store.deregister(id).await.expect("deregister");
-            self.actors.remove(&id);
-        }
-        while self.actors.len() < 4 {
-            self.begin().await;
-        }
-    }
-
-    async fn ask(&mut self, id: WorkerId, want: u32) {
-        let running = self.actors[&id].running;
-        let got = slots(&self.store, id, running, want).await;
-        self.actor(id).slots = got;
-        let sum: u32 = self.actors.values().map(|actor| actor.slots).sum();
-        // What ran before the limit was lowered keeps its slot; nobody gets one beyond that.
-        assert!(got == running || sum <= self.limit, "{got} slots, {sum} in all, of {}", self.limit);
-    }
-}
 
 /// Whatever is asked in whatever order, workers ending and limits changing meanwhile: nobody gets a slot beyond the limit, nobody
 /// loses the slot of what it runs; and afterwards a limit of n admits n.
 pub async fn the_sum_never_exceeds_the_limit(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     for seed in 0..SEEDS {
-        let rng = fastrand::Rng::with_seed(seed);
-        let mut history = History { store: Arc::clone(&store), rng, limit: 5, actors: BTreeMap::new() };
-        limit(&store, at_once(5)).await;
-        for _ in 0..4 {
-            history.begin().await;
-        }
+        let mut history = History::begin(&store, seed).await;
         for _ in 0..CALLS {
             history.call().await;
         }
-        for id in history.actors.into_keys() {
-            store.deregister(id).await.expect("deregister");
-        }
+        let limit = history.end().await;
         let alone = worker_on(&store).await;
-        let limit = history.limit;
         assert_eq!(slots(&store, alone.id, 0, 100).await, limit, "seed {seed}: all slots are free again");
         store.deregister(alone.id).await.expect("deregister");
     }

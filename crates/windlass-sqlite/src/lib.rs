@@ -33,6 +33,7 @@ mod command;
 mod completion;
 mod connect;
 mod control;
+mod division;
 mod edit;
 mod ends;
 mod enqueue;

@@ -1,11 +1,12 @@
 //! Slots of queues that limit how many jobs run at once. The rules are those of PostgreSQL's `61_slots.sql`, and told there.
 
-use crate::{clock::Micros, error::Outcome, tx::Tx};
+use crate::{
+    division::{Division, Room, Sharer, is_long_since},
+    error::Outcome,
+    tx::Tx,
+};
 use rusqlite::params;
 use windlass_core::{QueueNeed, WorkerId};
-
-/// How long a turn lasts at least, where there are more workers than slots.
-const TURN: Micros = 1_000_000;
 
 const SHARERS: &str = "SELECT slot.worker, coalesce(slots, 0), want, wanted, since,
     want > 0 AND ended_at IS NULL AND heartbeat_at + lease / 2 >= ?2
@@ -16,42 +17,6 @@ const ENTER: &str =
     "INSERT OR IGNORE INTO slot (queue, worker, want, wanted, since) VALUES (?1, ?2, 1, 0, ?3)";
 const LEAVE: &str = "DELETE FROM slot WHERE queue = ?1 AND worker = ?2";
 const HAS: &str = "SELECT 1 FROM slot WHERE queue = ?1 AND worker = ?2 AND slots IS NOT 0";
-
-/// The share of a worker.
-#[derive(Clone, Copy, Debug)]
-struct Sharer {
-    worker: i32,
-    slots: i64,
-    want: i64,
-    wanted: bool,
-    /// Since when it has slots, or waits for the first.
-    since: Micros,
-    /// Whether its wish counts: who has been silent for half a lease holds its slots and nothing else.
-    asks: bool,
-}
-
-/// Slots divided among all who ask: each gets what it wants up to the level, `spare` of those who want more get one more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Division {
-    level: i64,
-    spare: i64,
-}
-
-impl Division {
-    /// `None`: there is enough for all.
-    fn of(slots: i64, mut wants: Vec<i64>) -> Option<Self> {
-        wants.sort_unstable();
-        let mut rest = slots.max(0);
-        for (nth, want) in wants.iter().enumerate() {
-            let wanting = (wants.len() - nth) as i64;
-            if want * wanting > rest {
-                return Some(Self { level: rest / wanting, spare: rest % wanting });
-            }
-            rest -= want;
-        }
-        None
-    }
-}
 
 /// Whether a worker has a share of a queue with limits.
 pub(crate) fn has(tx: &Tx<'_>, queue: i64, worker: WorkerId) -> Outcome<bool> {
@@ -107,57 +72,6 @@ pub(crate) fn share(
         ask_for_slots(tx, queue, division, &others)?;
     }
     Ok((u32::try_from(slots).unwrap_or(u32::MAX), wanted))
-}
-
-/// What others leave.
-struct Room {
-    /// Slots that nobody else has.
-    free: i64,
-    /// Slots that may be divided among those who ask.
-    divisible: i64,
-    /// So many wait for their first.
-    starving: i64,
-}
-
-impl Room {
-    fn of(limit: i64, others: &[Sharer]) -> Self {
-        let sum =
-            |of: &dyn Fn(&&Sharer) -> bool| others.iter().filter(of).map(|other| other.slots).sum::<i64>();
-        Self {
-            free: limit - sum(&|_| true),
-            divisible: limit - sum(&|other| !other.asks),
-            starving: others.iter().filter(|other| other.asks && other.slots == 0).count() as i64,
-        }
-    }
-
-    fn division(&self, want: i64, others: &[Sharer]) -> Option<Division> {
-        let wants = others.iter().filter(|other| other.asks).map(|other| other.want);
-        Division::of(self.divisible, wants.chain((want > 0).then_some(want)).collect())
-    }
-
-    /// The level or one more. Where there are more workers than slots they take turns.
-    fn most(&self, division: Division, mine: Option<Sharer>, now: Micros, me: i32, others: &[Sharer]) -> i64 {
-        let Division { level, spare } = division;
-        let had = mine.map_or(0, |mine| mine.slots);
-        let since = mine.map_or(now, |mine| mine.since);
-        let above = others.iter().filter(|other| other.asks && other.slots > level).count() as i64;
-        let is_before =
-            |other: &&Sharer| other.asks && other.slots == 0 && (other.since, other.worker) < (since, me);
-        let before = others.iter().filter(is_before).count() as i64;
-        let turn_is_over =
-            level == 0 && had > 0 && self.starving > self.free - had && is_long_since(since, now);
-        let one_more = if turn_is_over || above >= spare {
-            0
-        } else {
-            i64::from(level > 0 || had > 0 || above + before < spare)
-        };
-        level + one_more
-    }
-}
-
-/// After the clock was set back nobody knows.
-fn is_long_since(since: Micros, now: Micros) -> bool {
-    !(since..=since.saturating_add(TURN)).contains(&now)
 }
 
 /// Tells workers that have more than their share that somebody waits, once each until it asks again.
@@ -224,20 +138,4 @@ pub(crate) fn forget_queue(tx: &Tx<'_>, queue: i64) -> Outcome<()> {
 pub(crate) fn forget_worker(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
     let gone = tx.conn.prepare_cached("DELETE FROM slot WHERE worker = ?1")?.execute([worker.0])?;
     if gone > 0 { tx.request() } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_divided() {
-        assert_eq!(Division::of(10, vec![3, 7]), None);
-        assert_eq!(Division::of(10, vec![4, 7]), Some(Division { level: 6, spare: 0 }));
-        assert_eq!(Division::of(10, vec![10, 1, 20, 10]), Some(Division { level: 3, spare: 0 }));
-        assert_eq!(Division::of(5, vec![9, 9]), Some(Division { level: 2, spare: 1 }));
-        assert_eq!(Division::of(2, vec![1, 1, 1]), Some(Division { level: 0, spare: 2 }));
-        assert_eq!(Division::of(-3, vec![1]), Some(Division { level: 0, spare: 0 }));
-        assert_eq!(Division::of(0, vec![]), None);
-    }
 }
