@@ -44,6 +44,8 @@ async fn a_migration_grants_what_is_new() {
         // Schema version 1, whose views were others.
         "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report;
          DROP INDEX windlass.job_block;
+         DROP TABLE windlass.slot, windlass.started CASCADE;
+         ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE, DROP COLUMN rate_burst CASCADE;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;
          ALTER TABLE windlass.result DROP COLUMN jobs, DROP COLUMN results, ALTER COLUMN result SET NOT NULL",
