@@ -146,7 +146,8 @@ async fn the_last_slot_and_the_last_start_are_given_once() {
             ask(&stores[1], next, 0, 3, 0),
             stores[1].limit(QUEUE, &changed)
         );
-        (ended.unwrap(), limited.unwrap());
+        ended.unwrap();
+        limited.unwrap();
         assert!(asked.slots.unwrap() <= 1 + round % 2, "round {round}: {asked:?}");
         assert_eq!(ask(&stores[0], next, 0, 3, 0).await.slots, Some(1 + round % 2), "round {round}");
         stores[0].deregister(next).await.unwrap();
@@ -285,7 +286,7 @@ async fn each_role_does_its_part() {
             match reply {
                 Ok(()) => assert!(may, "{access} may"),
                 Err(error) => {
-                    assert!(!may && error.kind() == ErrorKind::PermissionDenied, "{access}: {error}")
+                    assert!(!may && error.kind() == ErrorKind::PermissionDenied, "{access}: {error}");
                 }
             }
         }

@@ -198,8 +198,15 @@ async fn an_older_schema_is_worked_on_and_migrated() {
     }
     assert!(record(&store, id).await.report.is_none());
     store.maintain().await.expect("housekeeping");
+    // What came after version 7 makes its own.
+    table
+        .run(
+            "DROP TABLE windlass.slot, windlass.started CASCADE;
+             ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE, DROP COLUMN rate_burst CASCADE",
+        )
+        .await;
     let migrated = store.migrate().await.expect("migrates");
-    assert_eq!((migrated.from, migrated.to), (6, 7));
+    assert!(migrated.from == 6 && migrated.to > 6, "{migrated:?}");
     say(&worker, &held).await;
     assert!(record(&store, id).await.report.is_some());
 }
