@@ -92,6 +92,22 @@ pub async fn a_batch_has_each_key_once(fixture: &dyn Fixture) {
     }
 }
 
+/// Where all jobs of a batch have one key, each still has its answer.
+pub async fn a_batch_of_one_key_is_one_job(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let mut all = Vec::new();
+    for size in [2, 3, 40] {
+        let batch = vec![keyed(&format!("k/{size}")); size];
+        let stored = store.enqueue_unique(&batch).await.expect("enqueue");
+        let answer = |n: usize| (stored[0].id, (n > 0).then_some(Conflict::Kept));
+        let answers: Vec<_> = stored.iter().map(|stored| (stored.id, stored.conflict)).collect();
+        assert_eq!(answers, (0..size).map(answer).collect::<Vec<_>>());
+        assert_eq!(store.enqueue(&batch).await.expect("enqueue"), vec![stored[0].id; size]);
+        all.push(stored[0].id);
+    }
+    only(&store, &all).await;
+}
+
 /// Until it is finished: a job has its key while it waits, runs and waits to be tried again, and no longer.
 pub async fn until_finished(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -28,7 +28,7 @@ use windlass_core::{
 
 const PUT: &str = "SELECT ids, fates FROM {schema}.put_unique_singles($1::text[]::uuid[], $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// A checked batch of one unique job.
+/// A checked batch in which one unique job stands for all.
 #[derive(Clone)]
 pub(crate) struct UniqueSingle {
     batch: Arc<UniqueBatch>,
@@ -46,6 +46,11 @@ impl UniqueSingle {
             }
             _ => Err(batch),
         }
+    }
+
+    /// One for each job of the call, of which this one may stand for several.
+    pub(crate) fn replies(&self, stored: EnqueuedUnique) -> Vec<EnqueuedUnique> {
+        self.batch.replies(&[stored])
     }
 
     fn job(&self) -> &NewJob {
