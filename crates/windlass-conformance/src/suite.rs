@@ -14,7 +14,7 @@ macro_rules! suite {
                 another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,
                 a_key_survives_reopening, a_key_is_forgotten_after_its_retention;
             unique: the_first_is_kept, a_batch_has_each_key_once, a_batch_of_one_key_is_one_job, until_finished, until_started, for_a_window,
-                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key,
+                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key, what_was_cancelled_leaves_its_key,
                 keys_last_as_long_as_their_jobs, races_are_won_by_one;
             conflicts: replace_while_scheduled, replace_while_available, replace_what_was_edited, a_started_job_is_not_replaced,
                 a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, extend, error,

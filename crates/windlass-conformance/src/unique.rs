@@ -252,6 +252,28 @@ pub async fn a_rescued_job_keeps_its_key(fixture: &dyn Fixture) {
     free(&store, started()).await;
 }
 
+/// A job that was cancelled, and that housekeeping took out of the way, has no key: nothing that others do later gives it back.
+pub async fn what_was_cancelled_leaves_its_key(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let rotate =
+        Settings::DEFAULT.with_retention(Duration::ZERO).with_dead_retention(LATER).with_segment_bytes(1);
+    let key = |n| format!("k/{n}");
+    let old: Vec<_> = (0..3).map(|n| keyed(&key(n))).collect();
+    let old = store.enqueue_unique(&old).await.expect("enqueue");
+    store.cancel(&old.iter().map(|stored| stored.id).collect::<Vec<_>>()).await.expect("cancel");
+    enqueue_jobs(&store, 2).await;
+    for round in 0..6 {
+        maintain_with(&store, rotate).await;
+        if round == 3 {
+            worker.take(1).await;
+        }
+    }
+    for n in 0..3 {
+        free(&store, keyed(&key(n))).await;
+    }
+}
+
 /// Keys are kept by the store, not by the process, and as long as their jobs are there: not for the retention of anything.
 pub async fn keys_last_as_long_as_their_jobs(fixture: &dyn Fixture) {
     let store = fixture.open().await;
