@@ -47,7 +47,8 @@ macro_rules! suite {
                 promoted_jobs_keep_their_lane;
             cancel: what_waits_is_cancelled, the_rest_is_left_alone, a_cancelled_job_is_skipped,
                 a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once,
-                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back;
+                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back,
+                a_request_ends_with_its_job;
             ends: what_ended_is_told, an_end_wakes;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
