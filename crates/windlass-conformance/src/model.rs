@@ -8,8 +8,11 @@
 mod check;
 mod claiming;
 mod crowd;
+mod editing;
+mod enqueuing;
 mod oracle;
 mod play;
+mod reporting;
 mod settling;
 
 use crate::Fixture;
