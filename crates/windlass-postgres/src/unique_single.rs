@@ -142,6 +142,20 @@ async fn put(db: &Database, calls: &[&UniqueSingle]) -> Result<Vec<EnqueuedUniqu
     let Some(lanes) = lanes_on(db, &connection, &jobs).await? else {
         return Err(Error::new(ErrorKind::Internal, "unique jobs go together behind a pooler"));
     };
+    let watch = connection.watch_commit();
+    let stored = put_on(db, &connection, calls, &lanes).await?;
+    watch.end()?;
+    Ok(stored)
+}
+
+/// On the caller's connection.
+pub(crate) async fn put_on(
+    db: &Database,
+    on: &impl Query,
+    calls: &[&UniqueSingle],
+    lanes: &[i32],
+) -> Result<Vec<EnqueuedUnique>> {
+    let jobs: Vec<NewJob> = calls.iter().map(|call| call.job().clone()).collect();
     let terms: Vec<Terms> = calls.iter().map(|call| Terms::of(call.job(), Some(call.key))).collect();
     let keys: Vec<Option<&str>> = terms.iter().map(|terms| terms.key.as_deref()).collect();
     let finished: Vec<bool> = terms.iter().map(|terms| terms.until_finished).collect();
@@ -168,9 +182,7 @@ async fn put(db: &Database, calls: &[&UniqueSingle]) -> Result<Vec<EnqueuedUniqu
         (&due, Type::TIMESTAMPTZ_ARRAY),
         (&delays, Type::INT8_ARRAY),
     ];
-    let watch = connection.watch_commit();
-    let row = connection.query_one(&db.sql(PUT), &params, Effect::Write).await?;
-    watch.end()?;
+    let row = on.query_one(&db.sql(PUT), &params, Effect::Write).await?;
     let (ids, fates): (Vec<i64>, Vec<i16>) = (row.get(0), row.get(1));
     Ok(ids.into_iter().zip(fates).map(|(id, fate)| reply(id, fate)).collect())
 }
