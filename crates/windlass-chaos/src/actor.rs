@@ -6,6 +6,7 @@
 mod load;
 mod producer;
 mod starvation;
+mod sweep;
 mod task;
 mod worker;
 

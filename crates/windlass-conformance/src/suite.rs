@@ -13,8 +13,8 @@ macro_rules! suite {
                 other_keys_are_other_jobs, calls_at_once_store_once, a_failed_call_leaves_its_key_free,
                 another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,
                 a_key_survives_reopening, a_key_is_forgotten_after_its_retention;
-            unique: the_first_is_kept, a_batch_has_each_key_once, until_finished, until_started, for_a_window,
-                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key,
+            unique: the_first_is_kept, a_batch_has_each_key_once, a_batch_of_one_key_is_one_job, until_finished, until_started, for_a_window,
+                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key, what_was_cancelled_leaves_its_key,
                 keys_last_as_long_as_their_jobs, races_are_won_by_one;
             conflicts: replace_while_scheduled, replace_while_available, replace_what_was_edited, a_started_job_is_not_replaced,
                 a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, extend, error,
@@ -47,7 +47,8 @@ macro_rules! suite {
                 promoted_jobs_keep_their_lane;
             cancel: what_waits_is_cancelled, the_rest_is_left_alone, a_cancelled_job_is_skipped,
                 a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once,
-                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back;
+                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back,
+                a_request_ends_with_its_job;
             ends: what_ended_is_told, an_end_wakes;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;

@@ -90,7 +90,7 @@ impl JobStore for PostgresStore {
             return Ok(Vec::new());
         }
         match UniqueSingle::of(batch) {
-            Ok(single) => Ok(vec![self.unique_group_commit.enqueue(&single).await?]),
+            Ok(single) => Ok(single.replies(self.unique_group_commit.enqueue(&single).await?)),
             Err(batch) => Ok(batch.replies(&unique::enqueue_unique(&self.db, &batch).await?)),
         }
     }

@@ -52,6 +52,9 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::UniqueNeverFree => {
             &[("unique_holders", "WHEN NOT h.until_finished THEN false", "WHEN true THEN true")]
         }
+        Bug::CancelledRuns => {
+            &[("claim", "WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id)", "")]
+        }
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

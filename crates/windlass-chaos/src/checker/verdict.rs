@@ -132,6 +132,10 @@ pub struct Counts {
     pub refused_writes: u64,
     /// How often a worker was told that its lease is lost.
     pub lost_leases: u64,
+    /// Jobs of which somebody was told that they are cancelled or deleted.
+    pub taken_back: u64,
+    /// Checkpoints that handlers were told are kept.
+    pub checkpoints: u64,
     /// Faults by kind.
     pub faults: BTreeMap<Fault, u64>,
     /// Outages whose recovery was measured.

@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinSet;
-use windlass_core::{Claim, Completion, JobId, JobSet, JobState, NewJob, Result, Settings, Settled, Store};
+use windlass_core::{
+    Claim, Completion, Disposition, JobId, JobSet, JobState, NewJob, Result, Settings, Settled, Store,
+};
 
 /// How many workers of the crowd enqueue, claim and settle.
 const WORKERS: u64 = 3;
@@ -151,10 +153,16 @@ impl Member {
             assert!(reply.completions.iter().all(|&fate| fate == Settled::Accepted), "{reply:?}");
             self.shared.complete(&first.iter().map(|held| held.job.id).collect::<Vec<_>>());
         }
-        let (mut done, mut exceptions) = (Vec::new(), Vec::new());
+        let (mut done, mut completed, mut exceptions) = (Vec::new(), Vec::new(), Vec::new());
         for held in &jobs {
             match self.rng.u32(..4) {
-                0 => exceptions.push(held.exception(any_fate(&mut self.rng))),
+                0 => {
+                    let fate = any_fate(&mut self.rng);
+                    if let Disposition::Complete { .. } = fate {
+                        completed.push(held.job.id);
+                    }
+                    exceptions.push(held.exception(fate));
+                }
                 _ => done.push(held.job.id),
             }
         }
@@ -165,6 +173,7 @@ impl Member {
         let mut fates = reply.completions.iter().chain(&reply.exceptions);
         assert!(fates.all(|&fate| fate == Settled::Accepted), "{reply:?}");
         self.shared.complete(&done);
+        self.shared.complete(&completed);
         if self.rng.u32(..4) == 0 {
             me.try_settle(completions, exceptions).await?;
         }

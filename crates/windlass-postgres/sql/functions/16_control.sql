@@ -65,7 +65,9 @@ BEGIN
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         v_lane := d.lane_id;
         DELETE FROM {schema}.dead x WHERE x.id = p_id RETURNING * INTO d;
-        IF NOT FOUND THEN RETURN 'pending'; END IF;
+        IF NOT FOUND THEN -- retried or deleted meanwhile
+            RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
+        END IF;
         IF d.lane_id <> v_lane THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id); END IF; -- edited meanwhile
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
