@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod enqueue;
+pub(crate) mod events;
 pub(crate) mod grant;
 pub(crate) mod jobs;
 pub(crate) mod migrate;
