@@ -142,9 +142,9 @@ BEGIN
         ), noted AS (
             INSERT INTO {schema}.moved_claim (lane_id, seq) SELECT g.lane_id, g.seq FROM gone g ON CONFLICT DO NOTHING)
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                                    job_count, segment, from_snapshot, to_snapshot, direct, event_pos, event_xid, event_n)
+                                    job_count, segment, from_snapshot, to_snapshot, direct, event_pos, event_late)
             SELECT seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                   job_count, v_current, from_snapshot, to_snapshot, direct, event_pos, event_xid, event_n FROM gone;
+                   job_count, v_current, from_snapshot, to_snapshot, direct, event_pos, event_late FROM gone;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_moved := v_moved + greatest(v_here, v_count);
     END LOOP;
@@ -168,8 +168,8 @@ BEGIN
         WHERE s.segment = p_segment AND s.lane_id = m.lane_id AND s.seq = m.seq AND NOT EXISTS (
             SELECT 1 FROM {schema}.claim k WHERE k.segment = p_segment AND k.lane_id = m.lane_id AND k.seq = m.seq)
         RETURNING s.*)
-    INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id, event_pos, event_xid, event_n)
-        SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, low_id, high_id, event_pos, event_xid, event_n FROM gone;
+    INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id, event_xid)
+        SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, low_id, high_id, event_xid FROM gone;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     WITH gone AS (
         DELETE FROM {schema}.result r USING {schema}.moved_claim m
@@ -205,9 +205,9 @@ BEGIN
         -- Without jobs it cannot be open again, whatever becomes of its settlements.
         DELETE FROM {schema}.moved_claim m USING newest n WHERE m.lane_id = n.lane_id AND m.seq = n.seq)
     INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                                job_count, segment, from_snapshot, to_snapshot, event_pos, event_xid, event_n)
+                                job_count, segment, from_snapshot, to_snapshot, event_pos, event_late)
         SELECT seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-               0, {schema}.current_segment(), from_snapshot, to_snapshot, event_pos, event_xid, event_n FROM gone;
+               0, {schema}.current_segment(), from_snapshot, to_snapshot, event_pos, event_late FROM gone;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
 END $$;

@@ -1,5 +1,21 @@
 -- Events that the log does not tell, and how long events are kept.
 
+-- event_position(), event_late(): of a claim by a transaction that had an id before; see table claim. They are called by the
+-- statement that writes it, so behind whatever it saw.
+CREATE OR REPLACE FUNCTION {schema}.event_position() RETURNS xid8
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN greatest(pg_current_xact_id(), (pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)::text::xid8);
+END $$;
+
+CREATE OR REPLACE FUNCTION {schema}.event_late() RETURNS bigint[]
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN ARRAY[pg_current_xact_id()::text::bigint, nextval('{schema}.event_seq')];
+END $$;
+
 -- note_event(event, id, lane, attempt, kind, reason): what somebody did to one job.
 CREATE OR REPLACE FUNCTION {schema}.note_event(
     p_event text, p_id bigint, p_lane integer, p_attempt smallint, p_kind text, p_reason text) RETURNS void
@@ -70,7 +86,7 @@ CREATE OR REPLACE FUNCTION {schema}.newest_in_segment(p_segment smallint) RETURN
 AS $$
     SELECT greatest(
         (SELECT c.event_pos FROM {schema}.claim c WHERE c.segment = p_segment AND c.event_pos IS NOT NULL ORDER BY c.event_pos DESC LIMIT 1),
-        (SELECT s.event_pos FROM {schema}.settlement s WHERE s.segment = p_segment AND s.event_pos IS NOT NULL ORDER BY s.event_pos DESC LIMIT 1),
+        (SELECT s.event_xid FROM {schema}.settlement s WHERE s.segment = p_segment AND s.event_xid IS NOT NULL ORDER BY s.event_xid DESC LIMIT 1),
         (SELECT e.event_pos FROM {schema}.event e WHERE e.segment = p_segment ORDER BY e.event_pos DESC LIMIT 1),
         (SELECT j.xid FROM {schema}.segment_lanes(p_segment) AS l
          CROSS JOIN LATERAL (SELECT x.xid FROM {schema}.job x WHERE x.segment = p_segment AND x.lane_id = l AND x.xid < '{direct}'
