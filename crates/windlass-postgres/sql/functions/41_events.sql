@@ -107,7 +107,7 @@ BEGIN
 
     IF c.phase = 'w' AND v_left > 0 THEN
         v_lane := 0; -- rows of this part
-        FOR r IN SELECT * FROM {schema}.happened(c.since, c.until, v_pos, v_n, v_job_xid, v_job, v_left, p_queues, p_types) LOOP
+        FOR r IN SELECT * FROM {schema}.happened(c.since, c.until, v_pos, v_n, v_job_xid, v_job, v_found, v_left, p_queues, p_types) LOOP
             EXIT WHEN r.is_end;
             CONTINUE WHEN v_lane >= v_left;
             IF (r.pos, r.n) IS DISTINCT FROM (v_pos, v_n) THEN

@@ -1,7 +1,8 @@
 -- What new claims, settlements and events tell, job by job.
 
--- claim_jobs_after(lane, seq, xid, id, most): as claim_jobs, at most so many behind this position (NULL: from the first).
-CREATE OR REPLACE FUNCTION {schema}.claim_jobs_after(p_lane integer, p_seq bigint, p_xid xid8, p_id bigint, p_most integer)
+-- claim_jobs_after(lane, seq, xid, id, passed, most): as claim_jobs, at most so many behind this position, up to which there are `passed` (NULL: from the first).
+-- Never asks for more than the claim has: a scan does not end at the claim's last id, but with the rows of its transaction.
+CREATE OR REPLACE FUNCTION {schema}.claim_jobs_after(p_lane integer, p_seq bigint, p_xid xid8, p_id bigint, p_passed bigint, p_most bigint)
     RETURNS TABLE (xid xid8, id bigint, kind text, attempt smallint) LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
@@ -13,7 +14,8 @@ DECLARE
     v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
 BEGIN
     SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = p_seq;
-    IF NOT FOUND OR c.job_count = 0 THEN RETURN; END IF;
+    p_most := least(p_most, c.job_count - CASE WHEN p_xid IS NULL THEN 0 ELSE p_passed END);
+    IF NOT FOUND OR p_most <= 0 THEN RETURN; END IF;
     IF c.direct THEN
         v_lo := ARRAY[({direct} + p_seq)::text::xid8];
         v_lo_id := ARRAY[coalesce(p_id, 0)];
@@ -38,11 +40,12 @@ BEGIN
         LIMIT p_most;
 END $$;
 
--- happened(from, to, pos, n, xid, id, limit, ...): what became of jobs, in order, behind this position; xid and id are of a job within (pos, n). At most about
+-- happened(from, to, pos, n, xid, id, passed, limit, ...): what became of jobs, in order, behind this position; xid and id are of a job within (pos, n), and
+-- `passed` how many of its claim are before, with it. At most about
 -- `limit` rows of kind 'event', then one row with where the page ended. found: of a claim, how many of its `jobs` jobs there are up to this one.
 -- hidden: this is nothing that happened, such as a job that the claim stepped over.
 CREATE OR REPLACE FUNCTION {schema}.happened(
-    p_from pg_snapshot, p_to pg_snapshot, p_pos xid8, p_n bigint, p_xid xid8, p_id bigint, p_limit integer, p_queues text[], p_types text[])
+    p_from pg_snapshot, p_to pg_snapshot, p_pos xid8, p_n bigint, p_xid xid8, p_id bigint, p_passed bigint, p_limit integer, p_queues text[], p_types text[])
     RETURNS TABLE (is_end boolean, pos xid8, n bigint, job_xid xid8, job_id bigint, event text, at timestamptz, queue text, kind text,
                    attempt integer, worker_id integer, reason text, jobs integer, hidden boolean, lost boolean, cut boolean)
     LANGUAGE plpgsql STABLE ROWS 100
@@ -68,7 +71,7 @@ BEGIN
     ), members AS MATERIALIZED (
         SELECT c.lane_id, c.seq, j.xid, j.id, j.kind, j.attempt
         FROM (SELECT DISTINCT s.lane_id, s.seq FROM settled s WHERE s.high IS NOT NULL OR s.among_others) AS c
-        CROSS JOIN LATERAL {schema}.claim_jobs_after(c.lane_id, c.seq, NULL, NULL, 2147483647) j
+        CROSS JOIN LATERAL {schema}.claim_jobs_after(c.lane_id, c.seq, NULL, NULL, 0, 2147483647) j
     ), whole AS MATERIALIZED (
         SELECT s.lane_id, s.seq FROM (SELECT DISTINCT s.lane_id, s.seq FROM settled s WHERE s.high IS NOT NULL OR s.among_others) AS s
         WHERE NOT EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = s.lane_id AND k.seq = s.seq AND k.job_count > 0
@@ -80,14 +83,14 @@ BEGIN
                                        AND s.low_id = j.id AND NOT s.completed AND s.event_xid = t.xid) AS hidden
         FROM taken t
         LEFT JOIN LATERAL {schema}.claim_jobs_after(
-            t.lane_id, t.seq, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_id END, p_limit) j ON true
+            t.lane_id, t.seq, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_id END, p_passed, p_limit) j ON true
         WHERE t.source = 1 AND t.jobs > 0 AND t.wanted AND v_started
     ), all_completed AS (
         SELECT s.pos, s.n, j.xid AS job_xid, j.id AS job_id, 'completed'::text AS event, s.at, s.queue, j.kind, j.attempt + 1 AS attempt,
                s.worker_id, NULL::text AS reason, s.jobs, j.id IS NULL AS hidden
         FROM settled s
         LEFT JOIN LATERAL {schema}.claim_jobs_after(
-            s.lane_id, s.seq, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_id END, p_limit) j ON true
+            s.lane_id, s.seq, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_id END, p_passed, p_limit) j ON true
         WHERE s.high IS NULL AND NOT s.among_others
     ), completed AS (
         SELECT s.*, m.xid AS member_xid, m.id AS member, m.kind AS member_kind, m.attempt AS member_attempt
