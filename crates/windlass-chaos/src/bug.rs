@@ -84,6 +84,8 @@ bugs! {
     UniqueNeverFree = "bug_unique_never_free",
     /// Two jobs have each other's results.
     SwappedResults = "bug_swapped_results",
+    /// Events of transactions that were open at the last look are told of never.
+    EventsForgetLate = "bug_events_forget_late",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -105,6 +107,7 @@ impl Bug {
         match self {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
+            Self::EventsForgetLate => "events",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             _ => "storm",
         }

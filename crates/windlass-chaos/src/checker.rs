@@ -15,6 +15,7 @@ mod slots;
 mod spared;
 mod stored;
 mod tell;
+mod told;
 mod unique;
 mod verdict;
 
@@ -44,6 +45,9 @@ pub struct Rules {
     /// How many unique keys the jobs share; 0: none is unique.
     #[serde(default)]
     pub unique_keys: u32,
+    /// Whether somebody read what happened to jobs, from the first to the last.
+    #[serde(default)]
+    pub listens: bool,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -57,6 +61,7 @@ impl Default for Rules {
             may_lose_commits: false,
             most_living_second_starts: None,
             unique_keys: 0,
+            listens: false,
             recovers: false,
         }
     }
@@ -83,6 +88,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
     unique::check(&jobs, rules, &mut report);
+    if rules.listens {
+        told::check(history, &jobs, &faults, &mut report);
+    }
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
@@ -131,6 +139,10 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     let is_kept = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Kept { .. });
     if rules.unique_keys > 0 && !history.events.iter().any(is_kept) {
         reasons.push("no enqueue found its unique key taken".to_owned());
+    }
+    let is_told = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Told { .. });
+    if rules.listens && !history.events.iter().any(is_told) {
+        reasons.push("nobody read an event".to_owned());
     }
     if !saw(Phase::Drained) && !saw(Phase::Stuck) {
         reasons.push("the run ended before it drained".to_owned());
