@@ -1,3 +1,4 @@
+use super::event_cursor::CursorFile;
 use crate::{
     failure::Outcome,
     globals::Globals,
@@ -5,9 +6,11 @@ use crate::{
     open,
     text::{escape, shorten},
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use std::{
     io::{self, Write},
+    path::PathBuf,
     time::Duration,
 };
 use tokio::time::sleep;
@@ -24,6 +27,9 @@ pub(crate) struct EventsOf {
     /// Behind what: start (all that is kept), now, or the cursor of an event
     #[arg(long, value_name = "CURSOR", default_value = "start", default_value_if("follow", "true", "now"))]
     from: String,
+    /// Keeps in this file how far it got, and reads on from there when it is there. A line that was printed just before it died is printed again
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Goes on, and prints what happens as it does, until it is interrupted
     #[arg(long, short)]
     follow: bool,
@@ -46,12 +52,14 @@ impl EventsOf {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let mut signals = Signals::listen()?;
         let client = open::existing(globals.url()).await?;
-        let mut events = client.events(EventCursor::from(self.from));
+        let keep = self.keep.map(CursorFile::at);
+        let kept = keep.as_ref().map(CursorFile::read).transpose()?.flatten();
+        let mut events = client.events(kept.unwrap_or_else(|| EventCursor::from(self.from)));
         events = self.queue.into_iter().fold(events, Events::queue);
         events = self.kind.into_iter().fold(events, Events::kind);
         events = self.event.into_iter().fold(events, Events::only);
         let outcome = tokio::select! {
-            outcome = print(events, self.follow, globals.json) => outcome,
+            outcome = print(events, self.follow, globals.json, keep) => outcome,
             // It was asked to end: that is what it does.
             () = signals.next() => Ok(()),
         };
@@ -60,8 +68,9 @@ impl EventsOf {
     }
 }
 
-async fn print(mut events: Events, follow: bool, json: bool) -> Outcome {
+async fn print(mut events: Events, follow: bool, json: bool, keep: Option<CursorFile>) -> Outcome {
     let mut pause = PAUSE.0;
+    let mut kept = None;
     loop {
         let page = events.next_page().await?;
         let mut lines = String::new();
@@ -73,16 +82,28 @@ async fn print(mut events: Events, follow: bool, json: bool) -> Outcome {
         let mut stdout = io::stdout().lock();
         stdout.write_all(lines.as_bytes())?;
         stdout.flush()?;
+        let read = reader_is_there(&stdout);
         drop(stdout);
+        if let Some(file) = keep.as_ref().filter(|_| kept.as_ref() != Some(&page.next)) {
+            file.write(&page.next)?;
+            kept = Some(page.next);
+        }
         if page.more {
             pause = PAUSE.0;
-        } else if follow {
+        } else if follow && read {
             pause = if page.events.is_empty() { (pause * 2).min(PAUSE.1) } else { PAUSE.0 };
             sleep(pause).await;
         } else {
             return Ok(());
         }
     }
+}
+
+/// Whether somebody may still read what is printed: otherwise following would go on until something happens.
+fn reader_is_there(stdout: &io::StdoutLock<'_>) -> bool {
+    let mut fds = [PollFd::new(stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_err() || !fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// One JSON document on one line.
