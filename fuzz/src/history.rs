@@ -145,7 +145,8 @@ fn judge(logs: Vec<ProcessLog>) {
             removes_completed: bits & 1 != 0,
             may_lose_commits: bits & 2 != 0,
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
-            takes_back: false,
+            takes_back: bits & 2 != 0,
+            listens: bits & 2 != 0,
             unique_keys: 0,
             recovers: bits & 1 == 0,
         };

@@ -92,6 +92,8 @@ bugs! {
     DeleteForgets = "bug_delete_forgets",
     /// A cancelled job that still stands in the log is handed out.
     CancelledRuns = "bug_cancelled_runs",
+    /// Events of transactions that were open at the last look are told of never.
+    EventsForgetLate = "bug_events_forget_late",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -113,6 +115,7 @@ impl Bug {
         match self {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
+            Self::EventsForgetLate => "events",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",

@@ -17,6 +17,7 @@ mod spared;
 mod stored;
 mod taken_back;
 mod tell;
+mod told;
 mod unique;
 mod verdict;
 
@@ -49,6 +50,9 @@ pub struct Rules {
     /// Somebody cancels and deletes jobs while they are worked.
     #[serde(default)]
     pub takes_back: bool,
+    /// Whether somebody read what happened to jobs, from the first to the last.
+    #[serde(default)]
+    pub listens: bool,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -63,6 +67,7 @@ impl Default for Rules {
             most_living_second_starts: None,
             unique_keys: 0,
             takes_back: false,
+            listens: false,
             recovers: false,
         }
     }
@@ -91,6 +96,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     unique::check(&jobs, rules, &mut report);
     taken_back::check(&jobs, rules, &mut report);
     checkpoints::check(&jobs, &faults, rules, &mut report);
+    if rules.listens {
+        told::check(history, &jobs, &faults, &mut report);
+    }
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
@@ -146,6 +154,10 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     }
     if rules.takes_back && counts.taken_back == 0 {
         reasons.push("no job was cancelled or deleted".to_owned());
+    }
+    let is_told = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Told { .. });
+    if rules.listens && !history.events.iter().any(is_told) {
+        reasons.push("nobody read an event".to_owned());
     }
     if !saw(Phase::Drained) && !saw(Phase::Stuck) {
         reasons.push("the run ended before it drained".to_owned());

@@ -1,7 +1,7 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, grant::Grant, jobs::Jobs, migrate::Migrate, queues::Queues, settings,
-        status, work::Work,
+        demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, jobs::Jobs, migrate::Migrate,
+        queues::Queues, settings, status, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -37,6 +37,8 @@ enum Command {
     /// Lists, shows, cancels or retries jobs
     #[command(subcommand)]
     Jobs(Jobs),
+    /// Prints what happens to jobs, in order and without gaps
+    Events(EventsOf),
     /// Lists, pauses or resumes queues
     Queues(Queues),
     /// Shows or changes what the store keeps, and how many crashes a job survives
@@ -59,6 +61,7 @@ impl Program for Cli {
             Command::Enqueue(enqueue) => enqueue.run(globals).await,
             Command::Work(work) => work.run(globals).await,
             Command::Jobs(jobs) => jobs.run(globals).await,
+            Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
             Command::Status => status::run(globals).await,

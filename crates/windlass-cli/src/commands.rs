@@ -2,6 +2,8 @@
 
 pub(crate) mod demo;
 pub(crate) mod enqueue;
+mod event_cursor;
+pub(crate) mod events;
 pub(crate) mod grant;
 pub(crate) mod jobs;
 pub(crate) mod migrate;

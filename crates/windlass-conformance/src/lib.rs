@@ -25,6 +25,7 @@ pub mod conflicts;
 pub mod edit;
 pub mod ends;
 pub mod enqueue;
+pub mod events;
 pub mod expiry;
 pub mod fence;
 mod fixture;

@@ -22,6 +22,7 @@ mod completed;
 mod edit;
 mod envelope;
 mod error;
+mod event;
 mod id;
 mod inspect;
 mod limits;
@@ -52,6 +53,7 @@ pub use completed::{CompletedJobs, PlacedException, ResultRow};
 pub use edit::{DeleteReply, EditReply, JobEdit};
 pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
+pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
     AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,

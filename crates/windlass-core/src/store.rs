@@ -1,7 +1,7 @@
 use crate::{
-    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply,
-    Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, EventPage, EventRequest,
+    JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported,
+    Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -177,6 +177,20 @@ pub trait JobStore: Send + Sync + 'static {
     /// time to time.
     fn ends(&self) -> Option<Box<dyn Ends>> {
         None
+    }
+
+    /// What happened to jobs behind a cursor, in the order of commits: everything once, whenever it was committed, page by page. A
+    /// transaction that was open while the page before was read comes when it has committed. Of one job everything comes in the order in which
+    /// it happened.
+    ///
+    /// A page costs a bounded amount of work. Filters are applied in the store; a page may be empty although [there is more](EventPage::more).
+    ///
+    /// # Errors
+    /// `events_expired` when events behind the cursor were removed, with jobs past their [retention](Settings::retention), or the cursor is of
+    /// another log (a restore, a failover); `invalid_option` for what is no cursor; `unsupported` by stores that keep no events.
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        let _ = request;
+        Err(crate::Error::new(crate::ErrorKind::Unsupported, "this store keeps no events".to_owned()))
     }
 
     /// A way to wait for work. Each worker process takes one.

@@ -13,7 +13,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure cancel retry edit delete pause job jobs any_available queues status wakeup close]
+///      settings configure cancel retry edit delete pause job jobs any_available queues status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -195,6 +195,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], ends $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             fn ends(&self) -> Option<Box<dyn $crate::Ends>> { self.$store.ends() }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], events $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn events(&self, request: &$crate::EventRequest) -> $crate::Result<$crate::EventPage> { self.$store.events(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], close $($rest:ident)*) => {

@@ -1,5 +1,5 @@
 use crate::{
-    MemoryStore, claim, control, edit, enqueue, inspect, list, maintain, report, settle, unique,
+    MemoryStore, claim, control, edit, enqueue, events, inspect, list, maintain, report, settle, unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -159,6 +159,10 @@ impl JobStore for MemoryStore {
 
     async fn status(&self) -> Result<StoreStatus> {
         Ok(inspect::status(&*self.state().await))
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        events::events(&*self.state().await, request)
     }
 
     fn ends(&self) -> Option<Box<dyn Ends>> {

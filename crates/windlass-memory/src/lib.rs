@@ -27,6 +27,8 @@ mod contract;
 mod control;
 mod edit;
 mod enqueue;
+mod event_log;
+mod events;
 mod holder;
 mod inspect;
 mod job;

@@ -1,5 +1,6 @@
 use crate::{
     clock::Clock,
+    event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
     lane::Lane,
@@ -11,8 +12,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, UniqueKey, WorkerId,
-    WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, Settings, UniqueKey,
+    WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -39,6 +40,7 @@ pub(crate) struct State {
     /// The last number given to a job, to a place in the order, to a claim and to a worker.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
+    pub(crate) events: EventLog,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +90,7 @@ impl State {
             leader: None,
             last: Numbers::default(),
             watchers: Watchers::default(),
+            events: EventLog::new(),
         }
     }
 
@@ -142,6 +145,27 @@ impl State {
         let from = (from != JobState::Running || lease.is_some()).then_some(from);
         self.put_in(id);
         self.watchers.tell(Move { job: id, from, to, lease });
+        self.note_end(id, from, to);
+    }
+
+    /// What a move says by itself.
+    fn note_end(&mut self, id: JobId, from: Option<JobState>, to: JobState) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let worker = job.held.map(|held| held.worker);
+        let reason = match &job.place {
+            Place::Cancelled { reason, .. } | Place::Discarded { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        let attempt = job.attempt;
+        let (what, attempt, worker) = match to {
+            _ if from.is_none() => (EventType::Enqueued, 0, None),
+            JobState::Running => (EventType::Started, attempt + 1, worker),
+            JobState::Completed => (EventType::Completed, attempt + 1, worker),
+            JobState::Cancelled => (EventType::Cancelled, attempt, None),
+            JobState::Discarded => (EventType::Discarded, attempt, None),
+            _ => return,
+        };
+        self.note(id, what, attempt, worker, reason.as_deref());
     }
 
     /// Puts a job into the index of its place.

@@ -35,6 +35,7 @@ mod edit;
 mod ends;
 mod enqueue;
 mod error;
+mod events;
 mod grant;
 mod group_commit;
 mod guard;

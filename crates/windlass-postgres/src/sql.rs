@@ -16,6 +16,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/005_edits.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/006_id_blocks.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/007_reports.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/008_events.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -56,6 +57,11 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/32_edit.sql"),
     include_str!("../sql/functions/33_reports.sql"),
     include_str!("../sql/functions/34_unique_singles.sql"),
+    include_str!("../sql/functions/40_event_history.sql"),
+    include_str!("../sql/functions/41_changes.sql"),
+    include_str!("../sql/functions/41_happened.sql"),
+    include_str!("../sql/functions/41_event_cursor.sql"),
+    include_str!("../sql/functions/41_events.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

@@ -3,7 +3,7 @@ use crate::{
     database::Database,
     edit,
     ends::{self, PostgresEnds},
-    enqueue,
+    enqueue, events,
     group_commit::GroupCommit,
     leader, list, maintain, migrate, once,
     options::PostgresOptions,
@@ -16,10 +16,10 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
-    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
+    Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -195,6 +195,10 @@ impl JobStore for PostgresStore {
 
     fn ends(&self) -> Option<Box<dyn Ends>> {
         PostgresEnds::start(&self.db).map(|ends| Box::new(ends) as _)
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        events::events(&self.db, request).await
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {

@@ -7,7 +7,7 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    once, position, report, settings,
+    forget_events, once, position, report, settings,
     tx::{Count, Tx},
     unique,
 };
@@ -19,7 +19,8 @@ const CHUNK_JOBS: i64 = 10_000;
 /// The most claims, dead jobs or keys that one transaction looks at.
 const CHUNK_ROWS: u32 = 1_000;
 
-const FINISHED: &str = "SELECT lo, hi, completed, moved FROM claim WHERE open = 0 AND finished_at <= ?1
+const FINISHED: &str =
+    "SELECT lo, hi, completed, moved, coalesce(changed, 0) FROM claim WHERE open = 0 AND finished_at <= ?1
     ORDER BY finished_at LIMIT ?2";
 const DEAD: &str = "SELECT id, lane, state FROM dead WHERE finished_at <= ?1 ORDER BY finished_at LIMIT ?2";
 const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
@@ -36,20 +37,21 @@ pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
+    let more_events = forget_events::remove(tx, before)?;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((report, more_claims || more_dead || more_keys || more_unique))
+    Ok((report, more_claims || more_dead || more_events || more_keys || more_unique))
 }
 
 fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
-    let finished: Vec<(i64, i64, i64, bool)> = tx
+    let finished: Vec<(i64, i64, i64, bool, i64)> = tx
         .conn
         .prepare_cached(FINISHED)?
         .query_map(params![before, CHUNK_ROWS], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?
         .collect::<Result<_, _>>()?;
     let (mut removed, mut jobs) = (0, 0);
-    for &(lo, hi, completed, moved) in &finished {
+    for &(lo, hi, completed, moved, changed) in &finished {
         if jobs >= CHUNK_JOBS {
             break;
         }
@@ -61,6 +63,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
         tx.conn.prepare_cached("DELETE FROM settlement WHERE claim = ?1")?.execute([lo])?;
         tx.conn.prepare_cached("DELETE FROM result WHERE claim = ?1")?.execute([lo])?;
         tx.conn.prepare_cached("DELETE FROM claim WHERE lo = ?1")?.execute([lo])?;
+        forget_events::forget(tx, changed, position::sequence_of(hi))?;
         tx.count(position::lane_of(lo), Count::Completed, -completed);
         jobs += completed;
         removed += 1;

@@ -6,7 +6,7 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    leader, list, maintain, once, options, promote,
+    events, leader, list, maintain, once, options, promote,
     reader::question,
     record, report, settings, settle, stats,
     threads::{self, Threads},
@@ -24,10 +24,10 @@ use std::{
 };
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter,
+    JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings,
+    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -333,6 +333,17 @@ impl JobStore for SqliteStore {
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
         let ids = ids.to_vec();
         self.read(move |conn| record::ended(conn, &ids)).await
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        request.check()?;
+        let asked = request.clone();
+        let page = self.read(move |conn| events::events(conn, &asked)).await?;
+        if page.next != request.cursor {
+            // What a cursor says was seen must be on the disk: a power cut would give its numbers to others.
+            self.write(DURABLE, events::touch).await?;
+        }
+        Ok(page)
     }
 
     fn ends(&self) -> Option<Box<dyn Ends>> {

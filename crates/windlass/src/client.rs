@@ -1,10 +1,10 @@
-use crate::{IntoJob, Selection, waiting::Waiting};
+use crate::{Events, IntoJob, Selection, waiting::Waiting};
 use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobEdit, JobFilter,
-    JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats, Result, RetryReply, Settings, Store,
-    StoreStatus,
+    CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventCursor,
+    JobEdit, JobFilter, JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueStats, Result, RetryReply,
+    Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -408,6 +408,29 @@ impl Client {
     /// [`ErrorKind::NotFound`] for an unknown job, also one whose transaction is not committed.
     pub async fn wait(&self, id: JobId, timeout: Duration) -> Result<Option<JobRecord>> {
         self.waiting.wait(&self.store, id, timeout).await
+    }
+
+    /// What happens to jobs, behind a cursor, in the order of commits: each event once, none left out, whatever crashes. Keep
+    /// [`JobEvent::cursor`](crate::JobEvent::cursor) of what you have dealt with, wherever you like, and go on from there.
+    ///
+    /// Nothing is asked of the store before the first event is; what may go wrong is said there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = windlass::Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// use windlass::{Args, EventCursor, EventType, NewJob};
+    /// client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let mut events = client.events(EventCursor::start());
+    /// let event = events.next().await?;
+    /// assert_eq!((event.event, &*event.kind), (EventType::Enqueued, "mail.send"));
+    /// let kept = event.cursor.to_string(); // later: client.events(kept)
+    /// # assert!(client.events(kept).next_page().await?.events.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn events(&self, from: impl Into<EventCursor>) -> Events {
+        Events::new(Arc::clone(&self.store), from.into())
     }
 
     /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with

@@ -41,6 +41,7 @@ mod client;
 mod connect;
 mod data;
 mod encryption;
+mod events;
 mod extract;
 mod handler;
 mod handler_fn;
@@ -64,6 +65,7 @@ pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};
 #[cfg(feature = "encryption")]
 pub use encryption::Keyring;
+pub use events::Events;
 pub use extract::{Attempt, Extract};
 pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
@@ -158,11 +160,11 @@ pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Envelope, Error, ErrorKind, HandlerReport, IntoOutcome, JobEdit, JobFilter, JobId,
-    JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob,
-    OnConflict, Outcome, PageToken, Progress, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store,
-    StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord,
-    redact_url,
+    EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType, HandlerReport,
+    IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits,
+    LogLine, MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken, Progress, QueueStats,
+    Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope,
+    UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -177,6 +179,8 @@ mod guide {
     #[cfg(feature = "encryption")]
     #[doc = include_str!("../../../docs/guide/encryption.md")]
     struct Encryption;
+    #[doc = include_str!("../../../docs/guide/events.md")]
+    struct Events;
     #[doc = include_str!("../../../docs/guide/deadlines.md")]
     struct Deadlines;
     #[doc = include_str!("../../../docs/guide/first_use.md")]

@@ -1,4 +1,5 @@
 use super::names::{Fate, Fault, Outcome, Phase};
+use super::told::Told;
 use serde::{Deserialize, Serialize};
 use windlass_core::JobState;
 
@@ -78,6 +79,9 @@ pub enum What {
     Fault { fault: Fault, target: Option<i64>, begins: bool },
     /// The run moved on.
     Phase { phase: Phase },
+    /// A consumer of events read this of the job, on its page of this number. A page that was read and not kept is read anew: the last
+    /// one of its number counts.
+    Told { page: u64, id: i64, event: Told },
     /// A job in the final dump. Several of one id: several records of one job.
     Stored { id: i64, key: i64, state: JobState, attempt: u16, crashes: u16 },
 }

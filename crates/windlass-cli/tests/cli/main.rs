@@ -2,6 +2,7 @@
 
 mod demo;
 mod enqueue;
+mod events;
 mod home;
 mod jobs;
 mod program;

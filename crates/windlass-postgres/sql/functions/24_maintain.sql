@@ -26,6 +26,7 @@ BEGIN
     IF v_segment IS NOT NULL THEN
         IF v_state.segment IS DISTINCT FROM v_segment THEN
             PERFORM {schema}.adopt_lanes(v_segment);
+            PERFORM {schema}.forget_events({schema}.newest_in_segment(v_segment));
             v_state.lane_id := -2147483648;
             v_state.xid := '0';
             v_state.id := 0;
@@ -34,6 +35,7 @@ BEGIN
             rehomed := {schema}.move_claims(v_segment, 10000);
             IF rehomed = 0 THEN
                 PERFORM {schema}.move_settlements(v_segment);
+                PERFORM {schema}.forget_events({schema}.newest_in_segment(v_segment)); -- cursors move without their jobs
                 PERFORM {schema}.move_cursors(v_segment);
                 v_end := {schema}.truncate_segment(v_segment);
                 -- Emptied, or to be gone through anew.
