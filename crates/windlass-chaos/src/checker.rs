@@ -125,7 +125,7 @@ fn count(history: &History, jobs: &Jobs, report: &mut Report) {
             What::Started { .. } => counts.starts += 1,
             What::Settled { fate: crate::history::Fate::Refused, .. } => counts.refused_writes += 1,
             What::CancelAsked { done: true, .. } | What::DeleteAsked { done: true, .. } => {
-                counts.taken_back += 1
+                counts.taken_back += 1;
             }
             What::CheckpointKept { .. } => counts.checkpoints += 1,
             What::LeaseLost { .. } => counts.lost_leases += 1,

@@ -20,7 +20,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     crew(&mut run)?;
     run.wait(Duration::from_millis(700))?;
     run.phase(Phase::Faults);
-    let length = trial.scaled(Duration::from_secs(40), Duration::from_secs(4));
+    let length = trial.scaled(Duration::from_secs(90), Duration::from_secs(4));
     let crashes = trial.scaled(3, 1);
     let (began, mut crashed) = (Instant::now(), 0);
     while began.elapsed() < length {

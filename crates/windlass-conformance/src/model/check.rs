@@ -43,10 +43,10 @@ impl Play {
             assert!(!gone || self.may_be_gone(&known), "job {id} is gone: {known:?}");
             match seen {
                 Some(seen) => {
-                    assert_eq!((seen.state, &seen.result), (known.state, &known.result), "{seen:?}")
+                    assert_eq!((seen.state, &seen.result), (known.state, &known.result), "{seen:?}");
                 }
                 None => {
-                    assert!(gone || !known.state.is_final(), "nobody hears that job {id} ended: {known:?}")
+                    assert!(gone || !known.state.is_final(), "nobody hears that job {id} ended: {known:?}");
                 }
             }
         }

@@ -16,10 +16,10 @@ impl Play {
         id: JobId,
         known: Option<&JobRecord>,
         replies: [&T; 2],
-        not_found: T,
+        not_found: &T,
     ) {
         let [reply, expected] = replies;
-        let gone = *reply == not_found && known.is_some_and(|job| self.may_be_gone(job));
+        let gone = reply == not_found && known.is_some_and(|job| self.may_be_gone(job));
         assert!(reply == expected || gone, "job {id}: {reply:?}, oracle: {expected:?}, which knew {known:?}");
     }
 
@@ -31,7 +31,7 @@ impl Play {
         let expected = self.oracle.store.cancel(&self.oracle.named(&ids)).await.expect("cancel");
         assert_eq!(replies.len(), expected.len());
         for (id, (reply, expected)) in ids.into_iter().zip(replies.iter().zip(&expected)) {
-            self.same(id, known.get(&id), [reply, expected], CancelReply::NotFound);
+            self.same(id, known.get(&id), [reply, expected], &CancelReply::NotFound);
             self.stone_if_it_stood(known.get(&id));
         }
     }
@@ -55,7 +55,7 @@ impl Play {
         assert_eq!(replies.len(), expected.len());
         for (id, (reply, expected)) in ids.into_iter().zip(replies.iter().zip(&expected)) {
             let job = known.get(&id);
-            self.same(id, job, [reply, expected], RetryReply::NotFound);
+            self.same(id, job, [reply, expected], &RetryReply::NotFound);
             if let Some(job) = job.filter(|job| job.state == JobState::Cancelled) {
                 self.oracle.or_else.entry(id).or_insert((job.attempt, job.crash_count));
             }
@@ -70,7 +70,7 @@ impl Play {
         let expected = self.oracle.store.edit(&self.oracle.named(&ids), &edit).await.expect("edit");
         assert_eq!(replies.len(), expected.len());
         for (id, (reply, expected)) in ids.into_iter().zip(replies.iter().zip(&expected)) {
-            self.same(id, known.get(&id), [reply, expected], EditReply::NotFound);
+            self.same(id, known.get(&id), [reply, expected], &EditReply::NotFound);
             self.stone_if_it_stood(known.get(&id));
         }
     }
@@ -98,7 +98,7 @@ impl Play {
         let expected = self.oracle.store.delete(&self.oracle.named(&ids)).await.expect("delete");
         assert_eq!(replies.len(), expected.len());
         for (id, (reply, expected)) in ids.into_iter().zip(replies.iter().zip(&expected)) {
-            self.same(id, known.get(&id), [reply, expected], DeleteReply::NotFound);
+            self.same(id, known.get(&id), [reply, expected], &DeleteReply::NotFound);
             self.stone_if_it_stood(known.get(&id));
             if *expected == DeleteReply::Deleted {
                 self.oracle.deleted.insert(id);

@@ -1,4 +1,4 @@
-use super::play::Play;
+use super::{once::Once, play::Play};
 use crate::steps::*;
 use windlass_core::{
     Args, Conflict, EnqueuedUnique, JobId, JobState, JobStore, NewJob, OnConflict, Result, Unique,
@@ -8,15 +8,6 @@ use windlass_core::{
 const KEYS: usize = 3;
 /// A batch of this size takes the way of large ones into a store.
 const LARGE: usize = 60;
-
-/// A batch under an idempotency key.
-pub(super) struct Once {
-    key: String,
-    jobs: Vec<NewJob>,
-    ids: Vec<JobId>,
-    /// When, by the oracle's clock.
-    at: jiff::Timestamp,
-}
 
 impl Play {
     pub(super) async fn enqueue(&mut self) {

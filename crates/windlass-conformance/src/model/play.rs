@@ -1,4 +1,4 @@
-use super::{enqueuing::Once, oracle::Oracle};
+use super::{once::Once, oracle::Oracle};
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{

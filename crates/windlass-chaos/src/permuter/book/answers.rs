@@ -30,8 +30,8 @@ impl Book {
                 RetryReply::KeyTaken => self.must_have_lost_its_key(*id, tick),
                 RetryReply::NotFound => self.may_be_unknown(*id, tick, reply),
             },
-            (Call::Unique { keys, way, .. }, Reply::Unique(stored)) => {
-                self.must_be_kept(keys, *way, stored, tick);
+            (Call::Unique { keys, .. }, Reply::Unique(stored)) => {
+                self.must_be_kept(keys, stored, tick);
             }
             (Call::Unique { keys, .. }, Reply::KeyTaken) => self.must_be_taken(keys, tick),
             (Call::Report(request), Reply::Reported(replies)) => {

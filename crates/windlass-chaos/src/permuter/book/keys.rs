@@ -67,7 +67,7 @@ impl Book {
     }
 
     /// Whoever was told that a job has the key was told so while it did.
-    pub(super) fn must_be_kept(&mut self, keys: &[u8], _: Way, stored: &[EnqueuedUnique], tick: u64) {
+    pub(super) fn must_be_kept(&mut self, keys: &[u8], stored: &[EnqueuedUnique], tick: u64) {
         for (number, stored) in keys.iter().zip(stored) {
             if stored.conflict == Some(Conflict::Kept) && !self.had(*number, Some(stored.id), None, tick) {
                 let past = self.jobs.get(&stored.id).map(|entry| &entry.past);
