@@ -148,6 +148,7 @@ fn judge(logs: Vec<ProcessLog>) {
             takes_back: bits & 2 != 0,
             listens: bits & 2 != 0,
             unique_keys: 0,
+            listens: bits & 1 != 0,
             recovers: bits & 1 == 0,
         };
         let report = check(&history, &rules);

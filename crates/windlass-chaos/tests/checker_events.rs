@@ -85,12 +85,12 @@ fn a_whole_story_is_valid_however_it_was_read() {
 
 #[test]
 fn a_story_that_differs_by_one_step_is_found() {
-    for nth in 0..GOOD.len() {
+    for (nth, event) in GOOD.into_iter().enumerate() {
         let mut missing = GOOD.to_vec();
         missing.remove(nth);
         assert!(is_caught(&report(2, JobState::Completed, &[(3, 1, &missing)])), "{missing:?}");
         let mut doubled = GOOD.to_vec();
-        doubled.insert(nth, GOOD[nth]);
+        doubled.insert(nth, event);
         assert!(is_caught(&report(2, JobState::Completed, &[(3, 1, &doubled)])), "{doubled:?}");
         let mut swapped = GOOD.to_vec();
         swapped.swap(nth, (nth + 1) % GOOD.len());
