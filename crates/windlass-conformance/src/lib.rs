@@ -40,6 +40,7 @@ pub mod reports;
 pub mod rescue;
 pub mod results;
 pub mod retain;
+pub mod retention;
 pub mod retry;
 pub mod settle;
 pub mod steps;

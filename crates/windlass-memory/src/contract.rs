@@ -1,5 +1,6 @@
 use crate::{
-    MemoryStore, claim, control, edit, enqueue, events, inspect, list, maintain, report, settle, unique,
+    MemoryStore, claim, control, edit, enqueue, events, inspect, list, maintain, report, retention, settle,
+    unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
@@ -9,8 +10,8 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
     JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -108,6 +109,15 @@ impl JobStore for MemoryStore {
         settings.check()?;
         self.state().await.settings = *settings;
         Ok(())
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        Ok(self.state().await.retention.values().cloned().collect())
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        RetentionRule::check_all(rules)?;
+        retention::set(&mut *self.state().await, rules)
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

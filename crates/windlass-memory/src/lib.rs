@@ -37,6 +37,7 @@ mod list;
 mod maintain;
 mod moves;
 mod report;
+mod retention;
 mod settle;
 mod state;
 mod store;

@@ -12,8 +12,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, Settings, UniqueKey,
-    WorkerId, WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule, Settings,
+    UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -21,6 +21,8 @@ use windlass_core::{
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
+    /// What is kept of queues and outcomes, those of every queue first.
+    pub(crate) retention: BTreeMap<(Option<String>, JobState), RetentionRule>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// In the order of their first use.
     pub(crate) lanes: Vec<Lane>,
@@ -78,6 +80,7 @@ impl State {
         Self {
             clock,
             settings: Settings::DEFAULT,
+            retention: BTreeMap::new(),
             jobs: BTreeMap::new(),
             lanes: Vec::new(),
             queues: BTreeMap::new(),

@@ -58,6 +58,7 @@ mod query;
 mod record;
 mod report;
 mod results;
+mod retention;
 mod row;
 mod schedule;
 mod segment;

@@ -7,7 +7,7 @@ use crate::{
     group_commit::GroupCommit,
     leader, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, report, settings, settle, stats, unique,
+    promote, record, report, retention, settings, settle, stats, unique,
     unique_single::UniqueSingle,
     wakeup::PostgresWakeup,
     worker,
@@ -18,8 +18,8 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage,
     JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
+    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -146,6 +146,14 @@ impl JobStore for PostgresStore {
 
     async fn configure(&self, settings: &Settings) -> Result<()> {
         settings::configure(&self.db, settings).await
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        retention::retention(&self.db).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        retention::set(&self.db, rules).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

@@ -58,6 +58,7 @@ mod reader;
 mod record;
 mod replace;
 mod report;
+mod retention;
 mod settings;
 mod settle;
 mod stats;

@@ -7,12 +7,12 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    forget_events, once, position, report, settings,
+    forget_events, once, position, report, retention, settings,
     tx::{Count, Tx},
     unique,
 };
 use rusqlite::params;
-use windlass_core::MaintainReport;
+use windlass_core::{JobState, MaintainReport, Retention, RetentionRule, Settings};
 
 /// About how many jobs one transaction removes, so that others need not wait long.
 const CHUNK_JOBS: i64 = 10_000;
@@ -31,9 +31,11 @@ const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
 /// One chunk of work. Also says whether there may be more.
 pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
     let settings = settings::read(tx.conn)?;
+    let rules = retention::read(tx.conn)?;
     let before = tx.now.saturating_sub(micros(settings.retention));
-    let (truncated, more_claims) = remove_claims(tx, before)?;
-    let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?;
+    let completed = tx.now.saturating_sub(micros(Retention::of_completed(&rules, &settings)));
+    let (truncated, more_claims) = remove_claims(tx, completed)?;
+    let (removed_dead, more_dead) = remove_dead(tx, &rules, &settings)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
@@ -71,12 +73,11 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
     Ok((removed, (removed as usize) < finished.len() || removed == CHUNK_ROWS))
 }
 
-fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
-    let dead: Vec<(i64, i32, i64)> = tx
-        .conn
-        .prepare_cached(DEAD)?
-        .query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<Result<_, _>>()?;
+fn remove_dead(tx: &mut Tx<'_>, rules: &[RetentionRule], settings: &Settings) -> Outcome<(u64, bool)> {
+    let dead = match rules.iter().all(|rule| rule.outcome == JobState::Completed) {
+        true => dead_before(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?,
+        false => retention::past(tx, rules, settings, CHUNK_ROWS)?,
+    };
     for &(id, lane, state) in &dead {
         tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
         report::forget(tx, id)?;
@@ -84,6 +85,13 @@ fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
         tx.count(lane, crate::moves::Dead::of(state).count(), -1);
     }
     Ok((dead.len() as u64, dead.len() == CHUNK_ROWS as usize))
+}
+
+fn dead_before(tx: &Tx<'_>, before: Micros) -> Outcome<Vec<(i64, i32, i64)>> {
+    let mut find = tx.conn.prepare_cached(DEAD)?;
+    let rows =
+        find.query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Adds up the chunks of one call.

@@ -8,7 +8,7 @@ use crate::{
     error::Outcome,
     events, leader, list, maintain, once, options, promote,
     reader::question,
-    record, report, settings, settle, stats,
+    record, report, retention, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -26,8 +26,8 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter,
     JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings,
-    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
+    Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -271,6 +271,16 @@ impl JobStore for SqliteStore {
         settings.check()?;
         let settings = *settings;
         self.write(DURABLE, move |tx| settings::write(tx, &settings)).await
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.read(retention::read).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        RetentionRule::check_all(rules)?;
+        let rules = rules.to_vec();
+        self.write(DURABLE, move |tx| retention::write(tx, &rules)).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

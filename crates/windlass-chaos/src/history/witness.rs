@@ -132,7 +132,7 @@ fn fate_of(settled: Settled) -> Fate {
 
 wrap_store! {
     impl JobStore for Witness, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure edit delete pause job jobs
+    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure retention set_retention edit delete pause job jobs
      any_available queues status events wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {

@@ -22,6 +22,7 @@ BEGIN
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN; END IF;
     SELECT * INTO v_set FROM {schema}.setting;
+    v_set.retention := {schema}.completed_retention();
     v_segment := {schema}.oldest_segment(v_set.retention);
     IF v_segment IS NOT NULL THEN
         IF v_state.segment IS DISTINCT FROM v_segment THEN

@@ -1,7 +1,7 @@
 -- Everything about jobs, queues and workers, to read: the views, and what they and the listings are made of. The functions run
 -- with the rights of their caller, and none of them writes.
 GRANT USAGE ON SCHEMA {schema} TO {role};
-GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.ring, {schema}.queue, {schema}.lane, {schema}.job, {schema}.claim,
+GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.retention_rule, {schema}.ring, {schema}.queue, {schema}.lane, {schema}.job, {schema}.claim,
     {schema}.settlement, {schema}.result, {schema}.event, {schema}.event_log, {schema}.waiting, {schema}.dead, {schema}.cancelled_in_log, {schema}.cancel_request, {schema}.attempt_error, {schema}.job_report,
     {schema}.worker, {schema}.leader TO {role};
 GRANT SELECT ON TABLE {schema}.jobs, {schema}.queues, {schema}.cursor, {schema}.unclaimed, {schema}.exceptional TO {role};

@@ -5,8 +5,8 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
     EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
     MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
-    WorkerSpec,
+    RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus,
+    Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -91,6 +91,14 @@ impl JobStore for FakeStore {
 
     async fn configure(&self, settings: &Settings) -> Result<()> {
         self.memory.configure(settings).await
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.memory.retention().await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        self.memory.set_retention(rules).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
