@@ -1,7 +1,7 @@
 use crate::{
     commands::{
         demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, jobs::Jobs, migrate::Migrate,
-        queues::Queues, settings, status, work::Work,
+        queues::Queues, retention::Retention, settings, status, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -43,6 +43,9 @@ enum Command {
     Queues(Queues),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),
+    /// Lists or changes what is kept of single queues and outcomes
+    #[command(subcommand)]
+    Retention(Retention),
     /// Shows the store, its workers and its queues
     Status,
 }
@@ -64,6 +67,7 @@ impl Program for Cli {
             Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
+            Command::Retention(retention) => retention.run(globals).await,
             Command::Status => status::run(globals).await,
         }
     }

@@ -163,8 +163,8 @@ pub use windlass_core::{
     EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType, HandlerReport,
     IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits,
     LogLine, MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken, Progress, QueueStats,
-    Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope,
-    UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
+    Result, Retention, RetentionRule, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus,
+    Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -192,7 +192,7 @@ mod guide {
     #[doc = include_str!("../../../docs/guide/progress.md")]
     struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
-    struct Retention;
+    struct RetentionOfJobs;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

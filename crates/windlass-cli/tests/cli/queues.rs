@@ -44,3 +44,33 @@ fn settings_are_shown_and_changed() {
     home.run(&["settings", "--retention", "soon"]).refused(2, &["soon"]);
     assert_eq!(home.json(&["settings"]), changed, "and a refused change changes nothing");
 }
+
+#[test]
+fn retention_is_set_and_listed() {
+    let home = Home::new();
+    let list = |args: &[&str]| home.run(&[&["retention"], args].concat()).done().stdout;
+    assert!(list(&["list"]).contains("no rules"));
+    list(&["set", "--queue", "mail", "--outcome", "discarded", "--age", "7days", "--count", "1000"]);
+    let text = list(&["set", "--outcome", "cancelled", "--count", "0"]);
+    assert_eq!(
+        text,
+        "QUEUE  OUTCOME    AGE    COUNT\n*      cancelled  -          0\nmail   discarded  7days  1,000\n"
+    );
+    let rules = home.json(&["retention", "list"]);
+    assert_eq!((&rules[0]["queue"], &rules[0]["count"]), (&serde_json::Value::Null, &0.into()));
+    assert_eq!((&rules[1]["outcome"], &rules[1]["age_ms"]), (&"discarded".into(), &604_800_000.into()));
+    let refused = |args: &[&str], says: &[&str]| home.run(&[&["retention"], args].concat()).refused(2, says);
+    refused(&["set", "--outcome", "completed", "--count", "5"], &["by count"]);
+    refused(&["set", "--outcome", "done", "--count", "5"], &["done"]);
+    refused(
+        &["set", "--outcome", "running", "--count", "5"],
+        &["running", "completed, cancelled, discarded"],
+    );
+    refused(&["set", "--outcome", "cancelled", "--count", "1000001"], &["1000001"]);
+    refused(&["set", "--outcome", "cancelled", "--age", "101years"], &["100 years"]);
+    refused(&["set", "--outcome", "cancelled"], &["--age"]);
+    refused(&["set", "--queue", "no name", "--outcome", "cancelled", "--count", "1"], &["no name"]);
+    assert_eq!(home.json(&["retention", "list"]), rules, "a refused change changes nothing");
+    list(&["unset", "--outcome", "cancelled"]);
+    assert!(list(&["unset", "--queue", "mail", "--outcome", "discarded"]).contains("no rules"));
+}
