@@ -29,6 +29,7 @@ pub mod events;
 pub mod expiry;
 pub mod fence;
 mod fixture;
+pub mod history;
 pub mod inspect;
 pub mod leader;
 pub mod model;

@@ -23,6 +23,7 @@ mod edit;
 mod envelope;
 mod error;
 mod event;
+mod history;
 mod id;
 mod inspect;
 mod limits;
@@ -55,6 +56,7 @@ pub use edit::{DeleteReply, EditReply, JobEdit};
 pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
+pub use history::{Count, History, HistoryRequest};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
     AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,

@@ -13,7 +13,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure retention set_retention cancel retry edit delete pause job jobs any_available queues status events wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause job jobs any_available queues history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -185,6 +185,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], queues $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn queues(&self) -> $crate::Result<Vec<$crate::QueueStats>> { self.$store.queues().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], history $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn history(&self, request: &$crate::HistoryRequest) -> $crate::Result<$crate::History> { self.$store.history(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], status $($rest:ident)*) => {

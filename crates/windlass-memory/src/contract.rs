@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
-    EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
+    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
+    Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -165,6 +165,12 @@ impl JobStore for MemoryStore {
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         Ok(inspect::queues(&*self.state().await))
+    }
+
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        request.check()?;
+        let state = self.state().await;
+        state.counters.history(state.now(), request)
     }
 
     async fn status(&self) -> Result<StoreStatus> {

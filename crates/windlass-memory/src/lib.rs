@@ -25,6 +25,7 @@ mod claim;
 mod clock;
 mod contract;
 mod control;
+mod counters;
 mod edit;
 mod enqueue;
 mod event_log;

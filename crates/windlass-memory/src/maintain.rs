@@ -16,6 +16,7 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     state.keys.retain(|_, (at, _)| *at > young);
     unique::forget(state);
     state.forget_events();
+    state.counters.forget(now);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));
     MaintainReport { rotated: false, truncated: u32::from(!old.is_empty()), rehomed: 0, removed_dead }
 }

@@ -1,5 +1,6 @@
 use crate::{
     clock::Clock,
+    counters::Counters,
     event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
@@ -43,6 +44,7 @@ pub(crate) struct State {
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
     pub(crate) events: EventLog,
+    pub(crate) counters: Counters,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +96,7 @@ impl State {
             last: Numbers::default(),
             watchers: Watchers::default(),
             events: EventLog::new(),
+            counters: Counters::default(),
         }
     }
 

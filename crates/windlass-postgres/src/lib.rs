@@ -39,6 +39,7 @@ mod events;
 mod grant;
 mod group_commit;
 mod guard;
+mod history;
 mod lane;
 mod leader;
 mod list;

@@ -5,7 +5,7 @@ use crate::{
     ends::{self, PostgresEnds},
     enqueue, events,
     group_commit::GroupCommit,
-    leader, list, maintain, migrate, once,
+    history, leader, list, maintain, migrate, once,
     options::PostgresOptions,
     promote, record, report, retention, settings, settle, stats, unique,
     unique_single::UniqueSingle,
@@ -16,10 +16,10 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
-    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
+    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -191,6 +191,10 @@ impl JobStore for PostgresStore {
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         stats::queues(&self.db).await
+    }
+
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        history::history(&self.db, request).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {
