@@ -4,6 +4,7 @@ pub(crate) mod demo;
 pub(crate) mod enqueue;
 pub(crate) mod events;
 pub(crate) mod grant;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod migrate;
 pub(crate) mod queues;

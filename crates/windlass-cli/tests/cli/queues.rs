@@ -46,6 +46,26 @@ fn settings_are_shown_and_changed() {
 }
 
 #[test]
+fn history_is_shown() {
+    let home = Home::new();
+    let shown = |args: &[&str]| home.run(&[&["history"], args].concat()).done().stdout;
+    assert!(shown(&[]).starts_with("nothing ended"));
+    home.enqueue(&["a", "--queue", "mail"]);
+    home.run(&["jobs", "cancel", &home.enqueue(&["b", "--queue", "mail"])]).done();
+    home.run(&["work", "--exec", "true", "--queue", "mail", "--until-empty"]).done();
+    let history = home.json(&["history", "--last", "1day", "--step", "1h", "--queue", "mail"]);
+    assert_eq!(history["step_ms"], 3_600_000);
+    // The worker counts when it leads, which may be after it is done.
+    let counts = history["counts"].as_array().expect("counts");
+    assert!(counts.iter().all(|count| count["queue"] == "mail" && count["count"] == 1), "{history}");
+    let refused = |args: &[&str], says: &[&str]| home.run(&[&["history"], args].concat()).refused(2, says);
+    refused(&["--last", "31days"], &["30 days"]);
+    refused(&["--step", "90s"], &["whole minutes"]);
+    refused(&["--outcome", "done"], &["done"]);
+    refused(&["--outcome", "started"], &["started is not counted"]);
+}
+
+#[test]
 fn retention_is_set_and_listed() {
     let home = Home::new();
     let list = |args: &[&str]| home.run(&[&["retention"], args].concat()).done().stdout;
