@@ -1,7 +1,7 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, jobs::Jobs, migrate::Migrate,
-        queues::Queues, settings, status, work::Work,
+        demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
+        migrate::Migrate, queues::Queues, retention::Retention, settings, status, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -43,6 +43,11 @@ enum Command {
     Queues(Queues),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),
+    /// Shows how many jobs ended in which way, minute by minute
+    History(HistoryOf),
+    /// Lists or changes what is kept of single queues and outcomes
+    #[command(subcommand)]
+    Retention(Retention),
     /// Shows the store, its workers and its queues
     Status,
 }
@@ -64,6 +69,8 @@ impl Program for Cli {
             Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
+            Command::History(history) => history.run(globals).await,
+            Command::Retention(retention) => retention.run(globals).await,
             Command::Status => status::run(globals).await,
         }
     }

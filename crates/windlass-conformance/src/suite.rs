@@ -72,6 +72,10 @@ macro_rules! suite {
                 a_backlog_survives_in_order;
             events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,
                 filters_leave_out, nonsense_is_refused, a_removed_history_is_refused, whatever_happens_is_told_once, a_crowd_is_told_of;
+            retention: rules_are_kept, nonsense_changes_nothing, the_last_are_kept_by_count, each_queue_by_its_own_age, whatever_is_removed_by_hand_counts_no_more,
+                completed_jobs_stay_for_the_longest_time, many_go_in_steps, housekeepers_race;
+            history: each_end_is_counted, claims_are_counted_in_parts, nothing_is_removed_uncounted, housekeepers_race, filters_and_steps,
+                nonsense_is_refused, a_minute_is_bounded;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,

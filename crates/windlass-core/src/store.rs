@@ -1,7 +1,8 @@
 use crate::{
     Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, EventPage, EventRequest,
-    JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported,
-    Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats, Registration,
+    ReportRequest, Reported, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest,
+    StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -108,7 +109,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
-    /// Housekeeping of the leader: moves segments on, removes what is past [retention](Settings::retention).
+    /// Housekeeping of the leader: moves segments on, counts what [ended](Self::history), removes what is past [retention](Settings::retention).
     async fn maintain(&self) -> Result<MaintainReport>;
 
     /// The store's policy.
@@ -119,6 +120,20 @@ pub trait JobStore: Send + Sync + 'static {
     /// # Errors
     /// `invalid_option` for [what cannot work](Settings::check).
     async fn configure(&self, settings: &Settings) -> Result<()>;
+
+    /// The store's rules of what is kept of single queues and outcomes, by queue and outcome; the rules for every queue come first.
+    ///
+    /// # Errors
+    /// `schema_too_old` when the store has yet to be migrated for it.
+    async fn retention(&self) -> Result<Vec<RetentionRule>>;
+
+    /// Keeps these rules, all or none, each in the place of the one of its queue and outcome; one that says nothing removes that.
+    /// The next [housekeeping](Self::maintain) goes by them.
+    ///
+    /// # Errors
+    /// What [`RetentionRule::check_all`] refuses; `invalid_option` when there would be too many rules; `schema_too_old` when the store
+    /// has yet to be migrated for it.
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()>;
 
     /// Cancels jobs: those that no worker holds at once. The worker that holds one is asked to stop it, by its next
     /// [heartbeat](Self::heartbeat) at the latest; whatever would make the job available again after that (a retry, a
@@ -155,6 +170,14 @@ pub trait JobStore: Send + Sync + 'static {
 
     /// Every queue, by name. Cheap at any backlog, so that counts above 10,000 may be estimates.
     async fn queues(&self) -> Result<Vec<QueueStats>>;
+
+    /// How many jobs ended in which way, by the minute, queue and kind: what [housekeeping](Self::maintain) counted so far. Cheap at any number of jobs: linear in
+    /// the counters of that time.
+    ///
+    /// # Errors
+    /// What [`HistoryRequest::check`] refuses; `invalid_option` for more counts than [fit](HistoryRequest::MOST); `schema_too_old` when the
+    /// store has yet to be migrated for it.
+    async fn history(&self, request: &HistoryRequest) -> Result<History>;
 
     /// The store's state.
     async fn status(&self) -> Result<StoreStatus>;

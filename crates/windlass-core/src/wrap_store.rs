@@ -13,7 +13,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure cancel retry edit delete pause job jobs any_available queues status events wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause job jobs any_available queues history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -132,6 +132,16 @@ macro_rules! wrap_store {
             async fn configure(&self, settings: &$crate::Settings) -> $crate::Result<()> { self.$store.configure(settings).await }
         ], $($rest)*);
     };
+    (@ $type:ty, $store:ident, [$($done:tt)*], retention $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn retention(&self) -> $crate::Result<Vec<$crate::RetentionRule>> { self.$store.retention().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], set_retention $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn set_retention(&self, rules: &[$crate::RetentionRule]) -> $crate::Result<()> { self.$store.set_retention(rules).await }
+        ], $($rest)*);
+    };
     (@ $type:ty, $store:ident, [$($done:tt)*], cancel $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn cancel(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::CancelReply>> { self.$store.cancel(ids).await }
@@ -175,6 +185,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], queues $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn queues(&self) -> $crate::Result<Vec<$crate::QueueStats>> { self.$store.queues().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], history $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn history(&self, request: &$crate::HistoryRequest) -> $crate::Result<$crate::History> { self.$store.history(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], status $($rest:ident)*) => {

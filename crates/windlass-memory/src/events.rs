@@ -22,6 +22,7 @@ impl State {
         event.queue = Arc::clone(&self.lanes[job.lane].queue);
         event.kind = Arc::clone(&job.kind);
         (event.attempt, event.worker, event.reason) = (attempt, worker, reason.map(str::to_owned));
+        self.counters.add(event.at, &event.queue, &event.kind, what);
         self.events.push(event);
     }
 

@@ -1,5 +1,6 @@
 use crate::{
     clock::Clock,
+    counters::Counters,
     event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
@@ -12,8 +13,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, Settings, UniqueKey,
-    WorkerId, WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule, Settings,
+    UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -21,6 +22,8 @@ use windlass_core::{
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
+    /// What is kept of queues and outcomes, those of every queue first.
+    pub(crate) retention: BTreeMap<(Option<String>, JobState), RetentionRule>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// In the order of their first use.
     pub(crate) lanes: Vec<Lane>,
@@ -41,6 +44,7 @@ pub(crate) struct State {
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
     pub(crate) events: EventLog,
+    pub(crate) counters: Counters,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +82,7 @@ impl State {
         Self {
             clock,
             settings: Settings::DEFAULT,
+            retention: BTreeMap::new(),
             jobs: BTreeMap::new(),
             lanes: Vec::new(),
             queues: BTreeMap::new(),
@@ -91,6 +96,7 @@ impl State {
             last: Numbers::default(),
             watchers: Watchers::default(),
             events: EventLog::new(),
+            counters: Counters::default(),
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/006_id_blocks.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/007_reports.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/008_events.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/009_retention.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/010_counters.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -62,6 +64,8 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/41_happened.sql"),
     include_str!("../sql/functions/41_event_cursor.sql"),
     include_str!("../sql/functions/41_events.sql"),
+    include_str!("../sql/functions/42_retention.sql"),
+    include_str!("../sql/functions/43_fold.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

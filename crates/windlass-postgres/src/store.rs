@@ -5,9 +5,9 @@ use crate::{
     ends::{self, PostgresEnds},
     enqueue, events,
     group_commit::GroupCommit,
-    leader, list, maintain, migrate, once,
+    history, leader, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, report, settings, settle, stats, unique,
+    promote, record, report, retention, settings, settle, stats, unique,
     unique_single::UniqueSingle,
     wakeup::PostgresWakeup,
     worker,
@@ -16,10 +16,10 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats,
-    Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
+    RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -148,6 +148,14 @@ impl JobStore for PostgresStore {
         settings::configure(&self.db, settings).await
     }
 
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        retention::retention(&self.db).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        retention::set(&self.db, rules).await
+    }
+
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         control::CANCEL.each(&self.db, ids, &[]).await
     }
@@ -183,6 +191,10 @@ impl JobStore for PostgresStore {
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         stats::queues(&self.db).await
+    }
+
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        history::history(&self.db, request).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {

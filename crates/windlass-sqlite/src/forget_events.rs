@@ -16,7 +16,7 @@ const OLD_ENQUEUED: &str =
     FROM (SELECT sequence, at FROM enqueued_elsewhere ORDER BY sequence LIMIT ?2)) WHERE latest <= ?1";
 const REMOVE: [&str; 3] = [
     "DELETE FROM happened WHERE n IN (SELECT n FROM happened WHERE n <= (SELECT kept_n FROM event_log)
-        AND n < (SELECT max(n) FROM happened) ORDER BY n LIMIT ?1)",
+        AND n <= (SELECT n FROM counter_fold) AND n < (SELECT max(n) FROM happened) ORDER BY n LIMIT ?1)",
     "DELETE FROM enqueued_elsewhere WHERE sequence IN (SELECT sequence FROM enqueued_elsewhere
         WHERE sequence <= (SELECT kept_sequence FROM event_log) ORDER BY sequence LIMIT ?1)",
     "DELETE FROM started_elsewhere WHERE (n, pos) IN (SELECT n, pos FROM started_elsewhere

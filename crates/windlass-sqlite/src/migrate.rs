@@ -16,6 +16,8 @@ const STEPS: &[&str] = &[
     include_str!("sql/0004_unique.sql"),
     include_str!("sql/0005_reports.sql"),
     include_str!("sql/0006_events.sql"),
+    include_str!("sql/0007_retention.sql"),
+    include_str!("sql/0008_counters.sql"),
 ];
 
 /// The version that this binary reads and writes.

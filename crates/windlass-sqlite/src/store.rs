@@ -6,9 +6,9 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    events, leader, list, maintain, once, options, promote,
+    events, history, leader, list, maintain, once, options, promote,
     reader::question,
-    record, report, settings, settle, stats,
+    record, report, retention, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -24,10 +24,11 @@ use std::{
 };
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, JobEdit, JobFilter,
-    JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings,
-    SettleReply, SettleRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
+    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported, RescueReport,
+    Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, UniqueBatch,
+    Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -136,6 +137,9 @@ impl fmt::Debug for SqliteStore {
         f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
     }
 }
+
+/// How many of these count what ended: a call comes every ten seconds, so those who work at full speed lose about a hundredth to it.
+const COUNTING_CHUNKS: u32 = 50;
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -253,8 +257,9 @@ impl JobStore for SqliteStore {
 
     async fn maintain(&self) -> Result<MaintainReport> {
         let mut total = MaintainReport::default();
-        for _ in 0..MAINTAIN_CHUNKS {
-            let (chunk, more) = self.write(RELAXED, maintain::maintain).await?;
+        for n in 0..MAINTAIN_CHUNKS {
+            let may_count = n < COUNTING_CHUNKS;
+            let (chunk, more) = self.write(RELAXED, move |tx| maintain::maintain(tx, may_count)).await?;
             maintain::add(&mut total, chunk);
             if !more {
                 break;
@@ -271,6 +276,16 @@ impl JobStore for SqliteStore {
         settings.check()?;
         let settings = *settings;
         self.write(DURABLE, move |tx| settings::write(tx, &settings)).await
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.read(retention::read).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        RetentionRule::check_all(rules)?;
+        let rules = rules.to_vec();
+        self.write(DURABLE, move |tx| retention::write(tx, &rules)).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -323,6 +338,12 @@ impl JobStore for SqliteStore {
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         self.read(stats::queues).await
+    }
+
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        request.check()?;
+        let (request, now) = (request.clone(), self.options.clock.now());
+        self.read(move |conn| history::history(conn, &request, now)).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {

@@ -159,12 +159,13 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType, HandlerReport,
-    IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, Limits,
-    LogLine, MaintainReport, MigrationReport, NewJob, OnConflict, Outcome, PageToken, Progress, QueueStats,
-    Result, RetryPolicy, RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope,
-    UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
+    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply,
+    EnqueuedOnce, EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType,
+    HandlerReport, History, HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease,
+    JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob, OnConflict,
+    Outcome, PageToken, Progress, QueueStats, Result, Retention, RetentionRule, RetryPolicy, RetryReply,
+    Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId,
+    WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -187,12 +188,14 @@ mod guide {
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
     struct Handlers;
+    #[doc = include_str!("../../../docs/guide/history.md")]
+    struct HistoryOfJobs;
     #[doc = include_str!("../../../docs/guide/privileges.md")]
     struct Privileges;
     #[doc = include_str!("../../../docs/guide/progress.md")]
     struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
-    struct Retention;
+    struct RetentionOfJobs;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

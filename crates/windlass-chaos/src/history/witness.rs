@@ -132,8 +132,8 @@ fn fate_of(settled: Settled) -> Fate {
 
 wrap_store! {
     impl JobStore for Witness, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure edit pause job jobs
-     any_available queues status events wakeup close]
+    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure retention set_retention edit pause job jobs
+     any_available queues history status events wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         let registration = self.store.register(worker).await?;

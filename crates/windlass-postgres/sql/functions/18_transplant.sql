@@ -112,6 +112,7 @@ BEGIN
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
+    UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;
     INSERT INTO {schema}.event_log DEFAULT VALUES;
     DELETE FROM {schema}.home;

@@ -80,6 +80,7 @@ BEGIN
         RETURN 'busy';
     END;
     IF {schema}.still_needed(p_segment) IS NOT NULL THEN RETURN 'needed'; END IF;
+    IF {schema}.uncounted_in(p_segment) THEN RETURN 'busy'; END IF; -- written since maintain looked
     PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));
     FOR attempt IN 1..5 LOOP
         BEGIN

@@ -144,7 +144,7 @@ BEGIN
             SELECT 2, (s.xid::text::bigint + v_last)::text::xid8, s.n, s.xid, s.lane_id, s.seq, s.worker_id, s.at, s.jobs, s.low, s.high, NULL, NULL, NULL, NULL, NULL
                 FROM {schema}.new_completions(p_from, p_to, v_xid, p_most) s WHERE p_completed AND (v_xid = '0' OR (s.xid, s.n) >= (v_xid, p_n))
             ORDER BY 2, 3 LIMIT p_most) AS f
-    ), counted AS (SELECT count(*) >= p_most OR count(*) FILTER (WHERE f.before >= p_limit) > 0 AS cut FROM found f)
+    ), counted AS MATERIALIZED (SELECT count(*) >= p_most OR count(*) FILTER (WHERE f.before >= p_limit) > 0 AS cut FROM found f)
     SELECT f.source, f.pos, f.n, f.xid, f.lane_id, f.seq, f.worker_id, f.at, f.jobs, f.low, f.high, f.job_id, f.attempt, f.event, f.kind, f.reason,
            c.cut
     FROM found f, counted c WHERE f.before IS NULL OR f.before < p_limit ORDER BY f.pos, f.n;

@@ -7,4 +7,4 @@ GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.registe
     {schema}.end_worker, {schema}.rescue, {schema}.lead, {schema}.any_available, {schema}.promote, {schema}.claim,
     {schema}.settle, {schema}.settle_with_results, {schema}.complete_in, {schema}.report, {schema}.checkpoints TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.maintain, {schema}.segment_bytes, {schema}.table_bytes, {schema}.summarize, {schema}.forget_dead,
-    {schema}.forget_errors, {schema}.forget_keys, {schema}.forget_workers, {schema}.forget_lanes, {schema}.cancel_requests, {schema}.forget_requests, {schema}.forget_unique, {schema}.forget_reports TO {role};
+    {schema}.forget_errors, {schema}.forget_keys, {schema}.forget_workers, {schema}.forget_lanes, {schema}.cancel_requests, {schema}.forget_requests, {schema}.forget_unique, {schema}.forget_reports, {schema}.fold, {schema}.forget_counters TO {role};

@@ -3,10 +3,10 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId,
-    WorkerSpec,
+    EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
+    SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -93,6 +93,14 @@ impl JobStore for FakeStore {
         self.memory.configure(settings).await
     }
 
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.memory.retention().await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        self.memory.set_retention(rules).await
+    }
+
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         self.lock().cancel(ids)
     }
@@ -127,6 +135,10 @@ impl JobStore for FakeStore {
 
     async fn queues(&self) -> Result<Vec<QueueStats>> {
         self.memory.queues().await
+    }
+
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        self.memory.history(request).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {
