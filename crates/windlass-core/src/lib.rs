@@ -3,7 +3,7 @@
 //! Nothing here does I/O. The engine (`windlass-runtime`) and every store (`windlass-postgres`,
 //! `windlass-sqlite`) depend on this crate and never on each other:
 //!
-//! * what users write: [`NewJob`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
+//! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
 //! * the seam: [`JobStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
@@ -31,6 +31,8 @@ mod outcome;
 mod page;
 mod report;
 mod retry_policy;
+mod schedule;
+mod schedule_record;
 mod settings;
 mod settle;
 mod state;
@@ -62,6 +64,10 @@ pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
 pub use report::{HandlerReport, JobReport, LogEntry, LogLine, Progress, ReportRequest, Reported};
 pub use retry_policy::{Backoff, RetryPolicy};
+pub use schedule::{Missed, Overlap, Schedule};
+pub use schedule_record::{
+    DueSchedules, ScheduleFilter, SchedulePut, ScheduleRecord, ScheduleStep, SchedulesPut,
+};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;
