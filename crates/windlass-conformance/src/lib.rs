@@ -40,6 +40,7 @@ pub mod rescue;
 pub mod results;
 pub mod retain;
 pub mod retry;
+pub mod schedules;
 pub mod settle;
 pub mod steps;
 mod suite;

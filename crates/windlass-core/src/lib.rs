@@ -5,7 +5,7 @@
 //!
 //! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
-//! * the seam: [`JobStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * the seam: [`JobStore`], [`ScheduleStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
 //!
 //! # Architecture invariants
@@ -33,6 +33,7 @@ mod report;
 mod retry_policy;
 mod schedule;
 mod schedule_record;
+mod schedule_store;
 mod settings;
 mod settle;
 mod state;
@@ -68,6 +69,7 @@ pub use schedule::{Missed, Overlap, Schedule};
 pub use schedule_record::{
     DueSchedules, ScheduleFilter, SchedulePut, ScheduleRecord, ScheduleStep, SchedulesPut,
 };
+pub use schedule_store::{OnSchedules, ScheduleStore};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;

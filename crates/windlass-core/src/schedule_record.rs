@@ -1,4 +1,4 @@
-use crate::{JobId, NewJob, Result, Schedule};
+use crate::{Error, JobId, NewJob, Result, Schedule};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -158,5 +158,14 @@ impl ScheduleStep {
             error: record.error.clone(),
             jobs: Vec::new(),
         }
+    }
+
+    /// The step after which the schedule does not fire any more, because of this error, until it is declared anew.
+    #[must_use]
+    pub fn refused(mut self, error: &Error) -> Self {
+        (self.next_tick, self.due_at, self.queued_tick) = (None, None, None);
+        self.error = Some(error.to_string());
+        self.jobs = Vec::new();
+        self
     }
 }

@@ -1,7 +1,7 @@
 use crate::{
     Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, NewJob, QueueStats, Registration, ReportRequest, Reported, Result, RetryReply,
-    Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
+    JobPage, JobRecord, NewJob, OnSchedules, QueueStats, Registration, ReportRequest, Reported, Result,
+    RetryReply, ScheduleStore, Settings, SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -227,6 +227,11 @@ pub trait Wakeup: Send {
     fn on_request(&mut self, told: OnRequest) {
         drop(told);
     }
+
+    /// Has `told` called, armed or not, when schedules were declared, removed, paused or resumed. A hint only.
+    fn on_schedules(&mut self, told: OnSchedules) {
+        drop(told);
+    }
 }
 
 /// Is told that there is something for a worker to know; `None`: for any worker.
@@ -252,9 +257,9 @@ pub trait Leader: Send + Sync {
 }
 
 /// A whole store: what the engine is given.
-pub trait Store: JobStore + Leader {}
+pub trait Store: JobStore + ScheduleStore + Leader {}
 
-impl<T: JobStore + Leader> Store for T {}
+impl<T: JobStore + ScheduleStore + Leader> Store for T {}
 
 /// What [`JobStore::enqueue_unique`] did with one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,6 +35,7 @@ mod list;
 mod maintain;
 mod moves;
 mod report;
+mod schedule;
 mod settle;
 mod state;
 mod store;

@@ -11,8 +11,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, UniqueKey, WorkerId,
-    WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, ScheduleRecord, Settings, UniqueKey,
+    WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -36,7 +36,8 @@ pub(crate) struct State {
     /// Which job has each unique key, or had it last.
     pub(crate) unique: HashMap<UniqueKey, Holder>,
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
-    /// The last number given to a job, to a place in the order, to a claim and to a worker.
+    pub(crate) schedules: BTreeMap<String, ScheduleRecord>,
+    /// The last number given to a job, to a place in the order, to a claim, to a worker and to a version of a schedule.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
 }
@@ -47,6 +48,7 @@ pub(crate) struct Numbers {
     pub(crate) order: i64,
     pub(crate) claim: u64,
     pub(crate) worker: i32,
+    pub(crate) schedule: i64,
 }
 
 /// A claim that may have unsettled jobs.
@@ -86,6 +88,7 @@ impl State {
             keys: HashMap::new(),
             unique: HashMap::new(),
             leader: None,
+            schedules: BTreeMap::new(),
             last: Numbers::default(),
             watchers: Watchers::default(),
         }

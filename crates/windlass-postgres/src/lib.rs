@@ -59,6 +59,7 @@ mod report;
 mod results;
 mod row;
 mod schedule;
+mod schedules;
 mod segment;
 mod server;
 mod session;

@@ -16,6 +16,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/005_edits.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/006_id_blocks.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/007_reports.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/008_schedules.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -56,6 +57,9 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/32_edit.sql"),
     include_str!("../sql/functions/33_reports.sql"),
     include_str!("../sql/functions/34_unique_singles.sql"),
+    include_str!("../sql/functions/50_schedules.sql"),
+    include_str!("../sql/functions/51_advance.sql"),
+    include_str!("../sql/functions/52_set_schedule.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

@@ -1,7 +1,10 @@
 use crate::{Timing, jitter};
 use jiff::{SignedDuration, Timestamp};
-use std::{collections::VecDeque, time::Duration};
-use windlass_core::{Error, Missed, Overlap, Result, Schedule, ScheduleRecord, ScheduleStep};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+use windlass_core::{Missed, Overlap, Result, Schedule, ScheduleRecord, ScheduleStep};
 
 /// How long until the next look whether the job has ended that a queued tick waits for.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -26,22 +29,44 @@ pub enum Decision {
     Step(Box<ScheduleStep>),
 }
 
-/// Decides about a schedule that is due, when it is `now` by the store's clock. A schedule that cannot be read gets its error, and
-/// is never due again.
-pub fn decide(record: &ScheduleRecord, now: Timestamp, last_job: Option<LastJob>) -> Decision {
-    let read = record.schedule().and_then(|schedule| Ok((Timing::of(&schedule)?, schedule)));
-    match read.and_then(|(timing, schedule)| try_decide(record, &schedule, &timing, now, last_job)) {
-        Ok(decision) => decision,
-        Err(error) => Decision::Step(Box::new(broken(record, &error))),
-    }
+/// Decides about schedules. Remembers what it read of them: reading an expression costs more than finding its next tick.
+#[derive(Debug, Default)]
+pub struct Decider {
+    read: HashMap<String, Read>,
 }
 
-/// The step after which a schedule does not fire, because of this error.
-fn broken(record: &ScheduleRecord, error: &Error) -> ScheduleStep {
-    let mut step = ScheduleStep::of(record);
-    (step.next_tick, step.due_at, step.queued_tick) = (None, None, None);
-    step.error = Some(error.to_string());
-    step
+#[derive(Debug)]
+struct Read {
+    definition: String,
+    schedule: Schedule,
+    timing: Timing,
+}
+
+impl Decider {
+    /// The most schedules that are remembered; beyond it the memory starts anew.
+    const MOST: usize = 10_000;
+
+    /// Decides about a schedule that is due, when it is `now` by the store's clock. A schedule that cannot be read gets its
+    /// error, and is never due again.
+    pub fn decide(&mut self, record: &ScheduleRecord, now: Timestamp, last_job: Option<LastJob>) -> Decision {
+        match self.read(record) {
+            Ok(read) => try_decide(record, &read.schedule, &read.timing, now, last_job),
+            Err(error) => Decision::Step(Box::new(ScheduleStep::of(record).refused(&error))),
+        }
+    }
+
+    fn read(&mut self, record: &ScheduleRecord) -> Result<&Read> {
+        let is_known = self.read.get(&record.name).is_some_and(|read| read.definition == record.definition);
+        if !is_known {
+            if self.read.len() >= Self::MOST {
+                self.read.clear();
+            }
+            let schedule = record.schedule()?;
+            let (timing, definition) = (Timing::of(&schedule)?, record.definition.clone());
+            self.read.insert(record.name.clone(), Read { definition, schedule, timing });
+        }
+        Ok(&self.read[&record.name])
+    }
 }
 
 fn try_decide(
@@ -50,7 +75,7 @@ fn try_decide(
     timing: &Timing,
     now: Timestamp,
     last_job: Option<LastJob>,
-) -> Result<Decision> {
+) -> Decision {
     let mut step = ScheduleStep::of(record);
     let mut fires = Vec::new();
     if record.due_at.is_some_and(|due| due <= now) {
@@ -62,7 +87,7 @@ fn try_decide(
     step.queued_tick = None;
     if !fires.is_empty() && schedule.overlap() != Overlap::Allow && record.last_job.is_some() {
         match last_job {
-            None => return Ok(Decision::NeedsLastJob),
+            None => return Decision::NeedsLastJob,
             Some(LastJob::Ended) => {}
             Some(LastJob::Unfinished) => {
                 // The first that waits is the one that is kept.
@@ -83,7 +108,7 @@ fn try_decide(
     let look = step.queued_tick.map(|_| later(now, LOOK_AGAIN));
     step.due_at = due.into_iter().chain(look).min();
     step.error = None;
-    Ok(Decision::Step(Box::new(step)))
+    Decision::Step(Box::new(step))
 }
 
 /// What has become due.

@@ -1,7 +1,7 @@
 //! When schedules of Windlass tick, and what is to be done about it. No I/O, no clock.
 //!
 //! * [`Timing`]: the ticks of a schedule, from its expression and its time zone;
-//! * [`decide`]: what a look at a due schedule leads to.
+//! * [`Decider`]: what a look at a due schedule leads to.
 //!
 //! # The rules
 //!
@@ -23,7 +23,7 @@ mod jitter;
 mod timing;
 mod zone;
 
-pub use decide::{Decision, LastJob, decide};
+pub use decide::{Decider, Decision, LastJob};
 pub use jitter::jitter;
 pub use timing::Timing;
 

@@ -3,7 +3,11 @@
 use jiff::Timestamp;
 use std::time::Duration;
 use windlass_core::{Args, JobId, Missed, NewJob, Overlap, Schedule, ScheduleRecord, ScheduleStep};
-use windlass_schedule::{Decision, LastJob, decide, jitter};
+use windlass_schedule::{Decider, Decision, LastJob, jitter};
+
+fn decide(record: &ScheduleRecord, now: Timestamp, last_job: Option<LastJob>) -> Decision {
+    Decider::default().decide(record, now, last_job)
+}
 
 fn at(time: &str) -> Timestamp {
     format!("2026-01-01T{time}Z").parse().unwrap()

@@ -55,6 +55,8 @@ mod reader;
 mod record;
 mod replace;
 mod report;
+mod schedule_store;
+mod schedules;
 mod settings;
 mod settle;
 mod stats;

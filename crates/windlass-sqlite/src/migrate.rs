@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0003_cancel_requests.sql"),
     include_str!("sql/0004_unique.sql"),
     include_str!("sql/0005_reports.sql"),
+    include_str!("sql/0006_schedules.sql"),
 ];
 
 /// The version that this binary reads and writes.
