@@ -170,12 +170,14 @@ impl ScheduleStore for FakeStore {
     }
 
     async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {
-        self.act(Call::Upkeep, None, |model| model.run(async |store| store.due_schedules(limit).await).0)
+        self.act(Call::Schedules, None, |model| model.run(async |store| store.due_schedules(limit).await).0)
             .await
     }
 
     async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
-        self.act(Call::Upkeep, None, |model| model.run(async |store| store.advance_schedules(steps).await).0)
-            .await
+        self.act(Call::Schedules, None, |model| {
+            model.run(async |store| store.advance_schedules(steps).await).0
+        })
+        .await
     }
 }
