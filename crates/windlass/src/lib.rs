@@ -50,6 +50,9 @@ mod middleware;
 mod privileges;
 mod raw_job;
 mod registry;
+#[cfg(feature = "toml")]
+mod schedule_file;
+mod schedules;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "postgres")]
@@ -69,6 +72,9 @@ pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
 pub use middleware::{Middleware, Next};
 pub use raw_job::RawJob;
+#[cfg(feature = "toml")]
+pub use schedule_file::ScheduleFile;
+pub use schedules::{LastRun, ListedSchedule, Schedules, preview, schedule};
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
@@ -159,10 +165,10 @@ pub use jiff::Timestamp;
 pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
     EnqueuedUnique, Envelope, Error, ErrorKind, HandlerReport, IntoOutcome, JobEdit, JobFilter, JobId,
-    JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob,
-    OnConflict, Outcome, PageToken, Progress, QueueStats, Result, RetryPolicy, RetryReply, Settings, Store,
-    StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord,
-    redact_url,
+    JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
+    OnConflict, Outcome, Overlap, PageToken, Progress, QueueStats, Result, RetryPolicy, RetryReply, Schedule,
+    ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
+    Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
