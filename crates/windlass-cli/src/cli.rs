@@ -1,7 +1,7 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, grant::Grant, jobs::Jobs, migrate::Migrate, queues::Queues, settings,
-        status, work::Work,
+        demo::Demo, enqueue::Enqueue, grant::Grant, jobs::Jobs, migrate::Migrate, queues::Queues,
+        schedules::Schedules, settings, status, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -39,6 +39,9 @@ enum Command {
     Jobs(Jobs),
     /// Lists, pauses or resumes queues
     Queues(Queues),
+    /// Lists, declares, previews, pauses or removes schedules (cron)
+    #[command(subcommand)]
+    Schedules(Schedules),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),
     /// Shows the store, its workers and its queues
@@ -60,6 +63,7 @@ impl Program for Cli {
             Command::Work(work) => work.run(globals).await,
             Command::Jobs(jobs) => jobs.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
+            Command::Schedules(schedules) => schedules.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
             Command::Status => status::run(globals).await,
         }

@@ -195,6 +195,8 @@ mod guide {
     struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
     struct Retention;
+    #[doc = include_str!("../../../docs/guide/schedules.md")]
+    struct Schedules;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

@@ -7,6 +7,7 @@ mod jobs;
 mod program;
 mod queues;
 mod refusals;
+mod schedules;
 mod work;
 mod work_signals;
 
