@@ -43,6 +43,7 @@ async fn a_migration_grants_what_is_new() {
          DROP FUNCTION windlass.rescue; DROP FUNCTION windlass.maintain; DROP FUNCTION windlass.lane_counts CASCADE",
         // Schema version 1, whose views were others.
         "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report;
+         DROP TABLE windlass.schedule CASCADE;
          DROP INDEX windlass.job_block;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;

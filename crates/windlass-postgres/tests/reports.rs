@@ -178,6 +178,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
         .run(
             "DROP TABLE windlass.job_report; DROP FUNCTION windlass.report; DROP FUNCTION windlass.checkpoints;
              DROP FUNCTION windlass.progress; DROP FUNCTION windlass.forget_reports; DROP FUNCTION windlass.log_with;
+             DROP TABLE windlass.schedule CASCADE;
              DELETE FROM windlass.migration WHERE version > 6",
         )
         .await;

@@ -48,8 +48,9 @@ BEGIN
     v_definition := jsonb_strip_nulls(jsonb_build_object(
             'cron', $2, 'zone', $5, 'overlap', $10,
             'missed', CASE WHEN $11 ~ '^[0-9]' THEN jsonb_build_object('all', $11::integer) ELSE to_jsonb($11) END,
-            'starts_at', to_char($7 AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-            'ends_at', to_char($8 AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            -- As programs write it, so that they find it unchanged.
+            'starts_at', rtrim(rtrim(to_char($7 AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.') || 'Z',
+            'ends_at', rtrim(rtrim(to_char($8 AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.') || 'Z',
             'jitter_ms', nullif(ceil(extract(epoch FROM $9) * 1000)::bigint, 0),
             'kind', $3, 'queue', $6, 'priority', $12, 'max_attempts', $13,
             'expiry_ms', ceil(extract(epoch FROM $19) * 1000)::bigint))
