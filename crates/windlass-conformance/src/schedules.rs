@@ -103,7 +103,7 @@ pub async fn declaring_again_changes_what_is_another(fixture: &dyn Fixture) {
     );
 
     let louder = daily("s").with_job(job().with_priority(-1));
-    assert_eq!(put(&other, &[louder.clone()]).await, [SchedulePut::Changed]);
+    assert_eq!(put(&other, std::slice::from_ref(&louder)).await, [SchedulePut::Changed]);
     let changed = get(&store, "s").await;
     assert_ne!(changed.version, before.version);
     assert_eq!(
@@ -114,7 +114,7 @@ pub async fn declaring_again_changes_what_is_another(fixture: &dyn Fixture) {
     assert_eq!(names(&due(&store).await.due), ["s"], "to be decided anew");
 
     let hourly = Schedule::new("s", "@hourly", louder.job().clone());
-    assert_eq!(put(&other, &[hourly.clone()]).await, [SchedulePut::Changed]);
+    assert_eq!(put(&other, std::slice::from_ref(&hourly)).await, [SchedulePut::Changed]);
     let moved = get(&store, "s").await;
     assert!(moved.decided > before.decided, "other ticks count from now");
     assert_eq!(moved.next_tick, None);
@@ -187,7 +187,7 @@ pub async fn a_step_is_taken_once(fixture: &dyn Fixture) {
     assert_eq!(names(&asked.due), ["s"], "a new one is to be decided");
     assert!(asked.due[0].decided <= asked.now);
     let step = fire(&asked.due[0], asked.now, 3_600);
-    let ids = advance(&store, &[step.clone()]).await.remove(0).expect("taken");
+    let ids = advance(&store, std::slice::from_ref(&step)).await.remove(0).expect("taken");
     assert_eq!(ids.len(), 1);
 
     let stored = record(&reader, ids[0]).await;

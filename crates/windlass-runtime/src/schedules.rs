@@ -126,13 +126,11 @@ async fn take(core: &Core, steps: &[ScheduleStep]) -> Result<Vec<bool>> {
     }
     for (step, ids) in steps.iter().zip(&taken) {
         match (&step.error, ids) {
-            (Some(error), Some(_)) => {
-                warn!(schedule = step.name, error, "does not fire: its definition is wrong")
-            }
-            (None, Some(ids)) => {
-                debug!(schedule = step.name, jobs = ids.len(), next = ?step.next_tick, "decided")
-            }
             (_, None) => debug!(schedule = step.name, "somebody else was first"),
+            (Some(error), _) => warn!(schedule = step.name, error, "does not fire: its definition is wrong"),
+            (None, Some(ids)) => {
+                debug!(schedule = step.name, jobs = ids.len(), next = ?step.next_tick, "decided");
+            }
         }
     }
     Ok(taken.iter().map(Option::is_some).collect())
