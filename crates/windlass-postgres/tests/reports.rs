@@ -200,7 +200,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
     assert!(record(&store, id).await.report.is_none());
     store.maintain().await.expect("housekeeping");
     let migrated = store.migrate().await.expect("migrates");
-    assert_eq!((migrated.from, migrated.to), (6, 7));
+    assert!(migrated.from == 6 && migrated.to >= 7, "{migrated:?}");
     say(&worker, &held).await;
     assert!(record(&store, id).await.report.is_some());
 }
