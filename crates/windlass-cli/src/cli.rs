@@ -1,7 +1,8 @@
 use crate::{
     commands::{
         demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
-        migrate::Migrate, queues::Queues, retention::Retention, settings, status, work::Work,
+        migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, settings, status,
+        work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -41,6 +42,9 @@ enum Command {
     Events(EventsOf),
     /// Lists, pauses or resumes queues
     Queues(Queues),
+    /// Lists, declares, previews, pauses or removes schedules (cron)
+    #[command(subcommand)]
+    Schedules(Schedules),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),
     /// Shows how many jobs ended in which way, minute by minute
@@ -68,6 +72,7 @@ impl Program for Cli {
             Command::Jobs(jobs) => jobs.run(globals).await,
             Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
+            Command::Schedules(schedules) => schedules.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
             Command::History(history) => history.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,

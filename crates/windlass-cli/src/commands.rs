@@ -10,6 +10,7 @@ pub(crate) mod jobs;
 pub(crate) mod migrate;
 pub(crate) mod queues;
 pub(crate) mod retention;
+pub(crate) mod schedules;
 pub(crate) mod settings;
 pub(crate) mod status;
 pub(crate) mod work;

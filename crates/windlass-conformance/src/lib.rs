@@ -43,6 +43,7 @@ pub mod results;
 pub mod retain;
 pub mod retention;
 pub mod retry;
+pub mod schedules;
 pub mod settle;
 pub mod steps;
 mod suite;

@@ -3,9 +3,9 @@
 //! Nothing here does I/O. The engine (`windlass-runtime`) and every store (`windlass-postgres`,
 //! `windlass-sqlite`) depend on this crate and never on each other:
 //!
-//! * what users write: [`NewJob`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
+//! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
-//! * the seam: [`JobStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * the seam: [`JobStore`], [`ScheduleStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
 //!
 //! # Architecture invariants
@@ -34,6 +34,9 @@ mod page;
 mod report;
 mod retention;
 mod retry_policy;
+mod schedule;
+mod schedule_record;
+mod schedule_store;
 mod settings;
 mod settle;
 mod state;
@@ -68,6 +71,11 @@ pub use outcome::{IntoOutcome, Outcome};
 pub use report::{HandlerReport, JobReport, LogEntry, LogLine, Progress, ReportRequest, Reported};
 pub use retention::{Retention, RetentionRule};
 pub use retry_policy::{Backoff, RetryPolicy};
+pub use schedule::{Missed, Overlap, Schedule};
+pub use schedule_record::{
+    DueSchedules, ScheduleFilter, SchedulePut, ScheduleRecord, ScheduleStep, SchedulesPut,
+};
+pub use schedule_store::{OnSchedules, ScheduleStore};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use state::JobState;

@@ -1,8 +1,8 @@
 use crate::{
     Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, EventPage, EventRequest,
-    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, QueueStats, Registration,
-    ReportRequest, Reported, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest,
-    StoreStatus, WorkerId, WorkerSpec,
+    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, OnSchedules, QueueStats,
+    Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings,
+    SettleReply, SettleRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -264,6 +264,11 @@ pub trait Wakeup: Send {
     fn on_request(&mut self, told: OnRequest) {
         drop(told);
     }
+
+    /// Has `told` called, armed or not, when schedules were declared, removed, paused or resumed. A hint only.
+    fn on_schedules(&mut self, told: OnSchedules) {
+        drop(told);
+    }
 }
 
 /// Is told that there is something for a worker to know; `None`: for any worker.
@@ -289,9 +294,9 @@ pub trait Leader: Send + Sync {
 }
 
 /// A whole store: what the engine is given.
-pub trait Store: JobStore + Leader {}
+pub trait Store: JobStore + ScheduleStore + Leader {}
 
-impl<T: JobStore + Leader> Store for T {}
+impl<T: JobStore + ScheduleStore + Leader> Store for T {}
 
 /// What [`JobStore::enqueue_unique`] did with one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-/// Implements [`JobStore`](crate::JobStore) and [`Leader`](crate::Leader) for a type that wraps a store, for measurements, faults or
-/// notes: the calls that are named go on to the field as they are, the others are written out. Leadership goes on as it is.
+/// Implements [`JobStore`](crate::JobStore), [`ScheduleStore`](crate::ScheduleStore) and [`Leader`](crate::Leader) for a type that wraps a store, for
+/// measurements, faults or notes: the calls that are named go on to the field as they are, the others are written out. Schedules and leadership
+/// go on as they are.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -33,6 +34,28 @@ macro_rules! wrap_store {
             }
             async fn resign(&self, worker: $crate::WorkerId) -> $crate::Result<()> {
                 self.$store.resign(worker).await
+            }
+        }
+
+        #[$crate::async_trait]
+        impl $crate::ScheduleStore for $type {
+            async fn put_schedules(&self, schedules: &[$crate::Schedule], prune: Option<&str>) -> $crate::Result<$crate::SchedulesPut> {
+                self.$store.put_schedules(schedules, prune).await
+            }
+            async fn schedules(&self, filter: &$crate::ScheduleFilter) -> $crate::Result<Vec<$crate::ScheduleRecord>> {
+                self.$store.schedules(filter).await
+            }
+            async fn remove_schedules(&self, names: &[String]) -> $crate::Result<Vec<bool>> {
+                self.$store.remove_schedules(names).await
+            }
+            async fn pause_schedules(&self, names: &[String], paused: bool) -> $crate::Result<Vec<bool>> {
+                self.$store.pause_schedules(names, paused).await
+            }
+            async fn due_schedules(&self, limit: u32) -> $crate::Result<$crate::DueSchedules> {
+                self.$store.due_schedules(limit).await
+            }
+            async fn advance_schedules(&self, steps: &[$crate::ScheduleStep]) -> $crate::Result<Vec<Option<Vec<$crate::JobId>>>> {
+                self.$store.advance_schedules(steps).await
             }
         }
     };

@@ -39,6 +39,7 @@ mod maintain;
 mod moves;
 mod report;
 mod retention;
+mod schedule;
 mod settle;
 mod state;
 mod store;

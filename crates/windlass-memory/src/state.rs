@@ -13,8 +13,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule, Settings,
-    UniqueKey, WorkerId, WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule,
+    ScheduleRecord, Settings, UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -40,7 +40,8 @@ pub(crate) struct State {
     /// Which job has each unique key, or had it last.
     pub(crate) unique: HashMap<UniqueKey, Holder>,
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
-    /// The last number given to a job, to a place in the order, to a claim and to a worker.
+    pub(crate) schedules: BTreeMap<String, ScheduleRecord>,
+    /// The last number given to a job, to a place in the order, to a claim, to a worker and to a version of a schedule.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
     pub(crate) events: EventLog,
@@ -53,6 +54,7 @@ pub(crate) struct Numbers {
     pub(crate) order: i64,
     pub(crate) claim: u64,
     pub(crate) worker: i32,
+    pub(crate) schedule: i64,
 }
 
 /// A claim that may have unsettled jobs.
@@ -93,6 +95,7 @@ impl State {
             keys: HashMap::new(),
             unique: HashMap::new(),
             leader: None,
+            schedules: BTreeMap::new(),
             last: Numbers::default(),
             watchers: Watchers::default(),
             events: EventLog::new(),

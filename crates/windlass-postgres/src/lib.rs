@@ -62,6 +62,7 @@ mod results;
 mod retention;
 mod row;
 mod schedule;
+mod schedules;
 mod segment;
 mod server;
 mod session;

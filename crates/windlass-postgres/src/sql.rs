@@ -19,6 +19,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/008_events.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/009_retention.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/010_counters.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/011_schedules.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -66,6 +67,9 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/41_events.sql"),
     include_str!("../sql/functions/42_retention.sql"),
     include_str!("../sql/functions/43_fold.sql"),
+    include_str!("../sql/functions/50_schedules.sql"),
+    include_str!("../sql/functions/51_advance.sql"),
+    include_str!("../sql/functions/52_set_schedule.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

@@ -16,6 +16,7 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
     let mut connection = db.upkeep("register").await?;
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();
+    lock(&db.caches.due_schedules).forget();
     let worker = register_on(db, &connection, spec).await?;
     db.caches.note_queues(worker, &spec.queues);
     Ok(Registration { worker })

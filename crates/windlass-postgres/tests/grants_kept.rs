@@ -46,6 +46,7 @@ async fn a_migration_grants_what_is_new() {
         WITHOUT_EVENTS.to_owned()
             + "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report,
              windlass.retention_rule, windlass.retention_pass, windlass.counter, windlass.counter_fold;
+             DROP TABLE windlass.schedule CASCADE;
          DROP INDEX windlass.job_block;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;

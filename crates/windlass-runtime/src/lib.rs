@@ -75,6 +75,7 @@ mod ready;
 mod refused;
 mod reporter;
 mod round;
+mod schedules;
 mod settler;
 mod shutdown;
 mod signals;

@@ -61,6 +61,8 @@ mod record;
 mod replace;
 mod report;
 mod retention;
+mod schedule_store;
+mod schedules;
 mod settings;
 mod settle;
 mod stats;

@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0006_events.sql"),
     include_str!("sql/0007_retention.sql"),
     include_str!("sql/0008_counters.sql"),
+    include_str!("sql/0009_schedules.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -34,7 +34,7 @@ use windlass_core::{
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
 /// forgotten, the machine with its workers is gone too, and it is as if the cut had come a moment earlier.
 /// The next durable commit covers it, because the log reaches the disk in order.
-const DURABLE: bool = true;
+pub(crate) const DURABLE: bool = true;
 const RELAXED: bool = false;
 
 /// The most transactions of one call of `maintain`; the next call goes on.
@@ -55,8 +55,8 @@ const MAINTAIN_CHUNKS: u32 = 1_000;
 /// ```
 pub struct SqliteStore {
     path: PathBuf,
-    options: SqliteOptions,
-    signal: Arc<Signal>,
+    pub(crate) options: SqliteOptions,
+    pub(crate) signal: Arc<Signal>,
     watcher: Arc<Watcher>,
     undelivered: Arc<UndeliveredClaims>,
     threads: Mutex<Option<Threads>>,
@@ -104,7 +104,7 @@ impl SqliteStore {
         Ok(ask(threads.insert(opened.threads)))
     }
 
-    async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send + 'static,
@@ -116,7 +116,7 @@ impl SqliteStore {
         answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {

@@ -51,6 +51,9 @@ mod middleware;
 mod privileges;
 mod raw_job;
 mod registry;
+#[cfg(feature = "toml")]
+mod schedule_file;
+mod schedules;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "postgres")]
@@ -71,6 +74,9 @@ pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
 pub use middleware::{Middleware, Next};
 pub use raw_job::RawJob;
+#[cfg(feature = "toml")]
+pub use schedule_file::ScheduleFile;
+pub use schedules::{LastRun, ListedSchedule, Schedules, preview, schedule};
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
@@ -162,10 +168,11 @@ pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply,
     EnqueuedOnce, EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType,
     HandlerReport, History, HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease,
-    JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob, OnConflict,
-    Outcome, PageToken, Progress, QueueStats, Result, Retention, RetentionRule, RetryPolicy, RetryReply,
-    Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId,
-    WorkerRecord, redact_url,
+    JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
+    OnConflict, Outcome, Overlap, PageToken, Progress, QueueStats, Result, Retention, RetentionRule,
+    RetryPolicy, RetryReply, Schedule, ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings,
+    Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord,
+    redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -196,6 +203,8 @@ mod guide {
     struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
     struct RetentionOfJobs;
+    #[doc = include_str!("../../../docs/guide/schedules.md")]
+    struct Schedules;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

@@ -8,6 +8,7 @@ mod jobs;
 mod program;
 mod queues;
 mod refusals;
+mod schedules;
 mod work;
 mod work_signals;
 

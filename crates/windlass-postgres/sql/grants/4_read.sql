@@ -11,3 +11,4 @@ GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.history, {schema}.result
     {schema}.state_estimate, {schema}.page_tids TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
     {schema}.claim_jobs, {schema}.events, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
+GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};

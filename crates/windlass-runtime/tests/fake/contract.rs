@@ -2,11 +2,12 @@ use super::{fault::Call, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
-    SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, DueSchedules, EditReply,
+    EnqueuedOnce, EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage,
+    JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter,
+    ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -160,5 +161,36 @@ impl Leader for FakeStore {
 
     async fn resign(&self, worker: WorkerId) -> Result<()> {
         self.act(Call::Upkeep, None, |model| model.run(async |store| store.resign(worker).await).0).await
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for FakeStore {
+    async fn put_schedules(&self, schedules: &[Schedule], prune: Option<&str>) -> Result<SchedulesPut> {
+        self.memory.put_schedules(schedules, prune).await
+    }
+
+    async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        self.memory.schedules(filter).await
+    }
+
+    async fn remove_schedules(&self, names: &[String]) -> Result<Vec<bool>> {
+        self.memory.remove_schedules(names).await
+    }
+
+    async fn pause_schedules(&self, names: &[String], paused: bool) -> Result<Vec<bool>> {
+        self.memory.pause_schedules(names, paused).await
+    }
+
+    async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {
+        self.act(Call::Schedules, None, |model| model.run(async |store| store.due_schedules(limit).await).0)
+            .await
+    }
+
+    async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
+        self.act(Call::Schedules, None, |model| {
+            model.run(async |store| store.advance_schedules(steps).await).0
+        })
+        .await
     }
 }

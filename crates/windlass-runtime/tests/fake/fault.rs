@@ -14,6 +14,8 @@ pub enum Call {
     Checkpoints,
     Suspect,
     Upkeep,
+    /// What the leader asks of schedules.
+    Schedules,
 }
 
 /// What becomes of it.
