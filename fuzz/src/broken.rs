@@ -319,7 +319,7 @@ fn claimed_after_end(history: &mut History, choices: &mut Choices<'_>) -> bool {
     let retried = retried(history);
     let at = find(history, choices, |what| match what {
         What::Settled { id, fate: Fate::Accepted, outcome, .. } => {
-            matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard) && !retried.contains(id)
+            outcome.is_final() && !retried.contains(id)
         }
         _ => false,
     });

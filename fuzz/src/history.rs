@@ -71,7 +71,7 @@ fn event(choices: &mut Choices<'_>) -> Event {
     let (outcome, fate) = (OUTCOMES[choices.below(OUTCOMES.len())], FATES[choices.below(FATES.len())]);
     let (fault, phase) = (FAULTS[choices.below(FAULTS.len())], PHASES[choices.below(PHASES.len())]);
     let (state, done) = (JobState::ALL[choices.below(JobState::ALL.len())], choices.below(2) == 1);
-    let what = match choices.below(24) {
+    let what = match choices.below(28) {
         0 => What::EnqueueSent { key },
         1 => What::EnqueueAcked { key, id },
         2 => What::EnqueueFailed { key },
@@ -95,6 +95,10 @@ fn event(choices: &mut Choices<'_>) -> Event {
         20 => What::RetryAsked { id, done },
         21 => What::Fault { fault, target: target.filter(|_| seq > 0), begins: done },
         22 => What::Phase { phase },
+        23 => What::DeleteAsked { id, done },
+        24 => What::Resumed { worker, id, seq, from: attempt.into() },
+        25 => What::CheckpointSent { worker, id, seq, value: attempt.into() },
+        26 => What::CheckpointKept { worker, id, seq, value: attempt.into() },
         _ => What::Stored { id, key, state, attempt, crashes },
     };
     Event { at, what }
@@ -141,7 +145,9 @@ fn judge(logs: Vec<ProcessLog>) {
             removes_completed: bits & 1 != 0,
             may_lose_commits: bits & 2 != 0,
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
+            takes_back: bits & 2 != 0,
             unique_keys: 0,
+            listens: bits & 1 != 0,
             recovers: bits & 1 == 0,
         };
         let report = check(&history, &rules);

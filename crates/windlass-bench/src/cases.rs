@@ -45,7 +45,7 @@ impl Case {
     /// Measures, and prints the report.
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let store = self.store(globals)?;
-        let finding = until_interrupted(self.measure(globals, &store)).await;
+        let finding = until_interrupted(Box::pin(self.measure(globals, &store))).await;
         if finding.is_err() && !store.is_temporary() {
             self.remove_traces(globals, &store).await;
         }

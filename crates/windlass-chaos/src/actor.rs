@@ -3,9 +3,11 @@
 //! An actor is this same program with a hidden subcommand and its [`Role`] as JSON. It ends gracefully on
 //! SIGTERM, and when its standard input closes, so that none outlives the run.
 
+mod listener;
 mod load;
 mod producer;
 mod starvation;
+mod sweep;
 mod task;
 mod worker;
 
@@ -43,6 +45,8 @@ pub enum Role {
     Producer(Load),
     /// Works.
     Worker(Work),
+    /// Reads what happens to jobs, from where it was before it died.
+    Listener,
 }
 
 /// How a worker works.
@@ -90,6 +94,7 @@ pub fn run(order: &Order) -> Result<()> {
         match order.role.clone() {
             Role::Producer(load) => producer::run(order, load, recorder).await,
             Role::Worker(work) => worker::run(order, work, recorder).await,
+            Role::Listener => listener::run(order, recorder).await,
         }
     });
     // The thread that reads the standard input would hold the process up until somebody closes that.

@@ -84,6 +84,16 @@ bugs! {
     UniqueNeverFree = "bug_unique_never_free",
     /// Two jobs have each other's results.
     SwappedResults = "bug_swapped_results",
+    /// Some checkpoints are acknowledged and not written.
+    LostCheckpoint = "bug_lost_checkpoint",
+    /// Whoever cancels a running job is told that it is cancelled already.
+    CancelLies = "bug_cancel_lies",
+    /// A deletion is acknowledged and forgotten.
+    DeleteForgets = "bug_delete_forgets",
+    /// A cancelled job that still stands in the log is handed out.
+    CancelledRuns = "bug_cancelled_runs",
+    /// Events of transactions that were open at the last look are told of never.
+    EventsForgetLate = "bug_events_forget_late",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -105,7 +115,9 @@ impl Bug {
         match self {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
+            Self::EventsForgetLate => "events",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
+            Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",
         }
     }
@@ -126,6 +138,9 @@ pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
         | Bug::ReturnCompletes
         | Bug::RetryCancels
         | Bug::SwappedArgs
+        | Bug::LostCheckpoint
+        | Bug::CancelLies
+        | Bug::DeleteForgets
         | Bug::SwappedResults => Arc::new(Mutant::new(bug, store, seed)),
         _ => store,
     }

@@ -5,6 +5,7 @@
 //! dump proves nothing. Sorting dominates the cost: a million jobs with eight events each take seconds.
 
 mod attempts;
+mod checkpoints;
 mod faults;
 mod holds;
 mod leases;
@@ -14,7 +15,9 @@ mod recovery;
 mod slots;
 mod spared;
 mod stored;
+mod taken_back;
 mod tell;
+mod told;
 mod unique;
 mod verdict;
 
@@ -44,6 +47,12 @@ pub struct Rules {
     /// How many unique keys the jobs share; 0: none is unique.
     #[serde(default)]
     pub unique_keys: u32,
+    /// Somebody cancels and deletes jobs while they are worked.
+    #[serde(default)]
+    pub takes_back: bool,
+    /// Whether somebody read what happened to jobs, from the first to the last.
+    #[serde(default)]
+    pub listens: bool,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -57,6 +66,8 @@ impl Default for Rules {
             may_lose_commits: false,
             most_living_second_starts: None,
             unique_keys: 0,
+            takes_back: false,
+            listens: false,
             recovers: false,
         }
     }
@@ -83,6 +94,11 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
     unique::check(&jobs, rules, &mut report);
+    taken_back::check(&jobs, rules, &mut report);
+    checkpoints::check(&jobs, &faults, rules, &mut report);
+    if rules.listens {
+        told::check(history, &jobs, &faults, &mut report);
+    }
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
@@ -108,6 +124,10 @@ fn count(history: &History, jobs: &Jobs, report: &mut Report) {
             What::EnqueueUnknown { .. } => counts.unknown_enqueues += 1,
             What::Started { .. } => counts.starts += 1,
             What::Settled { fate: crate::history::Fate::Refused, .. } => counts.refused_writes += 1,
+            What::CancelAsked { done: true, .. } | What::DeleteAsked { done: true, .. } => {
+                counts.taken_back += 1;
+            }
+            What::CheckpointKept { .. } => counts.checkpoints += 1,
             What::LeaseLost { .. } => counts.lost_leases += 1,
             What::Fault { fault, begins: true, .. } => *counts.faults.entry(fault).or_default() += 1,
             _ => {}
@@ -131,6 +151,13 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     let is_kept = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Kept { .. });
     if rules.unique_keys > 0 && !history.events.iter().any(is_kept) {
         reasons.push("no enqueue found its unique key taken".to_owned());
+    }
+    if rules.takes_back && counts.taken_back == 0 {
+        reasons.push("no job was cancelled or deleted".to_owned());
+    }
+    let is_told = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Told { .. });
+    if rules.listens && !history.events.iter().any(is_told) {
+        reasons.push("nobody read an event".to_owned());
     }
     if !saw(Phase::Drained) && !saw(Phase::Stuck) {
         reasons.push("the run ended before it drained".to_owned());

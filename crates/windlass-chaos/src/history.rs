@@ -9,6 +9,7 @@ mod event;
 mod names;
 mod reader;
 mod recorder;
+mod told;
 mod witness;
 
 pub use clock::now_ns;
@@ -16,4 +17,5 @@ pub use event::{Event, What};
 pub use names::{Fate, Fault, Outcome, Phase};
 pub use reader::{History, ProcessLog, Recorded};
 pub use recorder::Recorder;
+pub use told::Told;
 pub use witness::Witness;

@@ -139,6 +139,7 @@ impl Run {
         }
         self.phase(if drained { Phase::Drained } else { Phase::Stuck });
         self.dismiss_workers()?;
+        self.dismiss_listeners()?;
         let records = self.runtime.block_on(dump::dump(&self.setup.store))?;
         for part in records.chunks(10_000) {
             self.recorder.note_all(part.iter().copied());

@@ -3,10 +3,12 @@
 mod changes;
 mod deaths;
 mod endurance;
+mod events;
 mod ground;
 mod outages;
 mod restore;
 mod storm;
+mod sweeps;
 mod unique;
 mod unreachable;
 
@@ -82,6 +84,8 @@ macro_rules! scenarios {
 scenarios! {
     "storm" BOTH alone=false x 8 storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
+    "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
+    "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
     "pauses" BOTH alone=false x 1 deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";
     "terminations" BOTH alone=false x 1 deaths::terminations: "rolling SIGTERMs, a second one now and then";

@@ -490,3 +490,44 @@ fn i1_and_i13_what_a_handler_returned_is_stored() {
     assert_eq!(broken(&returned().then(INJECTOR, result(71)).check()), [Invariant::I13]);
     assert_eq!(broken(&Told::good().then(INJECTOR, result(70)).check()), [Invariant::I13]);
 }
+
+#[test]
+fn i1_and_i2_the_last_checkpoint_is_what_the_next_run_is_given() {
+    let kept = |value| What::CheckpointKept { worker: 1, id: 7, seq: 1, value };
+    let resumed = |from| What::Resumed { worker: 1, id: 7, seq: 2, from };
+    let told = |sent: u32, is_kept: bool, from: u32| {
+        let told = Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+        let told = told.then(ONE, What::CheckpointSent { worker: 1, id: 7, seq: 1, value: sent });
+        let told = if is_kept { told.then(ONE, kept(sent)) } else { told };
+        let told = told.then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Retry });
+        let told = told.settled(ONE, 1, 1, Fate::Accepted, Outcome::Retry);
+        let told = told.claimed(ONE, 1, 2, 2, 0).then(ONE, resumed(from));
+        told.done(ONE, 1, 2).drained().stored(7, 70, JobState::Completed).check()
+    };
+    for (sent, is_kept, from) in [(3, true, 3), (3, false, 3), (3, false, 0)] {
+        assert_eq!(told(sent, is_kept, from).verdict, Verdict::Valid);
+    }
+    assert_eq!(broken(&told(3, true, 0)), [Invariant::I1]);
+    assert_eq!(broken(&told(3, false, 4)), [Invariant::I2]);
+}
+
+#[test]
+fn i3_and_i13_what_was_taken_back_does_not_run() {
+    let cancelled = |done| What::CancelAsked { id: 7, done };
+    let deleted = |done| What::DeleteAsked { id: 7, done };
+    let asked = |what: fn(bool) -> What| Told::begun().then(TWO, what(false)).then(TWO, what(true));
+    let fine = asked(cancelled).drained().stored(7, 70, JobState::Cancelled).check();
+    assert_eq!(fine.verdict, Verdict::Valid, "{fine:?}");
+    assert_eq!(asked(deleted).drained().check().verdict, Verdict::Valid);
+    let stays = asked(deleted).drained().stored(7, 70, JobState::Cancelled).check();
+    assert!(broken(&stays).contains(&Invariant::I13), "{stays:?}");
+    for what in [cancelled as fn(bool) -> What, deleted] {
+        let runs = asked(what).claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1).drained();
+        let report = runs.stored(7, 70, JobState::Completed).check();
+        assert!(broken(&report).contains(&Invariant::I3), "{report:?}");
+        assert!(broken(&report).contains(&Invariant::I13), "{report:?}");
+    }
+    // Somebody who asked and got no answer may have got what they wanted.
+    let unknown = Told::begun().then(TWO, deleted(false)).drained().check();
+    assert_eq!(unknown.verdict, Verdict::Valid, "{unknown:?}");
+}

@@ -3,7 +3,7 @@
 use windlass_chaos::permuter::{Plan, Scenario, scenarios, sqlite};
 
 /// How many orders of each scenario are tried without being asked for more.
-const SAMPLE: u64 = 100;
+const SAMPLE: u64 = 60;
 
 #[tokio::test]
 async fn every_order_keeps_the_rules() {

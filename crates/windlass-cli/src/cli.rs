@@ -1,7 +1,8 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, grant::Grant, jobs::Jobs, migrate::Migrate, queues::Queues, settings,
-        status, work::Work,
+        demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
+        migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, settings, status,
+        work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -37,10 +38,20 @@ enum Command {
     /// Lists, shows, cancels or retries jobs
     #[command(subcommand)]
     Jobs(Jobs),
+    /// Prints what happens to jobs, in order and without gaps
+    Events(EventsOf),
     /// Lists queues, pauses, resumes, limits or empties them
     Queues(Queues),
+    /// Lists, declares, previews, pauses or removes schedules (cron)
+    #[command(subcommand)]
+    Schedules(Schedules),
     /// Shows or changes what the store keeps, and how many crashes a job survives
     Settings(settings::Change),
+    /// Shows how many jobs ended in which way, minute by minute
+    History(HistoryOf),
+    /// Lists or changes what is kept of single queues and outcomes
+    #[command(subcommand)]
+    Retention(Retention),
     /// Shows the store, its workers and its queues
     Status,
 }
@@ -59,8 +70,12 @@ impl Program for Cli {
             Command::Enqueue(enqueue) => enqueue.run(globals).await,
             Command::Work(work) => work.run(globals).await,
             Command::Jobs(jobs) => jobs.run(globals).await,
+            Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,
+            Command::Schedules(schedules) => schedules.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
+            Command::History(history) => history.run(globals).await,
+            Command::Retention(retention) => retention.run(globals).await,
             Command::Status => status::run(globals).await,
         }
     }

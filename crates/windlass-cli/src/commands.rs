@@ -2,10 +2,15 @@
 
 pub(crate) mod demo;
 pub(crate) mod enqueue;
+mod event_cursor;
+pub(crate) mod events;
 pub(crate) mod grant;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod migrate;
 pub(crate) mod queues;
+pub(crate) mod retention;
+pub(crate) mod schedules;
 pub(crate) mod settings;
 pub(crate) mod status;
 pub(crate) mod work;

@@ -8,8 +8,12 @@
 mod check;
 mod claiming;
 mod crowd;
+mod editing;
+mod enqueuing;
+mod once;
 mod oracle;
 mod play;
+mod reporting;
 mod settling;
 
 use crate::Fixture;
@@ -17,7 +21,7 @@ use play::Play;
 use std::env;
 
 /// How many histories a rule tells.
-const SEEDS: u64 = 30;
+const SEEDS: u64 = 20;
 /// How many calls one history makes.
 const CALLS: usize = 150;
 /// How many calls lie between two comparisons of everything.

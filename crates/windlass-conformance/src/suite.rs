@@ -13,8 +13,8 @@ macro_rules! suite {
                 other_keys_are_other_jobs, calls_at_once_store_once, a_failed_call_leaves_its_key_free,
                 another_number_of_jobs_is_refused, an_empty_batch_uses_its_key, keys_are_limited,
                 a_key_survives_reopening, a_key_is_forgotten_after_its_retention;
-            unique: the_first_is_kept, a_batch_has_each_key_once, until_finished, until_started, for_a_window,
-                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key,
+            unique: the_first_is_kept, a_batch_has_each_key_once, a_batch_of_one_key_is_one_job, until_finished, until_started, for_a_window,
+                keys_are_made_of_what_is_said, a_bad_key_stores_nothing, a_rescued_job_keeps_its_key, what_was_cancelled_leaves_its_key,
                 keys_last_as_long_as_their_jobs, races_are_won_by_one;
             conflicts: replace_while_scheduled, replace_while_available, replace_what_was_edited, a_started_job_is_not_replaced,
                 a_replaced_job_waits_no_longer_than_it_may, the_last_of_a_batch_replaces, extend, error,
@@ -47,7 +47,8 @@ macro_rules! suite {
                 promoted_jobs_keep_their_lane;
             cancel: what_waits_is_cancelled, the_rest_is_left_alone, a_cancelled_job_is_skipped,
                 a_cancelled_backlog_gives_nothing, a_repeated_id_is_cancelled_once,
-                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back;
+                its_worker_is_asked, it_does_not_come_back, its_workers_end_cancels_it, a_retry_takes_it_back,
+                a_request_ends_with_its_job;
             ends: what_ended_is_told, an_end_wakes;
             retry: a_retryable_job_comes_now, a_dead_job_gets_its_attempts_anew,
                 a_cancelled_job_comes_back, the_rest_is_left_alone, a_repeated_id_is_retried_once;
@@ -74,11 +75,21 @@ macro_rules! suite {
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_ends_with_its_job, askers_race;
             starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
+            events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,
+                filters_leave_out, nonsense_is_refused, a_removed_history_is_refused, whatever_happens_is_told_once, a_crowd_is_told_of;
+            retention: rules_are_kept, nonsense_changes_nothing, the_last_are_kept_by_count, each_queue_by_its_own_age, whatever_is_removed_by_hand_counts_no_more,
+                completed_jobs_stay_for_the_longest_time, many_go_in_steps, housekeepers_race;
+            history: each_end_is_counted, claims_are_counted_in_parts, nothing_is_removed_uncounted, housekeepers_race, filters_and_steps,
+                nonsense_is_refused, a_minute_is_bounded;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs,
                 the_status_lists_workers, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;
+            schedules: what_is_declared_is_listed, declaring_again_changes_what_is_another, a_bad_one_declares_none,
+                pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, a_step_is_taken_once, many_decide_and_one_fires,
+                a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, the_longest_due_comes_first,
+                a_bad_job_takes_no_step, many_steps_in_one_call, changes_are_told;
             leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, one_of_many_wins;
             wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
             concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,

@@ -92,6 +92,22 @@ pub async fn a_batch_has_each_key_once(fixture: &dyn Fixture) {
     }
 }
 
+/// Where all jobs of a batch have one key, each still has its answer.
+pub async fn a_batch_of_one_key_is_one_job(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let mut all = Vec::new();
+    for size in [2, 3, 40] {
+        let batch = vec![keyed(&format!("k/{size}")); size];
+        let stored = store.enqueue_unique(&batch).await.expect("enqueue");
+        let answer = |n: usize| (stored[0].id, (n > 0).then_some(Conflict::Kept));
+        let answers: Vec<_> = stored.iter().map(|stored| (stored.id, stored.conflict)).collect();
+        assert_eq!(answers, (0..size).map(answer).collect::<Vec<_>>());
+        assert_eq!(store.enqueue(&batch).await.expect("enqueue"), vec![stored[0].id; size]);
+        all.push(stored[0].id);
+    }
+    only(&store, &all).await;
+}
+
 /// Until it is finished: a job has its key while it waits, runs and waits to be tried again, and no longer.
 pub async fn until_finished(fixture: &dyn Fixture) {
     let store = fixture.open().await;
@@ -234,6 +250,28 @@ pub async fn a_rescued_job_keeps_its_key(fixture: &dyn Fixture) {
     worker_on(&store).await.drain(10).await;
     free(&store, keyed("k")).await;
     free(&store, started()).await;
+}
+
+/// A job that was cancelled, and that housekeeping took out of the way, has no key: nothing that others do later gives it back.
+pub async fn what_was_cancelled_leaves_its_key(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let rotate =
+        Settings::DEFAULT.with_retention(Duration::ZERO).with_dead_retention(LATER).with_segment_bytes(1);
+    let key = |n| format!("k/{n}");
+    let old: Vec<_> = (0..3).map(|n| keyed(&key(n))).collect();
+    let old = store.enqueue_unique(&old).await.expect("enqueue");
+    store.cancel(&old.iter().map(|stored| stored.id).collect::<Vec<_>>()).await.expect("cancel");
+    enqueue_jobs(&store, 2).await;
+    for round in 0..6 {
+        maintain_with(&store, rotate).await;
+        if round == 3 {
+            worker.take(1).await;
+        }
+    }
+    for n in 0..3 {
+        free(&store, keyed(&key(n))).await;
+    }
 }
 
 /// Keys are kept by the store, not by the process, and as long as their jobs are there: not for the retention of anything.

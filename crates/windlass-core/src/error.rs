@@ -58,6 +58,8 @@ pub enum ErrorKind {
     StorageFull,
     /// Encrypted data cannot be read here: its key is missing, or it was changed.
     Undecryptable,
+    /// Events behind the consumer's cursor were removed, or the cursor is of another log.
+    EventsExpired,
     /// The store does not have this capability.
     Unsupported,
     /// A defect in Windlass or a damaged store. Please report it.
@@ -82,6 +84,7 @@ impl ErrorKind {
             Self::PermissionDenied => "permission_denied",
             Self::StorageFull => "storage_full",
             Self::Undecryptable => "undecryptable",
+            Self::EventsExpired => "events_expired",
             Self::Unsupported => "unsupported",
             Self::Internal => "internal",
         }

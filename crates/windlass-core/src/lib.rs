@@ -3,9 +3,9 @@
 //! Nothing here does I/O. The engine (`windlass-runtime`) and every store (`windlass-postgres`,
 //! `windlass-sqlite`) depend on this crate and never on each other:
 //!
-//! * what users write: [`NewJob`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
+//! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
-//! * the seam: [`JobStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * the seam: [`JobStore`], [`ScheduleStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
 //!
 //! # Architecture invariants
@@ -22,6 +22,8 @@ mod completed;
 mod edit;
 mod envelope;
 mod error;
+mod event;
+mod history;
 mod id;
 mod inspect;
 mod limits;
@@ -31,7 +33,11 @@ mod outcome;
 mod page;
 mod queue_limits;
 mod report;
+mod retention;
 mod retry_policy;
+mod schedule;
+mod schedule_record;
+mod schedule_store;
 mod settings;
 mod settle;
 mod share;
@@ -54,6 +60,8 @@ pub use completed::{CompletedJobs, PlacedException, ResultRow};
 pub use edit::{DeleteReply, EditReply, JobEdit};
 pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
+pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
+pub use history::{Count, History, HistoryRequest};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
     AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,
@@ -64,7 +72,13 @@ pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};
 pub use queue_limits::{QueueLimits, RateLimit, RateWindow};
 pub use report::{HandlerReport, JobReport, LogEntry, LogLine, Progress, ReportRequest, Reported};
+pub use retention::{Retention, RetentionRule};
 pub use retry_policy::{Backoff, RetryPolicy};
+pub use schedule::{Missed, Overlap, Schedule};
+pub use schedule_record::{
+    DueSchedules, ScheduleFilter, SchedulePut, ScheduleRecord, ScheduleStep, SchedulesPut,
+};
+pub use schedule_store::{OnSchedules, ScheduleStore};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use share::{QueueNeed, Share, ShareRequest};

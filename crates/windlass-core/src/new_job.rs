@@ -192,6 +192,17 @@ impl NewJob {
         self
     }
 
+    /// What a schedule keeps of its job's attributes: all but the time that counts from when each of its jobs is received.
+    pub(crate) fn with_attributes(
+        mut self,
+        attributes: Option<Attributes>,
+        expiry: Option<Duration>,
+    ) -> Self {
+        self.attributes =
+            attributes.map(|attributes| Box::new(Attributes { expires_after: expiry, ..attributes }));
+        self
+    }
+
     pub(crate) fn with_mark(mut self, mark: UniqueMark) -> Self {
         self.attributes.get_or_insert_default().unique = Some(mark);
         self

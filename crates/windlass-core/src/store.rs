@@ -1,7 +1,8 @@
 use crate::{
-    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, NewJob, QueueLimits, QueueStats, Registration, ReportRequest, Reported, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, EventPage, EventRequest,
+    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, OnSchedules, QueueLimits,
+    QueueStats, Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore,
+    Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -109,7 +110,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
-    /// Housekeeping of the leader: moves segments on, removes what is past [retention](Settings::retention).
+    /// Housekeeping of the leader: moves segments on, counts what [ended](Self::history), removes what is past [retention](Settings::retention).
     async fn maintain(&self) -> Result<MaintainReport>;
 
     /// The store's policy.
@@ -120,6 +121,20 @@ pub trait JobStore: Send + Sync + 'static {
     /// # Errors
     /// `invalid_option` for [what cannot work](Settings::check).
     async fn configure(&self, settings: &Settings) -> Result<()>;
+
+    /// The store's rules of what is kept of single queues and outcomes, by queue and outcome; the rules for every queue come first.
+    ///
+    /// # Errors
+    /// `schema_too_old` when the store has yet to be migrated for it.
+    async fn retention(&self) -> Result<Vec<RetentionRule>>;
+
+    /// Keeps these rules, all or none, each in the place of the one of its queue and outcome; one that says nothing removes that.
+    /// The next [housekeeping](Self::maintain) goes by them.
+    ///
+    /// # Errors
+    /// What [`RetentionRule::check_all`] refuses; `invalid_option` when there would be too many rules; `schema_too_old` when the store
+    /// has yet to be migrated for it.
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()>;
 
     /// Cancels jobs: those that no worker holds at once. The worker that holds one is asked to stop it, by its next
     /// [heartbeat](Self::heartbeat) at the latest; whatever would make the job available again after that (a retry, a
@@ -175,6 +190,14 @@ pub trait JobStore: Send + Sync + 'static {
     /// Every queue, by name. Cheap at any backlog, so that counts above 10,000 may be estimates.
     async fn queues(&self) -> Result<Vec<QueueStats>>;
 
+    /// How many jobs ended in which way, by the minute, queue and kind: what [housekeeping](Self::maintain) counted so far. Cheap at any number of jobs: linear in
+    /// the counters of that time.
+    ///
+    /// # Errors
+    /// What [`HistoryRequest::check`] refuses; `invalid_option` for more counts than [fit](HistoryRequest::MOST); `schema_too_old` when the
+    /// store has yet to be migrated for it.
+    async fn history(&self, request: &HistoryRequest) -> Result<History>;
+
     /// The store's state.
     async fn status(&self) -> Result<StoreStatus>;
 
@@ -196,6 +219,20 @@ pub trait JobStore: Send + Sync + 'static {
     /// time to time.
     fn ends(&self) -> Option<Box<dyn Ends>> {
         None
+    }
+
+    /// What happened to jobs behind a cursor, in the order of commits: everything once, whenever it was committed, page by page. A
+    /// transaction that was open while the page before was read comes when it has committed. Of one job everything comes in the order in which
+    /// it happened.
+    ///
+    /// A page costs a bounded amount of work. Filters are applied in the store; a page may be empty although [there is more](EventPage::more).
+    ///
+    /// # Errors
+    /// `events_expired` when events behind the cursor were removed, with jobs past their [retention](Settings::retention), or the cursor is of
+    /// another log (a restore, a failover); `invalid_option` for what is no cursor; `unsupported` by stores that keep no events.
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        let _ = request;
+        Err(crate::Error::new(crate::ErrorKind::Unsupported, "this store keeps no events".to_owned()))
     }
 
     /// A way to wait for work. Each worker process takes one.
@@ -246,6 +283,11 @@ pub trait Wakeup: Send {
     fn on_request(&mut self, told: OnRequest) {
         drop(told);
     }
+
+    /// Has `told` called, armed or not, when schedules were declared, removed, paused or resumed. A hint only.
+    fn on_schedules(&mut self, told: OnSchedules) {
+        drop(told);
+    }
 }
 
 /// Is told that there is something for a worker to know; `None`: for any worker.
@@ -271,9 +313,9 @@ pub trait Leader: Send + Sync {
 }
 
 /// A whole store: what the engine is given.
-pub trait Store: JobStore + Leader {}
+pub trait Store: JobStore + ScheduleStore + Leader {}
 
-impl<T: JobStore + Leader> Store for T {}
+impl<T: JobStore + ScheduleStore + Leader> Store for T {}
 
 /// What [`JobStore::enqueue_unique`] did with one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

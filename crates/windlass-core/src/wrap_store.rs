@@ -1,5 +1,6 @@
-/// Implements [`JobStore`](crate::JobStore) and [`Leader`](crate::Leader) for a type that wraps a store, for measurements, faults or
-/// notes: the calls that are named go on to the field as they are, the others are written out. Leadership goes on as it is.
+/// Implements [`JobStore`](crate::JobStore), [`ScheduleStore`](crate::ScheduleStore) and [`Leader`](crate::Leader) for a type that wraps a store, for
+/// measurements, faults or notes: the calls that are named go on to the field as they are, the others are written out. Schedules and leadership
+/// go on as they are.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -13,7 +14,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure cancel retry edit delete pause limit share job jobs any_available queues status wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause limit share job jobs any_available queues history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -33,6 +34,28 @@ macro_rules! wrap_store {
             }
             async fn resign(&self, worker: $crate::WorkerId) -> $crate::Result<()> {
                 self.$store.resign(worker).await
+            }
+        }
+
+        #[$crate::async_trait]
+        impl $crate::ScheduleStore for $type {
+            async fn put_schedules(&self, schedules: &[$crate::Schedule], prune: Option<&str>) -> $crate::Result<$crate::SchedulesPut> {
+                self.$store.put_schedules(schedules, prune).await
+            }
+            async fn schedules(&self, filter: &$crate::ScheduleFilter) -> $crate::Result<Vec<$crate::ScheduleRecord>> {
+                self.$store.schedules(filter).await
+            }
+            async fn remove_schedules(&self, names: &[String]) -> $crate::Result<Vec<bool>> {
+                self.$store.remove_schedules(names).await
+            }
+            async fn pause_schedules(&self, names: &[String], paused: bool) -> $crate::Result<Vec<bool>> {
+                self.$store.pause_schedules(names, paused).await
+            }
+            async fn due_schedules(&self, limit: u32) -> $crate::Result<$crate::DueSchedules> {
+                self.$store.due_schedules(limit).await
+            }
+            async fn advance_schedules(&self, steps: &[$crate::ScheduleStep]) -> $crate::Result<Vec<Option<Vec<$crate::JobId>>>> {
+                self.$store.advance_schedules(steps).await
             }
         }
     };
@@ -132,6 +155,16 @@ macro_rules! wrap_store {
             async fn configure(&self, settings: &$crate::Settings) -> $crate::Result<()> { self.$store.configure(settings).await }
         ], $($rest)*);
     };
+    (@ $type:ty, $store:ident, [$($done:tt)*], retention $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn retention(&self) -> $crate::Result<Vec<$crate::RetentionRule>> { self.$store.retention().await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], set_retention $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn set_retention(&self, rules: &[$crate::RetentionRule]) -> $crate::Result<()> { self.$store.set_retention(rules).await }
+        ], $($rest)*);
+    };
     (@ $type:ty, $store:ident, [$($done:tt)*], cancel $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn cancel(&self, ids: &[$crate::JobId]) -> $crate::Result<Vec<$crate::CancelReply>> { self.$store.cancel(ids).await }
@@ -187,6 +220,11 @@ macro_rules! wrap_store {
             async fn queues(&self) -> $crate::Result<Vec<$crate::QueueStats>> { self.$store.queues().await }
         ], $($rest)*);
     };
+    (@ $type:ty, $store:ident, [$($done:tt)*], history $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn history(&self, request: &$crate::HistoryRequest) -> $crate::Result<$crate::History> { self.$store.history(request).await }
+        ], $($rest)*);
+    };
     (@ $type:ty, $store:ident, [$($done:tt)*], status $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn status(&self) -> $crate::Result<$crate::StoreStatus> { self.$store.status().await }
@@ -205,6 +243,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], ends $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             fn ends(&self) -> Option<Box<dyn $crate::Ends>> { self.$store.ends() }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], events $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn events(&self, request: &$crate::EventRequest) -> $crate::Result<$crate::EventPage> { self.$store.events(request).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], close $($rest:ident)*) => {

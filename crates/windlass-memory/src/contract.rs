@@ -1,5 +1,6 @@
 use crate::{
-    MemoryStore, claim, control, edit, enqueue, inspect, list, maintain, report, settle, unique,
+    MemoryStore, claim, control, edit, enqueue, events, inspect, list, maintain, report, retention, settle,
+    unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
@@ -7,10 +8,11 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
-    EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest,
-    StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
+    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
+    RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
+    WorkerId, WorkerSpec,
 };
 
 #[async_trait]
@@ -113,6 +115,15 @@ impl JobStore for MemoryStore {
         Ok(())
     }
 
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        Ok(self.state().await.retention.values().cloned().collect())
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        RetentionRule::check_all(rules)?;
+        retention::set(&mut *self.state().await, rules)
+    }
+
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         let replies: Vec<_> = {
             let mut state = self.state().await;
@@ -176,8 +187,18 @@ impl JobStore for MemoryStore {
         Ok(inspect::queues(&*self.state().await))
     }
 
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        request.check()?;
+        let state = self.state().await;
+        state.counters.history(state.now(), request)
+    }
+
     async fn status(&self) -> Result<StoreStatus> {
         Ok(inspect::status(&*self.state().await))
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        events::events(&*self.state().await, request)
     }
 
     fn ends(&self) -> Option<Box<dyn Ends>> {

@@ -1,7 +1,7 @@
 use crate::{job::Place, state::State, unique};
 use windlass_core::{
-    CancelReply, Disposition, Error, ErrorKind, JobId, JobState, QueueLimits, Result, RetryReply, Share,
-    ShareRequest,
+    CancelReply, Disposition, Error, ErrorKind, EventType, JobId, JobState, QueueLimits, Result, RetryReply,
+    Share, ShareRequest,
 };
 
 /// Takes a waiting job out; one that runs is noted for its worker.
@@ -38,6 +38,8 @@ pub(crate) fn retry(state: &mut State, id: JobId) -> RetryReply {
         _ => return RetryReply::Pending,
     }
     state.make_available(id);
+    let attempt = state.jobs.get(&id).map_or(0, |job| job.attempt);
+    state.note(id, EventType::Retried, attempt, None, None);
     RetryReply::Retried
 }
 

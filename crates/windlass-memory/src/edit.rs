@@ -4,7 +4,7 @@ use crate::{
     state::State,
 };
 use std::sync::Arc;
-use windlass_core::{DeleteReply, EditReply, Envelope, JobEdit, JobId, JobState};
+use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState};
 
 /// Changes a job that no worker holds: all that the edit names, or nothing.
 pub(crate) fn edit(state: &mut State, id: JobId, edit: &JobEdit) -> EditReply {
@@ -68,6 +68,8 @@ pub(crate) fn delete(state: &mut State, id: JobId) -> DeleteReply {
         JobState::Completed => return DeleteReply::Completed,
         _ => {}
     }
+    let attempt = job.attempt;
+    state.note(id, EventType::Deleted, attempt, None, None);
     state.remove(id);
     DeleteReply::Deleted
 }

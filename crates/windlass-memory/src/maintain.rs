@@ -1,16 +1,11 @@
-use crate::{clock::earlier, job::Place, state::State, unique};
+use crate::{clock::earlier, job::Place, retention, state::State, unique};
 use windlass_core::{JobId, MaintainReport};
 
 /// Removes what is past its retention.
 pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     let now = state.now();
     let young = earlier(now, state.settings.retention);
-    let young_dead = earlier(now, state.settings.dead_retention);
-    let is_old = |id: &JobId| match &state.jobs[id].place {
-        Place::Completed { at, .. } => *at <= young,
-        place => place.finished_at().is_some_and(|at| at <= young_dead),
-    };
-    let old: Vec<JobId> = state.finished.iter().map(|(_, id)| *id).filter(is_old).collect();
+    let old = retention::past(state);
     let dead = |id: &&JobId| !matches!(state.jobs[*id].place, Place::Completed { .. });
     let removed_dead = old.iter().filter(dead).count() as u64;
     for id in &old {
@@ -20,6 +15,8 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     state.claims.retain(|_, claim| claim.jobs.iter().any(|id| jobs.contains_key(id)));
     state.keys.retain(|_, (at, _)| *at > young);
     unique::forget(state);
+    state.forget_events();
+    state.counters.forget(now);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));
     MaintainReport { rotated: false, truncated: u32::from(!old.is_empty()), rehomed: 0, removed_dead }
 }

@@ -1,7 +1,7 @@
 use crate::{clock::later, job::Place, state::State};
 use windlass_core::{
-    AttemptError, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, Limits, Result, SettleReply,
-    SettleRequest, Settled, WorkerId,
+    AttemptError, ClaimRef, Completion, Disposition, EventType, Exception, JobId, JobSet, Limits, Result,
+    SettleReply, SettleRequest, Settled, WorkerId,
 };
 
 /// Settles a request: the jobs that are named one by one first, so that the rest of a claim leaves them out.
@@ -70,12 +70,14 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
         }
         Disposition::Snooze { delay } => {
             state.move_job(id, Place::Scheduled(later(now, (*delay).min(Limits::LONGEST))));
+            state.note_back(id, EventType::Snoozed, None);
         }
         Disposition::Undecryptable { delay, error } => {
             if !state.jobs.get(&id).is_some_and(|job| job.cancel_asked) {
                 note_once(state, id, error);
             }
             state.move_job(id, Place::Retryable(later(now, (*delay).min(Limits::LONGEST))));
+            state.note_back(id, EventType::Snoozed, Some(&Limits::storable_error(error)));
         }
         Disposition::Cancel { reason } => {
             let reason = Limits::storable_error(reason);
@@ -88,9 +90,15 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
             let reason = Limits::storable_error(error);
             state.move_job(id, Place::Discarded { at: now, reason });
         }
-        Disposition::NoHandler => state.move_job(id, Place::NoHandler),
+        Disposition::NoHandler => {
+            state.move_job(id, Place::NoHandler);
+            state.note_back(id, EventType::Returned, Some("its worker does not know its kind"));
+        }
         // Unknown dispositions of a newer engine: hand the job back, so that nothing is lost.
-        _ => state.make_available(id),
+        _ => {
+            state.make_available(id);
+            state.note_back(id, EventType::Returned, None);
+        }
     }
 }
 
@@ -99,7 +107,10 @@ fn fail(state: &mut State, id: JobId, error: &str) {
     let at = state.now();
     if let Some(job) = state.jobs.get_mut(&id) {
         job.attempt += 1;
-        job.errors.push(AttemptError { attempt: job.attempt, at, error: Limits::storable_error(error) });
+        let (attempt, error) = (job.attempt, Limits::storable_error(error));
+        job.errors.push(AttemptError { attempt, at, error: error.clone() });
+        let worker = job.held.map(|held| held.worker);
+        state.note(id, EventType::Failed, attempt, worker, Some(&error));
     }
 }
 

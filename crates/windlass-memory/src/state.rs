@@ -1,5 +1,7 @@
 use crate::{
     clock::Clock,
+    counters::Counters,
+    event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
     lane::Lane,
@@ -12,8 +14,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, JobId, JobState, Result, Settings, UniqueKey, WorkerId,
-    WorkerSpec,
+    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule,
+    ScheduleRecord, Settings, UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -21,6 +23,8 @@ use windlass_core::{
 pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
+    /// What is kept of queues and outcomes, those of every queue first.
+    pub(crate) retention: BTreeMap<(Option<String>, JobState), RetentionRule>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     /// In the order of their first use.
     pub(crate) lanes: Vec<Lane>,
@@ -36,9 +40,12 @@ pub(crate) struct State {
     /// Which job has each unique key, or had it last.
     pub(crate) unique: HashMap<UniqueKey, Holder>,
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
-    /// The last number given to a job, to a place in the order, to a claim and to a worker.
+    pub(crate) schedules: BTreeMap<String, ScheduleRecord>,
+    /// The last number given to a job, to a place in the order, to a claim, to a worker and to a version of a schedule.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
+    pub(crate) events: EventLog,
+    pub(crate) counters: Counters,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +54,7 @@ pub(crate) struct Numbers {
     pub(crate) order: i64,
     pub(crate) claim: u64,
     pub(crate) worker: i32,
+    pub(crate) schedule: i64,
 }
 
 /// A claim that may have unsettled jobs.
@@ -76,6 +84,7 @@ impl State {
         Self {
             clock,
             settings: Settings::DEFAULT,
+            retention: BTreeMap::new(),
             jobs: BTreeMap::new(),
             lanes: Vec::new(),
             queues: BTreeMap::new(),
@@ -86,8 +95,11 @@ impl State {
             keys: HashMap::new(),
             unique: HashMap::new(),
             leader: None,
+            schedules: BTreeMap::new(),
             last: Numbers::default(),
             watchers: Watchers::default(),
+            events: EventLog::new(),
+            counters: Counters::default(),
         }
     }
 
@@ -142,6 +154,27 @@ impl State {
         let from = (from != JobState::Running || lease.is_some()).then_some(from);
         self.put_in(id);
         self.watchers.tell(Move { job: id, from, to, lease });
+        self.note_end(id, from, to);
+    }
+
+    /// What a move says by itself.
+    fn note_end(&mut self, id: JobId, from: Option<JobState>, to: JobState) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let worker = job.held.map(|held| held.worker);
+        let reason = match &job.place {
+            Place::Cancelled { reason, .. } | Place::Discarded { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        let attempt = job.attempt;
+        let (what, attempt, worker) = match to {
+            _ if from.is_none() => (EventType::Enqueued, 0, None),
+            JobState::Running => (EventType::Started, attempt + 1, worker),
+            JobState::Completed => (EventType::Completed, attempt + 1, worker),
+            JobState::Cancelled => (EventType::Cancelled, attempt, None),
+            JobState::Discarded => (EventType::Discarded, attempt, None),
+            _ => return,
+        };
+        self.note(id, what, attempt, worker, reason.as_deref());
     }
 
     /// Puts a job into the index of its place.

@@ -4,29 +4,38 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::watch, time::timeout};
-use windlass_core::{Ends, OnRequest, Wake, Wakeup, WorkerId};
+use windlass_core::{Ends, OnRequest, OnSchedules, Wake, Wakeup, WorkerId};
 
 type Told = dyn Fn(Option<WorkerId>) + Send + Sync;
+type ToldOfSchedules = dyn Fn() + Send + Sync;
 
-/// Those who want to know when a heartbeat has something to say.
+/// Those who want to know when a heartbeat has something to say, and when schedules changed.
 #[derive(Default)]
-pub(crate) struct Requests(Mutex<Vec<Weak<Told>>>);
+pub(crate) struct Requests {
+    heartbeats: Mutex<Vec<Weak<Told>>>,
+    schedules: Mutex<Vec<Weak<ToldOfSchedules>>>,
+}
 
 impl Requests {
-    fn add(&self, told: &OnRequest) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|told| told.strong_count() > 0);
-        all.push(Arc::downgrade(told));
+    /// Tells all whom a heartbeat may have something to say.
+    pub(crate) fn tell(&self) {
+        there(&self.heartbeats).iter().for_each(|told| told(None));
     }
 
-    /// Tells them all.
-    pub(crate) fn tell(&self) {
-        let all: Vec<_> = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.iter().filter_map(Weak::upgrade).collect()
-        };
-        all.iter().for_each(|told| told(None));
+    pub(crate) fn tell_of_schedules(&self) {
+        there(&self.schedules).iter().for_each(|told| told());
     }
+}
+
+fn add<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>, told: &Arc<T>) {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|told| told.strong_count() > 0);
+    all.push(Arc::downgrade(told));
+}
+
+/// Those who are still there; the lock is free when they are called.
+fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
+    all.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
 }
 
 /// A worker's way to wait: every change that may bring work wakes all who wait.
@@ -34,11 +43,12 @@ pub(crate) struct MemoryWakeup {
     changed: watch::Receiver<()>,
     requests: Arc<Requests>,
     told: Option<OnRequest>,
+    told_of_schedules: Option<OnSchedules>,
 }
 
 impl MemoryWakeup {
     pub(crate) fn new(changed: watch::Receiver<()>, requests: Arc<Requests>) -> Self {
-        Self { changed, requests, told: None }
+        Self { changed, requests, told: None, told_of_schedules: None }
     }
 }
 
@@ -58,8 +68,13 @@ impl Wakeup for MemoryWakeup {
     fn disarm(&mut self) {}
 
     fn on_request(&mut self, told: OnRequest) {
-        self.requests.add(&told);
+        add(&self.requests.heartbeats, &told);
         self.told = Some(told);
+    }
+
+    fn on_schedules(&mut self, told: OnSchedules) {
+        add(&self.requests.schedules, &told);
+        self.told_of_schedules = Some(told);
     }
 }
 

@@ -5,7 +5,9 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec};
+use windlass_core::{
+    EventType, Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec,
+};
 
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
 /// alone, and only a crash that it then causes counts.
@@ -41,6 +43,7 @@ pub(crate) fn deregister(state: &mut State, id: WorkerId) {
     if state.fence(id).is_ok() {
         for job in end(state, id) {
             state.make_available(job);
+            state.note_back(job, EventType::Returned, None);
         }
     }
 }
@@ -127,6 +130,7 @@ fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<Jo
         state.move_job(id, Place::Discarded { at: now, reason });
     } else {
         state.make_available(id);
+        state.note_back(id, EventType::Rescued, None);
     }
     state.jobs.get(&id).map(|job| job.place.state())
 }

@@ -23,6 +23,7 @@ pub(crate) struct Caches {
     /// The queues of the workers that registered here: what their wake-up listens for.
     queues: Mutex<HashMap<WorkerId, Vec<String>>>,
     pub(crate) due: Mutex<Due>,
+    pub(crate) due_schedules: Mutex<Due>,
     /// How many workers were live at the last look for dead ones.
     live_workers: AtomicUsize,
 }

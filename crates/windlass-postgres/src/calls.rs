@@ -9,21 +9,26 @@ use crate::{
     claim::{claim_on, read_claims},
     control::{CANCEL, RETRY},
     database::Database,
+    edit::{DELETE, edit_on},
     lane::lanes_in,
     maintain::step_on,
     once::store_once,
     promote::promote_on,
     record::job_on,
+    report::{checkpoints_on, report_on},
     settings::configure_on,
     settle::settle_on,
     store::PostgresStore,
     transaction::complete_on,
+    unique::{put, store_unique},
+    unique_single::{UniqueSingle, put_on},
     worker::{cancel_requests_on, end_worker_on, heartbeat_on, register_on, suspect_on},
 };
 use tokio_postgres::Client;
 use windlass_core::{
-    CancelReply, ClaimRequest, Claimed, EnqueuedOnce, JobId, JobLease, JobRecord, MaintainReport, NewJob,
-    Promoted, Result, RetryReply, Settings, SettleReply, SettleRequest, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, JobEdit,
+    JobId, JobLease, JobRecord, MaintainReport, NewJob, Promoted, ReportRequest, Reported, Result,
+    RetryReply, Settings, SettleReply, SettleRequest, UniqueBatch, WorkerId, WorkerSpec,
 };
 
 /// A store's calls on one connection.
@@ -44,6 +49,28 @@ impl<'a> Calls<'a> {
 
     pub async fn enqueue_once(&self, segment: usize, key: &str, jobs: &[NewJob]) -> Result<EnqueuedOnce> {
         store_once(self.db, self.client, key, jobs, segment, None).await
+    }
+
+    /// As the store does it: one job in one statement, more in several.
+    pub async fn enqueue_unique(&self, segment: usize, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        let batch = UniqueBatch::of(jobs)?;
+        let lanes = lanes_in(self.db, self.client, &batch.jobs).await?;
+        let stored = match (&*batch.jobs, &*batch.keys) {
+            ([job], [Some(key)]) => vec![put(self.db, self.client, job, *key, lanes[0]).await?],
+            _ => store_unique(self.db, self.client, &batch, segment, Some(lanes)).await?,
+        };
+        Ok(batch.replies(&stored))
+    }
+
+    /// As the store does it for several callers, each with one job and all with other keys.
+    pub async fn enqueue_unique_singles(&self, jobs: &[NewJob]) -> Result<Vec<EnqueuedUnique>> {
+        let mut singles = Vec::new();
+        for job in jobs {
+            let batch = UniqueBatch::of(std::slice::from_ref(job))?;
+            singles.extend(UniqueSingle::of(batch));
+        }
+        let lanes = lanes_in(self.db, self.client, jobs).await?;
+        put_on(self.db, self.client, &singles.iter().collect::<Vec<_>>(), &lanes).await
     }
 
     pub async fn register(&self, worker: &WorkerSpec) -> Result<WorkerId> {
@@ -99,6 +126,22 @@ impl<'a> Calls<'a> {
 
     pub async fn retry(&self, id: JobId) -> Result<RetryReply> {
         RETRY.one_on(self.db, self.client, id, &[]).await
+    }
+
+    pub async fn edit(&self, id: JobId, edit: &JobEdit) -> Result<EditReply> {
+        edit_on(self.db, self.client, id, edit).await
+    }
+
+    pub async fn delete(&self, id: JobId) -> Result<DeleteReply> {
+        DELETE.one_on(self.db, self.client, id, &[]).await
+    }
+
+    pub async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        report_on(self.db, self.client, request).await
+    }
+
+    pub async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+        checkpoints_on(self.db, self.client, ids).await
     }
 
     /// Without the errors of its attempts.

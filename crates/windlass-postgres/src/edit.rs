@@ -1,6 +1,12 @@
-use crate::{control::Control, database::Database, schedule::storable};
+use crate::{
+    control::Control,
+    database::Database,
+    query::{Param, Query},
+    schedule::storable,
+};
+use jiff::Timestamp;
 use tokio_postgres::types::Type;
-use windlass_core::{DeleteReply, EditReply, JobEdit, JobId, Limits, Result, When};
+use windlass_core::{Args, DeleteReply, EditReply, JobEdit, JobId, Limits, Result, When};
 
 const EDIT: Control<EditReply> = Control {
     name: "edit",
@@ -29,25 +35,44 @@ pub(crate) const DELETE: Control<DeleteReply> = Control {
 
 /// Changes jobs; the edit was checked.
 pub(crate) async fn edit(db: &Database, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
-    let (at, delay) = match edit.when() {
-        Some(When::At(at)) => (Some(storable(at)), None),
-        Some(When::After(delay)) => (None, Some(delay.min(Limits::LONGEST).as_secs_f64())),
-        Some(_) => (None, Some(0.0)),
-        None => (None, None),
-    };
-    let priority = edit.priority().map(i32::from);
-    let (attempts, args) = (edit.max_attempts().map(i32::from), edit.args().map(|args| args.as_str()));
-    EDIT.each(
-        db,
-        ids,
-        &[
-            (&at, Type::TIMESTAMPTZ),
-            (&delay, Type::FLOAT8),
-            (&edit.queue(), Type::TEXT),
-            (&priority, Type::INT4),
-            (&attempts, Type::INT4),
-            (&args, Type::TEXT),
-        ],
-    )
-    .await
+    EDIT.each(db, ids, &Terms::of(edit).params()).await
+}
+
+/// The same for one job on the caller's connection.
+pub(crate) async fn edit_on(db: &Database, on: &impl Query, id: JobId, edit: &JobEdit) -> Result<EditReply> {
+    EDIT.one_on(db, on, id, &Terms::of(edit).params()).await
+}
+
+/// An edit as `edit_job` takes it.
+struct Terms<'a> {
+    at: Option<Timestamp>,
+    delay: Option<f64>,
+    queue: Option<&'a str>,
+    priority: Option<i32>,
+    attempts: Option<i32>,
+    args: Option<&'a str>,
+}
+
+impl<'a> Terms<'a> {
+    fn of(edit: &'a JobEdit) -> Self {
+        let (at, delay) = match edit.when() {
+            Some(When::At(at)) => (Some(storable(at)), None),
+            Some(When::After(delay)) => (None, Some(delay.min(Limits::LONGEST).as_secs_f64())),
+            Some(_) => (None, Some(0.0)),
+            None => (None, None),
+        };
+        let (priority, attempts) = (edit.priority().map(i32::from), edit.max_attempts().map(i32::from));
+        Self { at, delay, queue: edit.queue(), priority, attempts, args: edit.args().map(Args::as_str) }
+    }
+
+    fn params(&self) -> [Param<'_>; 6] {
+        [
+            (&self.at, Type::TIMESTAMPTZ),
+            (&self.delay, Type::FLOAT8),
+            (&self.queue, Type::TEXT),
+            (&self.priority, Type::INT4),
+            (&self.attempts, Type::INT4),
+            (&self.args, Type::TEXT),
+        ]
+    }
 }

@@ -41,6 +41,7 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
         "WL002" => (ErrorKind::InvalidName, message.to_owned()),
         "WL003" => (ErrorKind::InvalidOption, message.to_owned()),
         "WL004" => (ErrorKind::InvalidArgs, message.to_owned()),
+        "WL008" => (ErrorKind::EventsExpired, message.to_owned()),
         "WL007" => (ErrorKind::UniqueConflict, message.to_owned()),
         "WL006" => (ErrorKind::InvalidOption, message.to_owned()),
         "42501" => (ErrorKind::PermissionDenied, format!("{message}; {}", remedy(message))),

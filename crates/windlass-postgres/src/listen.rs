@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
-use windlass_core::{Error, ErrorKind, OnRequest, Result, WorkerId};
+use windlass_core::{Error, ErrorKind, OnRequest, OnSchedules, Result, WorkerId};
 
 /// The first and the longest pause between attempts to connect.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -26,6 +26,8 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// The payload of a request begins so, which no queue's name does; the worker's number follows.
 const REQUEST: char = '!';
+/// The payload that says that schedules changed.
+const SCHEDULES: &str = "@";
 
 /// What the task that listens and the wake-up share.
 #[derive(Default)]
@@ -37,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) queues: Mutex<BTreeSet<String>>,
     /// Told when a heartbeat has something to say.
     pub(crate) on_request: Mutex<Option<OnRequest>>,
+    /// Told when schedules changed.
+    pub(crate) on_schedules: Mutex<Option<OnSchedules>>,
 }
 
 /// A connection that listens.
@@ -61,6 +65,7 @@ impl Shared {
     fn notified(&self, payload: &str) {
         match payload.strip_prefix(REQUEST) {
             Some(worker) => self.requested(worker.parse().ok().map(WorkerId)),
+            None if payload == SCHEDULES => self.schedules_changed(),
             None if self.concerns(payload) => self.hint.notify_one(),
             None => {}
         }
@@ -69,6 +74,11 @@ impl Shared {
     fn requested(&self, worker: Option<WorkerId>) {
         let told = lock(&self.on_request).clone();
         told.into_iter().for_each(|told| told(worker));
+    }
+
+    fn schedules_changed(&self) {
+        let told = lock(&self.on_schedules).clone();
+        told.into_iter().for_each(|told| told());
     }
 
     pub(crate) fn forget(&self, lost: &Arc<Listener>) {
@@ -125,6 +135,7 @@ async fn keep_alive(listener: &Arc<Listener>, pools: &Pools, shared: &Shared, li
     *lock(&shared.listener) = Some(Arc::clone(listener));
     // What was asked for before is not told again.
     shared.requested(None);
+    shared.schedules_changed();
     loop {
         tokio::select! {
             () = tokio::time::sleep(PING_EVERY) => {}

@@ -1,6 +1,8 @@
 //! Housekeeping: one round, in many short transactions.
 
-use crate::{connection::Connection, database::Database, deadline::Patience, error::Effect, query::Query};
+use crate::{
+    connection::Connection, database::Database, deadline::Patience, error::Effect, history, query::Query,
+};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
@@ -30,9 +32,13 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     for what in ["forget_errors", "forget_keys", "forget_workers", "forget_lanes"] {
         forget(db, &mut connection, what).await?;
     }
-    for what in ["forget_requests", "forget_unique", "forget_reports", "forget_shares"] {
+    match history::fold(db, &mut connection).await {
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {} // not migrated to version 10 yet
+        done => done?,
+    }
+    for what in ["forget_requests", "forget_unique", "forget_reports", "forget_counters", "forget_shares"] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4, 6 or 8 yet: nobody can ask, no job is unique, nothing is reported, no queue is limited.
+            // Not migrated to version 3, 4, 6, 10 or 12 yet: nobody can ask, no job is unique, nothing is reported, counted or limited.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

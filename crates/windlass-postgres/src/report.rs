@@ -108,10 +108,17 @@ impl<'a> Columns<'a> {
 
 /// The last checkpoint of each job.
 pub(crate) async fn checkpoints(db: &Database, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
+    checkpoints_on(db, &db.reports("read checkpoints").await?, ids).await
+}
+
+pub(crate) async fn checkpoints_on(
+    db: &Database,
+    on: &impl Query,
+    ids: &[JobId],
+) -> Result<Vec<Option<Args>>> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let sql = db.sql("SELECT {schema}.checkpoints($1)");
-    let connection = db.reports("read checkpoints").await?;
-    let row = connection.query_one(&sql, &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await;
+    let row = on.query_one(&sql, &[(&ids, Type::INT8_ARRAY)], Effect::Repeatable).await;
     let row = row.map_err(too_old)?;
     let last: Option<Vec<Option<JsonText<'_>>>> = get(&row, 0)?;
     last.unwrap_or_default().into_iter().map(|last| last.map(|json| json.args()).transpose()).collect()

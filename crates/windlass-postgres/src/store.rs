@@ -3,11 +3,11 @@ use crate::{
     database::Database,
     edit,
     ends::{self, PostgresEnds},
-    enqueue,
+    enqueue, events,
     group_commit::GroupCommit,
-    leader, limits, list, maintain, migrate, once,
+    history, leader, limits, list, maintain, migrate, once,
     options::PostgresOptions,
-    promote, record, report, settings, settle, stats, unique,
+    promote, record, report, retention, settings, settle, stats, unique,
     unique_single::UniqueSingle,
     wakeup::PostgresWakeup,
     worker,
@@ -16,10 +16,11 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
+    RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus,
+    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -90,7 +91,7 @@ impl JobStore for PostgresStore {
             return Ok(Vec::new());
         }
         match UniqueSingle::of(batch) {
-            Ok(single) => Ok(vec![self.unique_group_commit.enqueue(&single).await?]),
+            Ok(single) => Ok(single.replies(self.unique_group_commit.enqueue(&single).await?)),
             Err(batch) => Ok(batch.replies(&unique::enqueue_unique(&self.db, &batch).await?)),
         }
     }
@@ -148,6 +149,14 @@ impl JobStore for PostgresStore {
         settings::configure(&self.db, settings).await
     }
 
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        retention::retention(&self.db).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        retention::set(&self.db, rules).await
+    }
+
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         control::CANCEL.each(&self.db, ids, &[]).await
     }
@@ -193,6 +202,10 @@ impl JobStore for PostgresStore {
         stats::queues(&self.db).await
     }
 
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        history::history(&self.db, request).await
+    }
+
     async fn status(&self) -> Result<StoreStatus> {
         stats::status(&self.db).await
     }
@@ -203,6 +216,10 @@ impl JobStore for PostgresStore {
 
     fn ends(&self) -> Option<Box<dyn Ends>> {
         PostgresEnds::start(&self.db).map(|ends| Box::new(ends) as _)
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        events::events(&self.db, request).await
     }
 
     fn wakeup(&self) -> Box<dyn Wakeup> {

@@ -56,7 +56,7 @@ pub(crate) async fn enqueue_unique(db: &Database, batch: &UniqueBatch) -> Result
 }
 
 /// One job, one round trip.
-async fn put(
+pub(crate) async fn put(
     db: &Database,
     on: &impl Query,
     job: &NewJob,

@@ -28,7 +28,7 @@ use windlass_core::{
 
 const PUT: &str = "SELECT ids, fates FROM {schema}.put_unique_singles($1::text[]::uuid[], $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
-/// A checked batch of one unique job.
+/// A checked batch in which one unique job stands for all.
 #[derive(Clone)]
 pub(crate) struct UniqueSingle {
     batch: Arc<UniqueBatch>,
@@ -46,6 +46,11 @@ impl UniqueSingle {
             }
             _ => Err(batch),
         }
+    }
+
+    /// One for each job of the call, of which this one may stand for several.
+    pub(crate) fn replies(&self, stored: EnqueuedUnique) -> Vec<EnqueuedUnique> {
+        self.batch.replies(&[stored])
     }
 
     fn job(&self) -> &NewJob {
@@ -137,6 +142,20 @@ async fn put(db: &Database, calls: &[&UniqueSingle]) -> Result<Vec<EnqueuedUniqu
     let Some(lanes) = lanes_on(db, &connection, &jobs).await? else {
         return Err(Error::new(ErrorKind::Internal, "unique jobs go together behind a pooler"));
     };
+    let watch = connection.watch_commit();
+    let stored = put_on(db, &connection, calls, &lanes).await?;
+    watch.end()?;
+    Ok(stored)
+}
+
+/// On the caller's connection.
+pub(crate) async fn put_on(
+    db: &Database,
+    on: &impl Query,
+    calls: &[&UniqueSingle],
+    lanes: &[i32],
+) -> Result<Vec<EnqueuedUnique>> {
+    let jobs: Vec<NewJob> = calls.iter().map(|call| call.job().clone()).collect();
     let terms: Vec<Terms> = calls.iter().map(|call| Terms::of(call.job(), Some(call.key))).collect();
     let keys: Vec<Option<&str>> = terms.iter().map(|terms| terms.key.as_deref()).collect();
     let finished: Vec<bool> = terms.iter().map(|terms| terms.until_finished).collect();
@@ -163,9 +182,7 @@ async fn put(db: &Database, calls: &[&UniqueSingle]) -> Result<Vec<EnqueuedUniqu
         (&due, Type::TIMESTAMPTZ_ARRAY),
         (&delays, Type::INT8_ARRAY),
     ];
-    let watch = connection.watch_commit();
-    let row = connection.query_one(&db.sql(PUT), &params, Effect::Write).await?;
-    watch.end()?;
+    let row = on.query_one(&db.sql(PUT), &params, Effect::Write).await?;
     let (ids, fates): (Vec<i64>, Vec<i16>) = (row.get(0), row.get(1));
     Ok(ids.into_iter().zip(fates).map(|(id, fate)| reply(id, fate)).collect())
 }

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinHandle;
-use windlass_core::{OnRequest, Wake, Wakeup};
+use windlass_core::{OnRequest, OnSchedules, Wake, Wakeup};
 
 /// The longest wait while there is no LISTEN connection: nothing else would tell of new work.
 const UNARMED_POLL: Duration = Duration::from_millis(25);
@@ -125,6 +125,15 @@ impl Wakeup for PostgresWakeup {
 
     fn on_request(&mut self, told: OnRequest) {
         *lock(&self.shared.on_request) = Some(told);
+    }
+
+    fn on_schedules(&mut self, told: OnSchedules) {
+        let caches = Arc::clone(&self.caches);
+        // One that was declared in a transaction that took long is due since before the last look.
+        *lock(&self.shared.on_schedules) = Some(Arc::new(move || {
+            lock(&caches.due_schedules).forget();
+            told();
+        }));
     }
 
     /// PostgreSQL wakes every session that LISTENs in the database, whatever its channel.

@@ -24,6 +24,7 @@ pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registr
     let mut connection = db.upkeep("register").await?;
     ensure_home(db, &mut connection).await?;
     lock(&db.caches.due).forget();
+    lock(&db.caches.due_schedules).forget();
     let worker = register_on(db, &connection, spec).await?;
     db.caches.note_queues(worker, &spec.queues);
     Ok(Registration { worker })
@@ -63,7 +64,7 @@ pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) ->
             heartbeat.cancel = get::<Vec<i64>>(&row, 0)?.into_iter().map(JobId).collect();
             heartbeat.limited = get::<Vec<&str>>(&row, 1)?.into_iter().map(Arc::from).collect();
         }
-        // Not migrated to version 8 yet: no queue has limits.
+        // Not migrated to version 12 yet: no queue has limits.
         Err(error) if error.kind() == ErrorKind::SchemaMissing => {
             heartbeat.cancel = cancel_requests_on(db, on, worker).await?;
         }

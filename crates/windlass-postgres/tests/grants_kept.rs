@@ -1,7 +1,7 @@
 //! Granting, taking away, and what migrations make of what was granted.
 mod cluster;
 
-use cluster::Fixture;
+use cluster::{Fixture, WITHOUT_EVENTS};
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, QUEUE, job, jobs, worker};
 use windlass_core::{Args, Disposition, ErrorKind, JobFilter, JobStore, Settled, Store};
@@ -40,9 +40,13 @@ async fn a_migration_grants_what_is_new() {
     for older in [
         // A program whose functions were fewer.
         "DROP FUNCTION windlass.settle_with_results; DROP FUNCTION windlass.take_key; DROP FUNCTION windlass.lane_of;
-         DROP FUNCTION windlass.rescue; DROP FUNCTION windlass.maintain; DROP FUNCTION windlass.lane_counts CASCADE",
+         DROP FUNCTION windlass.rescue; DROP FUNCTION windlass.maintain; DROP FUNCTION windlass.lane_counts CASCADE"
+            .to_owned(),
         // Schema version 1, whose views were others.
-        "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report;
+        WITHOUT_EVENTS.to_owned()
+            + "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report,
+             windlass.retention_rule, windlass.retention_pass, windlass.counter, windlass.counter_fold;
+             DROP TABLE windlass.schedule CASCADE;
          DROP INDEX windlass.job_block;
          DROP TABLE windlass.slot, windlass.started CASCADE;
          ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE, DROP COLUMN rate_burst CASCADE;
@@ -50,7 +54,7 @@ async fn a_migration_grants_what_is_new() {
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;
          ALTER TABLE windlass.result DROP COLUMN jobs, DROP COLUMN results, ALTER COLUMN result SET NOT NULL",
     ] {
-        owner.batch_execute(&fixture.text(older)).await.expect(older);
+        owner.batch_execute(&fixture.text(&older)).await.expect(&older);
         fixture.store().await.migrate().await.expect("migrates");
         works(open(&fixture, &worker).await).await;
         let producer = open(&fixture, &producer).await;

@@ -53,6 +53,7 @@ impl Claimer {
         let config = &core.config;
         let mut wakeup = core.store.wakeup();
         wakeup.on_request(core.on_request());
+        wakeup.on_schedules(core.on_schedules());
         Self {
             gauges: vec![Gauge::default(); core.runners.len()],
             sampled_at: Instant::now(),

@@ -18,7 +18,7 @@ use std::{
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_core::{ClaimRef, JobId, OnRequest, Result, Store, WorkerSpec};
+use windlass_core::{ClaimRef, JobId, OnRequest, OnSchedules, Result, Store, WorkerSpec};
 
 /// How many registrations may be there at once. Past it the worker waits for old ones to end.
 const MAX_EPOCHS: usize = 8;
@@ -44,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
     pub(crate) put_off: Notify,
+    /// Schedules changed, or this worker leads now.
+    pub(crate) schedules: Notify,
     /// The store has something to say to a heartbeat.
     pub(crate) requests: Notify,
     /// Where what handlers say of their jobs goes.
@@ -82,6 +84,7 @@ impl Core {
             settled: AtomicU64::new(0),
             full: AtomicBool::new(false),
             put_off: Notify::new(),
+            schedules: Notify::new(),
             requests: Notify::new(),
             switches: Switches::default(),
         })
@@ -172,6 +175,12 @@ impl Core {
                 core.requests.notify_one();
             }
         })
+    }
+
+    /// What the store calls when schedules changed.
+    pub(crate) fn on_schedules(self: &Arc<Self>) -> OnSchedules {
+        let core = Arc::downgrade(self);
+        Arc::new(move || core.upgrade().into_iter().for_each(|core| core.schedules.notify_one()))
     }
 
     fn drain_because(self: &Arc<Self>, epoch: &Arc<Epoch>, why: &str) {

@@ -1,6 +1,6 @@
 use crate::{
     Dispatch, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance, reporter,
-    settler::Settler, sharer, shutdown,
+    schedules, settler::Settler, sharer, shutdown,
 };
 use std::{fmt, sync::Arc};
 use tokio::task::JoinSet;
@@ -30,6 +30,7 @@ impl WorkerEngine {
         upkeep.spawn(maintenance::rescue(Arc::clone(&core)));
         upkeep.spawn(maintenance::lead(Arc::clone(&core)));
         upkeep.spawn(sharer::run(Arc::clone(&core)));
+        upkeep.spawn(schedules::run(Arc::clone(&core)));
         let tasks = shutdown::Tasks {
             claimer: tokio::spawn(Claimer::new(Arc::clone(&core)).run()),
             settler: tokio::spawn(Settler::new(Arc::clone(&core)).run()),

@@ -76,6 +76,7 @@ mod ready;
 mod refused;
 mod reporter;
 mod round;
+mod schedules;
 mod settler;
 mod sharer;
 mod shares;

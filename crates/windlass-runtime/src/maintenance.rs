@@ -120,6 +120,7 @@ async fn maintain_if_leading(core: &Core) -> Result<()> {
     let led = core.leads.swap(leads, Ordering::Relaxed);
     if leads && !led {
         info!(worker = %epoch.worker(), "leads now");
+        core.schedules.notify_one();
     }
     if leads {
         let report = core.store.maintain().await?;

@@ -23,8 +23,9 @@ const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
 const NEXT: &str =
     "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM job
     WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3";
-const RECORD: &str = "INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7)";
+const RECORD: &str =
+    "INSERT INTO claim (lo, hi, token, worker, moved, open, completed, claimed_at, started, changed)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8)";
 
 /// What one queue may still hand out, and what was handed out.
 struct Round<'a> {
@@ -96,7 +97,8 @@ impl Round<'_> {
         let (lo, hi, count) = (first.position, last.position, batch.jobs.len() as u32);
         let token = fastrand::i32(..);
         let moved = batch.jobs.iter().any(|job| job.id.0 != position::sequence_of(job.position));
-        let row = params![lo, hi, token, self.worker.0, moved, count, tx.now];
+        let started = tx.note_claim(lo, hi, self.worker.0)?;
+        let row = params![lo, hi, token, self.worker.0, moved, count, tx.now, started];
         tx.conn.prepare_cached(RECORD)?.execute(row)?;
         if position::lane_of(lo) == lane.id {
             tx.conn

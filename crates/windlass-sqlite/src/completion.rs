@@ -23,7 +23,10 @@ pub(crate) fn complete(tx: &mut Tx<'_>, lease: &mut Lease, jobs: &JobSet) -> Out
         return Ok(Settled::Already);
     }
     let completed = match jobs {
-        JobSet::Rest => lease.open,
+        JobSet::Rest => {
+            tx.note_rest(lease.lo, lease.hi, lease.worker)?;
+            lease.open
+        }
         JobSet::Ranges(ranges) => record(tx, lease, ranges)?,
     };
     if completed == 0 {
@@ -41,6 +44,7 @@ pub(crate) fn complete_one(
     result: Option<&Args>,
 ) -> Outcome<()> {
     tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, job.0, job.0, tx.now])?;
+    tx.note_range(lease.lo, job.0, job.0, lease.worker)?;
     if let Some(result) = result {
         tx.conn.prepare_cached(RESULT)?.execute(params![job.0, lease.lo, result.as_str()])?;
     }
@@ -68,6 +72,7 @@ pub(crate) fn complete_together(
     }
     for (first, last) in completed.ranges() {
         tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
+        tx.note_range(lease.lo, first, last, lease.worker)?;
     }
     for row in completed.rows() {
         let jobs = serde_json::to_string(&row.jobs).unwrap_or_default(); // numbers can be written
@@ -86,6 +91,7 @@ fn record(tx: &Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64> {
             let jobs = jobs_between(tx, lease, &moved, first, last)?;
             if jobs > 0 {
                 tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
+                tx.note_range(lease.lo, first, last, lease.worker)?;
                 completed += jobs;
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     unique,
 };
 use rusqlite::params;
-use windlass_core::{CancelReply, Disposition, ErrorKind, JobId, JobState, RetryReply};
+use windlass_core::{CancelReply, Disposition, ErrorKind, EventType, JobId, JobState, RetryReply};
 
 /// Cancels jobs. One of the log that waits leaves it, so it can never be handed out; for one that runs its worker is asked.
 pub(crate) fn cancel(tx: &mut Tx<'_>, ids: &[JobId]) -> Outcome<Vec<CancelReply>> {
@@ -56,12 +56,14 @@ fn retry_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<RetryReply> {
     match locate::find(tx.conn, id)? {
         None => Ok(RetryReply::NotFound),
         Some(Place::Waiting { lane, state: Waiting::Retryable }) => {
+            tx.note_waiting(id.0, EventType::Retried, None)?;
             moves::append_waiting(tx, id.0, lane, Waiting::Retryable)?;
             Ok(RetryReply::Retried)
         }
         Some(Place::Waiting { .. }) => Ok(RetryReply::Pending),
         Some(Place::Dead { .. }) if !unique::take_again(tx, id)? => Ok(RetryReply::KeyTaken),
         Some(Place::Dead { lane, state }) => {
+            tx.note_dead(id.0, EventType::Retried)?;
             moves::append_dead(tx, id.0, lane, state)?;
             Ok(RetryReply::Retried)
         }

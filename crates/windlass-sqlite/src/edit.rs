@@ -10,7 +10,7 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
-use windlass_core::{DeleteReply, EditReply, Envelope, JobEdit, JobId, JobState};
+use windlass_core::{DeleteReply, EditReply, Envelope, EventType, JobEdit, JobId, JobState};
 
 /// Changes jobs, each of them wholly or not at all.
 pub(crate) fn edit(tx: &mut Tx<'_>, ids: &[JobId], edit: &JobEdit) -> Outcome<Vec<EditReply>> {
@@ -132,15 +132,19 @@ fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
     match locate::find(tx.conn, id)? {
         None => return Ok(DeleteReply::NotFound),
         Some(Place::Waiting { lane, state }) => {
+            tx.note_waiting(id.0, EventType::Deleted, None)?;
             tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id.0])?;
             tx.count(lane, state.count(), -1);
         }
         Some(Place::Dead { lane, state }) => {
+            tx.note_dead(id.0, EventType::Deleted)?;
             tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id.0])?;
             tx.count(lane, state.count(), -1);
         }
         Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
             JobState::Available => {
+                tx.note_in_log(pos, EventType::Deleted, None, 0, None)?;
+                tx.keep_told(pos)?;
                 moves::remove(tx, pos)?;
                 tx.count(position::lane_of(pos), Count::Available, -1);
             }

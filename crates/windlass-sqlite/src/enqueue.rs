@@ -122,6 +122,7 @@ impl Batch {
         let kind = &self.kinds[job.kind];
         let row = params![id, lane, at, kind, args, job.max_attempts, tx.now, job.stored_attributes(tx.now)];
         tx.conn.prepare_cached(WAIT)?.execute(row)?;
+        tx.note_scheduled(id, tx.now, lane, kind)?;
         tx.count(lane, Count::Scheduled, 1);
         Ok(())
     }

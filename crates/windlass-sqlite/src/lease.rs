@@ -9,7 +9,7 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::{Row, params};
-use windlass_core::{ClaimRef, Disposition, JobId, WorkerId};
+use windlass_core::{ClaimRef, Disposition, EventType, JobId, WorkerId};
 
 /// The reason of a job that killed too many workers.
 pub(crate) const CRASH_LOOP: &str = "crash_loop";
@@ -17,7 +17,7 @@ pub(crate) const CRASH_LOOP: &str = "crash_loop";
 const FIND: &str = "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE lo = ?1 AND token = ?2 AND worker = ?3";
 const OPEN_OF: &str =
     "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE worker = ?1 AND open > 0";
-const SAVE: &str = "UPDATE claim SET open = ?2, completed = ?3, finished_at = ?4 WHERE lo = ?1";
+const SAVE: &str = "UPDATE claim SET open = ?2, completed = ?3, finished_at = ?4, changed = (SELECT max(n) FROM happened) WHERE lo = ?1";
 const COVERING: &str =
     "SELECT last FROM settlement WHERE claim = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1";
 const ROWS: &str =
@@ -132,13 +132,15 @@ impl Lease {
     }
 
     /// Takes every open job from the worker. Returns how many went back and how many died; those that were to be cancelled are
-    /// neither.
+    /// neither. `told`: what happened to those that went back.
     pub(crate) fn hand_back(
         mut self,
         tx: &mut Tx<'_>,
+        told: EventType,
         decide: impl Fn(&OpenJob) -> HandBack,
     ) -> Outcome<(u64, u64)> {
         let (mut back, mut dead) = (0, 0);
+        let worker = Some(self.worker);
         for job in self.open_jobs(tx)? {
             let decided = decide(&job);
             match decided {
@@ -150,6 +152,7 @@ impl Lease {
                     moves::bury(tx, job.pos, &end)?;
                 }
                 HandBack::Available { crashes } => {
+                    tx.note_in_log(job.pos, told, worker, 1, None)?;
                     moves::append_again(tx, job.pos, crashes)?;
                     back += 1;
                 }
@@ -172,7 +175,7 @@ impl Lease {
 pub(crate) fn give_back(tx: &mut Tx<'_>, worker: WorkerId, claim: ClaimRef) -> Outcome<()> {
     match Lease::find(tx, worker, claim)? {
         Some(lease) if lease.open > 0 => {
-            lease.hand_back(tx, |_| HandBack::Available { crashes: 0 }).map(|_| ())
+            lease.hand_back(tx, EventType::Returned, |_| HandBack::Available { crashes: 0 }).map(|_| ())
         }
         _ => Ok(()),
     }

@@ -7,19 +7,20 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    once, position, report, settings, starts,
+    fold, forget_events, once, position, report, retention, settings, starts,
     tx::{Count, Tx},
     unique,
 };
 use rusqlite::params;
-use windlass_core::MaintainReport;
+use windlass_core::{JobState, MaintainReport, Retention, RetentionRule, Settings};
 
 /// About how many jobs one transaction removes, so that others need not wait long.
 const CHUNK_JOBS: i64 = 10_000;
 /// The most claims, dead jobs or keys that one transaction looks at.
 const CHUNK_ROWS: u32 = 1_000;
 
-const FINISHED: &str = "SELECT lo, hi, completed, moved FROM claim WHERE open = 0 AND finished_at <= ?1
+const FINISHED: &str =
+    "SELECT lo, hi, completed, moved, coalesce(changed, 0) FROM claim WHERE open = 0 AND finished_at <= ?1
     ORDER BY finished_at LIMIT ?2";
 const DEAD: &str = "SELECT id, lane, state FROM dead WHERE finished_at <= ?1 ORDER BY finished_at LIMIT ?2";
 const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
@@ -27,31 +28,40 @@ const ERRORS_OF_CLAIM: &str = "DELETE FROM attempt_error WHERE job IN
 const WORKERS: &str = "DELETE FROM worker WHERE ended_at <= ?1
     AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.worker = worker.id AND open > 0)";
 
-/// One chunk of work. Also says whether there may be more.
-pub(crate) fn maintain(tx: &mut Tx<'_>) -> Outcome<(MaintainReport, bool)> {
+/// One chunk of work; `may_count`: it may count what ended, beside what has to be counted before it is removed. Also says whether there may be more.
+pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainReport, bool)> {
     let settings = settings::read(tx.conn)?;
+    let rules = retention::read(tx.conn)?;
     let before = tx.now.saturating_sub(micros(settings.retention));
-    let (truncated, more_claims) = remove_claims(tx, before)?;
-    let (removed_dead, more_dead) = remove_dead(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?;
+    let completed = tx.now.saturating_sub(micros(Retention::of_completed(&rules, &settings)));
+    let (counted, more_to_count) = fold::fold(tx, completed, may_count)?;
+    let (truncated, more_claims) = remove_claims(tx, completed, counted)?;
+    let (removed_dead, more_dead) = remove_dead(tx, &rules, &settings)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_starts = starts::forget(tx)?;
+    let more_events = forget_events::remove(tx, before)?;
+    let more_counters = fold::forget(tx)?;
+    let more_counters = more_counters || may_count && more_to_count;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
-    Ok((report, more_claims || more_dead || more_keys || more_unique || more_starts))
+    Ok((
+        report,
+        more_claims || more_dead || more_counters || more_events || more_keys || more_unique || more_starts,
+    ))
 }
 
-fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
-    let finished: Vec<(i64, i64, i64, bool)> = tx
+fn remove_claims(tx: &mut Tx<'_>, before: Micros, counted: i64) -> Outcome<(u32, bool)> {
+    let finished: Vec<(i64, i64, i64, bool, i64)> = tx
         .conn
         .prepare_cached(FINISHED)?
         .query_map(params![before, CHUNK_ROWS], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?
         .collect::<Result<_, _>>()?;
     let (mut removed, mut jobs) = (0, 0);
-    for &(lo, hi, completed, moved) in &finished {
-        if jobs >= CHUNK_JOBS {
+    for &(lo, hi, completed, moved, changed) in &finished {
+        if jobs >= CHUNK_JOBS || changed > counted {
             break;
         }
         report::forget_claim(tx, lo, hi, moved)?;
@@ -62,6 +72,7 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
         tx.conn.prepare_cached("DELETE FROM settlement WHERE claim = ?1")?.execute([lo])?;
         tx.conn.prepare_cached("DELETE FROM result WHERE claim = ?1")?.execute([lo])?;
         tx.conn.prepare_cached("DELETE FROM claim WHERE lo = ?1")?.execute([lo])?;
+        forget_events::forget(tx, changed, position::sequence_of(hi))?;
         tx.count(position::lane_of(lo), Count::Completed, -completed);
         jobs += completed;
         removed += 1;
@@ -69,12 +80,11 @@ fn remove_claims(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u32, bool)> {
     Ok((removed, (removed as usize) < finished.len() || removed == CHUNK_ROWS))
 }
 
-fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
-    let dead: Vec<(i64, i32, i64)> = tx
-        .conn
-        .prepare_cached(DEAD)?
-        .query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<Result<_, _>>()?;
+fn remove_dead(tx: &mut Tx<'_>, rules: &[RetentionRule], settings: &Settings) -> Outcome<(u64, bool)> {
+    let dead = match rules.iter().all(|rule| rule.outcome == JobState::Completed) {
+        true => dead_before(tx, tx.now.saturating_sub(micros(settings.dead_retention)))?,
+        false => retention::past(tx, rules, settings, CHUNK_ROWS)?,
+    };
     for &(id, lane, state) in &dead {
         tx.conn.prepare_cached("DELETE FROM attempt_error WHERE job = ?1")?.execute([id])?;
         report::forget(tx, id)?;
@@ -82,6 +92,13 @@ fn remove_dead(tx: &mut Tx<'_>, before: Micros) -> Outcome<(u64, bool)> {
         tx.count(lane, crate::moves::Dead::of(state).count(), -1);
     }
     Ok((dead.len() as u64, dead.len() == CHUNK_ROWS as usize))
+}
+
+fn dead_before(tx: &Tx<'_>, before: Micros) -> Outcome<Vec<(i64, i32, i64)>> {
+    let mut find = tx.conn.prepare_cached(DEAD)?;
+    let rows =
+        find.query_map(params![before, CHUNK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Adds up the chunks of one call.

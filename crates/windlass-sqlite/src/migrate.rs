@@ -15,7 +15,11 @@ const STEPS: &[&str] = &[
     include_str!("sql/0003_cancel_requests.sql"),
     include_str!("sql/0004_unique.sql"),
     include_str!("sql/0005_reports.sql"),
-    include_str!("sql/0006_limits.sql"),
+    include_str!("sql/0006_events.sql"),
+    include_str!("sql/0007_retention.sql"),
+    include_str!("sql/0008_counters.sql"),
+    include_str!("sql/0009_schedules.sql"),
+    include_str!("sql/0010_limits.sql"),
 ];
 
 /// The version that this binary reads and writes.

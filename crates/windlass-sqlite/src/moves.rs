@@ -7,6 +7,7 @@ use crate::{
     tx::{Count, Tx},
 };
 use rusqlite::params;
+use windlass_core::EventType;
 
 /// The states of a waiting job, as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,13 @@ impl Dead {
         if stored == 0 { Self::Cancelled } else { Self::Discarded }
     }
 
+    pub(crate) fn event(self) -> EventType {
+        match self {
+            Self::Cancelled => EventType::Cancelled,
+            Self::Discarded => EventType::Discarded,
+        }
+    }
+
     pub(crate) fn count(self) -> Count {
         match self {
             Self::Cancelled => Count::Cancelled,
@@ -68,6 +76,7 @@ pub(crate) struct End<'a> {
 /// Log to waiting. The caller counts where the job came from.
 pub(crate) fn wait(tx: &mut Tx<'_>, pos: i64, state: Waiting, at: Micros, attempts: u16) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
+    tx.keep_told(pos)?;
     let copy = params![pos, lane, state as i64, at, attempts];
     tx.conn.prepare_cached(include_str!("sql/wait.sql"))?.execute(copy)?;
     remove(tx, pos)?;
@@ -80,6 +89,9 @@ pub(crate) fn bury(tx: &mut Tx<'_>, pos: i64, end: &End<'_>) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
     let (at, by) = end.claimed.unzip();
     let reason = windlass_core::Limits::storable_error(end.reason);
+    let begun = end.claimed.map_or(0, |_| 1);
+    tx.note_in_log(pos, end.state.event(), by, begun, Some(end.reason))?;
+    tx.keep_told(pos)?;
     let copy = params![pos, lane, end.state as i64, reason, at, by, tx.now, end.attempts, end.crashes];
     tx.conn.prepare_cached(include_str!("sql/bury.sql"))?.execute(copy)?;
     remove(tx, pos)?;
@@ -90,6 +102,7 @@ pub(crate) fn bury(tx: &mut Tx<'_>, pos: i64, end: &End<'_>) -> Outcome<()> {
 /// Log to the end of the log. The caller counts where the job came from.
 pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
+    tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
     tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, crashes])?;
     tx.count(lane, Count::Available, 1);
@@ -98,6 +111,7 @@ pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<(
 
 /// Log to the end of the log in another lane, for a job that is available.
 pub(crate) fn relocate(tx: &mut Tx<'_>, pos: i64, lane: i32) -> Outcome<()> {
+    tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
     tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, 0])?;
     tx.count(position::lane_of(pos), Count::Available, -1);
@@ -125,6 +139,7 @@ pub(crate) fn append_dead(tx: &mut Tx<'_>, id: i64, lane: i32, state: Dead) -> O
 
 /// Waiting to dead, by a user's cancel.
 pub(crate) fn bury_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting, reason: &str) -> Outcome<()> {
+    tx.note_waiting(id, EventType::Cancelled, Some(reason))?;
     tx.conn.prepare_cached(include_str!("sql/bury_waiting.sql"))?.execute(params![id, reason, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Cancelled);

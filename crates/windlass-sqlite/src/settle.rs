@@ -14,8 +14,8 @@ use crate::{
 };
 use std::collections::HashMap;
 use windlass_core::{
-    ClaimRef, CompletedJobs, Disposition, ErrorKind, Exception, JobId, SettleReply, SettleRequest, Settled,
-    WorkerId,
+    ClaimRef, CompletedJobs, Disposition, ErrorKind, EventType, Exception, JobId, SettleReply, SettleRequest,
+    Settled, WorkerId,
 };
 
 const FIND: &str = "SELECT coalesce(id, pos & 35184372088831), attempt FROM job WHERE pos = ?1";
@@ -115,6 +115,7 @@ fn cancel_instead(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt
     let mut attempts = 0;
     if let Disposition::Retry { error, .. } = &exception.disposition {
         tx.note_error(exception.job, attempt, error)?;
+        tx.note_in_log(exception.position, EventType::Failed, Some(lease.worker), 1, Some(error))?;
         attempts = 1;
     }
     let (reason, claimed) = (Disposition::BY_REQUEST, Some((lease.claimed_at, lease.worker)));
@@ -132,31 +133,41 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
         attempts,
         crashes: 0,
     };
+    let tell =
+        |tx: &Tx<'_>, what, reason: Option<&str>| tx.note_in_log(pos, what, Some(lease.worker), 1, reason);
     match &exception.disposition {
         Disposition::Retry { delay, error } => {
             tx.note_error(exception.job, attempt, error)?;
+            tell(tx, EventType::Failed, Some(error))?;
             moves::wait(tx, pos, Waiting::Retryable, tx.now.saturating_add(micros(*delay)), 1)
         }
         Disposition::Snooze { delay } => {
+            tell(tx, EventType::Snoozed, None)?;
             moves::wait(tx, pos, Waiting::Scheduled, tx.now.saturating_add(micros(*delay)), 0)
         }
         Disposition::Undecryptable { delay, error } => {
             tx.note_error_once(exception.job, attempt, error)?;
+            tell(tx, EventType::Snoozed, Some(error))?;
             moves::wait(tx, pos, Waiting::Retryable, tx.now.saturating_add(micros(*delay)), 0)
         }
         Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason, 0)),
         Disposition::Discard { error, failed } => {
             if *failed {
                 tx.note_error(exception.job, attempt, error)?;
+                tell(tx, EventType::Failed, Some(error))?;
             }
             moves::bury(tx, pos, &end(Dead::Discarded, error, u16::from(*failed)))
         }
         Disposition::NoHandler => {
             // Another worker may know the kind, and may be asleep.
             tx.wake()?;
+            tell(tx, EventType::Returned, Some("its worker does not know its kind"))?;
             moves::wait(tx, pos, Waiting::NoHandler, tx.now, 0)
         }
-        Disposition::Return => moves::append_again(tx, pos, 0),
+        Disposition::Return => {
+            tell(tx, EventType::Returned, None)?;
+            moves::append_again(tx, pos, 0)
+        }
         other => {
             let message =
                 format!("this store does not know the disposition {other:?}; use matching versions");

@@ -6,9 +6,9 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    leader, limits, list, maintain, once, options, promote,
+    events, history, leader, limits, list, maintain, once, options, promote,
     reader::question,
-    record, report, settings, settle, stats,
+    record, report, retention, settings, settle, stats,
     threads::{self, Threads},
     tx::Tx,
     unique,
@@ -24,16 +24,17 @@ use std::{
 };
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
-    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord,
-    JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats,
-    Registration, ReportRequest, Reported, RescueReport, Result, RetryReply, Settings, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
+    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
+    RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
 /// forgotten, the machine with its workers is gone too, and it is as if the cut had come a moment earlier.
 /// The next durable commit covers it, because the log reaches the disk in order.
-const DURABLE: bool = true;
+pub(crate) const DURABLE: bool = true;
 const RELAXED: bool = false;
 
 /// The most transactions of one call of `maintain`; the next call goes on.
@@ -54,8 +55,8 @@ const MAINTAIN_CHUNKS: u32 = 1_000;
 /// ```
 pub struct SqliteStore {
     path: PathBuf,
-    options: SqliteOptions,
-    signal: Arc<Signal>,
+    pub(crate) options: SqliteOptions,
+    pub(crate) signal: Arc<Signal>,
     watcher: Arc<Watcher>,
     undelivered: Arc<UndeliveredClaims>,
     threads: Mutex<Option<Threads>>,
@@ -103,7 +104,7 @@ impl SqliteStore {
         Ok(ask(threads.insert(opened.threads)))
     }
 
-    async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send + 'static,
@@ -115,7 +116,7 @@ impl SqliteStore {
         answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
     }
 
-    async fn read<T: Send + 'static>(
+    pub(crate) async fn read<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
@@ -136,6 +137,9 @@ impl fmt::Debug for SqliteStore {
         f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
     }
 }
+
+/// How many of these count what ended: a call comes every ten seconds, so those who work at full speed lose about a hundredth to it.
+const COUNTING_CHUNKS: u32 = 50;
 
 #[async_trait]
 impl JobStore for SqliteStore {
@@ -253,8 +257,9 @@ impl JobStore for SqliteStore {
 
     async fn maintain(&self) -> Result<MaintainReport> {
         let mut total = MaintainReport::default();
-        for _ in 0..MAINTAIN_CHUNKS {
-            let (chunk, more) = self.write(RELAXED, maintain::maintain).await?;
+        for n in 0..MAINTAIN_CHUNKS {
+            let may_count = n < COUNTING_CHUNKS;
+            let (chunk, more) = self.write(RELAXED, move |tx| maintain::maintain(tx, may_count)).await?;
             maintain::add(&mut total, chunk);
             if !more {
                 break;
@@ -271,6 +276,16 @@ impl JobStore for SqliteStore {
         settings.check()?;
         let settings = *settings;
         self.write(DURABLE, move |tx| settings::write(tx, &settings)).await
+    }
+
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.read(retention::read).await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        RetentionRule::check_all(rules)?;
+        let rules = rules.to_vec();
+        self.write(DURABLE, move |tx| retention::write(tx, &rules)).await
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
@@ -337,6 +352,12 @@ impl JobStore for SqliteStore {
         self.read(stats::queues).await
     }
 
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        request.check()?;
+        let (request, now) = (request.clone(), self.options.clock.now());
+        self.read(move |conn| history::history(conn, &request, now)).await
+    }
+
     async fn status(&self) -> Result<StoreStatus> {
         let (path, now) = (self.path.clone(), self.options.clock.now());
         self.read(move |conn| stats::status(conn, &path, now)).await
@@ -345,6 +366,17 @@ impl JobStore for SqliteStore {
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
         let ids = ids.to_vec();
         self.read(move |conn| record::ended(conn, &ids)).await
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        request.check()?;
+        let asked = request.clone();
+        let page = self.read(move |conn| events::events(conn, &asked)).await?;
+        if page.next != request.cursor {
+            // What a cursor says was seen must be on the disk: a power cut would give its numbers to others.
+            self.write(DURABLE, events::touch).await?;
+        }
+        Ok(page)
     }
 
     fn ends(&self) -> Option<Box<dyn Ends>> {

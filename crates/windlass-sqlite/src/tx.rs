@@ -82,6 +82,11 @@ impl<'c> Tx<'c> {
         Ok(sequence)
     }
 
+    /// What a number taken now would be: larger than that of every job so far.
+    pub(crate) fn mark(&self) -> i64 {
+        self.memory.next_sequence
+    }
+
     /// Makes waiting workers look again though nothing was appended. The number is not used.
     pub(crate) fn wake(&mut self) -> Outcome<()> {
         self.next_sequence().map(|_| ())

@@ -18,7 +18,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
 };
-use windlass_core::{OnRequest, Wake, Wakeup, WorkerId};
+use windlass_core::{OnRequest, OnSchedules, Wake, Wakeup, WorkerId};
 
 /// The first look at other processes' writes after going idle.
 pub(crate) const POLL_FIRST: Duration = Duration::from_millis(1);
@@ -35,9 +35,12 @@ pub(crate) struct Signal {
     pub(crate) ended: watch::Sender<()>,
     /// Told when a heartbeat has something to say.
     on_request: Mutex<Vec<Weak<Told>>>,
+    /// Told when schedules changed.
+    on_schedules: Mutex<Vec<Weak<ToldOfSchedules>>>,
 }
 
 type Told = dyn Fn(Option<WorkerId>) + Send + Sync;
+type ToldOfSchedules = dyn Fn() + Send + Sync;
 
 static SIGNALS: LazyLock<Mutex<HashMap<PathBuf, Weak<Signal>>>> = LazyLock::new(Mutex::default);
 
@@ -53,6 +56,7 @@ impl Signal {
             appended: watch::Sender::new(0),
             ended: watch::Sender::new(()),
             on_request: Mutex::default(),
+            on_schedules: Mutex::default(),
         });
         signals.insert(path.to_owned(), Arc::downgrade(&signal));
         signal
@@ -65,13 +69,20 @@ impl Signal {
 
     /// A heartbeat has something to say.
     pub(crate) fn requested(&self) {
-        let all: Vec<_> = {
-            let mut all = self.on_request.lock().unwrap_or_else(PoisonError::into_inner);
-            all.retain(|told| told.strong_count() > 0);
-            all.iter().filter_map(Weak::upgrade).collect()
-        };
-        all.iter().for_each(|told| told(None));
+        there(&self.on_request).iter().for_each(|told| told(None));
     }
+
+    /// Schedules were declared, removed or paused.
+    pub(crate) fn schedules_changed(&self) {
+        there(&self.on_schedules).iter().for_each(|told| told());
+    }
+}
+
+/// Those who are still there; the lock is free when they are called.
+fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|told| told.strong_count() > 0);
+    all.iter().filter_map(Weak::upgrade).collect()
 }
 
 /// The eye on other processes: a connection of its own, since `data_version` tells of *other* connections.
@@ -105,9 +116,14 @@ impl Watcher {
         self.ask("SELECT coalesce(max(n), 0) FROM cancel_request").zip(self.ask("SELECT requests FROM meta"))
     }
 
-    /// Tells of requests that other processes make.
-    async fn watch_requests(self: Arc<Self>, told: Weak<Told>) {
-        let (mut seen, mut last) = (None, (0, 0));
+    /// Grows with every change of schedules.
+    fn schedule_changes(&self) -> Option<i64> {
+        self.ask("SELECT changes FROM schedule_counter")
+    }
+
+    /// Tells of requests that other processes make, and of schedules that they change.
+    async fn watch_requests(self: Arc<Self>, told: Weak<Told>, signal: Weak<Signal>) {
+        let (mut seen, mut last, mut last_change) = (None, (0, 0), None);
         while let Some(told) = told.upgrade() {
             let version = self.data_version();
             if version.is_some() && version != seen {
@@ -117,6 +133,11 @@ impl Watcher {
                     told(None);
                 }
                 last = now;
+                let change = self.schedule_changes().or(last_change);
+                if change != last_change {
+                    signal.upgrade().into_iter().for_each(|signal| signal.schedules_changed());
+                }
+                last_change = change;
             }
             drop(told);
             sleep(REQUESTS_POLL).await;
@@ -153,6 +174,7 @@ pub(crate) struct SqliteWakeup {
     /// The process-wide entry.
     signal: Arc<Signal>,
     told: Option<OnRequest>,
+    told_of_schedules: Option<OnSchedules>,
     /// Data version and sequence when armed.
     seen: Option<(i64, i64)>,
     armed: bool,
@@ -161,7 +183,7 @@ pub(crate) struct SqliteWakeup {
 impl SqliteWakeup {
     pub(crate) fn new(watcher: Arc<Watcher>, signal: Arc<Signal>) -> Self {
         let appended = signal.appended.subscribe();
-        Self { watcher, appended, signal, told: None, seen: None, armed: false }
+        Self { watcher, appended, signal, told: None, told_of_schedules: None, seen: None, armed: false }
     }
 
     /// Whether another process appended since [`Wakeup::arm`]. Unknown counts as yes: a false hint costs one
@@ -211,7 +233,14 @@ impl Wakeup for SqliteWakeup {
     /// Within a process the store that asks tells; other processes' requests are looked for until the wake-up is dropped.
     fn on_request(&mut self, told: OnRequest) {
         self.signal.on_request.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&told));
-        tokio::spawn(Arc::clone(&self.watcher).watch_requests(Arc::downgrade(&told)));
+        let (told_here, signal) = (Arc::downgrade(&told), Arc::downgrade(&self.signal));
+        tokio::spawn(Arc::clone(&self.watcher).watch_requests(told_here, signal));
         self.told = Some(told);
+    }
+
+    /// Other processes' changes are found where requests are.
+    fn on_schedules(&mut self, told: OnSchedules) {
+        self.signal.on_schedules.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&told));
+        self.told_of_schedules = Some(told);
     }
 }

@@ -11,7 +11,8 @@ use crate::{
 use rusqlite::params;
 use std::time::Duration;
 use windlass_core::{
-    Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+    Error, ErrorKind, EventType, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId,
+    WorkerSpec,
 };
 
 /// The most workers that one rescue declares dead; the next call takes the rest.
@@ -89,7 +90,7 @@ pub(crate) fn suspect(tx: &mut Tx<'_>, worker: WorkerId, job: Option<JobId>) -> 
 pub(crate) fn deregister(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
     if end(tx, worker)? {
         for lease in Lease::open_of(tx, worker)? {
-            lease.hand_back(tx, |_| HandBack::Available { crashes: 0 })?;
+            lease.hand_back(tx, EventType::Returned, |_| HandBack::Available { crashes: 0 })?;
         }
         cancel_request::forget(tx, worker)?;
     }
@@ -111,7 +112,8 @@ pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport
     for (worker, suspect) in expired(tx, rescuer)? {
         end(tx, worker)?;
         for lease in Lease::open_of(tx, worker)? {
-            let (back, dead) = lease.hand_back(tx, |job| after_crash(job, suspect, max_crashes))?;
+            let (back, dead) =
+                lease.hand_back(tx, EventType::Rescued, |job| after_crash(job, suspect, max_crashes))?;
             report.rescued += back;
             report.discarded += dead;
         }

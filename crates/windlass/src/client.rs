@@ -1,10 +1,10 @@
-use crate::{IntoJob, Selection, waiting::Waiting};
+use crate::{Events, IntoJob, Selection, waiting::Waiting};
 use serde::de::DeserializeOwned;
 use std::{fmt, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, JobEdit, JobFilter,
-    JobId, JobPage, JobRecord, MigrationReport, NewJob, QueueLimits, QueueStats, Result, RetryReply,
-    Settings, Store, StoreStatus,
+    CancelReply, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventCursor,
+    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, MigrationReport, NewJob,
+    QueueLimits, QueueStats, Result, RetentionRule, RetryReply, Settings, Store, StoreStatus,
 };
 
 /// Enqueues jobs and looks after them. Cheap to clone; clones share their connections.
@@ -430,6 +430,29 @@ impl Client {
         self.waiting.wait(&self.store, id, timeout).await
     }
 
+    /// What happens to jobs, behind a cursor, in the order of commits: each event once, none left out, whatever crashes. Keep
+    /// [`JobEvent::cursor`](crate::JobEvent::cursor) of what you have dealt with, wherever you like, and go on from there.
+    ///
+    /// Nothing is asked of the store before the first event is; what may go wrong is said there.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = windlass::Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// use windlass::{Args, EventCursor, EventType, NewJob};
+    /// client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let mut events = client.events(EventCursor::start());
+    /// let event = events.next().await?;
+    /// assert_eq!((event.event, &*event.kind), (EventType::Enqueued, "mail.send"));
+    /// let kept = event.cursor.to_string(); // later: client.events(kept)
+    /// # assert!(client.events(kept).next_page().await?.events.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub fn events(&self, from: impl Into<EventCursor>) -> Events {
+        Events::new(Arc::clone(&self.store), from.into())
+    }
+
     /// A page of jobs by filter. It may hold fewer than asked for though more follow: go on with
     /// [`JobPage::next`].
     ///
@@ -470,6 +493,64 @@ impl Client {
     /// [`ErrorKind::InvalidOption`] for [what cannot work](Settings::check), or the store's.
     pub async fn configure(&self, settings: &Settings) -> Result<()> {
         self.store.configure(settings).await
+    }
+
+    /// What is kept of single queues and outcomes, beside the [settings](Self::settings), which hold for all.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.store.retention().await
+    }
+
+    /// Keeps these rules, all or none, each in the place of the one of its queue and outcome; one that says nothing removes
+    /// that. The housekeeping of the workers goes by them, seconds later.
+    ///
+    /// ```
+    /// # use windlass::{Client, JobState, RetentionRule};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let last_thousand = RetentionRule::of("mail", JobState::Discarded).with_count(1_000);
+    /// client.set_retention(&[last_thousand.clone()]).await?;
+    /// assert_eq!(client.retention().await?, [last_thousand]);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for [what cannot work](RetentionRule::check_all), or the store's.
+    pub async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        self.store.set_retention(rules).await
+    }
+
+    /// How many jobs ended in which way, by the minute, queue and kind, for up to 30 days back: what a dashboard draws. Counted by the housekeeping of the
+    /// workers, a few seconds later; the answer says [up to when](History::counted_until).
+    ///
+    /// ```
+    /// # use windlass::{Client, HistoryRequest};
+    /// # use std::time::Duration;
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let history = client.history(&HistoryRequest::last(Duration::from_secs(3600))).await?;
+    /// for count in &history.counts {
+    ///     println!("{} {:?} {:?} {}: {}", count.at, count.queue, count.kind, count.outcome, count.count);
+    /// }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for [what cannot be answered](HistoryRequest::check), or the store's.
+    pub async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        self.store.history(request).await
     }
 
     /// Whether a worker of these queues that knows these kinds (none: all) would be given a job now. Cheap at any

@@ -41,6 +41,7 @@ mod client;
 mod connect;
 mod data;
 mod encryption;
+mod events;
 mod extract;
 mod handler;
 mod handler_fn;
@@ -50,6 +51,9 @@ mod middleware;
 mod privileges;
 mod raw_job;
 mod registry;
+#[cfg(feature = "toml")]
+mod schedule_file;
+mod schedules;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "postgres")]
@@ -64,11 +68,15 @@ pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};
 #[cfg(feature = "encryption")]
 pub use encryption::Keyring;
+pub use events::Events;
 pub use extract::{Attempt, Extract};
 pub use handler_fn::HandlerFn;
 pub use job::{IntoJob, Job};
 pub use middleware::{Middleware, Next};
 pub use raw_job::RawJob;
+#[cfg(feature = "toml")]
+pub use schedule_file::ScheduleFile;
+pub use schedules::{LastRun, ListedSchedule, Schedules, preview, schedule};
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
@@ -157,11 +165,13 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, DeleteReply, EditReply, EnqueuedOnce,
-    EnqueuedUnique, Envelope, Error, ErrorKind, HandlerReport, IntoOutcome, JobEdit, JobFilter, JobId,
-    JobLease, JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, NewJob,
-    OnConflict, Outcome, PageToken, Progress, QueueLimits, QueueStats, RateLimit, Result, RetryPolicy,
-    RetryReply, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
+    Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply,
+    EnqueuedOnce, EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType,
+    HandlerReport, History, HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease,
+    JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
+    OnConflict, Outcome, Overlap, PageToken, Progress, QueueLimits, QueueStats, RateLimit, Result, Retention,
+    RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter, SchedulePut, ScheduleRecord,
+    SchedulesPut, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
     WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
@@ -177,6 +187,8 @@ mod guide {
     #[cfg(feature = "encryption")]
     #[doc = include_str!("../../../docs/guide/encryption.md")]
     struct Encryption;
+    #[doc = include_str!("../../../docs/guide/events.md")]
+    struct Events;
     #[doc = include_str!("../../../docs/guide/deadlines.md")]
     struct Deadlines;
     #[doc = include_str!("../../../docs/guide/limits.md")]
@@ -185,12 +197,16 @@ mod guide {
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
     struct Handlers;
+    #[doc = include_str!("../../../docs/guide/history.md")]
+    struct HistoryOfJobs;
     #[doc = include_str!("../../../docs/guide/privileges.md")]
     struct Privileges;
     #[doc = include_str!("../../../docs/guide/progress.md")]
     struct Progress;
     #[doc = include_str!("../../../docs/guide/retention.md")]
-    struct Retention;
+    struct RetentionOfJobs;
+    #[doc = include_str!("../../../docs/guide/schedules.md")]
+    struct Schedules;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/testing.md")]
     struct Testing;

@@ -1,11 +1,11 @@
 use crate::{
-    Client, HandlerFn, Job, Middleware, RawJob, Worker,
+    Client, HandlerFn, IntoJob, Job, Middleware, RawJob, Worker,
     encryption::Codec,
     handler::{RawHandler, TypedHandler},
     registry::{Handlers, Registry},
 };
 use std::{sync::Arc, time::Duration};
-use windlass_core::{NewJob, Result, RetryPolicy};
+use windlass_core::{NewJob, Result, RetryPolicy, Schedule};
 use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
@@ -15,6 +15,8 @@ pub struct WorkerBuilder {
     config: WorkerConfig,
     registry: Registry,
     accept_plain_args: bool,
+    schedules: Vec<Result<Schedule>>,
+    source: Option<String>,
 }
 
 impl Worker {
@@ -25,6 +27,8 @@ impl Worker {
             config: WorkerConfig::default(),
             registry: Registry::default(),
             accept_plain_args: false,
+            schedules: Vec::new(),
+            source: None,
         }
     }
 }
@@ -159,6 +163,43 @@ impl WorkerBuilder {
         self
     }
 
+    /// Declares a schedule when the worker starts: every instance declares the same, and what is there as declared stays as it is. One
+    /// that needs more than a name, an expression and a job is made by [`windlass::schedule`](crate::schedule).
+    ///
+    /// ```
+    /// # use windlass::{Client, Job, Missed, RawJob, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct CleanUp { days: u32 }
+    /// # impl Job for CleanUp { const KIND: &'static str = "clean_up"; }
+    /// # async fn clean_up(_: CleanUp) {}
+    /// # fn example(client: &Client) -> windlass::Result<()> {
+    /// let weekly = windlass::schedule("weekly", "0 4 * * SUN", CleanUp { days: 30 })?.with_missed(Missed::None);
+    /// let builder = Worker::builder(client)
+    ///     .handle(clean_up)
+    ///     .schedule("nightly", "0 3 * * *", CleanUp { days: 1 })
+    ///     .schedules([weekly])
+    ///     .schedules_of("app"); // what this program declares no longer is removed
+    /// # Ok(()) }
+    /// ```
+    pub fn schedule(mut self, name: impl Into<String>, cron: impl Into<String>, job: impl IntoJob) -> Self {
+        self.schedules.push(crate::schedule(name, cron, job));
+        self
+    }
+
+    /// Declares schedules when the worker starts; see [`Self::schedule`].
+    pub fn schedules(mut self, schedules: impl IntoIterator<Item = Schedule>) -> Self {
+        self.schedules.extend(schedules.into_iter().map(Ok));
+        self
+    }
+
+    /// Says whose the schedules are: those that this source declared before, and does not declare now, are removed when the worker
+    /// starts. Without it they stay until somebody removes them. While old and new instances of a program run side by side, what they
+    /// declare differently changes with each start.
+    pub fn schedules_of(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
     /// Changes any other option.
     pub fn configure(mut self, change: impl FnOnce(&mut WorkerConfig)) -> Self {
         change(&mut self.config);
@@ -169,9 +210,11 @@ impl WorkerBuilder {
     ///
     /// # Errors
     /// An option that cannot work, a missing or doubled handler, [data](Self::data) that a handler takes and nobody
-    /// gave, or the store's error when it cannot be reached. Once started, a worker survives every outage of the store.
-    pub async fn start(self) -> Result<Worker> {
+    /// gave, a schedule that is none, or the store's error when it cannot be reached. Once started, a worker survives every outage of the store.
+    pub async fn start(mut self) -> Result<Worker> {
+        let (schedules, source) = (std::mem::take(&mut self.schedules), self.source.take());
         let (client, config, handlers) = self.build()?;
+        declare(&client, schedules, source).await?;
         let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
         Ok(Worker::new(engine))
     }
@@ -185,4 +228,14 @@ impl WorkerBuilder {
         }
         Ok((self.client, self.config, handlers))
     }
+}
+
+async fn declare(client: &Client, schedules: Vec<Result<Schedule>>, source: Option<String>) -> Result<()> {
+    let schedules = schedules.into_iter().collect::<Result<Vec<_>>>()?;
+    match source {
+        Some(source) => client.schedules().put_all_of(&source, schedules).await?,
+        None if schedules.is_empty() => return Ok(()),
+        None => client.schedules().put(schedules).await?,
+    };
+    Ok(())
 }

@@ -24,6 +24,9 @@ pub struct Load {
     pub transactions: bool,
     /// Cancels and retries some jobs by their ids.
     pub meddles: bool,
+    /// Takes back many jobs at a time: cancels, edits and deletes all of its queue, by filter.
+    #[serde(default)]
+    pub sweeps: bool,
     /// All its jobs are unique until they are finished, under so many keys, which all producers share; 0: none is.
     #[serde(default)]
     pub unique_keys: u32,
@@ -43,6 +46,7 @@ impl Default for Load {
             once: false,
             transactions: false,
             meddles: false,
+            sweeps: false,
             unique_keys: 0,
             lanes: 1,
             queue: "default".to_owned(),
@@ -89,13 +93,15 @@ impl Mix {
             Self::Failing => match rng.u32(0..100) {
                 0..50 => Act::Done,
                 50..60 => Act::Return,
-                60..90 => Act::Fail(rng.u16(1..=3)),
+                60..70 => Act::Checkpoint(rng.u16(1..=3)),
+                70..90 => Act::Fail(rng.u16(1..=3)),
                 _ => Act::Sleep(rng.u64(1..=30)),
             },
             Self::Varied => match rng.u32(0..100) {
                 0..60 => Act::Done,
                 60..70 => Act::Return,
-                70..80 => Act::Sleep(rng.u64(1..=30)),
+                70..75 => Act::Sleep(rng.u64(1..=30)),
+                75..80 => Act::Checkpoint(rng.u16(1..=3)),
                 80..86 => Act::Fail(rng.u16(1..=3)),
                 86..88 => Act::Panic,
                 88..92 => Act::Snooze(rng.u64(20..=300)),

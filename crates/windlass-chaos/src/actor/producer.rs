@@ -1,4 +1,4 @@
-use super::{Load, Order, connect, dismissed};
+use super::{Load, Order, connect, dismissed, sweep};
 use crate::{
     bug::Bug,
     database,
@@ -23,6 +23,10 @@ const LAST_PATIENCE: Duration = Duration::from_secs(30);
 pub(super) async fn run(order: &Order, load: Load, recorder: Arc<Recorder>) -> Result<()> {
     let client = connect(&order.store).await?;
     let stop = CancellationToken::new();
+    if load.sweeps {
+        let sweep = sweep::Sweep::new(order, &load, &client, &recorder);
+        tokio::spawn(sweep.run(stop.clone()));
+    }
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..load.lanes {
         let lane = Lane {

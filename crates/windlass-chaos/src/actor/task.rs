@@ -21,6 +21,8 @@ pub enum Act {
     Sleep(u64),
     /// Fails so many times, then completes.
     Fail(u16),
+    /// Fails so many times, then completes; each attempt keeps checkpoints, counting on from the last.
+    Checkpoint(u16),
     /// Panics once, then completes.
     Panic,
     /// Is put off until it is so many milliseconds old, then completes.

@@ -66,6 +66,9 @@ async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> 
     }
 }
 
+/// How many checkpoints an attempt keeps.
+const STEPS: u32 = 2;
+
 /// The result of jobs that have one.
 #[derive(serde::Serialize)]
 struct Returned {
@@ -112,6 +115,11 @@ async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
             desk.recorder.note(What::Returned { worker, id, seq });
             Outcome::Complete(Some(Args::of(&Returned { key: task.key }).expect("a result is JSON")))
         }
+        Act::Checkpoint(times) => match keep_checkpoints(&desk, &ctx).await {
+            Ok(()) if ctx.attempt() > times => Outcome::Complete(None),
+            Ok(()) => Outcome::Retry { after: None, error: "goes on from its checkpoint".to_owned() },
+            Err(error) => Outcome::Retry { after: None, error: error.to_string() },
+        },
         other => act(other, &ctx).await,
     };
     ending.outcome = Some(match &outcome {
@@ -122,6 +130,21 @@ async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
         _ => Ended::Complete,
     });
     outcome
+}
+
+/// Goes on from the last checkpoint, and says how far it is.
+async fn keep_checkpoints(desk: &Desk, ctx: &Context) -> windlass::Result<()> {
+    let lease = ctx.lease();
+    let (worker, id, seq) = (lease.worker.0, lease.job.0, lease.claim.1.cast_signed());
+    let from = ctx.last_checkpoint::<u32>().await?.unwrap_or(0);
+    desk.recorder.note(What::Resumed { worker, id, seq, from });
+    for value in from + 1..=from + STEPS {
+        ctx.progress(f64::from(value % 100))?;
+        desk.recorder.note(What::CheckpointSent { worker, id, seq, value });
+        ctx.checkpoint(&value).await?;
+        desk.recorder.note(What::CheckpointKept { worker, id, seq, value });
+    }
+    Ok(())
 }
 
 async fn act(act: Act, ctx: &Context) -> Outcome {

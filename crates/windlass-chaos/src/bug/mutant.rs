@@ -2,8 +2,8 @@ use super::Bug;
 use fastrand::Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_core::{
-    Claim, ClaimRequest, Claimed, Completion, Disposition, JobSet, Result, SettleReply, SettleRequest,
-    Settled, Store, wrap_store,
+    CancelReply, Claim, ClaimRequest, Claimed, Completion, DeleteReply, Disposition, JobId, JobSet,
+    ReportRequest, Reported, Result, SettleReply, SettleRequest, Settled, Store, wrap_store,
 };
 
 /// A store that does one thing wrong, now and then.
@@ -102,12 +102,37 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
 
 wrap_store! {
     impl JobStore for Mutant, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister report checkpoints suspect rescue promote
-     maintain settings configure cancel retry edit delete pause limit share job jobs any_available queues status wakeup close]
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister checkpoints suspect rescue promote
+     maintain settings configure retention set_retention retry edit pause limit share job jobs any_available queues history status events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let Claimed { claims, contended } = self.store.claim(request).await?;
-        Ok(Claimed { claims: self.spoil_claim(claims), contended })
+        let Claimed { claims, contended, limited } = self.store.claim(request).await?;
+        Ok(Claimed { claims: self.spoil_claim(claims), contended, limited })
+    }
+
+    async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        let mut spoiled = request.clone();
+        if self.bug == Bug::LostCheckpoint {
+            for report in &mut spoiled.reports {
+                report.checkpoint = report.checkpoint.take().filter(|_| !self.one_in(4));
+            }
+        }
+        self.store.report(&spoiled).await
+    }
+
+    async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        let lie = |reply| match reply {
+            CancelReply::Running if self.bug == Bug::CancelLies => CancelReply::Cancelled,
+            reply => reply,
+        };
+        Ok(self.store.cancel(ids).await?.into_iter().map(lie).collect())
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        match self.bug == Bug::DeleteForgets && self.one_in(4) {
+            true => Ok(vec![DeleteReply::Deleted; ids.len()]),
+            false => self.store.delete(ids).await,
+        }
     }
 
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {

@@ -52,6 +52,22 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::UniqueNeverFree => {
             &[("unique_holders", "WHEN NOT h.until_finished THEN false", "WHEN true THEN true")]
         }
+        Bug::CancelledRuns => {
+            &[("claim", "WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id)", "")]
+        }
+        // Where they were looked for was passed.
+        Bug::EventsForgetLate => &[
+            (
+                "new_claims",
+                "CONTINUE WHEN v_hi[i] < p_pos",
+                "CONTINUE WHEN v_hi[i] < greatest(p_pos, pg_snapshot_xmax(p_from))",
+            ),
+            (
+                "new_completions",
+                "CONTINUE WHEN v_hi[i] < p_xid",
+                "CONTINUE WHEN v_hi[i] < greatest(p_xid, pg_snapshot_xmax(p_from))",
+            ),
+        ],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

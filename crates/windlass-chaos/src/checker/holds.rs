@@ -23,6 +23,10 @@ pub(super) struct Hold {
     pub(super) finished: Option<(u64, Outcome)>,
     /// How its process was about to give it back, without having run it.
     pub(super) given_back: Option<Outcome>,
+    /// The checkpoint that its handler was given.
+    pub(super) resumed: Option<u32>,
+    /// Checkpoints that its handler was about to keep, or that it was told are kept (true), and when.
+    pub(super) checkpoints: Vec<(u32, bool, u64)>,
     /// Answers to its settlements: fate, what they said, when they were sent, when answered.
     pub(super) answers: Vec<(Fate, Outcome, u64, u64)>,
 }
@@ -81,6 +85,11 @@ pub(super) struct Job {
     pub(super) stray_writes: Vec<i32>,
     /// When somebody first wanted to cancel it.
     pub(super) cancel_asked: Option<u64>,
+    /// When somebody was told that it is cancelled, and that it is deleted.
+    pub(super) cancelled: Option<u64>,
+    pub(super) deleted: Option<u64>,
+    /// Whether somebody wanted to delete it.
+    pub(super) delete_asked: bool,
     pub(super) retries_asked: usize,
     pub(super) records: Vec<Record>,
     /// When commits of its effect together with its completion were begun.
@@ -211,6 +220,8 @@ impl Job {
                 started: None,
                 finished: None,
                 given_back: None,
+                resumed: None,
+                checkpoints: Vec::new(),
                 answers: Vec::new(),
             }),
             What::Started { worker, seq, key, .. } => {
@@ -244,7 +255,29 @@ impl Job {
             What::Returned { .. } => self.returned = true,
             What::StoredResult { key, .. } => self.results.push(key),
             What::Effect { .. } => self.effects += 1,
-            What::CancelAsked { .. } => self.cancel_asked = self.cancel_asked.or(Some(at)),
+            What::CancelAsked { done, .. } => {
+                self.cancel_asked = self.cancel_asked.or(Some(at));
+                self.cancelled = self.cancelled.or(done.then_some(at));
+            }
+            What::DeleteAsked { done, .. } => {
+                self.delete_asked = true;
+                self.deleted = self.deleted.or(done.then_some(at));
+            }
+            What::Resumed { worker, seq, from, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
+                    hold.resumed = Some(from);
+                }
+            }
+            What::CheckpointSent { worker, seq, value, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
+                    hold.checkpoints.push((value, false, at));
+                }
+            }
+            What::CheckpointKept { worker, seq, value, .. } => {
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
+                    hold.checkpoints.push((value, true, at));
+                }
+            }
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,
             What::Stored { key, state, crashes, .. } => self.records.push(Record { key, state, crashes }),
             _ => {}

@@ -30,8 +30,7 @@ pub(super) fn check_job(job: &Job, faults: &Faults, report: &mut Report) {
 fn handover(job: &Job, hold: &Hold, next: &Hold, faults: &Faults, report: &mut Report) {
     stale_write(job, hold, next, report);
     if let Some(outcome) = hold.settled() {
-        let ended = matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
-        if ended && job.retries_asked == 0 {
+        if outcome.is_final() && job.retries_asked == 0 {
             let text =
                 format!("settled as {outcome:?} by {}, and handed out again to {}", of(hold), of(next));
             report.violate(Invariant::I13, Some(job.id), text);

@@ -41,6 +41,7 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         let settled = job.holds.iter().any(|hold| hold.settled().is_some());
         let excused = (rules.may_lose_commits && job.in_doubt)
             || (rules.removes_completed && settled)
+            || job.delete_asked
             || job.left_behind;
         if job.acked_key.is_some() && !excused {
             report.violate(Invariant::I1, id, "acknowledged, and not stored in the end".to_owned());
@@ -129,7 +130,7 @@ fn records(job: &Job, rules: &Rules, report: &mut Report) {
         report.violate(Invariant::I13, id, format!("stored {} times: {}", states.len(), states.join(", ")));
     }
     let ends: Vec<JobState> =
-        job.holds.iter().filter_map(|hold| hold.settled()).filter_map(final_state).collect();
+        job.holds.iter().filter_map(|hold| hold.settled()).filter_map(Outcome::final_state).collect();
     if ends.len() > 1 + job.retries_asked {
         report.violate(Invariant::I13, id, format!("its end was accepted {} times", ends.len()));
     }
@@ -138,16 +139,6 @@ fn records(job: &Job, rules: &Rules, report: &mut Report) {
     let Some((end, record)) = ends.first().zip(job.records.first()).filter(|_| !is_void) else { return };
     if record.state.is_final() && !ends.contains(&record.state) {
         report.violate(Invariant::I13, id, format!("settled as {end}, and stored as {}", record.state));
-    }
-}
-
-/// The state that a settlement ends a job in, if it does.
-fn final_state(outcome: Outcome) -> Option<JobState> {
-    match outcome {
-        Outcome::Complete => Some(JobState::Completed),
-        Outcome::Cancel => Some(JobState::Cancelled),
-        Outcome::Discard => Some(JobState::Discarded),
-        _ => None,
     }
 }
 

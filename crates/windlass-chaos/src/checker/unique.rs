@@ -71,9 +71,8 @@ fn life(job: &Job) -> Option<(u64, u64)> {
 /// When the first call was sent that may have ended the job under this lease.
 fn may_end(hold: &Hold) -> Option<u64> {
     let ends = |outcome: Outcome| match outcome {
-        Outcome::Complete | Outcome::Cancel | Outcome::Discard => true,
         Outcome::Retry => hold.attempt >= NewJob::DEFAULT_MAX_ATTEMPTS,
-        _ => false,
+        other => other.is_final(),
     };
     let settled = hold.answers.iter().filter(|(fate, outcome, ..)| *fate != Fate::Refused && ends(*outcome));
     let settled = settled.map(|(_, _, sent, _)| *sent).min();
@@ -119,8 +118,7 @@ fn wrongly_kept(kept: &Kept, jobs: &Jobs, rules: &Rules) -> Option<String> {
 
 /// When it was noted that the job ended under this lease.
 fn ended(hold: &Hold) -> Option<u64> {
-    let ends = |outcome: Outcome| matches!(outcome, Outcome::Complete | Outcome::Cancel | Outcome::Discard);
     let accepted =
-        hold.answers.iter().filter(|(fate, outcome, ..)| *fate == Fate::Accepted && ends(*outcome));
+        hold.answers.iter().filter(|(fate, outcome, ..)| *fate == Fate::Accepted && outcome.is_final());
     accepted.map(|(.., answered)| *answered).min()
 }

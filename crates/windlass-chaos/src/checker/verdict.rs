@@ -34,11 +34,13 @@ pub enum Invariant {
     I12,
     /// A settled job has exactly one terminal record.
     I13,
+    /// Events tell everything that happened once, in order.
+    I14,
 }
 
 impl Invariant {
     /// Every one, in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::I1,
         Self::I2,
         Self::I3,
@@ -52,6 +54,7 @@ impl Invariant {
         Self::I11,
         Self::I12,
         Self::I13,
+        Self::I14,
     ];
 
     /// In a few words.
@@ -70,6 +73,7 @@ impl Invariant {
             Self::I11 => "flow parents run once, last",
             Self::I12 => "throughput is back after outages",
             Self::I13 => "one terminal record per job",
+            Self::I14 => "events tell everything once",
         }
     }
 
@@ -132,6 +136,10 @@ pub struct Counts {
     pub refused_writes: u64,
     /// How often a worker was told that its lease is lost.
     pub lost_leases: u64,
+    /// Jobs of which somebody was told that they are cancelled or deleted.
+    pub taken_back: u64,
+    /// Checkpoints that handlers were told are kept.
+    pub checkpoints: u64,
     /// Faults by kind.
     pub faults: BTreeMap<Fault, u64>,
     /// Outages whose recovery was measured.

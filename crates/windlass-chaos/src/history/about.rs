@@ -18,6 +18,10 @@ impl What {
             Self::EnqueueAcked { id, .. }
             | Self::Kept { id, .. }
             | Self::Returned { id, .. }
+            | Self::Resumed { id, .. }
+            | Self::CheckpointSent { id, .. }
+            | Self::CheckpointKept { id, .. }
+            | Self::DeleteAsked { id, .. }
             | Self::StoredResult { id, .. }
             | Self::RolledBack { id, .. }
             | Self::Claimed { id, .. }
@@ -45,6 +49,9 @@ impl What {
             | Self::Settled { worker, .. }
             | Self::EffectSent { worker, .. }
             | Self::Returned { worker, .. }
+            | Self::Resumed { worker, .. }
+            | Self::CheckpointSent { worker, .. }
+            | Self::CheckpointKept { worker, .. }
             | Self::LeaseLost { worker }
             | Self::DeregisterSent { worker }
             | Self::Rescued { worker, .. }

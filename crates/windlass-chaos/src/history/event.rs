@@ -1,4 +1,5 @@
 use super::names::{Fate, Fault, Outcome, Phase};
+use super::told::Told;
 use serde::{Deserialize, Serialize};
 use windlass_core::JobState;
 
@@ -42,6 +43,12 @@ pub enum What {
     Returned { worker: i32, id: i64, seq: i64 },
     /// The worker is about to give a job back that it did not run.
     GivenBack { worker: i32, id: i64, seq: i64, outcome: Outcome },
+    /// A handler was given this as the last checkpoint; 0: there is none.
+    Resumed { worker: i32, id: i64, seq: i64, from: u32 },
+    /// A handler is about to keep this as a checkpoint.
+    CheckpointSent { worker: i32, id: i64, seq: i64, value: u32 },
+    /// It was told that it is kept.
+    CheckpointKept { worker: i32, id: i64, seq: i64, value: u32 },
     /// A settlement was answered.
     Settled { worker: i32, id: i64, seq: i64, fate: Fate, outcome: Outcome, sent: u64 },
     /// A handler is about to commit its effect and its job's completion in one transaction of its own.
@@ -64,12 +71,17 @@ pub enum What {
     Suspected { worker: i32, id: Option<i64> },
     /// Somebody is about to cancel the job by its id (`done` false), or the store says it did (true).
     CancelAsked { id: i64, done: bool },
+    /// The same of a deletion.
+    DeleteAsked { id: i64, done: bool },
     /// The same of a retry by hand.
     RetryAsked { id: i64, done: bool },
     /// A fault began or ended. `target`: the process it hits; none: all of them.
     Fault { fault: Fault, target: Option<i64>, begins: bool },
     /// The run moved on.
     Phase { phase: Phase },
+    /// A consumer of events read this of the job, on its page of this number. A page that was read and not kept is read anew: the last
+    /// one of its number counts.
+    Told { page: u64, id: i64, event: Told },
     /// A job in the final dump. Several of one id: several records of one job.
     Stored { id: i64, key: i64, state: JobState, attempt: u16, crashes: u16 },
 }

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use windlass_core::JobState;
 
 /// How a handler ended, or what a settlement said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,6 +21,23 @@ pub enum Outcome {
     Return,
     /// The handler's future was dropped.
     Interrupted,
+}
+
+impl Outcome {
+    /// The state that a settlement which says this ends a job in, if it ends it.
+    pub const fn final_state(self) -> Option<JobState> {
+        match self {
+            Self::Complete => Some(JobState::Completed),
+            Self::Cancel => Some(JobState::Cancelled),
+            Self::Discard => Some(JobState::Discarded),
+            _ => None,
+        }
+    }
+
+    /// Whether a settlement which says this ends the job.
+    pub const fn is_final(self) -> bool {
+        self.final_state().is_some()
+    }
 }
 
 /// What a store says to a settlement.

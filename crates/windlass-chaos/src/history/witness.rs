@@ -7,9 +7,9 @@ use std::{
     },
 };
 use windlass_core::{
-    CancelReply, ClaimRef, ClaimRequest, Claimed, Disposition, Heartbeat, JobId, JobSet, Registration,
-    RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store, WorkerId, WorkerSpec,
-    wrap_store,
+    CancelReply, ClaimRef, ClaimRequest, Claimed, DeleteReply, Disposition, Heartbeat, JobId, JobSet,
+    Registration, RescueReport, Result, RetryReply, SettleReply, SettleRequest, Settled, Store, WorkerId,
+    WorkerSpec, wrap_store,
 };
 
 /// A store that notes what a worker asks of it and what it answers. Enqueues are noted by producers, who
@@ -132,8 +132,8 @@ fn fate_of(settled: Settled) -> Fate {
 
 wrap_store! {
     impl JobStore for Witness, through store:
-    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure edit delete pause limit share job jobs
-     any_available queues status wakeup close]
+    [capabilities migrate enqueue enqueue_once enqueue_unique report checkpoints promote maintain settings configure retention set_retention edit pause limit share job jobs
+     any_available queues history status events wakeup close]
 
     async fn register(&self, worker: &WorkerSpec) -> Result<Registration> {
         let registration = self.store.register(worker).await?;
@@ -217,6 +217,14 @@ wrap_store! {
         let replies = self.store.cancel(ids).await?;
         let done = ids.iter().zip(&replies).filter(|(_, reply)| **reply == CancelReply::Cancelled);
         self.recorder.note_all(done.map(|(id, _)| What::CancelAsked { id: id.0, done: true }));
+        Ok(replies)
+    }
+
+    async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        self.recorder.note_all(ids.iter().map(|id| What::DeleteAsked { id: id.0, done: false }));
+        let replies = self.store.delete(ids).await?;
+        let done = ids.iter().zip(&replies).filter(|(_, reply)| **reply == DeleteReply::Deleted);
+        self.recorder.note_all(done.map(|(id, _)| What::DeleteAsked { id: id.0, done: true }));
         Ok(replies)
     }
 

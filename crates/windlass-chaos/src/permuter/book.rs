@@ -5,11 +5,13 @@
 
 mod answers;
 mod commits;
+mod keys;
+mod reports;
 mod settling;
 
 use super::call::Reply;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_core::{ClaimRef, JobId, JobState, WorkerId};
+use windlass_core::{Args, ClaimRef, JobId, JobState, WorkerId};
 
 /// From how many crashes on a suspect is discarded: beyond what any scenario reaches.
 pub(crate) const MAX_CRASHES: u16 = 100;
@@ -29,11 +31,18 @@ enum Stage {
     Completed,
     Cancelled,
     Discarded,
+    Deleted,
 }
 
 #[derive(Debug)]
 struct Entry {
     kind: &'static str,
+    /// Its args.
+    args: String,
+    /// Its unique key.
+    key: Option<Key>,
+    /// The last checkpoint that was kept, and which of its claims, counted in [`Self::past`], had said so.
+    checkpoint: Option<(usize, u64)>,
     /// Attempts used up.
     used: u16,
     crashes: u16,
@@ -44,6 +53,13 @@ struct Entry {
     unwanted: bool,
     /// Every stage with the tick from which on it held.
     past: Vec<(u64, Stage)>,
+}
+
+/// A unique key, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    number: u8,
+    until_started: bool,
 }
 
 #[derive(Debug)]
@@ -60,6 +76,7 @@ pub(crate) struct Record {
     pub(crate) id: JobId,
     pub(crate) state: JobState,
     pub(crate) crashes: u16,
+    pub(crate) checkpoint: Option<Args>,
 }
 
 /// The model of one order, and what was wrong with it.
@@ -133,6 +150,7 @@ impl Book {
             let stage = entry.now();
             match found.as_slice() {
                 [] if stage == Stage::Completed && self.kept_house => {}
+                [] if stage == Stage::Deleted => {}
                 [] => wrong.push(format!("{when}: job {id} is lost; it must be {stage:?}")),
                 [one] if one.state == JobState::Cancelled && entry.may_be_cancelled() => {
                     entry.unwanted = false;
@@ -143,6 +161,11 @@ impl Book {
                     wrong.push(format!(
                         "{when}: job {id} is {state} with {crashes} crashes; it must be {entry:?}"
                     ));
+                }
+                [one] if entry.said() != one.checkpoint.as_ref().map(|said| said.as_str().to_owned()) => {
+                    let (kept, said) = (&one.checkpoint, entry.said());
+                    wrong
+                        .push(format!("{when}: the checkpoint of job {id} is {kept:?}; it must be {said:?}"));
                 }
                 [_] => {}
                 many => wrong.push(format!("{when}: job {id} is in {} places: {many:?}", many.len())),
@@ -167,7 +190,7 @@ impl Book {
 
 impl Stage {
     fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
+        matches!(self, Self::Completed | Self::Cancelled | Self::Discarded | Self::Deleted)
     }
 }
 
@@ -198,6 +221,7 @@ impl Entry {
             Stage::Completed => JobState::Completed,
             Stage::Cancelled => JobState::Cancelled,
             Stage::Discarded => JobState::Discarded,
+            Stage::Deleted => return false,
         };
         let crashes =
             record.crashes == self.crashes || self.or_else.is_some_and(|(_, n)| n == record.crashes);

@@ -1,17 +1,22 @@
 //! Operations with real ids, and what stores answer.
 
-use super::scenario::{Act, Fate};
+use super::scenario::{Act, Change, Fate, Way};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    Args, CancelReply, Claim, ClaimRef, Completion, Disposition, Exception, JobId, JobSet, MaintainReport,
-    NewJob, Result, RetryReply, SettleReply, SettleRequest, WorkerId, WorkerSpec,
+    Args, CancelReply, Claim, ClaimRef, Completion, DeleteReply, Disposition, EditReply, EnqueuedUnique,
+    Exception, JobEdit, JobId, JobReport, JobSet, MaintainReport, NewJob, OnConflict, ReportRequest,
+    Reported, Result, RetryReply, SettleReply, SettleRequest, Unique, WorkerId, WorkerSpec,
 };
+
+/// The kind of jobs that are unique.
+pub(crate) const UNIQUE_KIND: &str = "a";
 
 /// An operation on real jobs and workers.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Enqueue { first: usize, count: usize, kind: &'static str },
     EnqueueOnce { first: usize, count: usize, kind: &'static str },
+    Unique { first: usize, keys: &'static [u8], way: Way },
     Claim { worker: WorkerId, limit: u32 },
     Settle(SettleRequest),
     CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId, position: i64 },
@@ -22,6 +27,9 @@ pub(crate) enum Call {
     Promote,
     Cancel(JobId),
     Retry(JobId),
+    Edit(JobId, Change),
+    Delete(JobId),
+    Report(ReportRequest),
     Maintain,
     Close,
     Expire(WorkerId),
@@ -31,6 +39,9 @@ pub(crate) enum Call {
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Enqueued(Vec<JobId>),
+    Unique(Vec<EnqueuedUnique>),
+    /// A unique key is taken, and its caller asked for an error then.
+    KeyTaken,
     Claimed(Vec<Claim>),
     Settled(SettleReply),
     Done,
@@ -40,6 +51,9 @@ pub(crate) enum Reply {
     Housekept(#[allow(dead_code)] MaintainReport), // read in traces
     Cancel(CancelReply),
     Retry(RetryReply),
+    Edit(EditReply),
+    Delete(DeleteReply),
+    Reported(Vec<Reported>),
     LeaseLost,
     /// An answer that callers must expect: no lock to be had, serialization.
     Tolerated(#[allow(dead_code)] String), // read in traces
@@ -62,7 +76,10 @@ pub(crate) fn worker(queue: &str, kinds: &[&str], lease: Duration) -> WorkerSpec
 impl Reply {
     /// Whether the operation did its work, so that its commit counts.
     pub(crate) fn is_done(&self) -> bool {
-        !matches!(self, Self::LeaseLost | Self::Tolerated(_) | Self::Deadlock | Self::Failed(_))
+        !matches!(
+            self,
+            Self::LeaseLost | Self::KeyTaken | Self::Tolerated(_) | Self::Deadlock | Self::Failed(_)
+        )
     }
 }
 
@@ -84,6 +101,7 @@ impl Names {
         Some(match act {
             Act::Enqueue(count, kind) => Call::Enqueue { first, count, kind },
             Act::EnqueueOnce(count, kind) => Call::EnqueueOnce { first, count, kind },
+            Act::Unique(keys, way) => Call::Unique { first, keys, way },
             Act::Claim(by, limit) => Call::Claim { worker: worker(by)?, limit },
             Act::CompleteRest(by) => {
                 let rest = |claim: &Claim| completion(claim.reference, JobSet::Rest, claim.jobs.len());
@@ -118,6 +136,12 @@ impl Names {
             Act::Promote => Call::Promote,
             Act::Cancel(number) => Call::Cancel(job(number)?),
             Act::Retry(number) => Call::Retry(job(number)?),
+            Act::Edit(number, change) => Call::Edit(job(number)?, change),
+            Act::Delete(number) => Call::Delete(job(number)?),
+            Act::Report(by, number, n) => {
+                let (worker, job) = (worker(by)?, job(number)?);
+                Call::Report(report(worker, job, self.held(worker, job)?, n)?)
+            }
             Act::Maintain => Call::Maintain,
             Act::Close => Call::Close,
             Act::Expire(of) => Call::Expire(worker(of)?),
@@ -139,6 +163,9 @@ impl Names {
             (Call::Enqueue { first, .. } | Call::EnqueueOnce { first, .. }, Reply::Enqueued(ids)) => {
                 self.jobs.extend(ids.iter().enumerate().map(|(nth, &id)| (first + nth, id)));
             }
+            (Call::Unique { first, .. }, Reply::Unique(stored)) => {
+                self.jobs.extend(stored.iter().enumerate().map(|(nth, stored)| (first + nth, stored.id)));
+            }
             (Call::Claim { worker, .. }, Reply::Claimed(claims)) => {
                 self.handed.entry(*worker).or_default().extend(claims.iter().cloned());
             }
@@ -153,6 +180,46 @@ impl Names {
             self.handed.entry(*worker).or_default().retain(|claim| !gone(claim));
         }
     }
+}
+
+fn report(worker: WorkerId, job: JobId, (claim, position): (ClaimRef, i64), n: u32) -> Option<ReportRequest> {
+    let report = JobReport {
+        claim,
+        job,
+        position,
+        attempt: 1,
+        number: n.into(),
+        progress: None,
+        checkpoint: Some(Args::of(&n).ok()?),
+        log: Vec::new(),
+        dropped: 0,
+    };
+    Some(ReportRequest { worker, reports: vec![report] })
+}
+
+/// The jobs of unique keys.
+pub(crate) fn unique_jobs(queue: &str, keys: &[u8], way: Way) -> Result<Vec<NewJob>> {
+    let job = |key: &u8| {
+        let unique = Unique::by_key(format!("{queue}/{key}"));
+        let unique = match way {
+            Way::Keep | Way::Together => unique,
+            Way::UntilStarted => unique.until_started(),
+            Way::Replace => unique.on_conflict(OnConflict::Replace { max_wait: None }),
+            Way::Refuse => unique.on_conflict(OnConflict::Error),
+        };
+        let args = Args::parse("{}")?;
+        Ok(NewJob::new(UNIQUE_KIND, args).with_queue(queue.to_owned()).with_unique(unique))
+    };
+    keys.iter().map(job).collect()
+}
+
+/// What an edit asks of the store.
+pub(crate) fn edit(change: Change) -> Result<JobEdit> {
+    Ok(match change {
+        Change::Args(n) => JobEdit::new().with_args(Args::of(&n)?),
+        Change::Priority(priority) => JobEdit::new().with_priority(priority),
+        Change::Now => JobEdit::new().with_no_delay(),
+    })
 }
 
 fn completion(claim: ClaimRef, jobs: JobSet, count: usize) -> Completion {

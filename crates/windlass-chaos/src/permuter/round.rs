@@ -25,8 +25,9 @@ pub(crate) trait Desk: Send {
     /// What the store says of these jobs.
     async fn records(&mut self, ids: &[JobId]) -> anyhow::Result<Vec<Record>>;
 
-    /// What is wrong in the store itself, beyond what it says: jobs settled twice and the like.
-    async fn inspect(&mut self, queue: &str) -> anyhow::Result<Vec<String>>;
+    /// What is wrong in the store itself, beyond what it says: jobs settled twice and the like. All of these jobs
+    /// have ended.
+    async fn inspect(&mut self, queue: &str, ids: &[JobId]) -> anyhow::Result<Vec<String>>;
 }
 
 /// One order of one scenario, as it runs.
@@ -94,7 +95,7 @@ impl Round {
         let records = desk.records(&self.book.ids()).await?;
         self.book.compare("in the end", &records);
         self.book.must_be_over();
-        for wrong in desk.inspect(&queue).await? {
+        for wrong in desk.inspect(&queue, &self.book.ids()).await? {
             self.book.blame(wrong);
         }
         Ok((self.book.into_wrong(), self.trace))
@@ -128,7 +129,11 @@ impl Round {
 impl Act {
     /// How many jobs it enqueues.
     pub(crate) fn enqueues(self) -> usize {
-        if let Self::Enqueue(count, _) | Self::EnqueueOnce(count, _) = self { count } else { 0 }
+        match self {
+            Self::Enqueue(count, _) | Self::EnqueueOnce(count, _) => count,
+            Self::Unique(keys, _) => keys.len(),
+            _ => 0,
+        }
     }
 }
 

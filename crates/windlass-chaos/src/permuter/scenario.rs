@@ -50,6 +50,8 @@ pub enum Act {
     Enqueue(usize, &'static str),
     /// Stores so many jobs of a kind under the order's only idempotency key.
     EnqueueOnce(usize, &'static str),
+    /// Stores a job under each of these unique keys, by number.
+    Unique(&'static [u8], Way),
     /// The worker asks for so many jobs.
     Claim(usize, u32),
     /// The worker says that everything it was handed completed.
@@ -74,6 +76,12 @@ pub enum Act {
     Cancel(usize),
     /// Somebody retries a job by hand.
     Retry(usize),
+    /// Somebody changes a job.
+    Edit(usize, Change),
+    /// Somebody deletes a job.
+    Delete(usize),
+    /// The worker reports of a job that it was handed: this is its checkpoint, and the number of the report.
+    Report(usize, usize, u32),
     /// The leader keeps house, with no retention of completed jobs: one step of it on PostgreSQL, where emptying a
     /// segment takes two to four.
     Maintain,
@@ -96,6 +104,32 @@ pub enum Fate {
     Return,
     /// It completed, with a result.
     Result,
+}
+
+/// How unique jobs are enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By one caller; a key is taken until its job is finished, and a conflict keeps the first.
+    Keep,
+    /// The same until the job is started.
+    UntilStarted,
+    /// A job that waits and was not tried is replaced.
+    Replace,
+    /// A conflict is an error.
+    Refuse,
+    /// As [`Self::Keep`], by as many callers as there are keys, in one statement where the store does that.
+    Together,
+}
+
+/// What an edit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its args become this number.
+    Args(u32),
+    /// It moves to another priority, behind or before the others.
+    Priority(i16),
+    /// It is due now.
+    Now,
 }
 
 /// A change to a function of the schema: text found in its definition and what stands there instead.
@@ -131,7 +165,9 @@ impl Act {
         match self {
             Self::Claim(..) | Self::CompleteRest(_) | Self::Complete(..) | Self::Rescue(_) => 2,
             Self::Except(..) | Self::Cancel(_) | Self::Retry(_) | Self::Maintain => 3,
-            Self::Deregister(_) => 2,
+            Self::Edit(..) | Self::Delete(_) => 3,
+            Self::Deregister(_) | Self::Report(..) => 2,
+            Self::Unique(..) => 1,
             Self::Promote | Self::Suspect(..) => 1,
             _ => 0,
         }

@@ -1,7 +1,10 @@
 //! The scenarios: pairs and triples of operations that meet at the same jobs.
 
+mod editing;
 mod housekeeping;
 mod inside;
+mod reporting;
+mod unique;
 
 use super::scenario::{Act, Act::*, Fate, Op, Scenario};
 
@@ -35,6 +38,9 @@ pub fn all() -> Vec<Scenario> {
     all.extend(settling());
     all.extend(dying());
     all.extend(by_hand());
+    all.extend(unique::all());
+    all.extend(editing::all());
+    all.extend(reporting::all());
     all.extend(housekeeping::all());
     all.extend(inside::all());
     all

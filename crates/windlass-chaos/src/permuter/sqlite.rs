@@ -3,7 +3,7 @@
 
 use super::{
     book::{MAX_CRASHES, Record},
-    call::{Call, Reply, jobs, worker},
+    call::{Call, Reply, edit, jobs, unique_jobs, worker},
     order,
     report::{Outcome, Plan},
     round::{Desk, Round, first_jobs},
@@ -154,6 +154,12 @@ impl SeamDesk {
             Call::Promote => Reply::Promoted(store.promote(PROMOTE).await?.count),
             Call::Cancel(id) => Reply::Cancel(store.cancel(&[*id]).await?[0]),
             Call::Retry(id) => Reply::Retry(store.retry(&[*id]).await?[0]),
+            Call::Unique { keys, way, .. } => {
+                Reply::Unique(store.enqueue_unique(&unique_jobs(queue, keys, *way)?).await?)
+            }
+            Call::Edit(id, change) => Reply::Edit(store.edit(&[*id], &edit(*change)?).await?[0]),
+            Call::Delete(id) => Reply::Delete(store.delete(&[*id]).await?[0]),
+            Call::Report(request) => Reply::Reported(store.report(request).await?),
             Call::Maintain | Call::Close => {
                 store.configure(&POLICY.with_retention(Duration::ZERO)).await?;
                 Reply::Housekept(store.maintain().await?)
@@ -188,6 +194,7 @@ impl Desk for SeamDesk {
     async fn perform(&mut self, queue: &str, call: &Call) -> anyhow::Result<Reply> {
         Ok(self.ask(queue, call).await.unwrap_or_else(|error| match error.kind() {
             ErrorKind::LeaseLost => Reply::LeaseLost,
+            ErrorKind::UniqueConflict => Reply::KeyTaken,
             _ => Reply::Failed(error.to_string()),
         }))
     }
@@ -196,14 +203,15 @@ impl Desk for SeamDesk {
         let mut records = Vec::new();
         for &id in ids {
             if let Some(job) = self.store.job(id).await? {
-                records.push(Record { id, state: job.state, crashes: job.crash_count });
+                let checkpoint = job.report.as_ref().and_then(|report| report.checkpoint.clone());
+                records.push(Record { id, state: job.state, crashes: job.crash_count, checkpoint });
             }
         }
         Ok(records)
     }
 
     /// The counts of the queue must be those of its jobs: two records of one job would count twice.
-    async fn inspect(&mut self, queue: &str) -> anyhow::Result<Vec<String>> {
+    async fn inspect(&mut self, queue: &str, _: &[JobId]) -> anyhow::Result<Vec<String>> {
         let stats = self.store.queues().await?.into_iter().find(|stats| stats.name == queue);
         let left = stats.as_ref().map_or(0, |s| s.available + s.running + s.scheduled + s.retryable);
         Ok((left > 0).then(|| format!("jobs are left in the end: {stats:?}")).into_iter().collect())

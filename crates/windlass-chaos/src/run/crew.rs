@@ -72,6 +72,15 @@ impl Run {
         self.join("producer", Role::Producer(load), None, None)
     }
 
+    /// Starts the consumer of events, of which there is one; returns its index.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn listener(&mut self) -> Result<usize> {
+        self.rules.listens = true;
+        self.join("listener", Role::Listener, None, None)
+    }
+
     fn join(
         &mut self,
         kind: &str,
@@ -283,6 +292,10 @@ impl Run {
         self.dismiss("worker")
     }
 
+    pub(super) fn dismiss_listeners(&mut self) -> Result<()> {
+        self.dismiss("listener")
+    }
+
     /// Closes their standard inputs and waits for their ends.
     fn dismiss(&mut self, kind: &str) -> Result<()> {
         let mut leaving = Vec::new();
@@ -301,11 +314,11 @@ impl Run {
         Ok(())
     }
 
-    /// Starts every worker that is not there.
+    /// Starts everybody but producers who is not there.
     pub(super) fn revive_all(&mut self) -> Result<()> {
         for index in 0..self.members.len() {
             let member = &self.members[index];
-            if member.name.starts_with("worker") && member.process.is_none() {
+            if !member.name.starts_with("producer") && member.process.is_none() {
                 self.start(index)?;
             }
         }

@@ -114,6 +114,105 @@ async fn a_cancel_that_looks_once() {
     .await;
 }
 
+/// Two that saw the same finished job both take its key over.
+#[tokio::test]
+async fn a_key_that_is_taken_over_as_it_was_seen() {
+    finds(
+        "inside_unique_vs_unique",
+        "take_unique",
+        "k.id = v.id AND k.xid = v.xid AS unchanged",
+        "true AS unchanged",
+        "took key 0",
+    )
+    .await;
+}
+
+/// Without one order of keys two bulks wait for one another.
+#[tokio::test]
+async fn keys_that_are_taken_in_any_order() {
+    finds(
+        "unique_bulk_vs_bulk",
+        "take_unique",
+        "WHERE u.key IS NOT NULL ORDER BY u.key)",
+        "WHERE u.key IS NOT NULL ORDER BY u.place)",
+        "met a deadlock",
+    )
+    .await;
+}
+
+/// The same of singles that go together.
+#[tokio::test]
+async fn singles_whose_keys_are_taken_in_any_order() {
+    finds(
+        "unique_singles_vs_bulk",
+        "take_unique",
+        "WHERE u.key IS NOT NULL ORDER BY u.key)",
+        "WHERE u.key IS NOT NULL ORDER BY u.place)",
+        "met a deadlock",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_retry_that_does_not_ask_for_its_key() {
+    finds(
+        "unique_vs_retry",
+        "retry",
+        "IF d.attributes <> '' AND NOT {schema}.take_unique_again(d.attributes, p_id) THEN",
+        "IF false THEN",
+        "took key 0",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_of_what_is_stepped_over() {
+    finds(
+        "unique_vs_cancel",
+        "unique_holders",
+        "AND (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = h.id LIMIT 1) IS NULL THEN true",
+        "THEN true",
+        "had key",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_edit_that_does_not_lock_the_lane() {
+    finds(
+        "edit_vs_claim",
+        "find_locked",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "job",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_deletion_that_does_not_lock_the_lane() {
+    finds(
+        "delete_vs_claim",
+        "find_locked",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(",
+        "IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(1 + ",
+        "job",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_report_of_a_job_that_is_settled() {
+    finds(
+        "report_vs_settle",
+        "report",
+        "c.seq IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {schema}.settlement_of(r.lane, r.seq, r.job))",
+        "c.seq IS NOT NULL",
+        "was Accepted",
+    )
+    .await;
+}
+
 /// Not moved, and not missed by the proof either. Where housekeeping waits for its locks: in the other scenario a slow
 /// machine decides whether it gets as far as TRUNCATE.
 #[tokio::test]

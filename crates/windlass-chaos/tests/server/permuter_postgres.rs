@@ -4,9 +4,9 @@ use std::sync::Arc;
 use windlass_chaos::permuter::{Plan, postgres::Server, scenarios};
 
 /// How many orders of each scenario are tried without being asked for more.
-const SAMPLE: u64 = 30;
+const SAMPLE: u64 = 20;
 /// Housekeeping takes its time, so fewer of those with it.
-const HOUSEKEEPING_SAMPLE: u64 = 15;
+const HOUSEKEEPING_SAMPLE: u64 = 10;
 
 fn url() -> String {
     std::env::var("WINDLASS_TEST_POSTGRES")

@@ -6,8 +6,7 @@ mod options;
 mod unique;
 
 pub(crate) use many::read as read_many;
-
-use options::JobOptions;
+pub(crate) use options::JobOptions;
 
 use crate::{
     duration,

@@ -2,11 +2,13 @@
 
 mod demo;
 mod enqueue;
+mod events;
 mod home;
 mod jobs;
 mod program;
 mod queues;
 mod refusals;
+mod schedules;
 mod work;
 mod work_signals;
 

@@ -93,3 +93,53 @@ fn a_queue_is_purged() {
     assert_eq!(home.json(&["jobs", "list"]).as_array().map(Vec::len), Some(1));
     home.run(&["queues", "purge", "mall"]).refused(1, &["mall", "[not_found]"]);
 }
+
+#[test]
+fn history_is_shown() {
+    let home = Home::new();
+    let shown = |args: &[&str]| home.run(&[&["history"], args].concat()).done().stdout;
+    assert!(shown(&[]).starts_with("nothing ended"));
+    home.enqueue(&["a", "--queue", "mail"]);
+    home.run(&["jobs", "cancel", &home.enqueue(&["b", "--queue", "mail"])]).done();
+    home.run(&["work", "--exec", "true", "--queue", "mail", "--until-empty"]).done();
+    let history = home.json(&["history", "--last", "1day", "--step", "1h", "--queue", "mail"]);
+    assert_eq!(history["step_ms"], 3_600_000);
+    // The worker counts when it leads, which may be after it is done.
+    let counts = history["counts"].as_array().expect("counts");
+    assert!(counts.iter().all(|count| count["queue"] == "mail" && count["count"] == 1), "{history}");
+    let refused = |args: &[&str], says: &[&str]| home.run(&[&["history"], args].concat()).refused(2, says);
+    refused(&["--last", "31days"], &["30 days"]);
+    refused(&["--step", "90s"], &["whole minutes"]);
+    refused(&["--outcome", "done"], &["done"]);
+    refused(&["--outcome", "started"], &["started is not counted"]);
+}
+
+#[test]
+fn retention_is_set_and_listed() {
+    let home = Home::new();
+    let list = |args: &[&str]| home.run(&[&["retention"], args].concat()).done().stdout;
+    assert!(list(&["list"]).contains("no rules"));
+    list(&["set", "--queue", "mail", "--outcome", "discarded", "--age", "7days", "--count", "1000"]);
+    let text = list(&["set", "--outcome", "cancelled", "--count", "0"]);
+    assert_eq!(
+        text,
+        "QUEUE  OUTCOME    AGE    COUNT\n*      cancelled  -          0\nmail   discarded  7days  1,000\n"
+    );
+    let rules = home.json(&["retention", "list"]);
+    assert_eq!((&rules[0]["queue"], &rules[0]["count"]), (&serde_json::Value::Null, &0.into()));
+    assert_eq!((&rules[1]["outcome"], &rules[1]["age_ms"]), (&"discarded".into(), &604_800_000.into()));
+    let refused = |args: &[&str], says: &[&str]| home.run(&[&["retention"], args].concat()).refused(2, says);
+    refused(&["set", "--outcome", "completed", "--count", "5"], &["by count"]);
+    refused(&["set", "--outcome", "done", "--count", "5"], &["done"]);
+    refused(
+        &["set", "--outcome", "running", "--count", "5"],
+        &["running", "completed, cancelled, discarded"],
+    );
+    refused(&["set", "--outcome", "cancelled", "--count", "1000001"], &["1000001"]);
+    refused(&["set", "--outcome", "cancelled", "--age", "101years"], &["100 years"]);
+    refused(&["set", "--outcome", "cancelled"], &["--age"]);
+    refused(&["set", "--queue", "no name", "--outcome", "cancelled", "--count", "1"], &["no name"]);
+    assert_eq!(home.json(&["retention", "list"]), rules, "a refused change changes nothing");
+    list(&["unset", "--outcome", "cancelled"]);
+    assert!(list(&["unset", "--queue", "mail", "--outcome", "discarded"]).contains("no rules"));
+}

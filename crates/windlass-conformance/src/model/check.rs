@@ -1,4 +1,4 @@
-use super::play::Play;
+use super::{play::Play, reporting::said};
 use crate::steps::*;
 use std::collections::BTreeMap;
 use windlass_core::{JobFilter, JobId, JobRecord, JobState, JobStore, QueueStats};
@@ -20,6 +20,35 @@ impl Play {
         }
         for id in self.some_ids(LOOK_UPS) {
             self.check_job(id).await;
+        }
+        for id in self.oracle.deleted.iter().rev().take(LOOK_UPS) {
+            assert!(self.admin.job(*id).await.expect("look up").is_none(), "job {id} was deleted");
+        }
+        let ids = self.some_named(LOOK_UPS);
+        self.check_checkpoints(&ids).await;
+        self.check_ended(&ids).await;
+    }
+
+    /// What those who wait for these jobs are told.
+    async fn check_ended(&self, ids: &[JobId]) {
+        let ended = self.admin.ended(ids).await.expect("ended");
+        for id in ids {
+            let seen = ended.jobs.iter().find(|job| job.id == *id);
+            let gone = ended.unknown.contains(id);
+            if self.oracle.deleted.contains(id) {
+                assert!(gone && seen.is_none(), "job {id} was deleted: {ended:?}");
+                continue;
+            }
+            let known = self.oracle.job(*id).await;
+            assert!(!gone || self.may_be_gone(&known), "job {id} is gone: {known:?}");
+            match seen {
+                Some(seen) => {
+                    assert_eq!((seen.state, &seen.result), (known.state, &known.result), "{seen:?}");
+                }
+                None => {
+                    assert!(gone || !known.state.is_final(), "nobody hears that job {id} ended: {known:?}");
+                }
+            }
         }
     }
 
@@ -61,14 +90,21 @@ impl Play {
             None => assert!(self.may_be_gone(&known), "job {id} is gone: {known:?}"),
             Some(record) => {
                 self.compare(&record, &known);
-                assert_eq!(record.errors.len(), known.errors.len(), "errors of job {id}: {record:?}");
+                let errors =
+                    |job: &JobRecord| job.errors.iter().map(|error| error.error.clone()).collect::<Vec<_>>();
+                assert_eq!(errors(&record), errors(&known), "errors of job {id}: {record:?}");
+                assert_eq!(said(&record), said(&known), "what was said of job {id}");
             }
         }
     }
 
     fn compare(&self, record: &JobRecord, known: &JobRecord) {
         let told = format!("job {}: {record:?}, oracle: {known:?}", record.id);
-        let what = |job: &JobRecord| (job.state, job.priority, job.kind.clone(), job.queue.clone());
+        let attributes = |job: &JobRecord| (job.key.clone(), job.tags.clone(), job.expires_at.is_some());
+        let content =
+            |job: &JobRecord| (job.kind.clone(), job.args.clone(), job.result.clone(), job.max_attempts);
+        let what =
+            |job: &JobRecord| ((job.state, job.priority, job.queue.clone()), content(job), attributes(job));
         assert_eq!(what(record), what(known), "{told}");
         let or_else = self.oracle.or_else.get(&record.id).copied();
         let used = or_else.map(|(used, _)| used).into_iter().chain([known.attempt]);

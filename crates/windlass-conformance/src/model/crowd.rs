@@ -4,7 +4,7 @@ use crate::{
     steps::{self, *},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinSet;
-use windlass_core::{Claim, Completion, JobId, JobSet, JobState, NewJob, Result, Settings, Settled, Store};
+use windlass_core::{
+    Claim, Completion, DeleteReply, Disposition, JobEdit, JobId, JobReport, JobSet, JobState, NewJob,
+    OnConflict, Progress, ReportRequest, Reported, Result, RetryReply, Settings, Settled, Store, Unique,
+};
 
 /// How many workers of the crowd enqueue, claim and settle.
 const WORKERS: u64 = 3;
@@ -25,10 +28,14 @@ const DRAIN_ROUNDS: usize = 2_000;
 const ROTATE: Settings =
     Settings::DEFAULT.with_retention(Duration::ZERO).with_dead_retention(LATER).with_segment_bytes(1);
 
-/// What the crowd knows together: the jobs, and how often each completed.
+/// How many unique keys it has.
+const KEYS: usize = 5;
+
+/// What the crowd knows together: the jobs, how often each completed, and which were deleted.
 #[derive(Default)]
 struct Shared {
     completed: Mutex<HashMap<JobId, usize>>,
+    deleted: Mutex<HashSet<JobId>>,
     busy: AtomicUsize,
 }
 
@@ -46,6 +53,11 @@ impl Shared {
         for id in ids {
             *completed.entry(*id).or_default() += 1;
         }
+    }
+
+    fn deleted(&self, ids: &[JobId], replies: &[DeleteReply]) {
+        let gone = ids.iter().zip(replies).filter(|(_, reply)| **reply == DeleteReply::Deleted);
+        self.deleted.lock().expect("no rule panicked").extend(gone.map(|(id, _)| *id));
     }
 
     fn some(&self, rng: &mut fastrand::Rng) -> Vec<JobId> {
@@ -135,15 +147,52 @@ impl Member {
             let queue = self.queues[self.rng.usize(..2)].clone();
             let job = NewJob::new(KIND, args(0)).with_queue(queue).with_priority(self.rng.i16(0..2));
             let job = job.with_max_attempts(1_000);
-            batch.push(if self.rng.u32(..10) == 0 { job.with_delay(LATER) } else { job });
+            batch.push(match self.rng.u32(..10) {
+                0 => job.with_delay(LATER),
+                1 => job.with_unique(self.some_key()),
+                _ => job,
+            });
         }
         let ids = self.store.enqueue(&batch).await.expect("enqueue");
+        assert_eq!(ids.len(), batch.len());
         self.shared.enqueued(ids);
+    }
+
+    fn some_key(&mut self) -> Unique {
+        let replace = OnConflict::Replace { max_wait: None };
+        let unique = Unique::by_key(format!("{}/{}", self.queues[0], self.rng.usize(..KEYS)));
+        match self.rng.u32(..4) {
+            0 => unique.until_started(),
+            1 => unique.on_conflict(replace),
+            _ => unique,
+        }
+    }
+
+    /// Keeps a checkpoint of each job of a claim.
+    async fn report(&self, me: &TestWorker, jobs: &[Held]) -> Result<()> {
+        let report = |held: &Held| JobReport {
+            claim: held.claim,
+            job: held.job.id,
+            position: held.job.position,
+            attempt: held.job.attempt,
+            number: 1,
+            progress: Some(Progress::from(50.0)),
+            checkpoint: Some(args(1)),
+            log: Vec::new(),
+            dropped: 0,
+        };
+        let reports = jobs.iter().map(report).collect();
+        let replies = self.store.report(&ReportRequest { worker: me.id, reports }).await?;
+        assert!(replies.iter().all(|reply| *reply == Reported::Accepted), "{replies:?}");
+        Ok(())
     }
 
     /// Settles a claim in one or two calls, some jobs with another fate, and repeats the last call.
     async fn settle(&mut self, me: &TestWorker, claim: &Claim) -> Result<()> {
         let mut jobs = held(std::slice::from_ref(claim));
+        if self.rng.u32(..4) == 0 {
+            self.report(me, &jobs).await?;
+        }
         if self.rng.bool() {
             let first = jobs.split_off(self.rng.usize(..jobs.len()));
             let done = first.iter().map(Held::completion).collect();
@@ -151,10 +200,16 @@ impl Member {
             assert!(reply.completions.iter().all(|&fate| fate == Settled::Accepted), "{reply:?}");
             self.shared.complete(&first.iter().map(|held| held.job.id).collect::<Vec<_>>());
         }
-        let (mut done, mut exceptions) = (Vec::new(), Vec::new());
+        let (mut done, mut completed, mut exceptions) = (Vec::new(), Vec::new(), Vec::new());
         for held in &jobs {
             match self.rng.u32(..4) {
-                0 => exceptions.push(held.exception(any_fate(&mut self.rng))),
+                0 => {
+                    let fate = any_fate(&mut self.rng);
+                    if let Disposition::Complete { .. } = fate {
+                        completed.push(held.job.id);
+                    }
+                    exceptions.push(held.exception(fate));
+                }
                 _ => done.push(held.job.id),
             }
         }
@@ -165,6 +220,7 @@ impl Member {
         let mut fates = reply.completions.iter().chain(&reply.exceptions);
         assert!(fates.all(|&fate| fate == Settled::Accepted), "{reply:?}");
         self.shared.complete(&done);
+        self.shared.complete(&completed);
         if self.rng.u32(..4) == 0 {
             me.try_settle(completions, exceptions).await?;
         }
@@ -182,9 +238,18 @@ impl Member {
     async fn interfere(mut self) {
         while self.shared.is_busy() {
             let ids = self.shared.some(&mut self.rng);
-            match self.rng.u32(..3) {
+            match self.rng.u32(..6) {
                 0 => drop(self.store.cancel(&ids).await.expect("cancel")),
                 1 => drop(self.store.retry(&ids).await.expect("retry")),
+                2 => {
+                    let edit = JobEdit::new().with_priority(self.rng.i16(0..2)).with_args(args(2));
+                    self.store.edit(&ids, &edit).await.expect("edit");
+                }
+                3 => drop(self.store.edit(&ids, &JobEdit::new().with_no_delay()).await.expect("edit")),
+                4 => {
+                    let ids = &ids[..ids.len().min(1)];
+                    self.shared.deleted(ids, &self.store.delete(ids).await.expect("delete"));
+                }
                 _ => drop(self.store.promote(20).await.expect("promote")),
             }
             tokio::task::yield_now().await;
@@ -208,10 +273,23 @@ impl Member {
     async fn count_heads(self, seed: u64) {
         let me = self.worker(LEASE).await;
         let ids: Vec<_> = self.shared.completed.lock().expect("no rule panicked").keys().copied().collect();
-        for batch in ids.chunks(1_000) {
-            self.store.promote(1_000).await.expect("promote");
-            self.store.retry(batch).await.expect("retry");
+        // A job whose key another one has comes back when that is done.
+        for _ in 0..DRAIN_ROUNDS {
+            let mut replies = Vec::new();
+            for batch in ids.chunks(1_000) {
+                self.store.promote(1_000).await.expect("promote");
+                replies.extend(self.store.retry(batch).await.expect("retry"));
+            }
+            self.drain(&me).await;
+            if !replies.iter().any(|reply| matches!(reply, RetryReply::Retried | RetryReply::KeyTaken)) {
+                break;
+            }
         }
+        self.settled_once(seed).await;
+        self.store.deregister(me.id).await.expect("deregister");
+    }
+
+    async fn drain(&self, me: &TestWorker) {
         for _ in 0..DRAIN_ROUNDS {
             let claims = me.claim(BATCH).await;
             me.complete_claims(&claims).await;
@@ -225,8 +303,6 @@ impl Member {
                 break;
             }
         }
-        self.settled_once(seed).await;
-        self.store.deregister(me.id).await.expect("deregister");
     }
 
     async fn settled_once(&self, seed: u64) {
@@ -235,6 +311,13 @@ impl Member {
         for (&id, &times) in &completed {
             let seen = self.store.job(id).await.expect("look up");
             let state = seen.as_ref().map(|record| record.state);
+            if self.shared.deleted.lock().expect("no rule panicked").contains(&id) {
+                assert!(
+                    times == 0 && state.is_none(),
+                    "seed {seed}: deleted job {id}, completed {times} times: {seen:?}"
+                );
+                continue;
+            }
             let expected = match state {
                 None | Some(JobState::Completed) => 1,
                 Some(JobState::Scheduled) => 0,

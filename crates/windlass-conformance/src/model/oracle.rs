@@ -1,10 +1,11 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 use windlass_core::{
-    Claim, ClaimRef, Completion, Exception, JobId, JobRecord, JobSet, JobState, JobStore, NewJob,
-    RescueReport, Result, SettleReply, SettleRequest, WorkerId, WorkerSpec,
+    Claim, ClaimRef, ClaimedJob, Completion, EnqueuedUnique, Exception, JobId, JobRecord, JobReport, JobSet,
+    JobState, JobStore, NewJob, ReportRequest, Reported, RescueReport, Result, SettleReply, SettleRequest,
+    WorkerId, WorkerSpec,
 };
 use windlass_memory::MemoryStore;
 
@@ -13,7 +14,9 @@ use windlass_memory::MemoryStore;
 #[derive(Default)]
 pub(super) struct Oracle {
     pub(super) store: MemoryStore,
+    /// The oracle's name of each job, also of deleted ones.
     jobs: BTreeMap<JobId, JobId>,
+    pub(super) deleted: BTreeSet<JobId>,
     workers: HashMap<WorkerId, WorkerId>,
     claims: HashMap<ClaimRef, Twin>,
     /// The claim that handed a job out last.
@@ -31,7 +34,7 @@ struct Twin {
 
 impl Oracle {
     pub(super) fn ids(&self) -> Vec<JobId> {
-        self.jobs.keys().copied().collect()
+        self.jobs.keys().filter(|id| !self.deleted.contains(id)).copied().collect()
     }
 
     /// The oracle's names of jobs.
@@ -53,17 +56,26 @@ impl Oracle {
     /// What the oracle knows of all jobs.
     pub(super) async fn records(&self) -> BTreeMap<JobId, JobRecord> {
         let mut records = BTreeMap::new();
-        for id in self.jobs.keys() {
-            records.insert(*id, self.job(*id).await);
+        for id in self.ids() {
+            records.insert(id, self.job(id).await);
         }
         records
     }
 
-    pub(super) async fn enqueued(&mut self, jobs: &[NewJob], ids: &[JobId]) {
-        let twins = self.store.enqueue(jobs).await.expect("enqueue");
-        assert_eq!(ids.len(), twins.len());
-        for (id, twin) in ids.iter().zip(twins) {
-            assert!(self.jobs.insert(*id, twin).is_none(), "id {id} was given twice");
+    /// Stores the same jobs; the store did the same with each of them.
+    pub(super) async fn enqueued(&mut self, jobs: &[NewJob], stored: &[EnqueuedUnique]) {
+        let twins = self.store.enqueue_unique(jobs).await.expect("the oracle refuses what the store took");
+        assert_eq!(stored.len(), twins.len());
+        for (place, (stored, twin)) in stored.iter().zip(twins).enumerate() {
+            let told = format!("job {place} of the batch: {stored:?}, oracle: {twin:?}");
+            assert_eq!(stored.conflict, twin.conflict, "{told}");
+            match self.jobs.get(&stored.id) {
+                Some(known) => assert!(*known == twin.id && stored.conflict.is_some(), "{told}"),
+                None => {
+                    assert!(self.jobs.values().all(|known| *known != twin.id), "{told}");
+                    self.jobs.insert(stored.id, twin.id);
+                }
+            }
         }
     }
 
@@ -84,7 +96,7 @@ impl Oracle {
         let twin = self.store.claim_these(self.worker(worker), &self.named(&ids));
         let twin = twin.unwrap_or_else(|error| panic!("{claim:?}: {error}"));
         for (job, same) in claim.jobs.iter().zip(&twin.jobs) {
-            assert_eq!((job.attempt, job.crash_count), (same.attempt, same.crash_count), "job {}", job.id);
+            assert_eq!(handed_out(job), handed_out(same), "what the worker gets of job {}", job.id);
             self.last.insert(job.id, claim.reference);
         }
         let positions = ids.into_iter().zip(twin.jobs.iter().map(|job| job.position)).collect();
@@ -129,6 +141,17 @@ impl Oracle {
         self.store.settle(&request).await
     }
 
+    pub(super) async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {
+        let report = |report: &JobReport| JobReport {
+            claim: self.reference(report.claim),
+            job: self.jobs[&report.job],
+            position: self.claims[&report.claim].positions[&report.job],
+            ..report.clone()
+        };
+        let reports = request.reports.iter().map(report).collect();
+        self.store.report(&ReportRequest { worker: self.worker(request.worker), reports }).await
+    }
+
     /// A claim that never was is one to the oracle, too.
     fn reference(&self, claim: ClaimRef) -> ClaimRef {
         self.claims.get(&claim).map_or(ClaimRef(0, 0), |twin| twin.reference)
@@ -149,4 +172,14 @@ impl Oracle {
         self.store.clock().advance(lease * 2);
         self.store.rescue(self.worker(rescuer)).await.expect("rescue")
     }
+}
+
+/// All that a worker is told of a job; of the time that it may still wait only whether there is any.
+fn handed_out(job: &ClaimedJob) -> impl PartialEq + std::fmt::Debug {
+    let attributes = job.attributes.as_deref().cloned().map(|attributes| {
+        let expires = attributes.expires_at.is_some();
+        (windlass_core::Attributes { expires_at: None, ..attributes }.to_json(), expires)
+    });
+    let counts = (job.attempt, job.max_attempts, job.crash_count);
+    (counts, job.kind.clone(), job.args.clone(), attributes, job.expires_in.map(|left| left.is_zero()))
 }

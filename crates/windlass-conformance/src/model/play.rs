@@ -1,9 +1,8 @@
-use super::oracle::Oracle;
+use super::{once::Once, oracle::Oracle};
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    CancelReply, ClaimRef, JobId, JobRecord, JobState, JobStore, NewJob, RetryReply, Settings, SettleRequest,
-    Store, WorkerId, WorkerSpec,
+    ClaimRef, JobId, JobRecord, JobState, JobStore, Settings, SettleRequest, Store, WorkerId, WorkerSpec,
 };
 
 /// How many workers a history has at a time; each on a handle of its own.
@@ -15,7 +14,7 @@ const CRASHES: u16 = 3;
 /// How often a drain looks again because cancelled jobs stood in the way.
 const DRAIN_ROUNDS: usize = 1_000;
 /// How many calls a failure prints.
-const TRACE: usize = 60;
+const TRACE: usize = 150;
 
 /// A worker of the history.
 pub(super) struct Actor {
@@ -26,7 +25,7 @@ pub(super) struct Actor {
 
 /// One history: the store, the oracle, and what the caller remembers.
 pub(super) struct Play {
-    seed: u64,
+    pub(super) seed: u64,
     trace: Vec<String>,
     pub(super) rng: fastrand::Rng,
     pub(super) oracle: Oracle,
@@ -37,11 +36,17 @@ pub(super) struct Play {
     /// Cancelled jobs that claims may still have to step over: until then an answer may be short.
     pub(super) stones: [usize; 2],
     /// When housekeeping came by last: it may have removed what was completed before, by the oracle's clock.
-    cleaned: jiff::Timestamp,
+    pub(super) cleaned: jiff::Timestamp,
     /// The ids of each claim, ascending, and the position of each of its jobs.
     pub(super) claims: HashMap<ClaimRef, Vec<(JobId, i64)>>,
     /// Settlements that were accepted, to be repeated.
     pub(super) past: Vec<SettleRequest>,
+    /// Batches that were stored under an idempotency key, to be repeated.
+    pub(super) once: Vec<Once>,
+    /// How many reports there were of each job under each claim.
+    pub(super) reports: HashMap<(ClaimRef, JobId), u64>,
+    /// Workers that left or died.
+    pub(super) gone: Vec<WorkerId>,
 }
 
 impl Drop for Play {
@@ -70,6 +75,9 @@ impl Play {
             queues,
             claims: HashMap::new(),
             past: Vec::new(),
+            once: Vec::new(),
+            reports: HashMap::new(),
+            gone: Vec::new(),
         };
         let settings = Settings::DEFAULT.with_max_crashes(CRASHES);
         play.admin.configure(&settings).await.expect("configure");
@@ -89,19 +97,24 @@ impl Play {
     pub(super) async fn call(&mut self) {
         let who = self.rng.usize(..self.actors.len());
         match self.rng.u32(..100) {
-            0..18 => self.enqueue().await,
-            18..40 => self.claim(who).await,
-            40..60 => self.settle(who).await,
-            60..65 => self.repeat_a_settlement().await,
-            65..68 => self.settle_what_is_not_ours(who).await,
-            68..74 => self.cancel().await,
-            74..80 => self.retry().await,
-            80..82 => self.pause().await,
-            82..84 => self.start_over(who).await,
-            84..87 => self.live_and_die().await,
-            87..92 => self.promote().await,
-            92..96 => self.maintain().await,
-            96..98 => self.suspect(who).await,
+            0..12 => self.enqueue().await,
+            12..19 => self.enqueue_unique().await,
+            19..20 => self.enqueue_once().await,
+            20..40 => self.claim(who).await,
+            40..56 => self.settle(who).await,
+            56..60 => self.repeat_a_settlement().await,
+            60..62 => self.settle_what_is_not_ours(who).await,
+            62..67 => self.cancel().await,
+            67..72 => self.retry().await,
+            72..77 => self.edit().await,
+            77..79 => self.delete().await,
+            79..81 => self.pause().await,
+            81..83 => self.start_over(who).await,
+            83..86 => self.live_and_die().await,
+            86..89 => self.promote().await,
+            89..92 => self.maintain().await,
+            92..93 => self.suspect(who).await,
+            93..98 => self.report(who).await,
             _ => self.heartbeat(who).await,
         }
     }
@@ -111,6 +124,15 @@ impl Play {
         let mut ids = self.oracle.ids();
         self.rng.shuffle(&mut ids);
         ids.truncate(self.rng.usize(1..=most));
+        ids
+    }
+
+    /// The same, and now and then one that was deleted.
+    pub(super) fn some_named(&mut self, most: usize) -> Vec<JobId> {
+        let mut ids = self.some_ids(most);
+        if self.rng.u32(..4) == 0 {
+            ids.extend(self.oracle.deleted.iter().next_back());
+        }
         ids
     }
 
@@ -130,64 +152,6 @@ impl Play {
         let worker = store.register(&spec).await.expect("register").worker;
         self.oracle.registered(worker, &spec).await;
         worker
-    }
-
-    async fn enqueue(&mut self) {
-        let mut jobs = Vec::new();
-        let most = self.rng.usize(1..=20);
-        for _ in 0..self.rng.usize(1..=most) {
-            let (queue, priority) = (self.rng.usize(..2), self.rng.i16(-1..=1));
-            let kind = if self.rng.bool() { "a" } else { "b" };
-            let job =
-                NewJob::new(kind, args(0)).with_queue(self.queues[queue].clone()).with_priority(priority);
-            let job = job.with_max_attempts(1_000);
-            jobs.push(match self.rng.u32(..8) {
-                0 => job.with_delay(LATER),
-                1 => job.with_scheduled_at(jiff::Timestamp::UNIX_EPOCH),
-                _ => job,
-            });
-        }
-        let ids = self.admin.enqueue(&jobs).await.expect("enqueue");
-        self.trace(format!("enqueue {ids:?}"));
-        self.oracle.enqueued(&jobs, &ids).await;
-    }
-
-    async fn cancel(&mut self) {
-        let ids = self.some_ids(5);
-        let known = self.oracle.records().await;
-        let replies = self.admin.cancel(&ids).await.expect("cancel");
-        self.trace(format!("cancel {ids:?}: {replies:?}"));
-        let expected = self.oracle.store.cancel(&self.oracle.named(&ids)).await.expect("cancel");
-        assert_eq!(replies.len(), expected.len());
-        for (id, (reply, expected)) in ids.into_iter().zip(replies.into_iter().zip(expected)) {
-            let job = &known[&id];
-            let gone = self.may_be_gone(job) && reply == CancelReply::NotFound;
-            assert!(reply == expected || gone, "cancel of job {id}: {reply:?}, oracle: {expected:?}");
-            if job.state == JobState::Available && job.reason.is_none() {
-                self.stones[usize::from(job.queue == self.queues[1])] += 1;
-            }
-        }
-    }
-
-    async fn retry(&mut self) {
-        let ids = self.some_ids(5);
-        self.retry_these(ids).await;
-    }
-
-    async fn retry_these(&mut self, ids: Vec<JobId>) {
-        let known = self.oracle.records().await;
-        let replies = self.admin.retry(&ids).await.expect("retry");
-        self.trace(format!("retry {ids:?}: {replies:?}"));
-        let expected = self.oracle.store.retry(&self.oracle.named(&ids)).await.expect("retry");
-        assert_eq!(replies.len(), expected.len());
-        for (id, (reply, expected)) in ids.into_iter().zip(replies.into_iter().zip(expected)) {
-            let job = &known[&id];
-            let gone = self.may_be_gone(job) && reply == RetryReply::NotFound;
-            assert!(reply == expected || gone, "retry of job {id}: {reply:?}, oracle: {expected:?}");
-            if job.state == JobState::Cancelled {
-                self.oracle.or_else.entry(id).or_insert((job.attempt, job.crash_count));
-            }
-        }
     }
 
     async fn pause(&mut self) {
@@ -212,6 +176,7 @@ impl Play {
         closer.deregister(id).await.expect("deregister");
         self.trace(format!("deregister {id}"));
         self.oracle.store.deregister(self.oracle.worker(id)).await.expect("deregister");
+        self.gone.push(id);
         self.actors[who].id = self.register(&store, kinds, LEASE).await;
     }
 
@@ -236,6 +201,7 @@ impl Play {
         })
         .await;
         self.trace(format!("rescue of {worker} with {held:?}, suspect {suspect:?}: {report:?}"));
+        self.gone.push(worker);
         let expected = self.oracle.rescue(rescuer, TINY_LEASE).await;
         assert_eq!((report.rescued, report.discarded), (expected.rescued, expected.discarded));
     }
@@ -273,11 +239,16 @@ impl Play {
         self.oracle.store.suspect(self.oracle.worker(worker), twin).await.expect("suspect");
     }
 
+    /// The answer names the jobs that somebody wants cancelled.
     async fn heartbeat(&mut self, who: usize) {
         let Actor { store, id, .. } = &self.actors[who];
-        store.heartbeat(*id).await.expect("heartbeat");
-        self.oracle.store.heartbeat(self.oracle.worker(*id)).await.expect("heartbeat");
-        self.trace(format!("heartbeat of {}", self.actors[who].id));
+        let mut asked = self.oracle.named(&store.heartbeat(*id).await.expect("heartbeat").cancel);
+        let known = self.oracle.store.heartbeat(self.oracle.worker(*id)).await.expect("heartbeat");
+        let mut known = known.cancel;
+        self.trace(format!("heartbeat of {}: cancel {asked:?} of the oracle's", self.actors[who].id));
+        asked.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(asked, known, "what is to be cancelled, by the oracle's ids");
     }
 
     /// Takes everything through to its end, and compares once more.
@@ -291,6 +262,22 @@ impl Play {
         for who in 1..self.actors.len() {
             self.start_over(who).await;
         }
+        self.drain().await;
+        self.try_every_key().await;
+        self.drain().await;
+        self.check().await;
+        for id in self.oracle.ids() {
+            self.check_job(id).await;
+        }
+        let waiting = self.ids_where(|job| job.state == JobState::Scheduled).await;
+        self.admin.cancel(&waiting).await.expect("cancel what never comes");
+        for actor in &self.actors {
+            actor.store.deregister(actor.id).await.expect("deregister");
+        }
+    }
+
+    /// Completes whatever can be had; then there is nothing.
+    async fn drain(&mut self) {
         let (store, worker) = (Arc::clone(&self.actors[0].store), self.actors[0].id);
         self.settle_everything(&store, worker).await;
         for _ in 0..DRAIN_ROUNDS {
@@ -301,14 +288,5 @@ impl Play {
             self.settle_everything(&store, worker).await;
         }
         assert_eq!(self.claim_as(&store, worker, &[], [100, 100]).await, 0);
-        self.check().await;
-        for id in self.oracle.ids() {
-            self.check_job(id).await;
-        }
-        let waiting = self.ids_where(|job| job.state == JobState::Scheduled).await;
-        self.admin.cancel(&waiting).await.expect("cancel what never comes");
-        for actor in &self.actors {
-            actor.store.deregister(actor.id).await.expect("deregister");
-        }
     }
 }

@@ -1,5 +1,5 @@
 use super::play::Play;
-use crate::steps::*;
+use crate::steps::{self, *};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     ClaimRef, Completion, Disposition, Exception, JobId, JobSet, JobState, Result, SettleReply,
@@ -135,17 +135,19 @@ fn fates(reply: &SettleReply) -> impl Iterator<Item = Settled> {
     reply.completions.iter().chain(&reply.exceptions).copied()
 }
 
-/// Any fate but completion; delays end at once or never.
+/// Any fate of a job that is settled by itself; delays end at once or never.
 pub(super) fn any_fate(rng: &mut fastrand::Rng) -> Disposition {
     let delay = if rng.bool() { Duration::ZERO } else { LATER };
     let error = String::from("no");
-    match rng.u32(..9) {
+    match rng.u32(..11) {
         0 | 1 => Disposition::Retry { delay, error },
         2 => Disposition::Snooze { delay },
         3 => Disposition::Cancel { reason: error },
         4 => Disposition::Discard { error, failed: rng.bool() },
         5 | 6 => Disposition::NoHandler,
         7 => Disposition::Undecryptable { delay, error },
+        8 => Disposition::Complete { result: Some(steps::args(rng.usize(..100))) },
+        9 => Disposition::Complete { result: None },
         _ => Disposition::Return,
     }
 }

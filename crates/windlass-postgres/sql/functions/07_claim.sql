@@ -55,6 +55,7 @@ DECLARE
     v_lo_id   bigint[];
     v_hi      xid8[];
     v_began   timestamptz;
+    v_late    boolean; -- what is seen now may be of later transactions than this one; see table claim
     v_sum     bigint;
     v_limited boolean; -- some queue has limits
     v_without bigint[]; -- those of which the worker has no share
@@ -146,6 +147,7 @@ BEGIN
                 SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
             END IF;
             v_began := clock_timestamp();
+            v_late := pg_current_xact_id_if_assigned() IS NOT NULL;
 
             -- The hot query: 1.1 us per job. A LATERAL probe per range keeps the index order, and reading the
             -- batch twice beats array_agg + unnest by 60 %. Where jobs are large it hands out none and leaves their bytes
@@ -174,10 +176,11 @@ BEGIN
                     FROM (SELECT count(*) AS n, sum(pg_column_size(b.args)) AS stored FROM batch b) AS s
                 ), appended AS (
                     INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
-                                                job_count, segment, from_snapshot, to_snapshot)
+                                                job_count, segment, from_snapshot, to_snapshot, event_pos, event_late)
                     SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
                            p_call, v_lane,
-                           (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
+                           (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to,
+                           CASE WHEN v_late THEN {schema}.event_position() ELSE pg_current_xact_id() END, CASE WHEN v_late THEN {schema}.event_late() END
                     FROM counted WHERE n > 0 AND fits
                     RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head)
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
@@ -222,10 +225,11 @@ BEGIN
                     DELETE FROM {schema}.cancelled_in_log s WHERE s.lane_id + 0 = v_lane AND s.job_id = ANY (SELECT b.id FROM batch b) RETURNING s.job_id
                 ), appended AS (
                     INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id,
-                                                job_count, segment, from_snapshot, to_snapshot)
+                                                job_count, segment, from_snapshot, to_snapshot, event_pos, event_late)
                     SELECT v_seq, v_xid, v_id, (SELECT l.xid FROM last l), (SELECT l.id FROM last l),
                            p_call, v_lane,
-                           (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to
+                           (random() * 2147483647)::integer, p_worker, n, (SELECT g.segment FROM {schema}.ring g), v_from, v_to,
+                           CASE WHEN v_late THEN {schema}.event_position() ELSE pg_current_xact_id() END, CASE WHEN v_late THEN {schema}.event_late() END
                     FROM (SELECT count(*) AS n FROM batch) AS counted WHERE n > 0
                     RETURNING ARRAY[lane_id, seq, token, job_count, i, v_priority] AS head
                 ), settled AS (
@@ -360,10 +364,10 @@ BEGIN
         FROM taken t ORDER BY t.id
     ), appended AS (
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count,
-                                    segment, from_snapshot, to_snapshot, direct)
+                                    segment, from_snapshot, to_snapshot, direct, event_pos, event_late)
         VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, p_call, p_lane,
                 (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
-                coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true)
+                coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true, {schema}.event_position(), {schema}.event_late())
         RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a

@@ -91,15 +91,26 @@ BEGIN
                CASE disposition WHEN 'cancel' THEN 'cancelled' ELSE 'discarded' END,
                CASE WHEN disposition = 'cancel' AND failed THEN 'cancelled by request' ELSE text END, kind, args, attributes
         FROM accepted WHERE disposition IN ('cancel', 'discard')
+    ), told AS (
+        -- Of those that are buried tell_dead tells.
+        INSERT INTO {schema}.event (job_id, at, lane_id, worker_id, attempt, segment, event, kind, reason)
+        SELECT t.job, v_now, t.lane, p_worker, t.attempt, p_segment, t.event, t.kind, t.reason FROM (
+            SELECT a.n, e.nth, a.job, a.lane, a.attempt + 1 AS attempt, e.event, a.kind, e.reason
+            FROM accepted a CROSS JOIN LATERAL (VALUES
+                (1, CASE WHEN a.failed AND a.disposition <> 'snooze' THEN 'failed' END, a.text),
+                (2, CASE WHEN a.disposition = 'snooze' THEN 'snoozed' WHEN a.disposition IN ('no_handler', 'return') THEN 'returned' END,
+                 CASE a.disposition WHEN 'snooze' THEN a.text WHEN 'no_handler' THEN 'its worker does not know its kind' END)
+            ) AS e(nth, event, reason)
+            WHERE e.event IS NOT NULL ORDER BY a.n, e.nth) AS t
     )
     SELECT array_agg(status ORDER BY n), bool_or(status = 0 AND disposition IN ('retry', 'snooze', 'no_handler')),
            bool_or(status = 0 AND disposition = 'return')
         INTO v_status, v_waits, v_returns FROM entry;
 
     IF v_waits THEN
-        INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
+        INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
             SELECT j.id, v_now + coalesce(o.delay_ms, 0) * interval '1 millisecond', j.enqueued_at, j.lane_id,
-                   j.attempt + CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count,
+                   j.attempt + CASE WHEN o.disposition = 'retry' THEN 1 ELSE 0 END, j.max_attempts, j.crash_count, true,
                    CASE WHEN o.disposition = 'no_handler' THEN 'no_handler' WHEN o.failed THEN 'retryable' ELSE 'scheduled' END,
                    j.kind, j.args, j.attributes
             FROM {schema}.outcomes(p_outcomes) o

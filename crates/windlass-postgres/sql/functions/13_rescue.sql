@@ -111,6 +111,10 @@ BEGIN
             INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT id, enqueued_at, lane_id, attempt + 1, max_attempts, crashes, 'cancelled', 'cancelled by request', kind, args, attributes
             FROM counted WHERE unwanted
+        ), told AS (
+            INSERT INTO {schema}.event (job_id, lane_id, worker_id, attempt, segment, event, kind)
+            SELECT id, lane_id, p_worker, attempt + 1, v_segment, CASE WHEN p_crashed THEN 'rescued' ELSE 'returned' END, kind FROM counted
+            WHERE NOT unwanted AND (crashes < v_most OR crashes = crash_count) ORDER BY xid, id
         ), closed AS (
             INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed)
             SELECT c.seq, c.lane_id, p_worker, count(*), v_segment, false FROM counted HAVING count(*) > 0

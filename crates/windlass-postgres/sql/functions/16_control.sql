@@ -54,9 +54,12 @@ DECLARE
 BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
-    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*)
-    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
-        SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, true, g.kind, g.args, g.attributes FROM gone g;
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*
+    ), back AS (
+        INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, true, g.kind, g.args, g.attributes FROM gone g)
+    INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
+        SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'retried', g.kind FROM gone g;
     IF FOUND THEN RETURN 'retried'; END IF;
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
@@ -65,8 +68,11 @@ BEGIN
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         v_lane := d.lane_id;
         DELETE FROM {schema}.dead x WHERE x.id = p_id RETURNING * INTO d;
-        IF NOT FOUND THEN RETURN 'pending'; END IF;
+        IF NOT FOUND THEN -- retried or deleted meanwhile
+            RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
+        END IF;
         IF d.lane_id <> v_lane THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id); END IF; -- edited meanwhile
+        PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over

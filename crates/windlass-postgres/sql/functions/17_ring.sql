@@ -38,7 +38,7 @@ CREATE OR REPLACE FUNCTION {schema}.segment_bytes(p_segment integer) RETURNS big
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT sum({schema}.table_bytes(format('{schema}.%s_%s', t, p_segment)::regclass))::bigint
-    FROM unnest(ARRAY['job', 'claim', 'settlement', 'result']) AS t
+    FROM unnest(ARRAY['job', 'claim', 'settlement', 'result', 'event']) AS t
 $$;
 
 -- oldest_segment(retention): the one to empty next: the oldest that holds anything, when it was closed that long

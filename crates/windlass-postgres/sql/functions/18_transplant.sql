@@ -47,7 +47,7 @@ BEGIN
     LOOP
         BEGIN
             PERFORM pg_advisory_xact_lock(hashtext({name} || '.rotate'), 0);
-            LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result IN ACCESS EXCLUSIVE MODE;
+            LOCK TABLE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event IN ACCESS EXCLUSIVE MODE;
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             v_tries := v_tries + 1;
@@ -84,8 +84,8 @@ BEGIN
     DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
         WHERE s.job_id = o.id AND s.lane_id = o.lane_id
           AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = o.lane_id AND j.id = o.id AND j.xid <> o.xid);
-    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
-        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args, j.attributes
+    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
+        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, true, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
@@ -93,8 +93,8 @@ BEGIN
           AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_count = ROW_COUNT;
-    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
-        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'scheduled', j.kind, j.args, j.attributes
+    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
+        SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, true, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.open_claims(NULL) c CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
         WHERE NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
         ON CONFLICT DO NOTHING;
@@ -103,16 +103,19 @@ BEGIN
     UPDATE windlass_own SET was = id;
     UPDATE windlass_own o SET id = nextval('{schema}.job_id_seq')
         WHERE EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.id = o.id) OR EXISTS (SELECT 1 FROM {schema}.dead d WHERE d.id = o.id);
-    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
-        SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, 'scheduled', kind, args, attributes
+    INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
+        SELECT id, clock_timestamp(), enqueued_at, lane_id, attempt, max_attempts, crash_count, true, 'scheduled', kind, args, attributes
         FROM windlass_own;
     GET DIAGNOSTICS v_own = ROW_COUNT;
     UPDATE {schema}.unique_key k SET id = o.id FROM windlass_own o WHERE k.id = o.was AND k.xid = o.xid AND o.id <> o.was;
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     DELETE FROM {schema}.slot;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.cancelled_in_log, {schema}.moved_claim;
+    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
+    UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
+    DELETE FROM {schema}.event_log;
+    INSERT INTO {schema}.event_log DEFAULT VALUES;
     DELETE FROM {schema}.home;
     INSERT INTO {schema}.home (system) VALUES ({schema}.system_identifier());
     RETURN v_count + v_more + v_own;

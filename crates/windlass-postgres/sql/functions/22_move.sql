@@ -51,6 +51,7 @@ CREATE OR REPLACE FUNCTION {schema}.move_jobs(
 AS $$
 DECLARE
     v_places tid[];
+    v_xids   xid8[];
     v_lane   integer;
 BEGIN
     WITH near AS MATERIALIZED (
@@ -70,8 +71,8 @@ BEGIN
                    ORDER BY n.lane_id, n.xid, n.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
         FROM near n
     ), step AS MATERIALIZED (SELECT s.* FROM summed s WHERE coalesce(s.before, 0) < 33554432)
-    SELECT ARRAY(SELECT s.place FROM step s WHERE NOT s.consumed), l.lane_id, l.xid, l.id
-        INTO v_places, p_lane, p_xid, p_id
+    SELECT ARRAY(SELECT s.place FROM step s WHERE NOT s.consumed), ARRAY(SELECT DISTINCT s.xid FROM step s WHERE NOT s.consumed), l.lane_id, l.xid, l.id
+        INTO v_places, v_xids, p_lane, p_xid, p_id
         FROM (SELECT 1) AS one
         LEFT JOIN (SELECT s.* FROM step s ORDER BY s.lane_id DESC, s.xid DESC, s.id DESC LIMIT 1) AS l ON true;
     moved := 0;
@@ -98,6 +99,10 @@ BEGIN
         SELECT xid, id, enqueued_at, lane_id, {schema}.current_segment(), attempt, max_attempts, crash_count, true, kind, args, attributes
         FROM gone g ORDER BY g.lane_id, g.xid, g.id;
     GET DIAGNOSTICS moved = ROW_COUNT;
+    -- That their enqueue wrote them cannot be told from now on. Nearly always forget_events was told of their segment before.
+    PERFORM {schema}.forget_events(f.xid) FROM (
+        SELECT x.xid FROM {schema}.event_log e, unnest(v_xids) AS x(xid)
+        WHERE NOT pg_visible_in_snapshot(x.xid, e.kept_from) ORDER BY x.xid DESC LIMIT 1) AS f;
 END $$;
 
 -- move_claims(segment, most): moves running jobs and their claims, until about `most` jobs or 32 MiB of args have moved. Returns
@@ -137,9 +142,9 @@ BEGIN
         ), noted AS (
             INSERT INTO {schema}.moved_claim (lane_id, seq) SELECT g.lane_id, g.seq FROM gone g ON CONFLICT DO NOTHING)
         INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                                    job_count, segment, from_snapshot, to_snapshot, direct)
+                                    job_count, segment, from_snapshot, to_snapshot, direct, event_pos, event_late)
             SELECT seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                   job_count, v_current, from_snapshot, to_snapshot, direct FROM gone;
+                   job_count, v_current, from_snapshot, to_snapshot, direct, event_pos, event_late FROM gone;
         GET DIAGNOSTICS v_count = ROW_COUNT;
         v_moved := v_moved + greatest(v_here, v_count);
     END LOOP;
@@ -163,8 +168,8 @@ BEGIN
         WHERE s.segment = p_segment AND s.lane_id = m.lane_id AND s.seq = m.seq AND NOT EXISTS (
             SELECT 1 FROM {schema}.claim k WHERE k.segment = p_segment AND k.lane_id = m.lane_id AND k.seq = m.seq)
         RETURNING s.*)
-    INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
-        SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, low_id, high_id FROM gone;
+    INSERT INTO {schema}.settlement (seq, settled_at, lane_id, worker_id, job_count, segment, completed, low_id, high_id, event_xid)
+        SELECT seq, settled_at, lane_id, worker_id, job_count, v_current, completed, low_id, high_id, event_xid FROM gone;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     WITH gone AS (
         DELETE FROM {schema}.result r USING {schema}.moved_claim m
@@ -200,9 +205,9 @@ BEGIN
         -- Without jobs it cannot be open again, whatever becomes of its settlements.
         DELETE FROM {schema}.moved_claim m USING newest n WHERE m.lane_id = n.lane_id AND m.seq = n.seq)
     INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-                                job_count, segment, from_snapshot, to_snapshot)
+                                job_count, segment, from_snapshot, to_snapshot, event_pos, event_late)
         SELECT seq, start_xid, start_id, end_xid, end_id, worker_call, claimed_at, lane_id, token, worker_id,
-               0, {schema}.current_segment(), from_snapshot, to_snapshot FROM gone;
+               0, {schema}.current_segment(), from_snapshot, to_snapshot, event_pos, event_late FROM gone;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
 END $$;

@@ -68,7 +68,7 @@ CREATE OR REPLACE FUNCTION {schema}.truncate_segment(p_segment smallint) RETURNS
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '20ms'
 AS $$
 DECLARE
-    v_leaves text := format('{schema}.job_%1$s, {schema}.claim_%1$s, {schema}.settlement_%1$s, {schema}.result_%1$s', p_segment);
+    v_leaves text := format('{schema}.job_%1$s, {schema}.claim_%1$s, {schema}.settlement_%1$s, {schema}.result_%1$s, {schema}.event_%1$s', p_segment);
 BEGIN
     IF p_segment = {schema}.current_segment() THEN
         RAISE 'segment % is the current one', p_segment USING ERRCODE = 'WL006';
@@ -80,6 +80,8 @@ BEGIN
         RETURN 'busy';
     END;
     IF {schema}.still_needed(p_segment) IS NOT NULL THEN RETURN 'needed'; END IF;
+    IF {schema}.uncounted_in(p_segment) THEN RETURN 'busy'; END IF; -- written since maintain looked
+    PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));
     FOR attempt IN 1..5 LOOP
         BEGIN
             DELETE FROM {schema}.moved_claim m USING {schema}.claim k

@@ -13,6 +13,7 @@ DECLARE
     v_set     {schema}.setting;
     v_segment smallint;
     v_end     text;
+    v_now     pg_snapshot := pg_current_snapshot(); -- before anything gives this transaction an id, see fold_step
 BEGIN
     rotated := false;
     truncated := 0;
@@ -22,18 +23,23 @@ BEGIN
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN; END IF;
     SELECT * INTO v_set FROM {schema}.setting;
+    v_set.retention := {schema}.completed_retention();
     v_segment := {schema}.oldest_segment(v_set.retention);
     IF v_segment IS NOT NULL THEN
         IF v_state.segment IS DISTINCT FROM v_segment THEN
             PERFORM {schema}.adopt_lanes(v_segment);
+            PERFORM {schema}.forget_events({schema}.newest_in_segment(v_segment));
             v_state.lane_id := -2147483648;
             v_state.xid := '0';
             v_state.id := 0;
         END IF;
         IF v_state.segment IS NOT DISTINCT FROM v_segment AND v_state.lane_id IS NULL THEN
             rehomed := {schema}.move_claims(v_segment, 10000);
-            IF rehomed = 0 THEN
+            IF rehomed = 0 AND {schema}.uncounted_in(v_segment) THEN
+                PERFORM {schema}.count_before_emptying(v_now);
+            ELSIF rehomed = 0 THEN
                 PERFORM {schema}.move_settlements(v_segment);
+                PERFORM {schema}.forget_events({schema}.newest_in_segment(v_segment)); -- cursors move without their jobs
                 PERFORM {schema}.move_cursors(v_segment);
                 v_end := {schema}.truncate_segment(v_segment);
                 -- Emptied, or to be gone through anew.

@@ -2,21 +2,21 @@
 -- called until it answers less than was asked for.
 -- Invariant: no round reads again what an earlier one decided to keep.
 
--- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many. One that was
--- cancelled and still stands in the log keeps its entry in cancelled_in_log until it is stepped over or moved.
+-- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_ids bigint[];
 BEGIN
+    IF EXISTS (SELECT 1 FROM {schema}.retention_rule r WHERE r.outcome <> 'completed') THEN
+        RETURN {schema}.forget_dead_by_rule(p_most);
+    END IF;
     v_ids := ARRAY(
         SELECT d.id FROM {schema}.dead d
         WHERE d.finished_at < clock_timestamp() - (SELECT s.dead_retention FROM {schema}.setting s)
         ORDER BY d.finished_at LIMIT p_most FOR UPDATE SKIP LOCKED);
-    DELETE FROM {schema}.dead d WHERE d.id = ANY (v_ids);
-    DELETE FROM {schema}.attempt_error e WHERE e.job_id = ANY (v_ids);
-    DELETE FROM {schema}.job_report t WHERE t.job_id = ANY (v_ids);
+    PERFORM {schema}.remove_dead(v_ids);
     RETURN cardinality(v_ids);
 END $$;
 
@@ -30,7 +30,7 @@ CREATE OR REPLACE FUNCTION {schema}.forget_errors(p_most integer) RETURNS bigint
 AS $$
 DECLARE
     v_now    timestamptz := clock_timestamp();
-    v_retain interval := (SELECT s.retention FROM {schema}.setting s);
+    v_retain interval := {schema}.completed_retention();
     v_count  bigint;
 BEGIN
     WITH due AS MATERIALIZED (

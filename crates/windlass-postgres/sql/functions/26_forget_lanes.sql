@@ -55,7 +55,8 @@ BEGIN
         WHERE pg_try_advisory_xact_lock(hashtext({name} || '.lane'), old.id));
     IF cardinality(v_lanes) > 0 THEN
         v_used := {schema}.used_lanes(v_lanes);
-        DELETE FROM {schema}.lane WHERE id = ANY (v_lanes) AND NOT id = ANY (v_used);
+        DELETE FROM {schema}.lane WHERE id = ANY (v_lanes) AND NOT id = ANY (v_used)
+            AND NOT EXISTS (SELECT 1 FROM {schema}.event e WHERE e.lane_id = lane.id);
     END IF;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     IF cardinality(v_lanes) = 0 THEN v_count := 0; END IF;

@@ -31,7 +31,9 @@ DECLARE
 BEGIN
     FOR r IN
         SELECT q.job_id, q.lane_id, q.seq, s.completed,
-               EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = q.lane_id AND k.seq = q.seq AND k.worker_id = p_worker) AS held
+               -- One without jobs is a mere cursor: all of it was settled, and the settlements may be gone.
+               EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = q.lane_id AND k.seq = q.seq AND k.worker_id = p_worker
+                       AND k.job_count > 0) AS held
         FROM {schema}.cancel_request q LEFT JOIN LATERAL {schema}.settlement_of(q.lane_id, q.seq, q.job_id) s ON true
         WHERE q.worker_id = p_worker ORDER BY q.lane_id, q.job_id
     LOOP

@@ -68,6 +68,8 @@ BEGIN
                 AND (o.start_xid IS NULL OR (h.xid, h.id) > (o.start_xid, o.start_id))
                 AND (o.end_xid IS NULL OR (h.xid, h.id) <= (o.end_xid, o.end_id))
                 AND (SELECT 1 FROM {schema}.settlement_of(o.lane_id, o.seq, h.id) LIMIT 1) IS NULL
+                -- One that was cancelled, and whose row was dropped with its segment, is no job of the claim.
+                AND (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL
               LIMIT 1) IS NOT NULL END
     FROM holder h LEFT JOIN newest c ON c.lane_id = h.lane_id;
 END $$;

@@ -99,8 +99,8 @@ BEGIN
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             VALUES (p_id, w.enqueued_at, w.lane_id, {schema}.current_segment(), w.attempt, w.max_attempts, w.crash_count, true, w.kind, w.args, w.attributes);
     ELSE
-        INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args, attributes)
-            VALUES (p_id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, w.state, w.kind, w.args, w.attributes);
+        INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
+            VALUES (p_id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, true, w.state, w.kind, w.args, w.attributes);
     END IF;
     RETURN 'edited';
 END $$;
@@ -147,10 +147,14 @@ BEGIN
     PERFORM {schema}.read_committed('delete');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     FOR attempt IN 1..5 LOOP
-        DELETE FROM {schema}.waiting h WHERE h.id = p_id;
+        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
+        INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
+            SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'deleted', g.kind FROM gone g;
         v_gone := FOUND;
         IF NOT v_gone THEN -- one that was cancelled in the log is stepped over there all the same
-            DELETE FROM {schema}.dead x WHERE x.id = p_id;
+            WITH gone AS (DELETE FROM {schema}.dead x WHERE x.id = p_id RETURNING x.*)
+            INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
+                SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'deleted', g.kind FROM gone g;
             v_gone := FOUND;
         END IF;
         EXIT WHEN v_gone;
@@ -160,6 +164,9 @@ BEGIN
         IF f.settled_at IS NOT NULL THEN RETURN 'completed'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+        INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
+            SELECT p_id, j.lane_id, j.attempt, {schema}.current_segment(), 'deleted', j.kind
+            FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
         v_gone := true;
         EXIT;
     END LOOP;

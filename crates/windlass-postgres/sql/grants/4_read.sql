@@ -1,13 +1,14 @@
 -- Everything about jobs, queues and workers, to read: the views, and what they and the listings are made of. The functions run
 -- with the rights of their caller, and none of them writes.
 GRANT USAGE ON SCHEMA {schema} TO {role};
-GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.ring, {schema}.queue, {schema}.lane, {schema}.job, {schema}.claim,
-    {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead, {schema}.cancelled_in_log, {schema}.cancel_request, {schema}.attempt_error, {schema}.job_report,
+GRANT SELECT ON TABLE {schema}.migration, {schema}.setting, {schema}.retention_rule, {schema}.counter, {schema}.counter_fold, {schema}.ring, {schema}.queue, {schema}.lane, {schema}.job, {schema}.claim,
+    {schema}.settlement, {schema}.result, {schema}.event, {schema}.event_log, {schema}.waiting, {schema}.dead, {schema}.cancelled_in_log, {schema}.cancel_request, {schema}.attempt_error, {schema}.job_report,
     {schema}.worker, {schema}.leader, {schema}.slot TO {role};
 GRANT SELECT ON TABLE {schema}.jobs, {schema}.queues, {schema}.cursor, {schema}.unclaimed, {schema}.exceptional TO {role};
-GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.result, {schema}.progress, {schema}.tags_of, {schema}.list_jobs, {schema}.open_available, {schema}.open_running,
+GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.history, {schema}.result, {schema}.progress, {schema}.tags_of, {schema}.list_jobs, {schema}.open_available, {schema}.open_running,
     {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.lane_counts,
     {schema}.unclaimed_ranges, {schema}.unclaimed_estimate, {schema}.unclaimed_on_pages, {schema}.claimed_estimate,
     {schema}.state_estimate, {schema}.page_tids TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
-    {schema}.claim_jobs, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
+    {schema}.claim_jobs, {schema}.events, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
+GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};

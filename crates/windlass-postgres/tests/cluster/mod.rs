@@ -23,6 +23,12 @@ pub fn fresh_schema() -> String {
     format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Takes from a schema what version 8 brought, for tests of older ones.
+pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log CASCADE;
+    DROP TRIGGER tell ON windlass.waiting; DROP TRIGGER tell ON windlass.dead; ALTER TABLE windlass.waiting DROP COLUMN moved;
+    ALTER TABLE windlass.claim DROP COLUMN event_pos CASCADE, DROP COLUMN event_late CASCADE;
+    ALTER TABLE windlass.settlement DROP COLUMN event_xid CASCADE; DROP SEQUENCE windlass.event_seq CASCADE;";
+
 /// A migrated store in a fresh schema.
 pub struct Fixture {
     pub schema: String,

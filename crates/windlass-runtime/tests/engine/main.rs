@@ -16,6 +16,7 @@ mod outcomes;
 mod panics;
 mod reports;
 mod scheduled;
+mod schedules;
 mod settlement;
 mod shutdown;
 mod sqlite;

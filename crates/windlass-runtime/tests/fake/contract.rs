@@ -2,11 +2,12 @@ use super::{fault::Call, model::Model, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, EditReply,
-    EnqueuedOnce, EnqueuedUnique, Heartbeat, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, DueSchedules,
+    EditReply, EnqueuedOnce, EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
+    JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
+    Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -98,6 +99,14 @@ impl JobStore for FakeStore {
         self.memory.configure(settings).await
     }
 
+    async fn retention(&self) -> Result<Vec<RetentionRule>> {
+        self.memory.retention().await
+    }
+
+    async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
+        self.memory.set_retention(rules).await
+    }
+
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
         self.lock().cancel(ids)
     }
@@ -143,6 +152,10 @@ impl JobStore for FakeStore {
         self.memory.queues().await
     }
 
+    async fn history(&self, request: &HistoryRequest) -> Result<History> {
+        self.memory.history(request).await
+    }
+
     async fn status(&self) -> Result<StoreStatus> {
         self.memory.status().await
     }
@@ -162,5 +175,36 @@ impl Leader for FakeStore {
 
     async fn resign(&self, worker: WorkerId) -> Result<()> {
         self.act(Call::Upkeep, None, |model| model.run(async |store| store.resign(worker).await).0).await
+    }
+}
+
+#[async_trait]
+impl ScheduleStore for FakeStore {
+    async fn put_schedules(&self, schedules: &[Schedule], prune: Option<&str>) -> Result<SchedulesPut> {
+        self.memory.put_schedules(schedules, prune).await
+    }
+
+    async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        self.memory.schedules(filter).await
+    }
+
+    async fn remove_schedules(&self, names: &[String]) -> Result<Vec<bool>> {
+        self.memory.remove_schedules(names).await
+    }
+
+    async fn pause_schedules(&self, names: &[String], paused: bool) -> Result<Vec<bool>> {
+        self.memory.pause_schedules(names, paused).await
+    }
+
+    async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {
+        self.act(Call::Schedules, None, |model| model.run(async |store| store.due_schedules(limit).await).0)
+            .await
+    }
+
+    async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
+        self.act(Call::Schedules, None, |model| {
+            model.run(async |store| store.advance_schedules(steps).await).0
+        })
+        .await
     }
 }

@@ -15,6 +15,8 @@ pub enum Call {
     Suspect,
     Share,
     Upkeep,
+    /// What the leader asks of schedules.
+    Schedules,
 }
 
 /// What becomes of it.

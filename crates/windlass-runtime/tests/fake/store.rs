@@ -100,6 +100,11 @@ impl Inner {
         self.changed.send_modify(|version| *version += 1);
     }
 
+    /// The store's clock.
+    pub fn clock(&self) -> &windlass_memory::Clock {
+        self.memory.clock()
+    }
+
     /// Decides about every call from now on.
     pub fn plan(&self, mut plan: impl FnMut(Call) -> Fault + Send + 'static) {
         self.plan_for(move |_, call, _| plan(call));

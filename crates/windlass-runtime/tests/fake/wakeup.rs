@@ -2,7 +2,7 @@ use super::store::FakeStore;
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_core::{JobStore, OnRequest, Wake, Wakeup};
+use windlass_core::{JobStore, OnRequest, OnSchedules, Wake, Wakeup};
 
 /// A way to wait that hears only what the test announces; and of requests, as the store in memory tells.
 pub struct FakeWakeup {
@@ -34,5 +34,9 @@ impl Wakeup for FakeWakeup {
 
     fn on_request(&mut self, told: OnRequest) {
         self.memory.on_request(told);
+    }
+
+    fn on_schedules(&mut self, told: OnSchedules) {
+        self.memory.on_schedules(told);
     }
 }

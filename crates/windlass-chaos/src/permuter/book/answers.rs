@@ -2,7 +2,7 @@
 
 use super::{Book, Stage, said};
 use crate::permuter::call::{Call, Reply};
-use windlass_core::{CancelReply, JobId, RetryReply, WorkerId};
+use windlass_core::{CancelReply, DeleteReply, EditReply, JobId, RetryReply, WorkerId};
 
 impl Book {
     /// The operation that started at `tick` answered.
@@ -27,9 +27,30 @@ impl Book {
                     matches!(s, Running(..) | Available | NoHandler | Waiting { .. })
                 }),
                 RetryReply::Completed => self.must_have_been(*id, tick, reply, |s| s == Completed),
-                RetryReply::KeyTaken => self.blame(format!("job {id} has no key, yet {call:?} says so")),
+                RetryReply::KeyTaken => self.must_have_lost_its_key(*id, tick),
                 RetryReply::NotFound => self.may_be_unknown(*id, tick, reply),
             },
+            (Call::Unique { keys, .. }, Reply::Unique(stored)) => {
+                self.must_be_kept(keys, stored, tick);
+            }
+            (Call::Unique { keys, .. }, Reply::KeyTaken) => self.must_be_taken(keys, tick),
+            (Call::Report(request), Reply::Reported(replies)) => {
+                self.must_not_be_held(request, replies, tick);
+            }
+            (Call::Edit(id, _), Reply::Edit(EditReply::Running))
+            | (Call::Delete(id), Reply::Delete(DeleteReply::Running)) => {
+                self.must_have_been(*id, tick, reply, |s| matches!(s, Running(..)));
+            }
+            (Call::Edit(id, _), Reply::Edit(EditReply::Finished)) => {
+                self.must_have_been(*id, tick, reply, |s| matches!(s, Completed | Cancelled | Discarded));
+            }
+            (Call::Delete(id), Reply::Delete(DeleteReply::Completed)) => {
+                self.must_have_been(*id, tick, reply, |s| s == Completed);
+            }
+            (Call::Edit(id, _), Reply::Edit(EditReply::NotFound))
+            | (Call::Delete(id), Reply::Delete(DeleteReply::NotFound)) => {
+                self.may_be_unknown(*id, tick, reply);
+            }
             _ => {}
         }
     }
@@ -38,6 +59,7 @@ impl Book {
         let worker = match call {
             Call::Claim { worker, .. } | Call::CompleteIn { worker, .. } => *worker,
             Call::Settle(request) => request.worker,
+            Call::Report(request) => request.worker,
             Call::Heartbeat(worker) | Call::Suspect(worker, _) => *worker,
             _ => return self.blame(format!("{call:?} needs no lease, but it was refused for one")),
         };
@@ -72,7 +94,8 @@ impl Book {
         let Some(entry) = self.jobs.get(&id) else { return };
         let since = entry.past.first().map_or(0, |&(at, _)| at);
         let removed = self.kept_house && entry.now() == Stage::Completed;
-        if since < tick && !removed {
+        let deleted = entry.was(tick, |stage| stage == Stage::Deleted);
+        if since < tick && !removed && !deleted {
             self.blame(format!("{} of job {id}, which was committed before", said(reply)));
         }
     }

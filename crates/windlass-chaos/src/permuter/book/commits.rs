@@ -1,8 +1,11 @@
 //! What a committed operation changes, and what it must not have done.
 
 use super::{Book, Entry, INNOCENT_CRASHES, Stage};
-use crate::permuter::call::{Call, Reply};
-use windlass_core::{CancelReply, Claim, ClaimedJob, JobId, RetryReply, WorkerId};
+use crate::permuter::{
+    call::{Call, Reply},
+    scenario::Change,
+};
+use windlass_core::{CancelReply, Claim, ClaimedJob, DeleteReply, EditReply, JobId, RetryReply, WorkerId};
 
 impl Book {
     /// The operation's transaction committed.
@@ -13,6 +16,13 @@ impl Book {
                 ids.iter().for_each(|&id| self.enqueued(id, kind));
             }
             (Call::EnqueueOnce { kind, .. }, Reply::Enqueued(ids)) => self.enqueued_once(ids, kind),
+            (Call::Unique { keys, way, .. }, Reply::Unique(stored)) => self.stored_unique(keys, *way, stored),
+            (Call::Edit(id, change), Reply::Edit(EditReply::Edited)) => self.edited(*id, *change),
+            (Call::Delete(id), Reply::Delete(DeleteReply::Deleted)) => {
+                let free = |stage| !matches!(stage, Stage::Running(..) | Stage::Completed | Stage::Deleted);
+                self.moved(*id, "deleted", free, Stage::Deleted);
+            }
+            (Call::Report(request), Reply::Reported(replies)) => self.reported(request, replies),
             (Call::Claim { worker, .. }, Reply::Claimed(claims)) => {
                 claims.iter().for_each(|claim| self.claimed(*worker, claim));
             }
@@ -55,11 +65,25 @@ impl Book {
             // A repeated enqueue under a key only told the ids of the first.
             self.rolled_back.extend(ids.iter().filter(|id| !self.jobs.contains_key(id)));
         }
+        if let Reply::Unique(stored) = reply {
+            let ids = stored.iter().map(|stored| stored.id);
+            self.rolled_back.extend(ids.filter(|id| !self.jobs.contains_key(id)));
+        }
     }
 
-    fn enqueued(&mut self, id: JobId, kind: &'static str) {
+    pub(super) fn enqueued(&mut self, id: JobId, kind: &'static str) {
         let past = vec![(self.tick, Stage::Available)];
-        let entry = Entry { kind, used: 0, crashes: 0, or_else: None, unwanted: false, past };
+        let entry = Entry {
+            kind,
+            args: "{}".to_owned(),
+            key: None,
+            checkpoint: None,
+            used: 0,
+            crashes: 0,
+            or_else: None,
+            unwanted: false,
+            past,
+        };
         if self.jobs.insert(id, entry).is_some() {
             self.blame(format!("two jobs have the id {id}"));
         }
@@ -106,12 +130,15 @@ impl Book {
         };
         let told = (job.attempt.saturating_sub(1), job.crash_count);
         let counts = told == (entry.used, entry.crashes) || entry.or_else == Some(told);
+        let args = entry.args.as_bytes() == &*job.args;
         (entry.used, entry.crashes) = told;
         entry.or_else = None;
         if !fits {
             self.blame(format!("job {id} was handed to worker {worker} while it was {stage:?}"));
         } else if !counts {
             self.blame(format!("job {id} came as attempt {} with {} crashes", job.attempt, job.crash_count));
+        } else if !args {
+            self.blame(format!("job {id} came with args that it has not: {:?}", job.args));
         }
         self.enter(id, Stage::Running(worker, claim.reference));
     }
@@ -161,9 +188,29 @@ impl Book {
             entry.or_else = Some((entry.used, entry.crashes));
             (entry.used, entry.crashes) = (0, 0);
         }
+        if was.is_some_and(dead) {
+            self.must_have_its_key_alone(id);
+        }
     }
 
-    fn moved(&mut self, id: JobId, how: &str, from: impl Fn(Stage) -> bool, to: Stage) {
+    /// Changed while nobody held it; one that has ended stays where it is.
+    fn edited(&mut self, id: JobId, change: Change) {
+        let Some(stage) = self.jobs.get(&id).map(Entry::now) else {
+            return self.blame(format!("job {id} was edited, but it was never committed"));
+        };
+        if matches!(stage, Stage::Running(..) | Stage::Completed | Stage::Deleted) {
+            self.blame(format!("job {id} was edited while it was {stage:?}"));
+        }
+        match change {
+            Change::Args(n) => {
+                self.jobs.entry(id).and_modify(|entry| entry.args = n.to_string());
+            }
+            Change::Now if matches!(stage, Stage::Waiting { .. }) => self.enter(id, Stage::Available),
+            Change::Now | Change::Priority(_) => {}
+        }
+    }
+
+    pub(super) fn moved(&mut self, id: JobId, how: &str, from: impl Fn(Stage) -> bool, to: Stage) {
         match self.jobs.get(&id).map(Entry::now) {
             Some(stage) if from(stage) => {}
             Some(stage) => self.blame(format!("job {id} was {how} while it was {stage:?}")),

@@ -3,12 +3,13 @@
 use super::schema::render;
 use crate::permuter::{
     book::{MAX_CRASHES, Record},
-    call::{Call, Reply, jobs},
+    call::{Call, Reply, edit, jobs, unique_jobs},
+    scenario::Way,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_postgres::{Client, Error, Row, types::Type};
-use windlass_core::{ClaimRequest, JobId, JobLease, QueueDemand, Settings};
+use windlass_core::{ClaimRequest, ErrorKind, JobId, JobLease, QueueDemand, Settings};
 use windlass_postgres::{PostgresStore, calls::Calls};
 
 /// How many jobs a promotion takes.
@@ -80,6 +81,23 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
         Call::Promote => Reply::Promoted(calls.promote(PROMOTE).await?.count),
         Call::Cancel(id) => Reply::Cancel(calls.cancel(*id).await?),
         Call::Retry(id) => Reply::Retry(calls.retry(*id).await?),
+        Call::Unique { keys, way, .. } => {
+            let jobs = unique_jobs(queue, keys, *way)?;
+            let segment = match segment {
+                Some(segment) => segment,
+                None => {
+                    let sql = render("SELECT {schema}.current_segment()", schema);
+                    client.query_one(&sql, &[]).await?.get::<_, i16>(0).try_into()?
+                }
+            };
+            Reply::Unique(match way {
+                Way::Together => calls.enqueue_unique_singles(&jobs).await?,
+                _ => calls.enqueue_unique(segment, &jobs).await?,
+            })
+        }
+        Call::Edit(id, change) => Reply::Edit(calls.edit(*id, &edit(*change)?).await?),
+        Call::Delete(id) => Reply::Delete(calls.delete(*id).await?),
+        Call::Report(request) => Reply::Reported(calls.report(request).await?),
         Call::Maintain => {
             keep_nothing(&calls).await?;
             Reply::Housekept(calls.maintain().await?)
@@ -114,6 +132,10 @@ fn ids(rows: &[Row]) -> Vec<JobId> {
 }
 
 fn failure(error: &anyhow::Error) -> Reply {
+    let kind = error.downcast_ref::<windlass_core::Error>().map(windlass_core::Error::kind);
+    if kind == Some(ErrorKind::UniqueConflict) {
+        return Reply::KeyTaken;
+    }
     let code = error.chain().find_map(|cause| cause.downcast_ref::<Error>()?.code());
     match code.map(|code| code.code()) {
         Some("WL001") => Reply::LeaseLost,
@@ -129,10 +151,11 @@ pub(crate) async fn records(
     store: &PostgresStore,
     ids: &[JobId],
 ) -> anyhow::Result<Vec<Record>> {
-    let mut records = Vec::new();
-    for &id in ids {
-        if let Some(job) = Calls::new(store, client).job(id).await? {
-            records.push(Record { id, state: job.state, crashes: job.crash_count });
+    let (mut records, calls) = (Vec::new(), Calls::new(store, client));
+    let checkpoints = calls.checkpoints(ids).await?;
+    for (&id, checkpoint) in ids.iter().zip(checkpoints) {
+        if let Some(job) = calls.job(id).await? {
+            records.push(Record { id, state: job.state, crashes: job.crash_count, checkpoint });
         }
     }
     Ok(records)
@@ -151,6 +174,17 @@ pub(crate) async fn inspect(client: &Client, schema: &str, queue: &str) -> Resul
              settled {whole} times, {ends} terminal records"
         )
     };
+    Ok(rows.iter().map(tell).collect())
+}
+
+/// Keys that these jobs still have, though all of them have ended.
+pub(crate) async fn stuck_keys(client: &Client, schema: &str, ids: &[JobId]) -> Result<Vec<String>, Error> {
+    let sql =
+        "SELECT k.id FROM {schema}.unique_key k CROSS JOIN LATERAL {schema}.unique_holders(ARRAY[k.key]) h
+               WHERE k.id = ANY ($1) AND h.held";
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let rows = client.query_typed(&render(sql, schema), &[(&ids, Type::INT8_ARRAY)]).await?;
+    let tell = |row: &Row| format!("the key of job {} is stuck: the job has ended", row.get::<_, i64>(0));
     Ok(rows.iter().map(tell).collect())
 }
 

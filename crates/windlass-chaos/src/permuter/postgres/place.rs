@@ -96,7 +96,7 @@ impl Place {
         if self.orders.is_multiple_of(ORDERS_PER_SCHEMA) {
             let empty = "TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead,
                          {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.attempt_error, {schema}.worker, {schema}.lane, {schema}.queue,
-                         {schema}.enqueue_key, {schema}.cancel_request";
+                         {schema}.enqueue_key, {schema}.cancel_request, {schema}.unique_key, {schema}.job_report";
             self.desk.client.batch_execute(&schema::render(empty, &self.schema)).await?;
         }
         Ok(format!("q{}", self.orders))
@@ -127,14 +127,24 @@ impl Desk for SqlDesk {
 
     async fn perform(&mut self, queue: &str, call: &Call) -> anyhow::Result<Reply> {
         let Self { client, store, schema } = &*self;
-        Ok(calls::perform(At { client, store, schema, queue }, call, None).await)
+        let at = At { client, store, schema, queue };
+        // Several statements, which belong together.
+        if !matches!(call, Call::Unique { .. }) {
+            return Ok(calls::perform(at, call, None).await);
+        }
+        client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+        let reply = calls::perform(at, call, None).await;
+        client.batch_execute(if reply.is_done() { "COMMIT" } else { "ROLLBACK" }).await?;
+        Ok(reply)
     }
 
     async fn records(&mut self, ids: &[JobId]) -> anyhow::Result<Vec<Record>> {
         calls::records(&self.client, &self.store, ids).await
     }
 
-    async fn inspect(&mut self, queue: &str) -> anyhow::Result<Vec<String>> {
-        Ok(calls::inspect(&self.client, &self.schema, queue).await?)
+    async fn inspect(&mut self, queue: &str, ids: &[JobId]) -> anyhow::Result<Vec<String>> {
+        let mut wrong = calls::inspect(&self.client, &self.schema, queue).await?;
+        wrong.extend(calls::stuck_keys(&self.client, &self.schema, ids).await?);
+        Ok(wrong)
     }
 }

@@ -53,11 +53,17 @@ const GATES: &[(&str, &str)] = &[
     ("move_jobs", "WITH gone AS (DELETE FROM {schema}.job j WHERE"),
     ("move_cursors", "WITH open AS MATERIALIZED"),
     ("maintain", "v_end := {schema}.truncate_segment("),
+    ("take_unique", "IF v_places <> '{}' THEN"),
+    ("edit_job", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id)"),
+    ("delete", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id)"),
+    ("report", "SELECT array_agg(c.seq IS NOT NULL"),
+    ("report", "WITH new AS MATERIALIZED ("),
 ];
 
-/// Housekeeping gives up sooner than it does for users, settling later: who waits is decided by the order.
+/// Housekeeping gives up sooner than it does for users, settling and singles that go together later: who waits is decided by the order.
 const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
+    Patch { function: "put_unique_singles", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "truncate_segment", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '4ms'" },
 ];
 

@@ -6,7 +6,7 @@ use windlass::{NewJob, RetryPolicy};
 
 /// What only some jobs have.
 #[derive(clap::Args)]
-pub(super) struct JobOptions {
+pub(crate) struct JobOptions {
     /// How long an attempt may take, instead of what the worker says: 30s, 5m
     #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
@@ -25,7 +25,7 @@ pub(super) struct JobOptions {
 }
 
 impl JobOptions {
-    pub(super) fn apply(self, mut job: NewJob) -> NewJob {
+    pub(crate) fn apply(self, mut job: NewJob) -> NewJob {
         if let Some(timeout) = self.timeout {
             job = job.with_timeout(timeout);
         }

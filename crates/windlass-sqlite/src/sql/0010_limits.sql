@@ -33,4 +33,4 @@ CREATE INDEX started_expires ON started (expires_at);
 -- Grows when workers should ask for their shares, so that another process can tell.
 ALTER TABLE meta ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
 -- A program of version 5 works on beside this; it does not know of limits.
-INSERT INTO migration VALUES (6, 4);
+INSERT INTO migration VALUES (10, 6);

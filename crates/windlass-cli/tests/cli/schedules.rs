@@ -1,0 +1,150 @@
+use crate::program::Home;
+use serde_json::{Value, json};
+
+fn replies(answer: &Value) -> Vec<(String, String)> {
+    let word = |entry: &Value, field: &str| entry[field].as_str().expect("a word").to_owned();
+    let entries = answer["schedules"].as_array().expect("a list");
+    entries.iter().map(|entry| (word(entry, "schedule"), word(entry, "reply"))).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(name, reply)| ((*name).to_owned(), (*reply).to_owned())).collect()
+}
+
+#[test]
+fn schedules_are_declared_listed_run_paused_and_removed() {
+    let home = Home::new();
+    home.run(&["migrate"]).done();
+    assert_eq!(home.run(&["schedules", "list"]).done().stdout, "no schedules\n");
+    let set =
+        ["schedules", "set", "nightly", "30 2 * * *", "clean", r#"{"days":1}"#, "--zone", "Europe/Berlin"];
+    let text = home.run(&set).done().stdout;
+    assert!(text.starts_with("created schedule nightly; next tick: "), "{text}");
+    assert_eq!(home.json(&set)["reply"], "unchanged");
+    let changed =
+        [&set[..], &["--queue", "night", "--overlap", "skip", "--missed", "3", "--jitter", "5m"]].concat();
+    assert_eq!(home.json(&changed)["reply"], "changed");
+
+    let id = home.json(&["schedules", "run", "nightly"])["id"].clone();
+    let listed = home.json(&["schedules", "list"]);
+    let nightly = &listed["schedules"][0];
+    assert_eq!(
+        (&nightly["name"], &nightly["last_job"], &nightly["last_run"]),
+        (&"nightly".into(), &id, &"unfinished".into())
+    );
+    assert_eq!(nightly["definition"]["missed"], json!({ "all": 3 }));
+    home.run(&["work", "--exec", "true", "--queue", "night", "--until-empty"]).done();
+    assert_eq!(home.json(&["schedules", "list"])["schedules"][0]["last_run"], "completed");
+    let text = home.run(&["schedules", "list"]).done().stdout;
+    assert!(
+        text.contains("nightly") && text.contains("Europe/Berlin") && text.contains("completed"),
+        "{text}"
+    );
+
+    home.run(&["schedules", "pause", "nightly"]).done();
+    assert_eq!(home.json(&["schedules", "list"])["schedules"][0]["paused"], true);
+    assert!(home.run(&["schedules", "list"]).done().stdout.contains("paused"));
+    assert_eq!(
+        home.json(&["schedules", "resume", "nightly"]),
+        json!([{ "schedule": "nightly", "reply": "resumed" }])
+    );
+    assert_eq!(home.run(&["schedules", "remove", "nightly"]).done().stdout, "removed schedule nightly\n");
+    for verb in ["remove", "pause", "resume", "run"] {
+        home.run(&["schedules", verb, "nightly"]).refused(1, &["nightly", "[not_found]"]);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_and_nothing_is_done() {
+    let home = Home::new();
+    let set = |cron: &str, more: &[&str], exit, says: &[&str]| {
+        let command = [&["schedules", "set", "s", cron, "k"], more].concat();
+        home.run(&command).refused(exit, says);
+    };
+    set("61 * * * *", &[], 2, &["the minute field \"61\"", "allowed are 0 to 59", "[invalid_option]"]);
+    set("* * * *", &[], 2, &["has 4 fields"]);
+    set("@dayly", &[], 2, &["unknown alias", "@daily"]);
+    set("every 0s", &[], 2, &["out of range"]);
+    set("@daily", &["--zone", "Europe/Berlim"], 2, &["did you mean Europe/Berlin"]);
+    set("@daily", &["--overlap", "maybe"], 2, &["unknown policy \"maybe\""]);
+    set("@daily", &["--missed", "0"], 2, &["none, last or a number of 1 to 1000"]);
+    set("@daily", &["--jitter", "2d"], 2, &["at most a day"]);
+    set("@daily", &["--priority", "101"], 2, &["priority must be -100 to 100"]);
+    set(
+        "@daily",
+        &["--end", "2020-01-01T00:00:00Z", "--start", "2021-01-01T00:00:00Z"],
+        2,
+        &["before it starts"],
+    );
+    home.run(&["schedules", "set", "a b", "@daily", "k"]).refused(2, &["invalid name of a schedule"]);
+    home.run(&["migrate"]).done();
+    assert_eq!(home.json(&["schedules", "list"])["schedules"], json!([]));
+}
+
+#[test]
+fn the_next_ticks_are_previewed() {
+    let home = Home::new();
+    let preview = [
+        "schedules",
+        "preview",
+        "30 2 * * *",
+        "--zone",
+        "Europe/Berlin",
+        "--after",
+        "2026-03-28T00:00:00Z",
+        "--count",
+        "3",
+    ];
+    let text = home.run(&preview).done().stdout;
+    assert_eq!(
+        text,
+        "Sat 2026-03-28 02:30:00 +01:00\nSun 2026-03-29 03:00:00 +02:00\nMon 2026-03-30 02:30:00 +02:00\n"
+    );
+    assert_eq!(home.json(&preview)["ticks"][1], "2026-03-29T01:00:00Z");
+    home.run(&["schedules", "set", "s", "@daily", "k"]).done();
+    let of_schedule =
+        ["schedules", "preview", "--schedule", "s", "--after", "2026-03-28T00:00:00Z", "--count", "1"];
+    assert_eq!(home.json(&of_schedule)["ticks"], json!(["2026-03-29T00:00:00Z"]));
+    home.run(&["schedules", "preview", "--schedule", "x"]).refused(1, &["[not_found]"]);
+    home.run(&["schedules", "preview", "* * *"]).refused(2, &["has 3 fields"]);
+}
+
+#[test]
+fn a_file_is_applied_as_a_whole() {
+    let home = Home::new();
+    home.run(&["migrate"]).done();
+    let entry = |name: &str, cron: &str| {
+        format!("[[schedule]]\nname = \"{name}\"\ncron = \"{cron}\"\nkind = \"k\"\n")
+    };
+    let file = |entries: &[String]| {
+        std::fs::write(home.path().join("cron.toml"), format!("source = \"app\"\n{}", entries.concat()))
+            .expect("writes");
+    };
+    home.run(&["schedules", "set", "other", "@daily", "k"]).done();
+    file(&[entry("a", "@daily"), entry("b", "every 90s")]);
+    let dry = home.json(&["schedules", "apply", "cron.toml", "--dry-run"]);
+    assert_eq!(replies(&dry), pairs(&[("a", "created"), ("b", "created")]));
+    assert_eq!(home.json(&["schedules", "list", "--source", "app"])["schedules"], json!([]));
+    home.run(&["schedules", "apply", "cron.toml"]).done();
+
+    file(&[entry("b", "every 60s"), entry("c", "@weekly")]);
+    let command = ["schedules", "apply", "cron.toml", "--prune"];
+    let expected = pairs(&[("b", "changed"), ("c", "created"), ("a", "removed")]);
+    let dry = home.json(&[&command[..], &["--dry-run"]].concat());
+    assert_eq!(replies(&dry), expected);
+    assert_eq!(replies(&home.json(&command)), expected);
+    assert_eq!(replies(&home.json(&command)), pairs(&[("b", "unchanged"), ("c", "unchanged")]));
+
+    file(&[entry("d", "@daily"), entry("e", "99 * * * *")]);
+    home.run(&command).refused(2, &["cron.toml: line 6: schedule \"e\"", "the minute field"]);
+    let names: Vec<_> = home.json(&["schedules", "list"])["schedules"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|schedule| schedule["name"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(names, ["b", "c", "other"], "nothing half applied");
+    std::fs::write(home.path().join("cron.toml"), entry("x", "@daily")).expect("writes");
+    home.run(&command).refused(2, &["--prune needs to know whose"]);
+    home.run(&["schedules", "apply", "none.toml"]).refused(2, &["none.toml: cannot be read"]);
+}

@@ -1,0 +1,138 @@
+-- What new claims, settlements and events tell, job by job.
+
+-- claim_jobs_after(lane, seq, xid, id, passed, most): as claim_jobs, at most so many behind this position, up to which there are `passed` (NULL: from the first).
+-- Never asks for more than the claim has: a scan does not end at the claim's last id, but with the rows of its transaction.
+CREATE OR REPLACE FUNCTION {schema}.claim_jobs_after(p_lane integer, p_seq bigint, p_xid xid8, p_id bigint, p_passed bigint, p_most bigint)
+    RETURNS TABLE (xid xid8, id bigint, kind text, attempt smallint) LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    c record;
+    v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
+BEGIN
+    SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = p_seq;
+    p_most := least(p_most, c.job_count - CASE WHEN p_xid IS NULL THEN 0 ELSE p_passed END);
+    IF NOT FOUND OR p_most <= 0 THEN RETURN; END IF;
+    IF c.direct THEN
+        v_lo := ARRAY[({direct} + p_seq)::text::xid8];
+        v_lo_id := ARRAY[coalesce(p_id, 0)];
+        v_hi := v_lo;
+        c.end_xid := NULL;
+        c.end_id := NULL;
+    ELSE
+        IF p_xid IS NOT NULL THEN
+            c.start_xid := p_xid;
+            c.start_id := p_id;
+        END IF;
+        SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.from_snapshot, c.to_snapshot) d;
+        SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, c.start_xid, c.start_id) a;
+    END IF;
+    RETURN QUERY
+        SELECT j.xid, j.id, j.kind, j.attempt FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
+        CROSS JOIN LATERAL (
+            SELECT j.xid, j.id, j.kind, j.attempt FROM {schema}.job j
+            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+              AND (j.xid, j.id) <= (coalesce(c.end_xid, '18446744073709551615'), coalesce(c.end_id, 9223372036854775807))
+            ORDER BY j.xid, j.id LIMIT p_most) AS j
+        LIMIT p_most;
+END $$;
+
+-- happened(from, to, pos, n, xid, id, passed, limit, ...): what became of jobs, in order, behind this position; xid and id are of a job within (pos, n), and
+-- `passed` how many of its claim are before, with it. At most about
+-- `limit` rows of kind 'event', then one row with where the page ended. found: of a claim, how many of its `jobs` jobs there are up to this one.
+-- hidden: this is nothing that happened, such as a job that the claim stepped over.
+CREATE OR REPLACE FUNCTION {schema}.happened(
+    p_from pg_snapshot, p_to pg_snapshot, p_pos xid8, p_n bigint, p_xid xid8, p_id bigint, p_passed bigint, p_limit integer, p_queues text[], p_types text[])
+    RETURNS TABLE (is_end boolean, pos xid8, n bigint, job_xid xid8, job_id bigint, event text, at timestamptz, queue text, kind text,
+                   attempt integer, worker_id integer, reason text, jobs integer, hidden boolean, lost boolean, cut boolean)
+    LANGUAGE plpgsql STABLE ROWS 100
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_started   boolean := p_types IS NULL OR 'started' = ANY (p_types);
+    v_completed boolean := p_types IS NULL OR 'completed' = ANY (p_types);
+BEGIN
+    RETURN QUERY
+    WITH taken AS MATERIALIZED (
+        SELECT u.*, l.queue, (p_queues IS NULL OR l.queue = ANY (p_queues)) AS wanted
+        FROM {schema}.changes(p_from, p_to, p_pos, p_n + (p_xid IS NULL)::integer, p_limit, p_limit, v_started, v_completed) u
+        LEFT JOIN {schema}.lane l ON l.id = u.lane_id
+    ), settled AS MATERIALIZED (
+        -- What counts is what was settled in `to`: who completes a job a second time, not seeing the first, tells nothing.
+        SELECT t.*, EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = t.lane_id AND s.seq = t.seq
+                            AND (t.high IS NULL AND s.high_id IS NOT NULL OR s.low_id = s.high_id AND s.high_id BETWEEN t.low AND t.high)
+                            AND (s.event_xid IS NULL OR pg_visible_in_snapshot(s.event_xid, p_to))) AS among_others
+        FROM taken t WHERE t.source = 2 AND t.wanted AND v_completed
+    ), members AS MATERIALIZED (
+        SELECT c.lane_id, c.seq, j.xid, j.id, j.kind, j.attempt
+        FROM (SELECT DISTINCT s.lane_id, s.seq FROM settled s WHERE s.high IS NOT NULL OR s.among_others) AS c
+        CROSS JOIN LATERAL {schema}.claim_jobs_after(c.lane_id, c.seq, NULL, NULL, 0, 2147483647) j
+    ), whole AS MATERIALIZED (
+        SELECT s.lane_id, s.seq FROM (SELECT DISTINCT s.lane_id, s.seq FROM settled s WHERE s.high IS NOT NULL OR s.among_others) AS s
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = s.lane_id AND k.seq = s.seq AND k.job_count > 0
+                          AND k.job_count = (SELECT count(*) FROM members m WHERE m.lane_id = s.lane_id AND m.seq = s.seq))
+    ), started AS (
+        SELECT t.pos, t.n, j.xid AS job_xid, j.id AS job_id, 'started'::text AS event, t.at, t.queue, j.kind, j.attempt + 1 AS attempt,
+               t.worker_id, NULL::text AS reason, t.jobs,
+               j.id IS NULL OR EXISTS (SELECT 1 FROM {schema}.settlement s WHERE s.lane_id = t.lane_id AND s.seq = t.seq AND s.high_id = j.id
+                                       AND s.low_id = j.id AND NOT s.completed AND s.event_xid = t.xid) AS hidden
+        FROM taken t
+        LEFT JOIN LATERAL {schema}.claim_jobs_after(
+            t.lane_id, t.seq, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (t.pos, t.n) = (p_pos, p_n) THEN p_id END, p_passed, p_limit) j ON true
+        WHERE t.source = 1 AND t.jobs > 0 AND t.wanted AND v_started
+    ), all_completed AS (
+        SELECT s.pos, s.n, j.xid AS job_xid, j.id AS job_id, 'completed'::text AS event, s.at, s.queue, j.kind, j.attempt + 1 AS attempt,
+               s.worker_id, NULL::text AS reason, s.jobs, j.id IS NULL AS hidden
+        FROM settled s
+        LEFT JOIN LATERAL {schema}.claim_jobs_after(
+            s.lane_id, s.seq, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_xid END, CASE WHEN (s.pos, s.n) = (p_pos, p_n) THEN p_id END, p_passed, p_limit) j ON true
+        WHERE s.high IS NULL AND NOT s.among_others
+    ), completed AS (
+        SELECT s.*, m.xid AS member_xid, m.id AS member, m.kind AS member_kind, m.attempt AS member_attempt
+        FROM settled s JOIN members m ON m.lane_id = s.lane_id AND m.seq = s.seq AND m.id = s.low
+        WHERE s.low = s.high AND NOT EXISTS (
+            SELECT 1 FROM (
+                (SELECT o.event_xid FROM {schema}.settlement o WHERE o.lane_id = s.lane_id AND o.seq = s.seq AND o.high_id IS NULL AND o.completed)
+                UNION ALL
+                SELECT w.event_xid FROM (
+                    SELECT o.event_xid, o.low_id FROM {schema}.settlement o WHERE o.lane_id = s.lane_id AND o.seq = s.seq AND o.high_id >= s.low
+                    AND o.low_id < o.high_id AND o.completed ORDER BY o.high_id LIMIT 1) AS w WHERE w.low_id <= s.low) AS o
+            WHERE o.event_xid IS NULL OR pg_visible_in_snapshot(o.event_xid, p_from))
+        UNION ALL
+        SELECT s.*, m.xid, m.id, m.kind, m.attempt
+        FROM settled s JOIN members m ON m.lane_id = s.lane_id AND m.seq = s.seq
+        WHERE (s.high IS NULL AND s.among_others OR s.low < s.high AND m.id BETWEEN s.low AND s.high)
+          AND NOT (s.among_others AND EXISTS (
+              SELECT 1 FROM (
+                  (SELECT o.event_xid FROM {schema}.settlement o WHERE o.lane_id = s.lane_id AND o.seq = s.seq AND o.high_id = m.id AND o.low_id = m.id)
+                  UNION ALL
+                  SELECT w.event_xid FROM (
+                      SELECT o.event_xid, o.low_id FROM {schema}.settlement o WHERE o.lane_id = s.lane_id AND o.seq = s.seq AND o.high_id >= m.id
+                      AND o.low_id < o.high_id ORDER BY o.high_id LIMIT 1) AS w WHERE s.high IS NULL AND w.low_id <= m.id) AS o
+              WHERE o.event_xid IS NULL OR pg_visible_in_snapshot(o.event_xid, p_to)))
+    ), page AS (
+        SELECT * FROM (
+            SELECT * FROM started
+            UNION ALL
+            SELECT * FROM all_completed
+            UNION ALL
+            SELECT c.pos, c.n, c.member_xid, c.member, 'completed', c.at, c.queue, c.member_kind, c.member_attempt + 1, c.worker_id, NULL, NULL, false
+                FROM completed c WHERE p_xid IS NULL OR (c.pos, c.n, c.member_xid, c.member) > (p_pos, p_n, p_xid, p_id)
+            UNION ALL
+            SELECT t.pos, t.n, NULL, t.job_id, t.event, t.at, t.queue, t.kind, t.attempt, t.worker_id, t.reason, NULL, false
+                FROM taken t WHERE t.source = 3 AND t.wanted AND (p_types IS NULL OR t.event = ANY (p_types))) AS x
+        -- One more, because of a claim all of whose jobs were told of there is a row without a job, first.
+        ORDER BY x.pos, x.n, x.job_xid, x.job_id LIMIT p_limit + 1)
+    SELECT * FROM (
+        SELECT false, p.*, false, false FROM page p
+        UNION ALL
+        SELECT true, l.pos, l.n, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, EXISTS (SELECT 1 FROM whole), coalesce(l.cut, false)
+            FROM (SELECT 1) AS one LEFT JOIN (SELECT t.pos, t.n, t.cut FROM taken t ORDER BY t.pos DESC, t.n DESC LIMIT 1) AS l ON true
+    ) AS r(is_end, pos, n, job_xid, job_id, event, at, queue, kind, attempt, worker_id, reason, jobs, hidden, lost, cut)
+    ORDER BY r.is_end, r.pos, r.n, r.job_xid, r.job_id;
+END $$;

@@ -1,0 +1,102 @@
+//! Removing dead jobs by rules costs what it removes, and an index entry for each job that is kept by count, however many there are.
+//!
+//! Cost is told by the pages that a call touches, not by time.
+mod cluster;
+
+use cluster::Fixture;
+use tokio_postgres::Client;
+use windlass_core::{ErrorKind, JobStore};
+
+/// The pages that a call touches, the catalogs left out: the least of a few counts. The call is undone.
+async fn pages(fixture: &Fixture, client: &Client, call: &str) -> i64 {
+    let mut least = i64::MAX;
+    for _ in 0..5 {
+        client.batch_execute("BEGIN").await.unwrap();
+        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
+        let row = client.query_one(&fixture.text(&explain), &[]).await.expect(call);
+        client.batch_execute("ROLLBACK").await.unwrap();
+        let plan: serde_json::Value = row.get(0);
+        let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
+        least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
+    }
+    least
+}
+
+/// 10^6 dead jobs: half in one queue of two priorities, the others in 200 queues, none of them old.
+const FILL: &str = "SET synchronous_commit = off;
+    INSERT INTO windlass.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
+    SELECT n, now() + n * interval '1 microsecond', now(),
+           CASE WHEN n % 2 = 0 THEN l.large[1 + n / 2 % 2] ELSE l.small[1 + n / 2 % 200] END, 1, 20, 0,
+           CASE WHEN n / 4 % 2 = 0 THEN 'discarded' ELSE 'cancelled' END, 'k', '{}'
+    FROM generate_series(1, 1000000) AS n,
+         (SELECT ARRAY[windlass.lane_of('large', 0), windlass.lane_of('large', 1)] AS large,
+                 ARRAY(SELECT windlass.lane_of('small' || n, 0) FROM generate_series(1, 200) AS n) AS small) AS l;
+    VACUUM windlass.dead";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removing_costs_what_it_removes() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    // Whatever plan was made while the table was empty is used to the end.
+    let forget = "windlass.forget_dead(100)";
+    client
+        .batch_execute(&fixture.text("SELECT windlass.set_retention('*', 'discarded', '90 days')"))
+        .await
+        .unwrap();
+    client.batch_execute(&fixture.text("SELECT windlass.forget_dead(100)")).await.unwrap();
+    for statement in FILL.split_inclusive(';') {
+        client.batch_execute(&fixture.text(statement)).await.unwrap();
+    }
+    // Nothing is to be removed: a few probes for each of 402 places.
+    let idle = pages(&fixture, &client, forget).await;
+    assert!(idle < 402 * 20, "{idle} pages though nothing is past what is kept");
+
+    client
+        .batch_execute(&fixture.text("SELECT windlass.set_retention('large', 'discarded', count => 10000)"))
+        .await
+        .unwrap();
+    let first = pages(&fixture, &client, forget).await;
+    assert!(
+        first < idle + 100 * 40 + 2_000,
+        "{first} pages for 100 of 240,000 jobs, 10,000 are kept; {idle} without"
+    );
+    let removed: i64 =
+        client.query_one(&fixture.text("SELECT windlass.forget_dead(100)"), &[]).await.unwrap().get(0);
+    assert_eq!(removed, 100);
+    // The next step goes on where this one ended, and does not look for it again.
+    let next = pages(&fixture, &client, forget).await;
+    assert!(next < idle + 100 * 40, "{next} pages for the next 100");
+    let store = fixture.store().await;
+    let removed = store.maintain().await.expect("maintain").removed_dead;
+    let left = "SELECT count(*) FROM windlass.dead d JOIN windlass.lane l ON l.id = d.lane_id WHERE queue = 'large' AND state = 'discarded'";
+    let left: i64 = client.query_one(&fixture.text(left), &[]).await.unwrap().get(0);
+    assert_eq!(left, 10_000);
+    let all: i64 =
+        client.query_one(&fixture.text("SELECT count(*) FROM windlass.dead"), &[]).await.unwrap().get(0);
+    assert_eq!(all + removed.cast_signed() + 100, 1_000_000);
+}
+
+/// By SQL the same is refused as by the client libraries, by name.
+#[tokio::test]
+async fn nonsense_is_refused_by_sql() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for (call, says, kind) in [
+        ("'a', 'running', '1 day'", "unknown outcome 'running'", ErrorKind::InvalidOption),
+        ("'a', NULL, '1 day'", "unknown outcome NULL", ErrorKind::InvalidOption),
+        ("NULL, 'cancelled', '1 day'", "invalid queue name NULL", ErrorKind::InvalidName),
+        ("'no name', 'cancelled', '1 day'", "no name", ErrorKind::InvalidName),
+        ("'a', 'cancelled', '-1 day'", "0 to 100 years, got -1 days", ErrorKind::InvalidOption),
+        ("'a', 'cancelled', '200 years'", "0 to 100 years, got 200 years", ErrorKind::InvalidOption),
+        ("'a', 'cancelled', NULL, -1", "0 to 1000000, got -1", ErrorKind::InvalidOption),
+        ("'a', 'cancelled', NULL, 1000001", "0 to 1000000, got 1000001", ErrorKind::InvalidOption),
+        ("'a', 'completed', NULL, 5", "by count", ErrorKind::InvalidOption),
+    ] {
+        let sql = fixture.text(&format!("SELECT windlass.set_retention({call})"));
+        let error = client.batch_execute(&sql).await.expect_err(call);
+        let error = error.as_db_error().expect("from the server");
+        assert!(error.message().contains(says), "{call}: {}", error.message());
+        assert_eq!(windlass_postgres::sqlstate_error(error.code().code(), error.message()).kind(), kind);
+    }
+    assert_eq!(fixture.store().await.retention().await.expect("retention"), []);
+}
