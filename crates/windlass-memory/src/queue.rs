@@ -78,7 +78,7 @@ impl Queue {
         }
         let (slots, wanted, tell) = self.slots(request, need, now);
         let (starts, next_start) = match self.limits.rate {
-            Some(rate) => self.starts(rate, need.starts.min(slots.unwrap_or(u32::MAX)), now),
+            Some(rate) => self.starts(rate, need.starts, now),
             None => (None, None),
         };
         (Share { limits: self.limits, slots, wanted, starts, next_start }, tell)
