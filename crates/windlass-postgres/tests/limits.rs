@@ -72,6 +72,25 @@ async fn a_repeated_request_writes_nothing() {
     assert!(!writes(&fixture, &client, &share(waiting, 0, 5, 5)).await);
 }
 
+/// What a worker gave up waiting for changes nothing when it is carried out after all.
+#[tokio::test]
+async fn a_request_that_comes_too_late_changes_nothing() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    store.limit(QUEUE, &at_once(5)).await.unwrap();
+    let (worker, other) = (worker_on(&store).await.id, worker_on(&store).await.id);
+    let request = |generation, running, slots| {
+        let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: 0 };
+        ShareRequest { worker, generation, queues: vec![need] }
+    };
+    assert_eq!(store.share(&request(0, 0, 5)).await.unwrap()[0].slots, Some(5));
+    assert_eq!(store.share(&request(1, 3, 5)).await.unwrap()[0].slots, Some(5));
+    assert_eq!(store.share(&request(0, 0, 0)).await.unwrap()[0].slots, Some(0), "nobody hears this");
+    assert_eq!(ask(&store, other, 0, 5, 0).await.slots, Some(0), "the worker still has all of them");
+    assert_eq!(store.share(&request(1, 0, 0)).await.unwrap()[0].slots, Some(0));
+    assert_eq!(ask(&store, other, 0, 5, 0).await.slots, Some(5));
+}
+
 /// Notes whom the store tells that there is something to know.
 async fn listen(
     store: &Arc<dyn Store>,
@@ -372,7 +391,7 @@ async fn an_older_program_gets_nothing_and_is_not_misled() {
 async fn a_schema_without_limits_is_worked_on() {
     let fixture = Fixture::fresh().await;
     let drop = "DROP FUNCTION windlass.limited_queues(integer);
-        DROP FUNCTION windlass.share(integer, text[], integer[], integer[], integer[]);
+        DROP FUNCTION windlass.share;
         DROP FUNCTION windlass.limit_queue(text, integer, integer, interval, integer);
         DROP FUNCTION windlass.unlimit_queue(text); DROP FUNCTION windlass.forget_shares(integer);
         DROP VIEW windlass.queues; CREATE VIEW windlass.queues AS
