@@ -146,6 +146,7 @@ fn judge(logs: Vec<ProcessLog>) {
             may_lose_commits: bits & 2 != 0,
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
             takes_back: bits & 2 != 0,
+            limit: if bits & 2 == 0 { 0 } else { 3 },
             unique_keys: 0,
             listens: bits & 1 != 0,
             recovers: bits & 1 == 0,

@@ -94,6 +94,8 @@ bugs! {
     CancelledRuns = "bug_cancelled_runs",
     /// Events of transactions that were open at the last look are told of never.
     EventsForgetLate = "bug_events_forget_late",
+    /// Slots are given out beyond the limit.
+    SlotsOverrun = "bug_slots_overrun",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -116,6 +118,7 @@ impl Bug {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
+            Self::SlotsOverrun => "limits",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",

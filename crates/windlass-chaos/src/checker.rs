@@ -9,6 +9,7 @@ mod checkpoints;
 mod faults;
 mod holds;
 mod leases;
+mod limited;
 mod moved;
 mod order;
 mod recovery;
@@ -53,6 +54,9 @@ pub struct Rules {
     /// Whether somebody read what happened to jobs, from the first to the last.
     #[serde(default)]
     pub listens: bool,
+    /// How many jobs of all workers run at once, at most; 0: no limit.
+    #[serde(default)]
+    pub limit: u32,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -68,6 +72,7 @@ impl Default for Rules {
             unique_keys: 0,
             takes_back: false,
             listens: false,
+            limit: 0,
             recovers: false,
         }
     }
@@ -102,6 +107,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     leases::check(&jobs, &faults, &mut report);
     attempts::check(&jobs, &faults, &mut report);
     slots::check(history, &mut report);
+    if rules.limit > 0 {
+        limited::check(history, &faults, rules.limit, &mut report);
+    }
     if let Some(most) = rules.most_living_second_starts {
         spared::check(&jobs, &faults, most, &mut report);
     }

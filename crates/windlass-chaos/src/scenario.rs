@@ -4,7 +4,9 @@ mod changes;
 mod deaths;
 mod endurance;
 mod events;
+mod faults;
 mod ground;
+mod limits;
 mod outages;
 mod restore;
 mod storm;
@@ -85,6 +87,7 @@ scenarios! {
     "storm" BOTH alone=false x 8 storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
+    "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
     "pauses" BOTH alone=false x 1 deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";

@@ -68,6 +68,10 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
                 "CONTINUE WHEN v_hi[i] < greatest(p_xid, pg_snapshot_xmax(p_from))",
             ),
         ],
+        // Each worker has one more than its share.
+        Bug::SlotsOverrun => {
+            &[("share_slots", "v_most := least(v_most, greatest(o.free, 0));", "v_most := v_most + 1;")]
+        }
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })
