@@ -113,11 +113,13 @@ pub(crate) fn take_again(state: &mut State, id: JobId) -> bool {
     true
 }
 
-/// Forgets the keys that nobody has.
+/// Forgets the keys that nobody can have again: one that was taken until its job starts is that job's once more when it comes
+/// back unstarted.
 pub(crate) fn forget(state: &mut State) {
-    let free: Vec<UniqueKey> =
-        state.unique.iter().filter(|(_, holder)| !has(state, holder)).map(|(key, _)| *key).collect();
-    for key in free {
-        state.unique.remove(&key);
-    }
+    let now = state.now();
+    let jobs = &state.jobs;
+    state.unique.retain(|_, holder| match holder.until {
+        Until::Started | Until::Finished => jobs.contains_key(&holder.job),
+        Until::Time(end) => now < end,
+    });
 }

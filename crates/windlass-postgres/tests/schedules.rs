@@ -138,7 +138,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
             "DROP VIEW windlass.schedules; DROP TABLE windlass.schedule CASCADE;
              DROP FUNCTION windlass.put_schedules, windlass.due_schedules, windlass.advance_schedules, windlass.remove_schedules,
                 windlass.pause_schedules, windlass.set_schedule;
-             DELETE FROM windlass.migration WHERE version > 7",
+             DELETE FROM windlass.migration WHERE version > 10",
         )
         .await;
     let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);

@@ -3,11 +3,11 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, DueSchedules, EditReply,
-    EnqueuedOnce, EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage,
-    JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter,
-    ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
+    RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut,
+    Settings, SettleReply, SettleRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -140,6 +140,10 @@ impl JobStore for FakeStore {
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {
         self.memory.history(request).await
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        self.memory.events(request).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {
