@@ -1,7 +1,7 @@
 //! Granting, taking away, and what migrations make of what was granted.
 mod cluster;
 
-use cluster::{Fixture, WITHOUT_EVENTS};
+use cluster::{Fixture, WITHOUT_EVENTS, WITHOUT_LIMITS};
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, QUEUE, job, jobs, worker};
 use windlass_core::{Args, Disposition, ErrorKind, JobFilter, JobStore, Settled, Store};
@@ -44,12 +44,11 @@ async fn a_migration_grants_what_is_new() {
             .to_owned(),
         // Schema version 1, whose views were others.
         WITHOUT_EVENTS.to_owned()
+            + WITHOUT_LIMITS
             + "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report,
              windlass.retention_rule, windlass.retention_pass, windlass.counter, windlass.counter_fold;
              DROP TABLE windlass.schedule CASCADE;
          DROP INDEX windlass.job_block;
-         DROP TABLE windlass.slot, windlass.started CASCADE;
-         ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE, DROP COLUMN rate_burst CASCADE;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;
          ALTER TABLE windlass.result DROP COLUMN jobs, DROP COLUMN results, ALTER COLUMN result SET NOT NULL",

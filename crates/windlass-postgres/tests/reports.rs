@@ -2,7 +2,7 @@
 //! roles keep what they should, and none of it costs more in deep tables.
 mod cluster;
 
-use cluster::{Fixture, WITHOUT_EVENTS, connect};
+use cluster::{Fixture, WITHOUT_EVENTS, WITHOUT_LIMITS, connect};
 use std::{sync::Arc, time::Duration};
 use tokio_postgres::{Client, error::SqlState};
 use windlass_conformance::steps::{
@@ -200,12 +200,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
     assert!(record(&store, id).await.report.is_none());
     store.maintain().await.expect("housekeeping");
     // What came after version 7 makes its own.
-    table
-        .run(
-            "DROP TABLE windlass.slot, windlass.started CASCADE;
-             ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE, DROP COLUMN rate_burst CASCADE",
-        )
-        .await;
+    table.run(WITHOUT_LIMITS).await;
     table.run(WITHOUT_EVENTS).await;
     table.run("DROP TABLE windlass.retention_rule, windlass.retention_pass, windlass.counter, windlass.counter_fold").await;
     let migrated = store.migrate().await.expect("migrates");

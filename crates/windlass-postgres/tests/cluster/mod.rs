@@ -29,6 +29,11 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
     ALTER TABLE windlass.claim DROP COLUMN event_pos CASCADE, DROP COLUMN event_late CASCADE;
     ALTER TABLE windlass.settlement DROP COLUMN event_xid CASCADE; DROP SEQUENCE windlass.event_seq CASCADE;";
 
+/// Takes from a schema what version 12 brought.
+pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.slot, windlass.started CASCADE;
+    ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE,
+        DROP COLUMN rate_burst CASCADE;";
+
 /// A migrated store in a fresh schema.
 pub struct Fixture {
     pub schema: String,

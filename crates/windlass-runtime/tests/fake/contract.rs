@@ -3,11 +3,12 @@ use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, DueSchedules,
-    EditReply, EnqueuedOnce, EnqueuedUnique, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits,
-    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
-    Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings,
-    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest,
+    JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
+    Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
+    RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
+    SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId,
+    WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -154,6 +155,10 @@ impl JobStore for FakeStore {
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {
         self.memory.history(request).await
+    }
+
+    async fn events(&self, request: &EventRequest) -> Result<EventPage> {
+        self.memory.events(request).await
     }
 
     async fn status(&self) -> Result<StoreStatus> {

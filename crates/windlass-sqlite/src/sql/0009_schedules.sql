@@ -25,4 +25,4 @@ CREATE TABLE schedule_counter (
     changes INTEGER NOT NULL
 ) STRICT;
 INSERT INTO schedule_counter VALUES (1, 0, 0);
-INSERT INTO migration VALUES (6, 4);
+INSERT INTO migration VALUES (9, 6);
