@@ -9,6 +9,8 @@ const UNUSED_FOR: Duration = Duration::from_secs(1);
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 /// Jobs are held for their start no longer than this; others could run them, and they count as running.
 pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(2);
+/// When to ask for starts again where the store does not say.
+const NEXT_START: Duration = Duration::from_millis(1);
 /// How many starts ahead jobs are claimed, as a time.
 const HELD_AHEAD: Duration = Duration::from_millis(100);
 
@@ -185,8 +187,8 @@ impl Allowance {
             && self.running < self.slots
         {
             match left {
-                0 => by(next.max(self.not_before)),
-                _ => by(until.max(self.not_before)),
+                0 => by(next),
+                _ => by(until),
             }
         }
         due
@@ -268,7 +270,7 @@ impl Allowance {
             _ => Starts::Limited {
                 left: new,
                 until: asked_at + rate.grace(),
-                next: now + next.unwrap_or_default(),
+                next: now + next.unwrap_or(NEXT_START),
             },
         }
     }

@@ -143,6 +143,20 @@ async fn no_window_has_more_starts_than_the_rate_and_hardly_fewer() {
     }
 }
 
+/// Waiting for more slots than there are does not put off the next start.
+#[tokio::test(start_paused = true)]
+async fn both_limits_hold_and_neither_idles() {
+    let (store, log) = (store(), Log::default());
+    let rate = RateLimit::new(1_000, 60 * SECOND);
+    store.limit("q", &at_once(2).with_rate(rate)).await.unwrap();
+    store.add("q", "job", 40);
+    let engines = workers(&store, 1, || log.handlers("job", 300 * MS)).await;
+    let began = Instant::now();
+    finish(&store, engines).await;
+    assert_eq!(log.peak(), 2);
+    assert!(began.elapsed() < (20 * 300 * MS).mul_f64(1.1), "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn few_starts_an_hour_hold_no_jobs_back_meanwhile() {
     let (store, log) = (store(), Log::default());
