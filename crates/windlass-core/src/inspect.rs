@@ -184,7 +184,7 @@ pub enum RetryReply {
 }
 
 /// A queue as an operator sees it. Counts are of this moment; finished ones within retention. A store may estimate
-/// counts above 10,000: see [`Self::estimates`].
+/// counts above 10,000, and above 1,000 where there are many jobs or queues: see [`Self::estimates`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueStats {
     /// The queue's name.

@@ -187,7 +187,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// have none for it. Cheap at any backlog.
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool>;
 
-    /// Every queue, by name. Cheap at any backlog, so that counts above 10,000 may be estimates.
+    /// Every queue, by name. Cheap at any backlog, so that [large counts](QueueStats) may be estimates.
     async fn queues(&self) -> Result<Vec<QueueStats>>;
 
     /// How many jobs ended in which way, by the minute, queue and kind: what [housekeeping](Self::maintain) counted so far. Cheap at any number of jobs: linear in

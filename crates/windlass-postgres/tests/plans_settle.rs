@@ -124,6 +124,9 @@ async fn settling_a_job_touches_few_pages_whatever_the_log_holds() {
     log.add(deep()).await;
     let held = log.worker.take(10).await;
     log.check("a deep log", &held).await;
+    let (lane, seq, _) = parts(held[0].claim);
+    log.is_bounded("the jobs of a claim", &format!("windlass.claim_jobs({lane}, {seq})")).await;
+    log.is_bounded("its unsettled jobs", &format!("windlass.unsettled_jobs({lane}, {seq})")).await;
     log.is_bounded("the rest", &log.settle(held[0].claim, None, None)).await;
     for claim in log.worker.claim(10).await {
         log.is_bounded("a whole claim", &log.settle(claim.reference, None, None)).await;

@@ -1,6 +1,7 @@
 -- The jobs of claims, and which of them are not settled.
 
 -- claim_jobs(lane, seq): the log rows of one claim, settled or not.
+-- Never asks for more than the claim has: a scan does not end at the claim's last id, but with the rows of its transaction.
 -- Cost: one index probe per range and per row. Used by rescue, rotation and inspection, never by claims.
 CREATE OR REPLACE FUNCTION {schema}.claim_jobs(p_lane integer, p_seq bigint)
     RETURNS SETOF {schema}.job LANGUAGE plpgsql STABLE
@@ -27,7 +28,8 @@ BEGIN
             SELECT * FROM {schema}.job j
             WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
               AND (j.xid, j.id) <= (coalesce(c.end_xid, '18446744073709551615'), coalesce(c.end_id, 9223372036854775807))
-            ORDER BY j.xid, j.id) AS j;
+            ORDER BY j.xid, j.id LIMIT c.job_count) AS j
+        LIMIT c.job_count;
 END $$;
 
 -- settlement_of(lane, seq, id): the settlement of one job of a claim; no row: there is none.

@@ -110,7 +110,7 @@ END $$;
 
 -- lane_counts(lane, exact): how many jobs of a lane are in each state but running. A count is exact up to `exact` rows of its
 -- place and an estimate above; its state is then in estimates. oldest: when the first jobs of the lane were enqueued.
--- Cost: at most `exact` rows of each place; for each estimate 64 pages or probes.
+-- Cost: at most `exact` rows of each place; for each estimate some 1,000 rows or 200 probes.
 CREATE OR REPLACE FUNCTION {schema}.lane_counts(
     p_lane integer, p_exact integer, OUT available bigint, OUT scheduled bigint, OUT retryable bigint, OUT no_handler bigint,
     OUT completed bigint, OUT cancelled bigint, OUT discarded bigint, OUT oldest timestamptz, OUT estimates text[])
@@ -171,17 +171,23 @@ BEGIN
     END LOOP;
 END $$;
 
--- page_tids(first, pages, rows): where up to `rows` rows lie in each of at most 64 pages, evenly spread over `pages` pages from
--- `first` on.
+-- page_tids(first, pages, rows): places where rows may lie: `rows` in each of at most 128 pages, evenly spread over `pages` pages from
+-- `first` on and over the 120 that a page of jobs has at most.
 CREATE OR REPLACE FUNCTION {schema}.page_tids(p_first bigint, p_pages bigint, p_rows integer) RETURNS tid[]
     LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
-    SELECT ARRAY(SELECT ('(' || p_first + (n * p_pages + p_pages / 2) / least(p_pages, 64) || ',' || r || ')')::tid
-                 FROM generate_series(0, least(p_pages, 64) - 1) AS n, generate_series(1, p_rows) AS r)
+    SELECT ARRAY(SELECT ('(' || p_first + (n * p_pages + p_pages / 2) / least(p_pages, 128) || ','
+                         || 1 + (r * 120 / p_rows + n * 7) % 120 || ')')::tid
+                 FROM generate_series(0, least(p_pages, 128) - 1) AS n, generate_series(0, p_rows - 1) AS r)
 $$;
 
+-- rows_in_page(pages): in how many places of a page to look, so that some 1,000 of so many pages are looked at.
+CREATE OR REPLACE FUNCTION {schema}.rows_in_page(p_pages bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT least(120, greatest(8, 1024 / greatest(p_pages, 1)))::integer $$;
+
 -- unclaimed_estimate(lane, ranges): about how many rows of the log the ranges hold, which are the lane's unclaimed ones. The log
--- grows at its end, so they lie, in each leaf, behind the page of the first of them; 64 pages of that are looked at.
+-- grows at its end, so they lie, in each leaf, behind the page of the first of them; some of the places there are looked at.
 CREATE OR REPLACE FUNCTION {schema}.unclaimed_estimate(p_lane integer, p_lo xid8[], p_lo_id bigint[], p_hi xid8[]) RETURNS bigint
     LANGUAGE plpgsql STABLE
 AS $$
@@ -202,8 +208,8 @@ BEGIN
             LIMIT 1;
         CONTINUE WHEN NOT FOUND;
         v_pages := pg_relation_size(format('{schema}.job_%s', v_segment)::regclass) / current_setting('block_size')::integer - v_first;
-        v_rows := {schema}.unclaimed_on_pages(k, v_segment, {schema}.page_tids(v_first, v_pages, 120));
-        v_sum := v_sum + v_rows * v_pages::numeric / least(v_pages, 64);
+        v_rows := {schema}.unclaimed_on_pages(k, v_segment, {schema}.page_tids(v_first, v_pages, {schema}.rows_in_page(v_pages)));
+        v_sum := v_sum + v_rows * v_pages * 120.0 / (least(v_pages, 128) * {schema}.rows_in_page(v_pages));
     END LOOP;
     RETURN v_sum;
 END $$;
@@ -233,7 +239,7 @@ BEGIN
             FROM generate_series(0, 199) AS n) * (v_high - v_low + 1)::numeric / 200;
 END $$;
 
--- state_estimate(lane, state): about how many jobs of a lane are in a state that has rows outside the log, by 64 pages. Settings
+-- state_estimate(lane, state): about how many jobs of a lane are in a state that has rows outside the log, by some of their places. Settings
 -- as those of unclaimed_on_pages.
 CREATE OR REPLACE FUNCTION {schema}.state_estimate(p_lane integer, p_state text) RETURNS bigint
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
@@ -243,7 +249,7 @@ DECLARE
     v_dead  boolean := p_state IN ('cancelled', 'discarded');
     v_pages bigint := pg_relation_size(CASE WHEN v_dead THEN '{schema}.dead' ELSE '{schema}.waiting' END::regclass)
                       / current_setting('block_size')::integer;
-    v_tids  tid[] := {schema}.page_tids(0, v_pages, 120);
+    v_tids  tid[] := {schema}.page_tids(0, v_pages, {schema}.rows_in_page(v_pages));
     v_rows  bigint;
 BEGIN
     IF v_dead THEN
@@ -251,12 +257,22 @@ BEGIN
     ELSE
         SELECT count(*) INTO v_rows FROM {schema}.waiting h WHERE h.ctid = ANY (v_tids) AND h.lane_id = p_lane AND h.state = p_state;
     END IF;
-    RETURN v_rows * v_pages::numeric / least(v_pages, 64);
+    RETURN v_rows * v_pages * 120.0 / (least(v_pages, 128) * {schema}.rows_in_page(v_pages));
 END $$;
 
+-- counted_exactly(): up to how many rows counts are exact: 10,000, and 1,000 in a store of 1,000 lanes or 64 MiB of jobs.
+CREATE OR REPLACE FUNCTION {schema}.counted_exactly() RETURNS integer
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE WHEN (SELECT count(*) FROM (SELECT 1 FROM {schema}.lane LIMIT 1000) AS l) < 1000 AND (
+        SELECT sum(pg_relation_size(t)) FROM unnest(ARRAY[
+            '{schema}.job_0', '{schema}.job_1', '{schema}.job_2', '{schema}.job_3', '{schema}.waiting', '{schema}.dead']::regclass[]) AS t) < 67108864
+        THEN 10000 ELSE 1000 END
+$$;
+
 -- queues: counts per queue, of this moment; finished jobs within retention. Those named in estimates are estimates, the others
--- exact; each is exact up to 10,000 rows, and in 1,000 lanes or more up to 1,000. concurrency and after: its limits (see limit_queue).
--- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 10 ms where they are deep.
+-- exact; each is exact up to counted_exactly() rows. concurrency and after: its limits (see limit_queue).
+-- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 4 ms where all states are deep.
 CREATE OR REPLACE VIEW {schema}.queues AS
     SELECT n.name, q.paused_at IS NOT NULL AS paused,
            coalesce(sum(c.available + c.no_handler), 0)::bigint AS available, coalesce(sum(r.running), 0)::bigint AS running,
@@ -270,7 +286,7 @@ CREATE OR REPLACE VIEW {schema}.queues AS
     FROM (SELECT name FROM {schema}.queue UNION SELECT queue FROM {schema}.lane) AS n
     LEFT JOIN {schema}.queue q ON q.name = n.name
     LEFT JOIN {schema}.lane l ON l.queue = n.name
-    LEFT JOIN LATERAL {schema}.lane_counts(l.id, CASE WHEN (SELECT count(*) FROM {schema}.lane) < 1000 THEN 10000 ELSE 1000 END) AS c
+    LEFT JOIN LATERAL {schema}.lane_counts(l.id, (SELECT {schema}.counted_exactly())) AS c
         ON l.id IS NOT NULL
     LEFT JOIN (SELECT lane_id, sum(open_count) AS running FROM {schema}.open_claims(NULL) GROUP BY lane_id) AS r ON r.lane_id = l.id
     GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst;

@@ -8,7 +8,7 @@ GRANT SELECT ON TABLE {schema}.jobs, {schema}.queues, {schema}.cursor, {schema}.
 GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.history, {schema}.result, {schema}.progress, {schema}.tags_of, {schema}.list_jobs, {schema}.open_available, {schema}.open_running,
     {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.lane_counts,
     {schema}.unclaimed_ranges, {schema}.unclaimed_estimate, {schema}.unclaimed_on_pages, {schema}.claimed_estimate,
-    {schema}.state_estimate, {schema}.page_tids TO {role};
+    {schema}.state_estimate, {schema}.page_tids, {schema}.rows_in_page, {schema}.counted_exactly TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
     {schema}.claim_jobs, {schema}.events, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
 GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};
