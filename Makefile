@@ -35,7 +35,7 @@ test: deps lint ## everything that CI runs; installs what is missing, starts its
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
 	$(CARGO) build $(WORKSPACE) --all-targets
 	scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast
-	WINDLASS_TEST_DEEP=2000000 scripts/test-versions oldest newest -- --test conformance --test plans
+	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
 	$(MAKE) chaos-short
 

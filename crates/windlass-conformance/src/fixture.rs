@@ -5,6 +5,9 @@ use windlass_core::Store;
 /// optimisation, to keep tests quick.
 pub const BULK_JOBS: usize = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
 
+/// How many histories the [model](crate::model) tells, unless the fixture says otherwise.
+const HISTORIES: u64 = 20;
+
 /// One fresh, migrated storage of a store under test; made anew for each rule, removed when dropped.
 #[async_trait::async_trait]
 pub trait Fixture: Send + Sync {
@@ -14,5 +17,10 @@ pub trait Fixture: Send + Sync {
     /// How many jobs the rules of [`bulk`](crate::bulk) use.
     fn bulk_jobs(&self) -> usize {
         BULK_JOBS
+    }
+
+    /// How many histories the [model](crate::model) tells, unless the environment says otherwise. Fewer where the same store is proven by another fixture.
+    fn histories(&self) -> u64 {
+        HISTORIES
     }
 }

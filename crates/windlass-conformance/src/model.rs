@@ -20,13 +20,11 @@ use crate::Fixture;
 use play::Play;
 use std::env;
 
-/// How many histories a rule tells.
-const SEEDS: u64 = 20;
 /// How many calls one history makes.
 const CALLS: usize = 150;
 /// How many calls lie between two comparisons of everything.
 const CALLS_BETWEEN_CHECKS: usize = 15;
-/// How many crowds gather; each takes as long as several histories.
+/// How many crowds gather at most; each takes as long as several histories.
 const CROWDS: u64 = 3;
 
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -43,7 +41,7 @@ pub async fn one_caller_agrees_with_the_model(fixture: &dyn Fixture) {
     for _ in 0..=play::WORKERS {
         handles.push(fixture.open().await);
     }
-    for seed in seeds(SEEDS) {
+    for seed in seeds(fixture.histories()) {
         let mut play = Play::begin(seed, handles.clone()).await;
         for call in 1..=CALLS {
             play.call().await;
@@ -58,7 +56,7 @@ pub async fn one_caller_agrees_with_the_model(fixture: &dyn Fixture) {
 /// However many do anything at the same time, segments rotating under them: each job that was acknowledged
 /// ends once, none is lost and none is stuck.
 pub async fn a_crowd_loses_nothing(fixture: &dyn Fixture) {
-    for seed in seeds(CROWDS) {
+    for seed in seeds(fixture.histories().min(CROWDS)) {
         crowd::gather(fixture, seed).await;
     }
 }

@@ -38,6 +38,11 @@ impl windlass_conformance::Fixture for GrantedFixture {
     fn bulk_jobs(&self) -> usize {
         20_000
     }
+
+    /// What may be called shows after a few.
+    fn histories(&self) -> u64 {
+        2
+    }
 }
 
 async fn fixture() -> GrantedFixture {
