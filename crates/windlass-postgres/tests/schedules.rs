@@ -170,7 +170,8 @@ async fn sql_runs_a_schedule_now() {
     for id in &ids[..2] {
         let job = store.job(windlass_core::JobId(*id)).await.unwrap().expect("is there");
         assert_eq!((&*job.kind, &*job.queue, job.priority, job.max_attempts), ("report", "q", -3, 2));
-        let meta = |args: &windlass_core::Args| serde_json::from_str::<serde_json::Value>(args.as_str()).unwrap();
+        let meta =
+            |args: &windlass_core::Args| serde_json::from_str::<serde_json::Value>(args.as_str()).unwrap();
         let wanted = expected.attributes().unwrap().meta.as_ref().unwrap();
         assert_eq!(meta(job.meta.as_ref().unwrap()), meta(wanted));
         assert_eq!((job.args.as_str(), &*job.tags), ("[1.50]", &["x".to_owned()][..]));
@@ -179,7 +180,10 @@ async fn sql_runs_a_schedule_now() {
     }
     let steps: Vec<_> = before.iter().map(ScheduleStep::of).collect();
     assert_eq!(store.advance_schedules(&steps).await.unwrap(), [None, None], "decided before the runs");
-    let big = format!("SELECT windlass.set_schedule('big', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {}) || '\"}}')::jsonb)", 8_180);
+    let big = format!(
+        "SELECT windlass.set_schedule('big', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {}) || '\"}}')::jsonb)",
+        8_180
+    );
     session.run(&big).await;
     let (state, message) = session.refusal("SELECT windlass.run_schedule('big')").await;
     assert!(state.code() == "WL004" && message.contains("'big' is more than 8192"), "{state:?} {message}");
