@@ -7,6 +7,7 @@ mod latency;
 mod limit;
 mod limited;
 mod mixed;
+mod schedules;
 mod size;
 mod startup;
 mod work;
@@ -38,6 +39,8 @@ pub(crate) enum Case {
     Limited(limited::Limited),
     /// Many jobs scheduled for one moment: how late they start
     Burst(burst::Burst),
+    /// Many schedules that tick at once: how late their jobs start
+    Schedules(schedules::Schedules),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
     Size(size::Size),
     /// What the database does with the same rows when nothing makes a queue of them
@@ -83,6 +86,7 @@ impl Case {
             Self::Startup(startup) => startup.measure(store).await,
             Self::Limited(limited) => limited.measure(globals, store).await,
             Self::Burst(burst) => burst.measure(globals, store).await,
+            Self::Schedules(schedules) => schedules.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,
         }

@@ -222,6 +222,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "schedules",
+        about: "1,000 schedules that tick in the same second, each second: from the tick to the start of the handler",
+        seed: "none published",
+        points: &[Point { name: "1,000 each second", line: "schedules --schedules 1000 --seconds 20" }],
+    },
+    Scenario {
         name: "size",
         about: "a busy queue beside much else in the store: drain, slowest claim and settle, size and memory",
         seed: "none published; a queue whose tables grow slows down with them",
