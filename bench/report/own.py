@@ -9,6 +9,7 @@ MAIN = {
     "enqueue": ("enqueued_per_second", "jobs/s", 1),
     "latency": ("latency.average_us", "ms", 1000),
     "startup": ("idle_start_stop_ms", "ms", 1),
+    "schedules": ("lateness.p99_us", "ms late at p99", 1000),
     "burst": ("lateness.p99_us", "ms late at p99", 1000),
 }
 DEFAULT = ("completed_per_second", "jobs/s", 1)

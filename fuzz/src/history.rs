@@ -2,7 +2,7 @@
 
 use super::queue::Choices;
 use windlass_chaos::{
-    checker::{Rules, check, tell},
+    checker::{Rules, Ticking, check, tell},
     history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
 };
 use windlass_core::JobState;
@@ -24,7 +24,7 @@ const NUMBERS: [i64; 16] = [
     i32::MAX as i64,
     i32::MIN as i64,
     1 << 40,
-    65_535,
+    i64::MIN + 65_535,
 ];
 
 /// The words that generated inputs are made of.
@@ -71,7 +71,7 @@ fn event(choices: &mut Choices<'_>) -> Event {
     let (outcome, fate) = (OUTCOMES[choices.below(OUTCOMES.len())], FATES[choices.below(FATES.len())]);
     let (fault, phase) = (FAULTS[choices.below(FAULTS.len())], PHASES[choices.below(PHASES.len())]);
     let (state, done) = (JobState::ALL[choices.below(JobState::ALL.len())], choices.below(2) == 1);
-    let what = match choices.below(28) {
+    let what = match choices.below(33) {
         0 => What::EnqueueSent { key },
         1 => What::EnqueueAcked { key, id },
         2 => What::EnqueueFailed { key },
@@ -99,6 +99,11 @@ fn event(choices: &mut Choices<'_>) -> Event {
         24 => What::Resumed { worker, id, seq, from: attempt.into() },
         25 => What::CheckpointSent { worker, id, seq, value: attempt.into() },
         26 => What::CheckpointKept { worker, id, seq, value: attempt.into() },
+        27 => What::ScheduleMade { schedule: lane.cast_unsigned(), from_us: seq },
+        28 => What::Decided { schedule: lane.cast_unsigned(), until_us: seq },
+        29 => What::PauseAsked { schedule: lane.cast_unsigned(), paused: attempt > 1, done, wall_us: seq },
+        30 => What::RunAsked { schedule: lane.cast_unsigned() },
+        31 => What::Ran { schedule: lane.cast_unsigned(), id },
         _ => What::Stored { id, key, state, attempt, crashes },
     };
     Event { at, what }
@@ -137,6 +142,10 @@ fn round_trip(events: &[Event]) {
     assert_eq!((log.number, &*log.events, log.torn_bytes), (7, events, 0));
 }
 
+fn ticking(schedule: u32) -> Ticking {
+    Ticking { schedule, every_s: schedule, fires_all: schedule == 0, overlaps: schedule == 0 }
+}
+
 fn judge(logs: Vec<ProcessLog>) {
     let history = History::of(logs);
     for bits in 0..4 {
@@ -149,6 +158,7 @@ fn judge(logs: Vec<ProcessLog>) {
             limit: if bits & 2 == 0 { 0 } else { 3 },
             unique_keys: 0,
             listens: bits & 1 != 0,
+            schedules: (0..2).map(ticking).collect(),
             recovers: bits & 1 == 0,
         };
         let report = check(&history, &rules);

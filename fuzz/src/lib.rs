@@ -4,8 +4,10 @@
 pub mod args;
 mod broken;
 pub mod checker;
+pub mod cron;
 pub mod dsn;
 pub mod history;
 pub mod lines;
 pub mod names;
 mod queue;
+pub mod schedule_file;

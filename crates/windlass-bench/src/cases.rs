@@ -5,7 +5,9 @@ mod drain;
 mod enqueue;
 mod latency;
 mod limit;
+mod limited;
 mod mixed;
+mod schedules;
 mod size;
 mod startup;
 mod work;
@@ -33,8 +35,12 @@ pub(crate) enum Case {
     Latency(latency::Latency),
     /// How long a worker takes to its first job, and to its end
     Startup(startup::Startup),
+    /// A queue with a limit: as fast as without one, and as fast as the limit allows
+    Limited(limited::Limited),
     /// Many jobs scheduled for one moment: how late they start
     Burst(burst::Burst),
+    /// Many schedules that tick at once: how late their jobs start
+    Schedules(schedules::Schedules),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
     Size(size::Size),
     /// What the database does with the same rows when nothing makes a queue of them
@@ -78,7 +84,9 @@ impl Case {
             Self::Mixed(mixed) => mixed.measure(globals, store).await,
             Self::Latency(latency) => latency.measure(globals, store).await,
             Self::Startup(startup) => startup.measure(store).await,
+            Self::Limited(limited) => limited.measure(globals, store).await,
             Self::Burst(burst) => burst.measure(globals, store).await,
+            Self::Schedules(schedules) => schedules.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,
         }

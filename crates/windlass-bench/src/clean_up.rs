@@ -1,6 +1,9 @@
-use crate::{options::QUEUE, store::connect};
+use crate::{
+    options::{QUEUE, SOURCE},
+    store::connect,
+};
 use std::time::{Duration, Instant};
-use windlass::{Client, Context, JobFilter, JobState, RawJob, Worker};
+use windlass::{Client, Context, JobFilter, JobState, QueueLimits, RawJob, Worker};
 use windlass_cli::{
     failure::Outcome,
     measure::{MeasuredStore, counts},
@@ -18,6 +21,10 @@ const CONCURRENCY: usize = 100;
 /// left nevertheless.
 pub(crate) async fn clean_up(store: &MeasuredStore) -> Outcome<u64> {
     let client = connect(store, 2).await?;
+    // What `limited` left would hold the worker up. Where the store knows no limits, there are none.
+    let _ = client.limit(QUEUE, &QueueLimits::default()).await;
+    // And schedules would go on for ever.
+    let _ = client.schedules().put_all_of(SOURCE, []).await;
     let worker = Worker::builder(&client)
         .queue(QUEUE, CONCURRENCY)
         .handle_any(|_: RawJob, _: Context| async {})

@@ -2,6 +2,8 @@
 
 /// The queue of every case.
 pub(crate) const QUEUE: &str = "windlass-bench";
+/// Whose the schedules of a case are.
+pub(crate) const SOURCE: &str = "windlass-bench";
 /// The most jobs of a case; each takes a byte.
 pub(crate) const MAX_JOBS: u64 = windlass_cli::measure::MAX_JOBS;
 /// The most jobs that one worker runs at once.

@@ -199,6 +199,19 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         points: &[Point { name: "1,000,000 rows", line: "limit --jobs 1000000" }],
     },
     Scenario {
+        name: "limited",
+        about: "a queue with a limit that all workers share: no-op jobs beside the same without a limit; how much of the limit is used",
+        seed: "none published; queues that count in a row for each job slow down by it",
+        points: &[
+            Point { name: "10,000 at once, no-op", line: "limited --limit 10000 --jobs 1000000" },
+            Point {
+                name: "100 at once, 10 ms",
+                line: "limited --limit 100 --concurrency 200 --sleep-ms 10 --jobs 50000",
+            },
+            Point { name: "1,000 in a second", line: "limited --rate 1000 --jobs 20000" },
+        ],
+    },
+    Scenario {
         name: "burst",
         about: "many jobs scheduled for one moment: how late they start",
         seed: "none published",
@@ -207,6 +220,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
             Point { name: "10,000", line: "burst --jobs 10000" },
             Point { name: "100,000", line: "burst --jobs 100000" },
         ],
+    },
+    Scenario {
+        name: "schedules",
+        about: "1,000 schedules that tick in the same second, each second: from the tick to the start of the handler",
+        seed: "none published",
+        points: &[Point { name: "1,000 each second", line: "schedules --schedules 1000 --seconds 20" }],
     },
     Scenario {
         name: "size",

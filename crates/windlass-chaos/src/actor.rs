@@ -3,17 +3,22 @@
 //! An actor is this same program with a hidden subcommand and its [`Role`] as JSON. It ends gracefully on
 //! SIGTERM, and when its standard input closes, so that none outlives the run.
 
+mod keeper;
+mod leading;
 mod listener;
 mod load;
 mod producer;
 mod starvation;
 mod sweep;
 mod task;
+mod timetable;
 mod worker;
 
+pub(crate) use leading::LEADER;
 pub use load::{Load, Mix};
 pub(crate) use producer::unique_key;
 pub use task::{Act, Task};
+pub use timetable::Timetable;
 
 use crate::{bug::Bug, history::Recorder};
 use anyhow::{Context as _, Result};
@@ -47,6 +52,8 @@ pub enum Role {
     Worker(Work),
     /// Reads what happens to jobs, from where it was before it died.
     Listener,
+    /// Looks after these schedules.
+    Keeper(Timetable),
 }
 
 /// How a worker works.
@@ -64,6 +71,12 @@ pub struct Work {
     pub knows_rare: bool,
     /// How long completed jobs stay readable, in seconds; none: a day.
     pub retention_s: Option<u64>,
+    /// The schedules that it declares when it starts.
+    #[serde(default)]
+    pub timetable: Timetable,
+    /// For how many milliseconds it leads at most without asking again, and it writes down that it does; none: as usual.
+    #[serde(default)]
+    pub term_ms: Option<u64>,
 }
 
 impl Default for Work {
@@ -75,6 +88,8 @@ impl Default for Work {
             grace_ms: 500,
             knows_rare: true,
             retention_s: None,
+            timetable: Timetable::default(),
+            term_ms: None,
         }
     }
 }
@@ -95,6 +110,7 @@ pub fn run(order: &Order) -> Result<()> {
             Role::Producer(load) => producer::run(order, load, recorder).await,
             Role::Worker(work) => worker::run(order, work, recorder).await,
             Role::Listener => listener::run(order, recorder).await,
+            Role::Keeper(timetable) => keeper::run(order, timetable, recorder).await,
         }
     });
     // The thread that reads the standard input would hold the process up until somebody closes that.

@@ -96,6 +96,10 @@ bugs! {
     EventsForgetLate = "bug_events_forget_late",
     /// Slots are given out beyond the limit.
     SlotsOverrun = "bug_slots_overrun",
+    /// Steps of schedules are taken whatever has become of the record that they were decided on.
+    TicksUnfenced = "bug_ticks_unfenced",
+    /// Some ticks are decided without their jobs.
+    TicksLost = "bug_ticks_lost",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -119,6 +123,7 @@ impl Bug {
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
             Self::SlotsOverrun => "limits",
+            Self::TicksUnfenced | Self::TicksLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",

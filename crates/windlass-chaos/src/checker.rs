@@ -18,11 +18,13 @@ mod spared;
 mod stored;
 mod taken_back;
 mod tell;
+mod ticks;
 mod told;
 mod unique;
 mod verdict;
 
 pub use tell::tell;
+pub use ticks::Ticking;
 pub use verdict::{Counts, Invariant, Report, Verdict, Violation};
 
 use crate::history::{Fault, History, Phase, What};
@@ -57,6 +59,9 @@ pub struct Rules {
     /// How many jobs of all workers run at once, at most; 0: no limit.
     #[serde(default)]
     pub limit: u32,
+    /// The schedules of the run.
+    #[serde(default)]
+    pub schedules: Vec<Ticking>,
     /// Throughput must be back to 90 % within 10 s of each outage.
     pub recovers: bool,
 }
@@ -73,6 +78,7 @@ impl Default for Rules {
             takes_back: false,
             listens: false,
             limit: 0,
+            schedules: Vec::new(),
             recovers: false,
         }
     }
@@ -110,6 +116,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     if rules.limit > 0 {
         limited::check(history, &faults, rules.limit, &mut report);
     }
+    ticks::check(history, &jobs, &rules.schedules, &mut report);
     if let Some(most) = rules.most_living_second_starts {
         spared::check(&jobs, &faults, most, &mut report);
     }
@@ -166,6 +173,9 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
     let is_told = |recorded: &crate::history::Recorded| matches!(recorded.event.what, What::Told { .. });
     if rules.listens && !history.events.iter().any(is_told) {
         reasons.push("nobody read an event".to_owned());
+    }
+    if !rules.schedules.is_empty() && counts.ticks == 0 {
+        reasons.push("no schedule ticked".to_owned());
     }
     if !saw(Phase::Drained) && !saw(Phase::Stuck) {
         reasons.push("the run ended before it drained".to_owned());

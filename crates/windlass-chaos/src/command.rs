@@ -124,9 +124,7 @@ impl Cli {
                     None => None,
                 };
                 let seed = seed.unwrap_or_else(any_seed);
-                let folder = keep.unwrap_or_else(|| {
-                    std::env::temp_dir().join(format!("windlass-chaos-{scenario}-{seed}"))
-                });
+                let folder = keep.unwrap_or_else(|| place_of(&scenario, seed));
                 run_one(chosen, &Trial { seed, full, store, bug, folder }, json)
             }
             Command::Suite { full, seed, only, side_by_side, json } => {
@@ -212,6 +210,11 @@ fn place() -> PathBuf {
     std::env::temp_dir().join(format!("windlass-chaos-{}", std::process::id()))
 }
 
+/// Where the histories of one run go. A folder of the same scenario and seed may be there from before, kept.
+fn place_of(scenario: &str, seed: u64) -> PathBuf {
+    std::env::temp_dir().join(format!("windlass-chaos-{scenario}-{seed}-{}", std::process::id()))
+}
+
 /// One line of a suite, and everything when it is not as promised.
 fn say(line: &Line) {
     let verdict =
@@ -252,8 +255,9 @@ fn figures(report: &Report) -> String {
     let faults: Vec<String> =
         counts.faults.iter().map(|(fault, count)| format!("{count} {fault:?}")).collect();
     format!(
-        "{} acknowledged, {} second starts explained, {} writes refused; {}{}",
+        "{} acknowledged, {}{} second starts explained, {} writes refused; {}{}",
         counts.acknowledged,
+        if counts.ticks > 0 { format!("{} ticks, ", counts.ticks) } else { String::new() },
         counts.second_starts,
         counts.refused_writes,
         faults.join(", "),
@@ -327,5 +331,21 @@ fn code(verdict: Verdict) -> ExitCode {
     match verdict {
         Verdict::Valid => ExitCode::SUCCESS,
         Verdict::Invalid | Verdict::Unknown => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Recorders refuse to write over a history: what another process kept of the same run must not be in the way.
+    #[test]
+    fn a_run_is_kept_beside_others_of_its_seed() {
+        let place = place_of("storm", 7);
+        assert!(
+            place.ends_with(format!("windlass-chaos-storm-7-{}", std::process::id())),
+            "{}",
+            place.display()
+        );
     }
 }

@@ -9,6 +9,7 @@ mod event;
 mod names;
 mod reader;
 mod recorder;
+mod tick;
 mod told;
 mod witness;
 
@@ -17,5 +18,6 @@ pub use event::{Event, What};
 pub use names::{Fate, Fault, Outcome, Phase};
 pub use reader::{History, ProcessLog, Recorded};
 pub use recorder::Recorder;
+pub use tick::Tick;
 pub use told::Told;
 pub use witness::Witness;

@@ -8,6 +8,7 @@ mod crew;
 mod drain;
 mod dump;
 mod keys;
+mod schedules;
 
 use crate::{
     bug::{self, Bug},
@@ -131,6 +132,10 @@ impl Run {
         self.phase(Phase::Heal);
         self.dismiss_producers()?;
         self.revive_all()?;
+        self.dismiss_keepers()?;
+        if !self.rules.schedules.is_empty() {
+            self.end_schedules(patience)?;
+        }
         let mut drained = self.drain(patience)?;
         if drained && self.rules.unique_keys > 0 {
             self.phase(Phase::Drained);
@@ -143,6 +148,9 @@ impl Run {
         let records = self.runtime.block_on(dump::dump(&self.setup.store))?;
         for part in records.chunks(10_000) {
             self.recorder.note_all(part.iter().copied());
+        }
+        if !self.rules.schedules.is_empty() {
+            self.note_decided()?;
         }
         self.phase(Phase::Dumped);
         fs::write(self.setup.folder.join("rules.json"), serde_json::to_vec_pretty(&self.rules)?)?;

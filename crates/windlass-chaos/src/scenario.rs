@@ -9,6 +9,7 @@ mod ground;
 mod limits;
 mod outages;
 mod restore;
+mod schedules;
 mod storm;
 mod sweeps;
 mod unique;
@@ -89,6 +90,7 @@ scenarios! {
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
     "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
+    "schedules" BOTH alone=false x 1 schedules::run: "leaders die by the dozen, several at once believe that they lead: each tick fires once";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";
     "pauses" BOTH alone=false x 1 deaths::pauses: "SIGSTOP past the lease: what the sleeper says then is refused";
     "terminations" BOTH alone=false x 1 deaths::terminations: "rolling SIGTERMs, a second one now and then";

@@ -1,6 +1,6 @@
 /// Implements [`JobStore`](crate::JobStore), [`ScheduleStore`](crate::ScheduleStore) and [`Leader`](crate::Leader) for a type that wraps a store, for
 /// measurements, faults or notes: the calls that are named go on to the field as they are, the others are written out. Schedules and leadership
-/// go on as they are.
+/// go on as they are; with `through store but leadership: [..]` the type implements [`Leader`](crate::Leader) itself.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -25,7 +25,7 @@
 #[macro_export]
 macro_rules! wrap_store {
     (impl JobStore for $type:ty, through $store:ident: [$($method:ident)*] $($own:tt)*) => {
-        $crate::wrap_store!(@ $type, $store, [$($own)*], $($method)*);
+        $crate::wrap_store!(impl JobStore for $type, through $store but leadership: [$($method)*] $($own)*);
 
         #[$crate::async_trait]
         impl $crate::Leader for $type {
@@ -36,6 +36,9 @@ macro_rules! wrap_store {
                 self.$store.resign(worker).await
             }
         }
+    };
+    (impl JobStore for $type:ty, through $store:ident but leadership: [$($method:ident)*] $($own:tt)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($own)*], $($method)*);
 
         #[$crate::async_trait]
         impl $crate::ScheduleStore for $type {

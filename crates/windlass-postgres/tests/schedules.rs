@@ -129,6 +129,66 @@ async fn sql_refuses_what_cannot_work() {
     assert_eq!(session.word("SELECT count(*)::text FROM windlass.schedule").await, "0");
 }
 
+/// A run by hand is what a program's would be: beside the ticks, paused or not, and whoever decided meanwhile decides anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sql_runs_a_schedule_now() {
+    let session = Session::new().await;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
+    session
+        .run(
+            "SELECT windlass.set_schedule('s', '@daily', 'report', '[1.50]', queue => 'q', priority => -3, max_attempts => 2,
+                meta => '{\"who\": \"me\"}', expiry => '1 hour', tags => '{x}');
+             SELECT windlass.set_schedule('plain', '@daily', 'k')",
+        )
+        .await;
+    let before = store.due_schedules(10).await.unwrap().due;
+    let mut client = session.fixture.sql().await;
+    let run = session.fixture.text("SELECT windlass.run_schedule($1)");
+    let undone = client.transaction().await.unwrap();
+    let id: Option<i64> = undone.query_one(&run, &[&"s"]).await.unwrap().get(0);
+    assert!(id.is_some());
+    undone.rollback().await.unwrap();
+    session.run("SELECT windlass.pause_schedule('plain')").await;
+    let both = client.transaction().await.unwrap();
+    let mut ids: Vec<i64> = Vec::new();
+    for name in ["s", "s", "plain"] {
+        ids.push(both.query_one(&run, &[&name]).await.unwrap().get(0));
+    }
+    both.commit().await.unwrap();
+    let unknown: Option<i64> = client.query_one(&run, &[&"t"]).await.unwrap().get(0);
+    assert_eq!(unknown, None, "there is no such schedule");
+
+    let records = store.schedules(&ScheduleFilter::default()).await.unwrap();
+    assert_eq!(records[1].last_job.map(|job| job.0), Some(ids[1]));
+    assert_eq!((records[0].paused, records[0].last_job.map(|job| job.0)), (true, Some(ids[2])));
+    for (record, before) in records.iter().rev().zip(&before) {
+        assert_eq!(record.name, before.name);
+        assert_ne!(record.version, before.version, "a step that was decided before is refused");
+        assert_eq!((record.decided, record.last_tick), (before.decided, None), "no tick is decided by it");
+    }
+    let expected = records[1].schedule().unwrap().job_at(None);
+    for id in &ids[..2] {
+        let job = store.job(windlass_core::JobId(*id)).await.unwrap().expect("is there");
+        assert_eq!((&*job.kind, &*job.queue, job.priority, job.max_attempts), ("report", "q", -3, 2));
+        let meta =
+            |args: &windlass_core::Args| serde_json::from_str::<serde_json::Value>(args.as_str()).unwrap();
+        let wanted = expected.attributes().unwrap().meta.as_ref().unwrap();
+        assert_eq!(meta(job.meta.as_ref().unwrap()), meta(wanted));
+        assert_eq!((job.args.as_str(), &*job.tags), ("[1.50]", &["x".to_owned()][..]));
+        let expires = job.expires_at.expect("expires").duration_since(job.enqueued_at).as_secs();
+        assert!((3_599..=3_601).contains(&expires), "{expires}");
+    }
+    let steps: Vec<_> = before.iter().map(ScheduleStep::of).collect();
+    assert_eq!(store.advance_schedules(&steps).await.unwrap(), [None, None], "decided before the runs");
+    let big = format!(
+        "SELECT windlass.set_schedule('big', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {}) || '\"}}')::jsonb)",
+        8_180
+    );
+    session.run(&big).await;
+    let (state, message) = session.refusal("SELECT windlass.run_schedule('big')").await;
+    assert!(state.code() == "WL004" && message.contains("'big' is more than 8192"), "{state:?} {message}");
+}
+
 /// On a schema of the version before everything else works, and schedules say what to do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_schema_is_worked_on_and_migrated() {
@@ -180,9 +240,19 @@ async fn roles_have_what_they_need() {
     operator.pause_schedules(&["s".into()], true).await.expect("and pauses");
     operator.remove_schedules(&["s".into()]).await.expect("and removes");
     operator.put_schedules(&schedule, None).await.expect("and declares");
+    let run = session.fixture.text("SELECT windlass.run_schedule('s')");
+    let by_sql = async |name: &str| {
+        let role = format!("//{}_{name}@", session.fixture.schema);
+        cluster::connect(&cluster::url().replace("//postgres@", &role)).await.query_one(&run, &[]).await
+    };
+    by_sql("operates").await.expect("and runs by hand");
     let viewer = as_role("views", &[Access::Viewer]).await;
     assert_eq!(viewer.schedules(&ScheduleFilter::default()).await.expect("a viewer lists").len(), 1);
     let producer = as_role("produces", &[Access::Producer]).await;
+    for name in ["views", "produces"] {
+        let refused = by_sql(name).await.expect_err("may not run one");
+        assert_eq!(refused.code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE), "{refused}");
+    }
     for error in [
         viewer.remove_schedules(&["s".into()]).await.map(drop).unwrap_err(),
         producer.put_schedules(&schedule, None).await.map(drop).unwrap_err(),
@@ -230,6 +300,7 @@ async fn calls_cost_what_they_do() {
             200,
         ),
         (format!("SELECT windlass.pause_schedules({one}, true)"), 150),
+        (format!("SELECT windlass.run_schedule('s{middle}')"), 300),
         (format!("SELECT windlass.remove_schedules({one})"), 150),
         (format!("{page} ORDER BY name LIMIT 100"), 150),
         (format!("{page} AND source = 'app' COLLATE \"C\" AND source <> '' ORDER BY name LIMIT 100"), 300),

@@ -77,12 +77,10 @@ impl Field {
         if let Some((of, step)) = part.split_once('/') {
             let range = match of {
                 "*" => self.least..=self.most,
-                _ => self.range(of)?.ok_or_else(|| {
-                    format!(
-                        "a step needs a range to step through, as in */{step} or {of}-{}/{step}",
-                        self.most
-                    )
-                })?,
+                _ => match self.range(of)? {
+                    Some(range) => range,
+                    None => return Err(self.steps_from(self.number(of)?, step)),
+                },
             };
             let longest = range.end() - range.start();
             return match step.parse::<u16>() {
@@ -94,6 +92,12 @@ impl Field {
             return Ok(());
         }
         self.number(part).map(drop)
+    }
+
+    /// What to write instead of a step from one number.
+    fn steps_from(&self, from: u16, step: &str) -> String {
+        let step = step.parse::<u16>().unwrap_or(1);
+        format!("a step needs a range to step through, as in */{step} or {from}-{}/{step}", self.most)
     }
 
     /// The range `a-b`; `None` when it is none.

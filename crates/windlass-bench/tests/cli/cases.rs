@@ -42,7 +42,7 @@ fn sum(series: &Value) -> u64 {
 fn each_case_reports_its_settings_and_figures() {
     let home = Home::bare();
     type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
-    let cases: [Case; 10] = [
+    let cases: [Case; 13] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],
@@ -65,6 +65,17 @@ fn each_case_reports_its_settings_and_figures() {
         (&["latency", "--samples", "20", "--load", "0", "--gap", "1ms"], &[], Some(("latency", 20))),
         (&["latency", "--samples", "20", "--load", "20"], &["load_per_second"], Some(("latency", 20))),
         (&["startup", "--runs", "2"], &["total_ms"], None),
+        (
+            &["limited", "--jobs", "300", "--limit", "5", "--sleep-ms", "2", "--workers", "2"],
+            &["completed_per_second", "unlimited_per_second", "of_unlimited_percent", "of_allowed_percent"],
+            None,
+        ),
+        (
+            &["schedules", "--schedules", "20", "--seconds", "2"],
+            &["ticks", "of_all_percent", "cpu_percent"],
+            Some(("lateness", 40)),
+        ),
+        (&["limited", "--jobs", "300", "--rate", "200"], &["of_allowed_percent"], None),
     ];
     for (args, figures, distribution) in cases {
         let report = home.json(args);

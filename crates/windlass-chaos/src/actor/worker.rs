@@ -1,10 +1,10 @@
-use super::{Order, Task, Work, connect, dismissed, task::Act};
+use super::{Order, Task, Work, connect, dismissed, leading::Leading, task::Act};
 use crate::{
     bug, database,
-    history::{Outcome as Ended, Recorder, What, Witness},
+    history::{Outcome as Ended, Recorder, Tick, What, Witness},
 };
 use anyhow::Result;
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use windlass::{Args, Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, Worker};
 
 /// The kinds of a run's jobs.
@@ -20,6 +20,7 @@ pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> R
         None => Arc::clone(client.store()),
     };
     let slots = i64::try_from(work.slots * work.queues.len()).unwrap_or(i64::MAX);
+    let store = lead(order, &work, store);
     let witness = Witness::new(store, Arc::clone(&recorder), slots);
     let desk = Arc::new(Desk { recorder, client, store: order.store.clone() });
     let worker = start(&Client::from_store(Arc::new(witness)), order, work, &desk).await?;
@@ -28,6 +29,13 @@ pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> R
         () = dismissed() => worker.shutdown().await,
     }
     Ok(())
+}
+
+/// The store, where its leaders have a short term if the run wants that.
+fn lead(order: &Order, work: &Work, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    let Some(term) = work.term_ms.map(Duration::from_millis) else { return store };
+    let folder = order.history.parent().map(Path::to_path_buf).unwrap_or_default();
+    Arc::new(Leading { store, term, folder, number: order.number })
 }
 
 async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> Result<Worker> {
@@ -57,6 +65,8 @@ async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> 
         if work.knows_rare {
             builder = builder.handle_kind(RARE, of(desk));
         }
+        let timetable = work.timetable;
+        builder = builder.schedules(timetable.numbers().map(|number| timetable.schedule(number)));
         match builder.start().await {
             Ok(worker) => return Ok(worker),
             // A service manager would start it again.
@@ -107,13 +117,14 @@ async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
         Ok(task) => task,
         Err(error) => return Outcome::Discard(format!("not a task: {error}")),
     };
-    desk.recorder.note(What::Started { worker, id, seq, key: task.key, attempt: ctx.attempt() });
+    let key = Tick::key_in(task.key, ctx.meta().map(Args::as_str));
+    desk.recorder.note(What::Started { worker, id, seq, key, attempt: ctx.attempt() });
     let mut ending = Ending { recorder: Arc::clone(&desk.recorder), worker, id, seq, outcome: None };
     let outcome = match task.act {
         Act::Effect(ms) => effect(&desk, &ctx, Duration::from_millis(ms)).await,
         Act::Return => {
             desk.recorder.note(What::Returned { worker, id, seq });
-            Outcome::Complete(Some(Args::of(&Returned { key: task.key }).expect("a result is JSON")))
+            Outcome::Complete(Some(Args::of(&Returned { key }).expect("a result is JSON")))
         }
         Act::Checkpoint(times) => match keep_checkpoints(&desk, &ctx).await {
             Ok(()) if ctx.attempt() > times => Outcome::Complete(None),

@@ -72,6 +72,11 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::SlotsOverrun => {
             &[("share_slots", "v_most := least(v_most, greatest(o.free, 0));", "v_most := v_most + 1;")]
         }
+        Bug::TicksUnfenced => &[("advance_schedules", "AND s.version = u.version", "")],
+        // One in 64: ids are 16 apart.
+        Bug::TicksLost => {
+            &[("advance_schedules", "WHERE u.id IS NOT NULL ORDER BY", "WHERE u.id / 16 % 64 <> 0 ORDER BY")]
+        }
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

@@ -4,7 +4,7 @@ use super::{
     Invariant, Report, Rules,
     holds::{Hold, Job, Jobs, Record},
 };
-use crate::history::Outcome;
+use crate::history::{Outcome, Tick};
 use std::collections::HashMap;
 use windlass_core::JobState;
 
@@ -17,7 +17,8 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
         effects(job, report);
         results(job, report);
         let keys = job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key));
-        for key in keys {
+        // What schedules enqueue, `ticks` looks at.
+        for key in keys.filter(|key| Tick::of_key(*key).is_none()) {
             let first = *ids_of_keys.entry(key).or_insert(job.id);
             if first != job.id {
                 let text = format!("key {key} is job {first} and job {} as well", job.id);
@@ -100,7 +101,9 @@ fn phantom(job: &Job, jobs: &Jobs, report: &mut Report) {
     }
     for key in job.seen_keys.iter().copied().chain(job.records.iter().map(|record| record.key)) {
         let known = jobs.keys.get(&key).copied().unwrap_or_default();
-        let why = if !known.sent {
+        let why = if !known.sent && Tick::of_key(key).is_some() {
+            continue;
+        } else if !known.sent {
             "nobody enqueued it"
         } else if known.failed && !known.unknown && known.acked.is_none() {
             "its enqueue failed for certain"

@@ -26,7 +26,7 @@ pub enum Invariant {
     I8,
     /// No more handlers at once than slots. Limits and rates join with their features.
     I9,
-    /// Each cron tick fires once. Joins with schedules.
+    /// Each tick of a schedule fires once.
     I10,
     /// A flow's parent runs once, after its children. Joins with flows.
     I11,
@@ -69,7 +69,7 @@ impl Invariant {
             Self::I7 => "never two jobs of one key",
             Self::I8 => "order within a serial key",
             Self::I9 => "never more handlers than slots",
-            Self::I10 => "each cron tick fires once",
+            Self::I10 => "each tick of a schedule fires once",
             Self::I11 => "flow parents run once, last",
             Self::I12 => "throughput is back after outages",
             Self::I13 => "one terminal record per job",
@@ -79,7 +79,7 @@ impl Invariant {
 
     /// Whether the feature that it is about exists yet.
     pub const fn is_checked(self) -> bool {
-        !matches!(self, Self::I8 | Self::I10 | Self::I11)
+        !matches!(self, Self::I8 | Self::I11)
     }
 }
 
@@ -140,6 +140,8 @@ pub struct Counts {
     pub taken_back: u64,
     /// Checkpoints that handlers were told are kept.
     pub checkpoints: u64,
+    /// Ticks of schedules that fired.
+    pub ticks: u64,
     /// Faults by kind.
     pub faults: BTreeMap<Fault, u64>,
     /// Outages whose recovery was measured.

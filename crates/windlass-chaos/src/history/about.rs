@@ -33,6 +33,7 @@ impl What {
             | Self::RetryAsked { id, .. }
             | Self::EffectSent { id, .. }
             | Self::Effect { id }
+            | Self::Ran { id, .. }
             | Self::Stored { id, .. } => Some(id),
             Self::Suspected { id, .. } => id.as_mut(),
             _ => None,

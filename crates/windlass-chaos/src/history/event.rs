@@ -82,6 +82,16 @@ pub enum What {
     /// A consumer of events read this of the job, on its page of this number. A page that was read and not kept is read anew: the last
     /// one of its number counts.
     Told { page: u64, id: i64, event: Told },
+    /// The injector made a schedule before any worker was there; ticks up to here are none of its.
+    ScheduleMade { schedule: u32, from_us: i64 },
+    /// Somebody is about to pause a schedule, or to have it go on (`done` false), or was told that it is so; the wall clock then.
+    PauseAsked { schedule: u32, paused: bool, done: bool, wall_us: i64 },
+    /// Somebody is about to run a schedule by hand.
+    RunAsked { schedule: u32 },
+    /// They were told that this is the job.
+    Ran { schedule: u32, id: i64 },
+    /// A schedule in the final dump: its ticks up to here were decided.
+    Decided { schedule: u32, until_us: i64 },
     /// A job in the final dump. Several of one id: several records of one job.
     Stored { id: i64, key: i64, state: JobState, attempt: u16, crashes: u16 },
 }

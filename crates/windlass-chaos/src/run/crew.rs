@@ -1,6 +1,6 @@
 use super::Run;
 use crate::{
-    actor::{Load, Order, Role, Work},
+    actor::{LEADER, Load, Order, Role, Timetable, Work},
     history::{Fault, What},
     node::{Clock, Process},
 };
@@ -81,6 +81,20 @@ impl Run {
         self.join("listener", Role::Listener, None, None)
     }
 
+    /// Starts somebody who looks after schedules, past any proxy, and whom no fault hits; returns its index.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn keeper(&mut self, timetable: Timetable) -> Result<usize> {
+        self.join("keeper", Role::Keeper(timetable), None, None)
+    }
+
+    /// The worker that was last told that it leads, if it runs: of those that write it down.
+    pub fn leader(&self) -> Option<usize> {
+        let number: u64 = std::fs::read_to_string(self.setup.folder.join(LEADER)).ok()?.parse().ok()?;
+        self.running("worker").into_iter().find(|index| self.members[*index].number == number)
+    }
+
     fn join(
         &mut self,
         kind: &str,
@@ -113,7 +127,10 @@ impl Run {
         member.starts += 1;
         let name = format!("{}.{}", member.name, member.starts);
         let order = Order {
-            store: self.setup.actors_store.clone(),
+            store: match member.role {
+                Role::Keeper(_) => self.setup.store.clone(),
+                _ => self.setup.actors_store.clone(),
+            },
             history: self.setup.folder.join(format!("{name}.history")),
             number,
             seed: self.setup.seed ^ number << 32,
@@ -290,6 +307,10 @@ impl Run {
 
     pub(super) fn dismiss_workers(&mut self) -> Result<()> {
         self.dismiss("worker")
+    }
+
+    pub(super) fn dismiss_keepers(&mut self) -> Result<()> {
+        self.dismiss("keeper")
     }
 
     pub(super) fn dismiss_listeners(&mut self) -> Result<()> {

@@ -1,4 +1,8 @@
-use crate::{actor::Task, database, history::What};
+use crate::{
+    actor::Task,
+    database,
+    history::{Tick, What},
+};
 use anyhow::{Context as _, Result};
 use futures_util::{TryStreamExt as _, pin_mut};
 use windlass::{Client, JobFilter, JobState};
@@ -14,7 +18,9 @@ pub(super) async fn dump(store: &str) -> Result<Vec<What>> {
 /// One pass over the view that derives states from the log.
 async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     let database = database::connect(store).await?;
-    let text = "SELECT id, (args->>'key')::bigint, state, attempt, crash_count, (result->>'key')::bigint FROM windlass.jobs";
+    // The key of a schedule's job says which tick it is of: see `Tick`.
+    let text = "SELECT id, (args->>'key')::bigint + coalesce(extract(epoch FROM (meta->>'windlass.tick')::timestamptz)::bigint, 0),
+        state, attempt, crash_count, (result->>'key')::bigint FROM windlass.jobs";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
     let mut records = Vec::new();
@@ -51,7 +57,8 @@ async fn dump_pages(store: &str) -> Result<Vec<What>> {
             let task: Task = serde_json::from_str(job.args.as_str())
                 .with_context(|| format!("job {} has args that are no task", job.id))?;
             let (state, attempt, crashes) = (job.state, job.attempt, job.crash_count);
-            records.push(What::Stored { id: job.id.0, key: task.key, state, attempt, crashes });
+            let key = Tick::key_in(task.key, job.meta.as_ref().map(windlass::Args::as_str));
+            records.push(What::Stored { id: job.id.0, key, state, attempt, crashes });
             if let Some(result) = &job.result {
                 let Returned { key } = serde_json::from_str(result.as_str())
                     .with_context(|| format!("job {} has a result that names no key", job.id))?;

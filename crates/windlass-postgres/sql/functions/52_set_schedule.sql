@@ -84,6 +84,34 @@ CREATE OR REPLACE FUNCTION {schema}.resume_schedule(name text) RETURNS boolean
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT ({schema}.pause_schedules(ARRAY[$1], false))[1] $$;
 
+-- run_schedule(name): enqueues the job of a schedule now, beside its ticks and whether it is paused or not: the id of the job, NULL when there is no
+-- such schedule. It counts as the last job where the schedule asks whether that has ended.
+-- A step that moves nothing: a worker that decided meanwhile finds another version and decides anew. The row is locked until the caller's transaction ends.
+CREATE OR REPLACE FUNCTION {schema}.run_schedule(name text) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    s            {schema}.schedule;
+    v_attributes jsonb;
+BEGIN
+    SELECT t.* INTO s FROM {schema}.schedule t WHERE t.name = $1 COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN RETURN NULL; END IF;
+    -- As Schedule::job_at of the programs: no tick.
+    v_attributes := coalesce((s.definition -> 'attributes')::jsonb, '{}');
+    v_attributes := v_attributes || jsonb_build_object('meta',
+        coalesce(v_attributes -> 'meta', '{}') || jsonb_build_object('windlass.schedule', s.name));
+    IF octet_length((v_attributes -> 'meta')::text) > 8192 THEN
+        RAISE 'meta of the job of schedule % is more than 8192 bytes with the name of its schedule; set the schedule with less', quote_literal(s.name)
+            USING ERRCODE = 'WL004';
+    END IF;
+    RETURN (SELECT a.ids[1] FROM {schema}.advance_schedules(
+        ARRAY[s.name], ARRAY[s.version], ARRAY[s.decided], ARRAY[s.next_tick], ARRAY[s.due_at], ARRAY[s.last_tick], ARRAY[s.queued_tick],
+        ARRAY[s.error], ARRAY[1], ARRAY[coalesce(s.definition ->> 'queue', 'default')], ARRAY[coalesce((s.definition ->> 'priority')::integer, 0)],
+        ARRAY[s.definition ->> 'kind'], ARRAY[s.definition -> 'args'], ARRAY[coalesce((s.definition ->> 'max_attempts')::smallint, 20::smallint)],
+        ARRAY[v_attributes::text], ARRAY[(s.definition ->> 'expiry_ms')::bigint * 1000]) AS a);
+END $$;
+
 -- schedules: what there is, and what became of it.
 CREATE OR REPLACE VIEW {schema}.schedules AS
     SELECT s.name, s.source, s.definition ->> 'cron' AS cron, coalesce(s.definition ->> 'zone', 'UTC') AS zone, s.definition ->> 'kind' AS kind,

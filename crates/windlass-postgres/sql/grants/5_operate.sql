@@ -2,4 +2,4 @@
 GRANT EXECUTE ON FUNCTION {schema}.cancel, {schema}.retry, {schema}.edit, {schema}.edit_job, {schema}.delete, {schema}.pause, {schema}.resume, {schema}.configure, {schema}.set_retention,
     {schema}.limit_queue, {schema}.unlimit_queue TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.put_schedules, {schema}.set_schedule, {schema}.remove_schedules, {schema}.remove_schedule, {schema}.pause_schedules,
-    {schema}.pause_schedule, {schema}.resume_schedule, {schema}.advance_schedules TO {role};
+    {schema}.pause_schedule, {schema}.resume_schedule, {schema}.run_schedule, {schema}.advance_schedules TO {role};
