@@ -34,6 +34,18 @@ pub async fn a_term_ends(fixture: &dyn Fixture) {
     assert!(!first.store.lead(first.id, LEASE).await.expect("lead"));
 }
 
+/// The place of a leader that died is free when its jobs are, however long its term was; what is left of it leads no more.
+pub async fn a_dead_leaders_place_is_free(fixture: &dyn Fixture) {
+    let admin = fixture.open().await;
+    let dead = worker(&admin, &[QUEUE], &[], TINY_LEASE).await;
+    let heir = worker_on(&admin).await;
+    assert!(dead.store.lead(dead.id, LEASE).await.expect("lead"));
+    assert!(!heir.store.lead(heir.id, LEASE).await.expect("lead"));
+    rescue_of(&admin, &dead, MAX_CRASHES).await;
+    assert!(!dead.store.lead(dead.id, LEASE).await.unwrap_or(false));
+    assert!(heir.store.lead(heir.id, LEASE).await.expect("lead"));
+}
+
 /// Of many that want to lead at once, one does.
 pub async fn one_of_many_wins(fixture: &dyn Fixture) {
     let mut tasks = tokio::task::JoinSet::new();

@@ -90,7 +90,7 @@ macro_rules! suite {
                 pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, a_step_is_taken_once, many_decide_and_one_fires,
                 a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, the_longest_due_comes_first,
                 a_bad_job_takes_no_step, many_steps_in_one_call, changes_are_told;
-            leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, one_of_many_wins;
+            leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, a_dead_leaders_place_is_free, one_of_many_wins;
             wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
             concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,
                 rescue_races_with_settle, cancel_races_with_claim, edit_races_with_claim, promotions_race;

@@ -147,10 +147,11 @@ pub(crate) fn promote(state: &mut State, limit: u32) -> Promoted {
     Promoted { count: due.len() as u64, next_due }
 }
 
-/// Takes or renews leadership. Whether this worker leads now.
+/// Takes or renews leadership. Whether this worker leads now; one that was ended does not.
 pub(crate) fn lead(state: &mut State, worker: WorkerId, term: Duration) -> bool {
     let now = state.now();
-    let free = state.leader.is_none_or(|(leader, ends)| leader == worker || ends < now);
+    let free = state.fence(worker).is_ok()
+        && state.leader.is_none_or(|(leader, ends)| leader == worker || ends < now);
     if free {
         state.leader = Some((worker, later(now, term)));
     }

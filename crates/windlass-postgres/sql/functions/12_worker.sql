@@ -44,14 +44,15 @@ BEGIN
     END IF;
 END $$;
 
--- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now.
+-- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now; one that was ended does not.
 CREATE OR REPLACE FUNCTION {schema}.lead(p_worker integer, p_term interval) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_now timestamptz := clock_timestamp();
 BEGIN
-    INSERT INTO {schema}.leader AS l (worker_id, expires_at) VALUES (p_worker, v_now + p_term)
+    INSERT INTO {schema}.leader AS l (worker_id, expires_at)
+        SELECT w.id, v_now + p_term FROM {schema}.worker w WHERE w.id = p_worker AND w.ended_at IS NULL
         ON CONFLICT (one) DO UPDATE SET worker_id = p_worker, expires_at = v_now + p_term
         WHERE l.worker_id = p_worker OR l.expires_at < v_now;
     RETURN FOUND;

@@ -48,7 +48,7 @@ END $$;
 -- crashed = true, its lease is over: the crash count goes up, of the suspect alone when one was
 -- announced, else of every held job but never above 2, so that no job dies because of its neighbours;
 -- a suspect that reaches the setting max_crashes is discarded as crash_loop.
--- Jobs that somebody wants cancelled are cancelled. Its shares of limited queues end.
+-- Jobs that somebody wants cancelled are cancelled. Its shares of limited queues end, and it leads no longer.
 -- Invariant: under the worker's exclusive lock, so no write of the worker is under way or comes later.
 -- Returns NULLs when there was nothing to end: it is live, ended before, or busy writing just now. Or the log came here from another
 -- cluster: rehome ends all workers, and the claims of before reach over rows that were written here since.
@@ -74,6 +74,7 @@ BEGIN
         RETURNING suspect_id INTO v_suspect;
     IF NOT FOUND THEN RETURN; END IF;
     PERFORM {schema}.end_shares(p_worker);
+    DELETE FROM {schema}.leader WHERE worker_id = p_worker;
     rescued := 0;
     discarded := 0;
     v_segment := {schema}.current_segment();
