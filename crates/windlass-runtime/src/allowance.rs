@@ -49,6 +49,8 @@ pub(crate) struct Allowance {
 pub(crate) struct Held {
     pub(crate) running: usize,
     pub(crate) ready: usize,
+    /// How many of these are not waiting for a batch.
+    pub(crate) startable: usize,
 }
 
 /// What to ask the store for; see [`windlass_core::QueueNeed`].
@@ -93,11 +95,18 @@ impl Allowance {
 
     /// Whether a job may start now.
     pub(crate) fn may_start(&self) -> bool {
-        let has_start = match self.starts {
-            Starts::Unlimited => true,
-            Starts::Limited { left, until, .. } => left > 0 && Instant::now() < until,
+        self.startable() > 0
+    }
+
+    /// How many jobs may start now.
+    pub(crate) fn startable(&self) -> usize {
+        let starts = match self.starts {
+            Starts::Unlimited => usize::MAX,
+            Starts::Limited { left, until, .. } if left > 0 && Instant::now() < until => left,
+            Starts::Limited { .. } => 0,
         };
-        has_start && self.running < self.slots.min(self.frozen_at.unwrap_or(usize::MAX))
+        let slots = self.slots.min(self.frozen_at.unwrap_or(usize::MAX));
+        starts.min(slots.saturating_sub(self.running))
     }
 
     /// A job starts, which it [may](Self::may_start). Whether all slots are used for the first time since the store was asked.
@@ -168,8 +177,8 @@ impl Allowance {
         }
     }
 
-    /// When to ask the store, with so many jobs held unstarted.
-    pub(crate) fn due(&self, ready: usize, concurrency: usize) -> Option<Instant> {
+    /// When to ask the store, with so many jobs held unstarted, and so many of them that wait for no batch.
+    pub(crate) fn due(&self, ready: usize, startable: usize, concurrency: usize) -> Option<Instant> {
         let mut due = self.is_unused(ready).then(|| self.full_at + UNUSED_FOR);
         let mut by = |at: Instant| due = Some(due.map_or(at, |due| due.min(at)));
         if self.wanted == Some(true) {
@@ -183,7 +192,7 @@ impl Allowance {
             by(self.not_before);
         }
         if let Starts::Limited { left, until, next } = self.starts
-            && ready > 0
+            && startable > 0
             && self.running < self.slots
         {
             match left {
@@ -222,7 +231,7 @@ impl Allowance {
         let slots = slots.min(concurrency).max(held.running);
         let starts = match self.starts {
             Starts::Limited { left, until, .. } if left > 0 && now < until => 0,
-            _ => held.ready.min(slots - held.running),
+            _ => held.startable.min(slots - held.running),
         };
         (self.asked_for, self.hinted, self.was_full) = (false, false, false);
         self.frozen_at = Some(held.running);

@@ -69,7 +69,9 @@ pub(crate) struct Switches {
 impl Core {
     pub(crate) fn new(store: Arc<dyn Store>, config: WorkerConfig, dispatch: Arc<dyn Dispatch>) -> Arc<Self> {
         let threads = tokio::runtime::Handle::current().metrics().num_workers();
-        let runner = |queue| Arc::new(QueueRunner::new(queue, config.settling, threads));
+        let batched = dispatch.batched();
+        let batched = (!batched.is_empty()).then(|| Arc::new(batched));
+        let runner = |queue| Arc::new(QueueRunner::new(queue, config.settling, threads, batched.clone()));
         Arc::new(Self {
             runners: config.queues.iter().map(runner).collect(),
             leads: AtomicBool::new(false),

@@ -1,10 +1,21 @@
-use crate::Context;
+use crate::{Batching, Context};
 use bytes::Bytes;
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use windlass_core::{Outcome, RetryPolicy};
 
 /// What a handler returns: the one allocation that a job costs the engine.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// What a handler of batches returns: an outcome for each job, in the order in which it was given them.
+pub type BatchFuture = Pin<Box<dyn Future<Output = Vec<Outcome>> + Send>>;
+
+/// Runs several jobs of one kind at once.
+pub trait BatchHandler: Send + Sync + 'static {
+    /// Starts one attempt of each of these jobs; their args are JSON text. The future is dropped when the jobs are taken
+    /// away from this worker, when their time is over, and when all of them are cancelled; each context's
+    /// [`Context::cancelled`] announces that. A panic fails all of them.
+    fn call_batch(&self, jobs: Vec<(Bytes, Context)>) -> BatchFuture;
+}
 
 /// Runs the jobs of one kind.
 pub trait Handler: Send + Sync + 'static {
@@ -33,6 +44,12 @@ pub trait Handler: Send + Sync + 'static {
     fn timeout(&self) -> Option<Duration> {
         None
     }
+
+    /// What runs several jobs of the kind at once, where [`Dispatch::batched`] says that they are batched. Jobs that may
+    /// have killed workers still run one by one, by [`Self::call`].
+    fn batch(&self) -> Option<&dyn BatchHandler> {
+        None
+    }
 }
 
 /// Finds the handler of a kind. The engine asks once per run of equal kinds, not once per job.
@@ -42,4 +59,9 @@ pub trait Dispatch: Send + Sync + 'static {
 
     /// The handler of `kind`; with `None` the job waits for a worker that knows the kind.
     fn find(&self, kind: &str) -> Option<Arc<dyn Handler>>;
+
+    /// The kinds whose jobs run several at once. The engine asks when it starts.
+    fn batched(&self) -> HashMap<String, Batching> {
+        HashMap::new()
+    }
 }

@@ -155,6 +155,10 @@ impl ClaimScope {
         }
     }
 
+    pub(crate) fn asked_at(&self) -> Instant {
+        self.asked_at
+    }
+
     /// Whether so much time is over since the claim was asked for.
     pub(crate) fn is_over(&self, time: Duration) -> bool {
         self.asked_at.elapsed() >= time

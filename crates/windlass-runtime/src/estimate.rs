@@ -101,6 +101,11 @@ impl Prefetch {
         Self { full: bounded(FULL), low: bounded(LOW) }
     }
 
+    /// And so many more, which are good for batches.
+    pub(crate) fn and_for_batches(self, jobs: usize) -> Self {
+        Self { full: self.full + jobs, low: self.low + jobs / 2 }
+    }
+
     /// How many jobs to ask for, or 0 when it is not worth a call yet.
     pub(crate) fn want(self, concurrency: usize, running: usize, ready: usize) -> usize {
         // Most slots are free: what is ready starts at once, so there is room for more.

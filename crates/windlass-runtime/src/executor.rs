@@ -1,14 +1,17 @@
 use crate::{
-    Context, Handler, HandlerFuture,
-    cancellation::{Cancellation, when_asked},
+    Context, HandlerFuture,
+    batch_run::run_batch,
+    cancellation::Cancellation,
     caught,
+    conclusion::{Ended, Ending},
     core::Core,
-    disposition::{Attempt, Settlement, decide},
+    disposition::Settlement,
     epoch::ClaimScope,
-    expiry::Expiry,
-    outbox::told,
+    expiry::{Expiry, instead_of_start},
+    last_handler::{Found, LastHandler},
+    outbox::{LAST_WORDS_WAIT, told},
+    popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
-    ready::Popped,
     suspect,
     sync::spawn,
     time_limit::TimeLimit,
@@ -19,15 +22,10 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{self, Poll, ready},
-    time::Duration,
 };
-use tokio::sync::Notify;
-use tracing::{Instrument, Level, debug_span, warn};
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
-
-/// How long the result of a job waits until the store has what its handler said last. Longer only where the store does not
-/// answer, and then settling waits as well; once the job is settled nothing more is taken of it.
-const LAST_WORDS_WAIT: Duration = Duration::from_secs(2);
+use tokio::{sync::Notify, time::Instant};
+use tracing::{Instrument, Level, debug_span};
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -63,9 +61,48 @@ async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
                 }
                 runner.resumes();
             }
+            Step::RunBatch(batch) => {
+                tokio::task::consume_budget().await;
+                let waits = || activate(&core, &runner, runner.waits());
+                let jobs = run_batch(&core, &runner, &mut handlers, batch, waits).await;
+                if !hand_in(&core, &runner, jobs).await {
+                    return;
+                }
+            }
             Step::Sleep => me.notified().await,
+            Step::SleepUntil(due) => sleep_until(&runner, &me, due).await,
             Step::Exit => return,
         }
+    }
+}
+
+/// Hands in the results of a batch. Whether the worker goes on.
+async fn hand_in(core: &Arc<Core>, runner: &QueueRunner, jobs: Vec<Done>) -> bool {
+    let handed_in = runner.finish_batch(jobs);
+    handed_in.tell(&core.signals);
+    let strict = !handed_in.settled.is_empty();
+    for settled in handed_in.settled {
+        tokio::select! {
+            biased;
+            _ = settled => {}
+            () = core.switches.ended.cancelled() => return false,
+        }
+    }
+    if strict {
+        runner.resumes();
+    }
+    true
+}
+
+/// Sleeps until somebody wakes this executor, or a batch is due.
+async fn sleep_until(runner: &QueueRunner, me: &Arc<Notify>, due: Instant) {
+    tokio::select! {
+        biased;
+        () = me.notified() => return,
+        () = tokio::time::sleep_until(due) => {}
+    }
+    if !runner.wakes_by_itself(me) {
+        me.notified().await;
     }
 }
 
@@ -86,35 +123,6 @@ fn follow_up(core: &Arc<Core>, runner: &Arc<QueueRunner>, turn: Turn) -> Step {
     turn.step
 }
 
-/// The handler of the job before: jobs of one kind come in runs, and looking one up costs a hash.
-#[derive(Default)]
-pub(crate) struct LastHandler {
-    kind: Option<Arc<str>>,
-    found: Option<Found>,
-}
-
-/// A handler, and how long its attempts may take.
-struct Found {
-    handler: Arc<dyn Handler>,
-    timeout: Option<Duration>,
-}
-
-impl LastHandler {
-    /// An error when the handler map panicked.
-    fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Found>, String> {
-        if !self.kind.as_ref().is_some_and(|known| Arc::ptr_eq(known, kind) || known == kind) {
-            self.kind = None;
-            self.found = caught(|| {
-                let handler = core.dispatch.find(kind)?;
-                let timeout = handler.timeout().or(core.config.timeout);
-                Some(Found { handler, timeout: timeout.filter(|timeout| *timeout < Duration::MAX) })
-            })?;
-            self.kind = Some(Arc::clone(kind));
-        }
-        Ok(self.found.as_ref())
-    }
-}
-
 /// Runs one job, and decides how it is settled.
 pub(crate) async fn run(
     core: &Arc<Core>,
@@ -124,21 +132,12 @@ pub(crate) async fn run(
     popped: Popped,
 ) -> Done {
     let Popped { slot, index, job } = popped;
-    let (id, number, max_attempts) = (job.id, job.attempt, job.max_attempts);
-    let (tracked, own_policy) = match &job.attributes {
-        Some(attributes) => (attributes.tracked, attributes.retry_policy),
-        None => (false, None),
-    };
+    let (id, ending) = (job.id, Ending::of(&job));
     let mut done =
         Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
-    if scope.is_cancel_asked(id) {
-        let reason = Disposition::BY_REQUEST.to_owned();
-        done.settlement = Settlement::ByItself(Disposition::Cancel { reason });
-        return done;
-    }
     let expiry = Expiry::of(&job);
-    if let Some(expired) = expiry.as_ref().and_then(|expiry| expiry.look(scope)) {
-        done.settlement = Settlement::ByItself(expired);
+    if let Some(instead) = instead_of_start(scope, id, expiry.as_ref()) {
+        done.settlement = Settlement::ByItself(instead);
         return done;
     }
     let found = match handlers.find(core, &job.kind) {
@@ -148,13 +147,11 @@ pub(crate) async fn run(
             return done;
         }
         Err(error) => {
-            let (policy, random) = (&core.config.retry_policy, (core.config.random)());
-            let failed = Attempt { number, max_attempts, policy, random, interrupted: false };
-            done.settlement = Settlement::ByItself(decide(Outcome::Retry { after: None, error }, &failed));
+            done.settlement = ending.without_handler(core, error);
             return done;
         }
     };
-    let ended = if job.crash_count < suspect::CRASHES {
+    let ended = if !is_suspect(&job) {
         attempt(core, runner, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
@@ -189,62 +186,11 @@ pub(crate) async fn run(
     }
     let cancelled = scope.is_cancel_asked(id);
     scope.forget_switch(id);
-    let (outcome, interrupted) = match ended {
-        Ended::Outcome(Outcome::Complete(None)) if !tracked => return done,
-        Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
-        Ended::Panic(_) if cfg!(feature = "bug_slot_leak_on_panic") => std::future::pending().await,
-        Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
-        Ended::TimedOut(failure) => (failure, false),
-        Ended::Expired(expired) => {
-            done.settlement = Settlement::ByItself(expired);
-            return done;
-        }
-        Ended::NotRun => {
-            done.settlement = Settlement::ByItself(Disposition::Return);
-            return done;
-        }
-    };
-    let outcome = if cancelled { when_asked(outcome) } else { outcome };
-    let policy = own_policy.unwrap_or_else(|| policy_of(core, found, id));
-    let outcome = match outcome {
-        Outcome::Retry { after: None, error } if own_policy.is_none() && !interrupted => {
-            Outcome::Retry { after: delay_of(found, id, number, &error), error }
-        }
-        other => other,
-    };
-    let (policy, random) = (&policy, (core.config.random)());
-    done.settlement =
-        Settlement::ByItself(decide(outcome, &Attempt { number, max_attempts, policy, random, interrupted }));
+    if cfg!(feature = "bug_slot_leak_on_panic") && matches!(ended, Ended::Panic(_)) {
+        std::future::pending::<()>().await;
+    }
+    done.settlement = ending.settlement(core, scope, found, ended, cancelled);
     done
-}
-
-/// The retry policy of the job's kind.
-fn policy_of(core: &Core, found: &Found, id: JobId) -> RetryPolicy {
-    let policy = caught(|| found.handler.retry_policy().copied()).unwrap_or_else(|panic| {
-        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
-        None
-    });
-    policy.unwrap_or(core.config.retry_policy)
-}
-
-/// What the kind's own function says about the delay, if it has one.
-fn delay_of(found: &Found, id: JobId, attempt: u16, error: &str) -> Option<Duration> {
-    caught(|| found.handler.retry_delay(attempt, error)).unwrap_or_else(|panic| {
-        warn!(%id, panic, "the handler's retry delay cannot be had; its retry policy is used");
-        None
-    })
-}
-
-/// How an attempt ended.
-enum Ended {
-    Outcome(Outcome),
-    Panic(String),
-    /// In a failure after its time was over.
-    TimedOut(Outcome),
-    /// Not begun: it is too late.
-    Expired(Disposition),
-    /// Not begun, or dropped half-way because the job was taken from this worker.
-    NotRun,
 }
 
 async fn attempt(

@@ -1,7 +1,7 @@
 use crate::epoch::ClaimScope;
 use jiff::Timestamp;
 use std::time::Duration;
-use windlass_core::{ClaimedJob, Disposition};
+use windlass_core::{ClaimedJob, Disposition, JobId};
 
 /// Until when a job may be started. The store's clock said how long that is; here it is only measured, from before the
 /// claim was asked for, so that a job may be taken for expired by the time of that call too early, and never late.
@@ -21,4 +21,16 @@ impl Expiry {
     pub(crate) fn look(&self, scope: &ClaimScope) -> Option<Disposition> {
         scope.is_over(self.left).then(|| Disposition::expired(self.at))
     }
+}
+
+/// What becomes of a job that is not to be started any more: somebody wants it cancelled, or it is too late.
+pub(crate) fn instead_of_start(
+    scope: &ClaimScope,
+    id: JobId,
+    expiry: Option<&Expiry>,
+) -> Option<Disposition> {
+    if scope.is_cancel_asked(id) {
+        return Some(Disposition::Cancel { reason: Disposition::BY_REQUEST.to_owned() });
+    }
+    expiry.and_then(|expiry| expiry.look(scope))
 }

@@ -6,9 +6,14 @@ use jiff::Timestamp;
 use std::{
     fmt,
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 use tokio::sync::{Notify, oneshot};
 use windlass_core::{Args, HandlerReport, JobId, Result, Store};
+
+/// How long the result of a job waits until the store has what its handler said last. Longer only where the store does not
+/// answer, and then settling waits as well; once the job is settled nothing more is taken of it.
+pub(crate) const LAST_WORDS_WAIT: Duration = Duration::from_secs(2);
 
 /// Where what handlers say goes. One for a worker.
 pub(crate) enum Destination {

@@ -5,12 +5,14 @@ use crate::{
     disposition::Settlement,
     epoch::{ClaimScope, Epoch},
     estimate::{Prefetch, Rate},
+    gathering::BatchedKinds,
     open_claims::OpenClaims,
-    ready::{Ready, ReadyClaim},
+    popped::{Gathered, Popped},
+    ready::{Ready, ReadyClaim, Unstarted},
     round::Round,
     stats::QueueCounters,
     sync::{Mutex, MutexGuard},
-    turn::{Activation, Done, Step, Turn},
+    turn::{Activation, Done, HandedIn, Step, Turn},
 };
 use std::sync::{Arc, PoisonError};
 use tokio::{sync::Notify, time::Instant};
@@ -44,6 +46,8 @@ pub(crate) struct State {
     active: usize,
     /// Jobs in an executor.
     running: usize,
+    /// How many of them are not the first of their batch: a batch occupies one executor.
+    batched: usize,
     prefetch: Prefetch,
     /// Finished jobs per second, as the claimer estimates it.
     rate: f64,
@@ -80,9 +84,15 @@ pub(crate) enum HandBack {
 }
 
 impl QueueRunner {
-    pub(crate) fn new(queue: &QueueConfig, settling: Settling, parallelism: usize) -> Self {
+    pub(crate) fn new(
+        queue: &QueueConfig,
+        settling: Settling,
+        parallelism: usize,
+        batched: BatchedKinds,
+    ) -> Self {
         let (queue, concurrency) = (queue.queue.as_str().into(), queue.concurrency);
-        Self { queue, concurrency, parallelism, settling, state: Mutex::default() }
+        let state = Mutex::new(State { ready: Ready::new(batched), ..State::default() });
+        Self { queue, concurrency, parallelism, settling, state }
     }
 
     pub(crate) fn queue(&self) -> &Arc<str> {
@@ -121,6 +131,53 @@ impl QueueRunner {
         Turn { step, activation, tell_claimer, tell_settler, tell_sharer, became_idle }
     }
 
+    /// An executor hands in the results of a batch.
+    pub(crate) fn finish_batch(&self, jobs: Vec<Done>) -> HandedIn {
+        let mut state = self.lock();
+        state.batched -= jobs.len() - 1;
+        let mut slots: Vec<_> = jobs.iter().map(|done| done.slot).collect();
+        let mut handed_in = state.finish_all(jobs);
+        if self.settling == Settling::Strict {
+            slots.sort_unstable();
+            slots.dedup();
+            state.active -= 1;
+            handed_in.settled = slots.into_iter().map(|slot| state.open_claims.settlement(slot)).collect();
+        }
+        handed_in
+    }
+
+    /// Some jobs of a batch are not started after all; the executor goes on with the others.
+    pub(crate) fn leave_batch(&self, jobs: Vec<Done>) -> HandedIn {
+        let mut state = self.lock();
+        state.batched -= jobs.len();
+        state.finish_all(jobs)
+    }
+
+    /// An executor that slept until a batch is due wakes. Whether it goes on; otherwise somebody just woke it.
+    pub(crate) fn wakes_by_itself(&self, me: &Arc<Notify>) -> bool {
+        let mut state = self.lock();
+        let Some(at) = state.sleeping.iter().position(|sleeper| Arc::ptr_eq(sleeper, me)) else {
+            return false;
+        };
+        state.sleeping.remove(at);
+        state.woken(me);
+        true
+    }
+
+    /// Lets the oldest batch that comes together start as it is.
+    #[cfg(feature = "testing")]
+    pub(crate) fn start_batch(&self) -> Option<Activation> {
+        let mut state = self.lock();
+        state.ready.gatherings.as_mut()?.make_due();
+        state.activate_if_needed(self)
+    }
+
+    /// How many jobs wait for their batch.
+    #[cfg(feature = "testing")]
+    pub(crate) fn gathered(&self) -> usize {
+        self.lock().ready.gatherings.as_ref().map_or(0, |gatherings| gatherings.len())
+    }
+
     /// An executor that waited for a settlement goes on.
     pub(crate) fn resumes(&self) {
         self.lock().active += 1;
@@ -151,7 +208,7 @@ impl QueueRunner {
         let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
         if state.closed {
-            state.hand_back(ready, closed);
+            state.hand_back(Unstarted { claims: vec![ready], gathered: Vec::new() }, closed);
             return None;
         }
         state.ready.push(ready);
@@ -200,9 +257,8 @@ impl QueueRunner {
     /// Drops the unstarted jobs of the claims that `goes` selects: those of a lost epoch, or claims that the store forgot.
     pub(crate) fn drop_unstarted(&self, goes: impl Fn(&ClaimScope) -> bool) {
         let mut state = self.lock();
-        for claim in state.ready.remove(goes) {
-            state.hand_back(claim, HandBack::Forget);
-        }
+        let gone = state.ready.remove(goes);
+        state.hand_back(gone, HandBack::Forget);
     }
 
     /// The claims of this epoch that have unfinished jobs among these, which ascend; with those jobs.
@@ -211,7 +267,7 @@ impl QueueRunner {
     }
 
     /// Starts no more jobs and ends the executors. Returns the unstarted jobs.
-    pub(crate) fn close(&self) -> Vec<ReadyClaim> {
+    pub(crate) fn close(&self) -> Unstarted {
         let mut state = self.lock();
         state.closed = true;
         for sleeper in std::mem::take(&mut state.sleeping) {
@@ -221,11 +277,8 @@ impl QueueRunner {
         state.ready.remove(|_| true)
     }
 
-    pub(crate) fn hand_back(&self, claims: Vec<ReadyClaim>, how: HandBack) {
-        let mut state = self.lock();
-        for claim in claims {
-            state.hand_back(claim, how);
-        }
+    pub(crate) fn hand_back(&self, unstarted: Unstarted, how: HandBack) {
+        self.lock().hand_back(unstarted, how);
     }
 
     pub(crate) fn collect(&self, round: &Round, batches: &mut Batches) -> bool {
@@ -252,29 +305,53 @@ impl QueueRunner {
 impl State {
     /// The next job of an executor.
     fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
-        if self.may_start()
-            && let Some(popped) = self.ready.pop(scope)
-        {
-            self.open_claims.started(popped.slot);
-            if let Some(allowance) = &mut self.allowance {
-                self.tell_sharer |= allowance.started();
+        if self.may_start() {
+            if let Some(batch) = self.next_batch() {
+                return Step::RunBatch(batch);
             }
-            self.running += 1;
-            return Step::Run(popped);
+            if let Some(popped) = self.ready.pop_one(scope) {
+                self.start(&popped);
+                return Step::Run(popped);
+            }
         }
         self.active -= 1;
-        self.tell_sharer |= self.ready.len() > 0;
+        self.tell_sharer |= self.ready.startable() > 0;
         if self.closed {
             self.executors -= 1;
             return Step::Exit;
         }
         self.sleeping.push(Arc::clone(me));
-        Step::Sleep
+        let Some(due) = self.alarm_due() else { return Step::Sleep };
+        self.ready.gatherings.iter_mut().for_each(|gatherings| gatherings.set_alarm(due, me));
+        Step::SleepUntil(due)
+    }
+
+    fn next_batch(&mut self) -> Option<Vec<Gathered>> {
+        self.ready.gatherings.as_ref()?;
+        let most = self.allowance.as_ref().map_or(usize::MAX, |allowance| allowance.startable());
+        let batch = self.ready.pop_batch(most)?;
+        batch.iter().for_each(|job| self.start(&job.popped));
+        self.batched += batch.len() - 1;
+        Some(batch)
+    }
+
+    fn start(&mut self, popped: &Popped) {
+        self.open_claims.started(popped.slot);
+        if let Some(allowance) = &mut self.allowance {
+            self.tell_sharer |= allowance.started();
+        }
+        self.running += 1;
+    }
+
+    /// When an executor has to look after the batches, unless one will by then.
+    fn alarm_due(&self) -> Option<Instant> {
+        let gatherings = self.ready.gatherings.as_ref().filter(|gatherings| gatherings.len() > 0)?;
+        gatherings.alarm_due(Instant::now())
     }
 
     /// Whether there is a job to start that may be started.
     fn may_start(&self) -> bool {
-        self.ready.len() > 0 && self.allowance.as_ref().is_none_or(|allowance| allowance.may_start())
+        self.ready.startable() > 0 && self.allowance.as_ref().is_none_or(|allowance| allowance.may_start())
     }
 
     /// A job of that claim ended, which the store may have to know because of limits.
@@ -289,6 +366,17 @@ impl State {
     fn settle(&mut self, slot: u32) -> Step {
         self.active -= 1;
         Step::Settle(self.open_claims.settlement(slot))
+    }
+
+    fn finish_all(&mut self, jobs: Vec<Done>) -> HandedIn {
+        let mut whole_claim = false;
+        for done in jobs {
+            self.note_end(done.slot);
+            whole_claim |= self.finish(done);
+        }
+        let tell_sharer = std::mem::take(&mut self.tell_sharer);
+        let became_idle = self.closed && self.running == 0;
+        HandedIn { whole_claim, tell_sharer, became_idle, settled: Vec::new() }
     }
 
     /// Enters a result. Whether its claim is finished as a whole.
@@ -309,29 +397,54 @@ impl State {
         }
     }
 
-    pub(crate) fn hand_back(&mut self, claim: ReadyClaim, how: HandBack) {
-        match how {
-            HandBack::Forget => self.open_claims.forget(claim.slot, claim.jobs.len() as u32),
-            HandBack::Return => {
-                for (index, job) in (claim.next..).zip(claim.jobs) {
-                    self.counters.count(&Disposition::Return);
-                    self.open_claims.started(claim.slot);
-                    self.open_claims.add_exception(claim.slot, index, job.position, Disposition::Return);
+    pub(crate) fn hand_back(&mut self, unstarted: Unstarted, how: HandBack) {
+        for claim in unstarted.claims {
+            match how {
+                HandBack::Forget => self.open_claims.forget(claim.slot, claim.jobs.len() as u32),
+                HandBack::Return => {
+                    for (index, job) in (claim.next..).zip(claim.jobs) {
+                        self.give_back(claim.slot, index, job.position);
+                    }
                 }
             }
         }
+        for Gathered { popped: Popped { slot, index, job }, .. } in unstarted.gathered {
+            match how {
+                HandBack::Forget => self.open_claims.forget(slot, 1),
+                HandBack::Return => self.give_back(slot, index, job.position),
+            }
+        }
+    }
+
+    fn give_back(&mut self, slot: u32, index: u32, position: i64) {
+        self.counters.count(&Disposition::Return);
+        self.open_claims.started(slot);
+        self.open_claims.add_exception(slot, index, position, Disposition::Return);
+    }
+
+    /// How many jobs may run at once.
+    pub(crate) fn capacity(&self, concurrency: usize) -> usize {
+        let largest = self.ready.gatherings.as_ref().map_or(1, |gatherings| gatherings.largest());
+        concurrency.saturating_mul(largest)
     }
 
     fn want(&self, concurrency: usize) -> usize {
         if self.closed {
             return 0;
         }
+        let wanted = self.want_for_executors(concurrency);
+        let Some(allowance) = &self.allowance else { return wanted };
         let ready = self.ready.len();
-        let Some(allowance) = &self.allowance else {
-            return self.prefetch.want(concurrency, self.running, ready);
-        };
-        let (slots, held) = allowance.room(concurrency);
-        self.prefetch.want(slots, self.running, ready).min(held.saturating_sub(ready))
+        let (slots, held) = allowance.room(self.capacity(concurrency));
+        self.prefetch.want(slots, self.running, ready).min(wanted).min(held.saturating_sub(ready))
+    }
+
+    /// How many jobs to claim where nothing limits how many run. A batch that runs occupies one executor, and one that
+    /// comes together none.
+    fn want_for_executors(&self, concurrency: usize) -> usize {
+        let missing = self.ready.gatherings.as_ref().map_or(0, |gatherings| gatherings.missing());
+        let prefetch = self.prefetch.and_for_batches(missing);
+        prefetch.want(concurrency, self.running - self.batched, self.ready.unbatched())
     }
 
     fn has_unused_executor(&self, concurrency: usize) -> bool {
@@ -339,20 +452,29 @@ impl State {
     }
 
     pub(crate) fn activate_if_needed(&mut self, runner: &QueueRunner) -> Option<Activation> {
-        let needed = self.may_start() && self.active < runner.parallelism;
+        let needed = self.active < runner.parallelism && (self.may_start() || self.alarm_due().is_some());
         if needed { self.activate_one(runner.concurrency) } else { None }
+    }
+
+    /// This executor does not sleep any more.
+    fn woken(&mut self, sleeper: &Arc<Notify>) {
+        self.active += 1;
+        self.ready.gatherings.iter_mut().for_each(|gatherings| gatherings.forget_alarm(sleeper));
     }
 
     fn activate_one(&mut self, concurrency: usize) -> Option<Activation> {
         let activation = match self.sleeping.pop() {
-            Some(sleeper) => Activation::Wake(sleeper),
+            Some(sleeper) => {
+                self.woken(&sleeper);
+                Activation::Wake(sleeper)
+            }
             None if self.executors < concurrency => {
                 self.executors += 1;
+                self.active += 1;
                 Activation::Spawn
             }
             None => return None,
         };
-        self.active += 1;
         Some(activation)
     }
 }

@@ -22,21 +22,24 @@ impl QueueRunner {
     pub(crate) fn share_due(&self) -> Option<Instant> {
         let state = self.lock();
         let allowance = state.allowance.as_ref().filter(|_| !state.closed)?;
-        allowance.due(state.ready.len(), self.concurrency())
+        let (ready, startable) = (state.ready.len(), state.ready.startable());
+        allowance.due(ready, startable, state.capacity(self.concurrency()))
     }
 
     /// Whether it depends on what the store has what to ask for.
     pub(crate) fn share_needs_look(&self) -> bool {
         let state = self.lock();
-        let ready = state.ready.len();
-        state.allowance.as_ref().is_some_and(|allowance| allowance.needs_look(ready, self.concurrency()))
+        let (ready, capacity) = (state.ready.len(), state.capacity(self.concurrency()));
+        state.allowance.as_ref().is_some_and(|allowance| allowance.needs_look(ready, capacity))
     }
 
     /// What to ask for. `more`: the store has jobs that this worker does not hold.
     pub(crate) fn share_need(&self, worker: WorkerId, more: bool) -> Option<QueueNeed> {
         let mut state = self.lock();
-        let held = Held { running: state.open_claims.running_of(worker), ready: state.ready.len() };
-        let need = state.allowance.as_mut()?.need(worker, held, self.concurrency(), more);
+        let running = state.open_claims.running_of(worker);
+        let held = Held { running, ready: state.ready.len(), startable: state.ready.startable() };
+        let capacity = state.capacity(self.concurrency());
+        let need = state.allowance.as_mut()?.need(worker, held, capacity, more);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Some(QueueNeed {
             queue: Arc::clone(self.queue()),
@@ -60,9 +63,8 @@ impl QueueRunner {
             allowance.set(share, asked_at);
             let none = allowance.should_hold_none();
             // What an earlier registration claimed has no share.
-            for claim in state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch)) {
-                state.hand_back(claim, HandBack::Return);
-            }
+            let gone = state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch));
+            state.hand_back(gone, HandBack::Return);
         }
         state.activate_if_needed(self)
     }

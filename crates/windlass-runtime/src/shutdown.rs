@@ -75,8 +75,8 @@ fn died_early(task: &str, died: &Result<(), tokio::task::JoinError>) {
 fn hand_back_unstarted(core: &Core) {
     let unstarted: Vec<_> = core.runners.iter().map(|runner| runner.close()).collect();
     let how = if core.running() > 0 { HandBack::Return } else { HandBack::Forget };
-    for (runner, claims) in core.runners.iter().zip(unstarted) {
-        runner.hand_back(claims, how);
+    for (runner, unstarted) in core.runners.iter().zip(unstarted) {
+        runner.hand_back(unstarted, how);
     }
     core.signals.wake_settler();
 }

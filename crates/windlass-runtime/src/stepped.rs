@@ -1,26 +1,32 @@
 use crate::{
-    Dispatch, Settling, WorkerConfig,
+    Batching, Dispatch, Handler, Settling, WorkerConfig,
+    batch_run::run_batch,
     core::Core,
     disposition::Settlement,
     epoch::{Epoch, Phase},
-    executor::{LastHandler, run},
+    executor::run,
     heartbeat,
+    last_handler::LastHandler,
+    popped::Popped,
     queue_runner::{HandBack, QueueRunner},
     reporter,
     settler::Settler,
-    turn::Step,
+    turn::{Activation, Done, Step},
 };
-use std::{fmt, sync::Arc, time::Duration};
-use tokio::{sync::Notify, time::Instant};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 use windlass_core::{
-    Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, QueueNeed, Result, ShareRequest,
-    Store,
+    Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, QueueNeed, Result, Share,
+    ShareRequest, Store,
 };
 
 /// How often a queue is asked again from which somebody else claims just now, and how far apart.
 const CONTENDED: (u32, Duration) = (200, Duration::from_millis(5));
 
-/// A worker for tests, which does nothing by itself: each [step](Self::step) works one job, in the task of its caller.
+/// A worker for tests, which does nothing by itself: each [step](Self::step) works one job or batch, in the task of its caller.
 ///
 /// Jobs run, end and are settled by the same code as in a [`WorkerEngine`](crate::WorkerEngine); only who claims
 /// when is decided by the caller. It promotes and rescues nothing.
@@ -56,46 +62,71 @@ impl SteppedWorker {
     ) -> Result<Self> {
         config.check()?;
         let config = WorkerConfig { settling: Settling::Strict, ..config };
-        let core = Core::new(store, config, dispatch);
+        let core = Core::new(store, config, Arc::new(Patient(dispatch)));
         // From now on the settler returns when everything is settled.
         core.switches.drain.cancel();
         let epoch = core.register().await?;
         Ok(Self { core, epoch, handlers: LastHandler::default(), me: Arc::default(), limited: Vec::new() })
     }
 
-    /// Works one job: the next of the first queue that has one, in the order of the config. It is settled on return.
-    /// `None` when there is no job.
+    /// Works the next job of the first queue that has one, in the order of the config; or the jobs of a batch, `most` at
+    /// most. They are settled on return. A batch runs when it is full or nothing else is left to do; how long it may wait is
+    /// not looked at. Empty when there is no job.
     ///
-    /// When the future is dropped half-way its job waits until the lease has ended.
+    /// When the future is dropped half-way its jobs wait until the lease has ended.
     ///
     /// # Errors
-    /// The store's when it cannot be asked for jobs; a lost lease when it took the job away before it was settled;
+    /// The store's when it cannot be asked for jobs; a lost lease when it took a job away before it was settled;
     /// `unavailable` when other workers do not let this one claim.
-    pub async fn step(&mut self) -> Result<Option<Worked>> {
+    pub async fn step(&mut self, most: usize) -> Result<Vec<Worked>> {
         let core = Arc::clone(&self.core);
-        for runner in &core.runners {
-            let asked_at = Instant::now();
-            let Some(claim) = self.claim(runner).await? else { continue };
+        loop {
+            let Some((runner, activation)) = self.take_next(&core, most).await? else {
+                return Ok(Vec::new());
+            };
+            if activation.is_none() {
+                continue; // it waits for its batch
+            }
             let worked = tokio::select! {
                 biased;
-                worked = self.work(runner, claim, asked_at) => worked,
-                () = heartbeat::run(Arc::clone(&core)) => None,
-                () = reporter::run(Arc::clone(&core)) => None,
+                worked = self.work(runner) => worked,
+                () = heartbeat::run(Arc::clone(&core)) => Vec::new(),
+                () = reporter::run(Arc::clone(&core)) => Vec::new(),
             };
             let taken =
                 "the store took a job away before it was settled; does another worker share the store?";
-            return match self.epoch.phase() {
-                Phase::Live => Ok(worked),
-                Phase::Draining | Phase::Lost => Err(Error::new(ErrorKind::LeaseLost, taken)),
-            };
+            match self.epoch.phase() {
+                Phase::Live if worked.is_empty() => {}
+                Phase::Live => return Ok(worked),
+                Phase::Draining | Phase::Lost => return Err(Error::new(ErrorKind::LeaseLost, taken)),
+            }
         }
-        Ok(None)
+    }
+
+    /// Claims a job, or lets a batch start where there is none or enough of them wait. Which queue has work now, if it has.
+    async fn take_next<'a>(
+        &mut self,
+        core: &'a Core,
+        most: usize,
+    ) -> Result<Option<(&'a Arc<QueueRunner>, Option<Activation>)>> {
+        for runner in &core.runners {
+            if runner.gathered() >= most {
+                return Ok(Some((runner, runner.start_batch())));
+            }
+            let asked_at = Instant::now();
+            if let Some(claim) = self.claim(runner).await? {
+                return Ok(Some((runner, runner.deliver(&self.epoch, claim, asked_at, HandBack::Return))));
+            }
+        }
+        let waiting = core.runners.iter().find(|runner| runner.gathered() > 0);
+        Ok(waiting.map(|runner| (runner, runner.start_batch())))
     }
 
     async fn claim(&mut self, runner: &QueueRunner) -> Result<Option<Claim>> {
         let queue = runner.queue();
         let (tries, pause) = CONTENDED;
-        if self.limited.contains(queue) && !self.take_share(queue).await? {
+        let slots = runner.gathered() + 1;
+        if self.limited.contains(queue) && !self.take_share(queue, slots).await? {
             return Ok(None);
         }
         for _ in 0..tries {
@@ -104,7 +135,7 @@ impl SteppedWorker {
                 self.core.store.claim(&ClaimRequest { worker: self.epoch.worker(), queues }).await?;
             if !claimed.limited.is_empty() && !self.limited.contains(queue) {
                 self.limited.push(Arc::clone(queue));
-                if !self.take_share(queue).await? {
+                if !self.take_share(queue, slots).await? {
                     return Ok(None);
                 }
                 continue;
@@ -119,39 +150,51 @@ impl SteppedWorker {
         Err(Error::new(ErrorKind::Unavailable, message))
     }
 
-    /// Asks for a share of a queue with limits. Whether one job may run now.
-    async fn take_share(&self, queue: &Arc<str>) -> Result<bool> {
-        let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots: 1, starts: 1 };
+    /// Asks for a share of a queue with limits. Whether one job more may run, of so many.
+    async fn take_share(&self, queue: &Arc<str>, slots: usize) -> Result<bool> {
+        let slots = u32::try_from(slots).unwrap_or(u32::MAX);
+        let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots, starts: 1 };
         let request = ShareRequest { worker: self.epoch.worker(), generation: 0, queues: vec![need] };
         let shares = self.core.store.share(&request).await?;
-        Ok(shares.iter().all(|share| share.slots != Some(0) && share.starts != Some(0)))
+        let may_run = |share: &Share| share.slots.is_none_or(|got| got >= slots) && share.starts != Some(0);
+        Ok(shares.iter().all(may_run))
     }
 
-    /// Runs a claim's job as an executor does, and settles it.
-    async fn work(&mut self, runner: &Arc<QueueRunner>, claim: Claim, asked_at: Instant) -> Option<Worked> {
-        // Wakes or starts an executor, which is this one.
-        let _ = runner.deliver(&self.epoch, claim, asked_at, HandBack::Return);
-        let (mut scope, mut done, mut worked) = (None, None, None);
+    /// Runs what is to be run now as an executor does, and settles it.
+    async fn work(&mut self, runner: &Arc<QueueRunner>) -> Vec<Worked> {
+        let (mut scope, mut done, mut worked) = (None, None, Vec::new());
         loop {
             match runner.turn(done.take(), &mut scope, &self.me).step {
                 Step::Run(popped) => {
                     let (Some(scope), job) = (&scope, popped.job.id) else { continue };
                     let ended = run(&self.core, runner, scope, &mut self.handlers, popped).await;
-                    let ran = !matches!(
-                        ended.settlement,
-                        Settlement::ByItself(Disposition::NoHandler | Disposition::Return)
-                    );
-                    (done, worked) = (Some(ended), Some(Worked { job, ran }));
+                    worked.push(Worked { job, ran: ran(&ended) });
+                    done = Some(ended);
                 }
-                Step::Settle(settled) => {
-                    Settler::new(Arc::clone(&self.core)).run().await;
-                    // An error means that the settlement was given up, which ends the epoch.
-                    let _ = settled.await;
-                    runner.resumes();
+                Step::RunBatch(batch) => {
+                    let place = |popped: &Popped| ((popped.slot, popped.index), popped.job.id);
+                    let jobs: Vec<_> = batch.iter().map(|job| place(&job.popped)).collect();
+                    let waits = || _ = runner.waits();
+                    let ended = run_batch(&self.core, runner, &mut self.handlers, batch, waits).await;
+                    let ran: HashMap<_, _> =
+                        ended.iter().map(|done| ((done.slot, done.index), ran(done))).collect();
+                    worked.extend(jobs.into_iter().map(|(place, job)| Worked { job, ran: ran[&place] }));
+                    let settled = runner.finish_batch(ended).settled;
+                    self.settle(runner, settled).await;
                 }
-                Step::Sleep | Step::Exit => return worked,
+                Step::Settle(settled) => self.settle(runner, vec![settled]).await,
+                Step::Sleep | Step::SleepUntil(_) | Step::Exit => return worked,
             }
         }
+    }
+
+    async fn settle(&self, runner: &QueueRunner, settled: Vec<oneshot::Receiver<()>>) {
+        Settler::new(Arc::clone(&self.core)).run().await;
+        for settled in settled {
+            // An error means that the settlement was given up, which ends the epoch.
+            let _ = settled.await;
+        }
+        runner.resumes();
     }
 
     /// Deregisters the worker.
@@ -161,6 +204,28 @@ impl SteppedWorker {
     pub async fn stop(self) -> Result<()> {
         self.core.store.deregister(self.epoch.worker()).await
     }
+}
+
+/// Handlers whose batches wait until they are told to start.
+struct Patient(Arc<dyn Dispatch>);
+
+impl Dispatch for Patient {
+    fn kinds(&self) -> Vec<String> {
+        self.0.kinds()
+    }
+
+    fn find(&self, kind: &str) -> Option<Arc<dyn Handler>> {
+        self.0.find(kind)
+    }
+
+    fn batched(&self) -> HashMap<String, Batching> {
+        self.0.batched().into_iter().map(|(kind, batching)| (kind, batching.patient())).collect()
+    }
+}
+
+/// Whether its handler ran.
+fn ran(done: &Done) -> bool {
+    !matches!(done.settlement, Settlement::ByItself(Disposition::NoHandler | Disposition::Return))
 }
 
 impl fmt::Debug for SteppedWorker {

@@ -4,8 +4,6 @@ use tokio::sync::SemaphorePermit;
 use tracing::warn;
 use windlass_core::{JobId, WorkerId};
 
-/// From so many crashes on a job is suspected of killing its workers.
-pub(crate) const CRASHES: u16 = 2;
 /// How often telling the store is tried.
 const TRIES: usize = 3;
 

@@ -1,8 +1,15 @@
 //! What an executor and its queue runner tell each other between two jobs.
 
-use crate::{disposition::Settlement, ready::Popped};
+use crate::{
+    disposition::Settlement,
+    popped::{Gathered, Popped},
+    signals::Signals,
+};
 use std::sync::Arc;
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 
 /// A finished job on its way from its executor to its open claim.
 #[derive(Debug)]
@@ -30,14 +37,42 @@ pub(crate) struct Turn {
     pub(crate) became_idle: bool,
 }
 
+/// What follows from handing in the results of a batch: the answer of `QueueRunner::finish_batch`.
+pub(crate) struct HandedIn {
+    /// Whether a claim was finished as a whole.
+    pub(crate) whole_claim: bool,
+    pub(crate) tell_sharer: bool,
+    pub(crate) became_idle: bool,
+    /// Where executors wait for settlements: those of the batch. The executor waits for all of them, and calls
+    /// `QueueRunner::resumes` then; it does not count as active meanwhile.
+    pub(crate) settled: Vec<oneshot::Receiver<()>>,
+}
+
+impl HandedIn {
+    /// Tells those whom it concerns.
+    pub(crate) fn tell(&self, signals: &Signals) {
+        signals.finished(self.whole_claim);
+        if self.tell_sharer {
+            signals.wake_sharer();
+        }
+        if self.became_idle {
+            signals.became_idle();
+        }
+    }
+}
+
 /// What an executor does next.
 pub(crate) enum Step {
     Run(Popped),
+    /// Runs these jobs at once.
+    RunBatch(Vec<Gathered>),
     /// Waits for the settlement of what it handed in, and calls `QueueRunner::resumes` then. It does not count
     /// as active meanwhile.
     Settle(oneshot::Receiver<()>),
     /// Sleeps until it is woken: there is no job for it.
     Sleep,
+    /// Sleeps until it is woken, or a batch is due then; it calls `QueueRunner::wakes_by_itself` in that case.
+    SleepUntil(Instant),
     /// Ends: the queue runner is closed.
     Exit,
 }

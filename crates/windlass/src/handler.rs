@@ -20,20 +20,12 @@ impl<J: Job, X, F: HandlerFn<J, X>> TypedHandler<J, X, F> {
 
 impl<J: Job, X: 'static, F: HandlerFn<J, X>> OpenHandler for TypedHandler<J, X, F> {
     fn call(&self, raw: RawJob, context: Context) -> HandlerFuture {
-        match serde_json::from_slice::<J>(raw.bytes()) {
+        match read(&raw) {
             Ok(job) => {
                 let running = self.function.start(&self.prepared, job, context);
                 Box::pin(async move { running.await.into_outcome() })
             }
-            Err(cause) => {
-                let error = format!(
-                    "args of kind {:?} do not fit {}: {}; fix the handler's type or the job's args",
-                    J::KIND,
-                    std::any::type_name::<J>(),
-                    raw.tell(&cause)
-                );
-                Box::pin(std::future::ready(Outcome::Retry { after: None, error }))
-            }
+            Err(unfit) => Box::pin(std::future::ready(unfit)),
         }
     }
 
@@ -48,6 +40,19 @@ impl<J: Job, X: 'static, F: HandlerFn<J, X>> OpenHandler for TypedHandler<J, X, 
     fn timeout(&self) -> Option<Duration> {
         J::TIMEOUT
     }
+}
+
+/// The job that these args are, or how its attempt fails.
+pub(crate) fn read<J: Job>(raw: &RawJob) -> Result<J, Outcome> {
+    serde_json::from_slice(raw.bytes()).map_err(|cause| {
+        let error = format!(
+            "args of kind {:?} do not fit {}: {}; fix the handler's type or the job's args",
+            J::KIND,
+            std::any::type_name::<J>(),
+            raw.tell(&cause)
+        );
+        Outcome::Retry { after: None, error }
+    })
 }
 
 /// A function from unparsed args.

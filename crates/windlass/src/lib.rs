@@ -36,6 +36,7 @@
 //! returns nothing, a `Result`, or an [`Outcome`]; an error or a panic is tried again with
 //! [backoff](RetryPolicy) until `MAX_ATTEMPTS`.
 
+mod batch;
 mod bulk;
 mod client;
 mod connect;
@@ -62,6 +63,7 @@ mod waiting;
 mod worker;
 mod worker_builder;
 
+pub use batch::{Batch, BatchFn, BatchJob, IntoOutcomes, Outcomes};
 pub use bulk::{Selection, Touched};
 pub use client::{Client, Enqueued};
 pub use connect::ConnectOptions;
@@ -180,6 +182,9 @@ pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]
 mod guide {
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../../../docs/guide/batches.md")]
+    struct Batches;
     #[doc = include_str!("../../../docs/guide/cancelling.md")]
     struct Cancelling;
     #[doc = include_str!("../../../docs/guide/results.md")]

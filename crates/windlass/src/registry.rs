@@ -1,16 +1,27 @@
 use crate::{
-    DataSet, Middleware,
+    BatchFn, DataSet, Middleware,
+    batch::{Batched, Joining, Shared},
     encryption::{Codec, OpenHandler, Opening},
     middleware::Layered,
 };
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Error, ErrorKind, Result};
-use windlass_runtime::{Dispatch, Handler};
+use windlass_runtime::{Batching, Dispatch, Handler};
 
-/// Makes a handler when all data is known.
-type Make = Box<dyn FnOnce(&DataSet, &Arc<Codec>) -> Result<Arc<dyn Handler>> + Send>;
+/// Makes a handler when all data is known, with all layers around it.
+type Make = Box<dyn FnOnce(&DataSet, &Arc<Codec>, &Layers) -> Result<Arc<dyn Handler>> + Send>;
 /// Puts a middleware around a handler.
 type Wrap = Box<dyn Fn(Arc<dyn Handler>) -> Arc<dyn Handler> + Send>;
+
+/// What runs around every handler, outermost first.
+#[derive(Default)]
+struct Layers(Vec<Wrap>);
+
+impl Layers {
+    fn around(&self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
+        self.0.iter().rev().fold(handler, |inner, wrap| wrap(inner))
+    }
+}
 
 /// What a builder was told of its worker's handlers.
 #[derive(Default)]
@@ -19,8 +30,8 @@ pub(crate) struct Registry {
     any: Option<Make>,
     /// The first kind that was given two handlers.
     doubled: Option<String>,
-    /// Outermost first.
-    layers: Vec<Wrap>,
+    layers: Layers,
+    batched: HashMap<String, Result<Batching>>,
     pub(crate) data: DataSet,
 }
 
@@ -32,10 +43,32 @@ impl Registry {
         encrypted: bool,
         make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static,
     ) {
+        self.insert_made(kind, boxed(encrypted, make));
+    }
+
+    /// A handler of batches.
+    pub(crate) fn insert_batched<J: Send + 'static, X: 'static, F: BatchFn<J, X>>(
+        &mut self,
+        kind: String,
+        encrypted: bool,
+        batching: Result<Batching>,
+        make: impl FnOnce(&DataSet) -> Result<Shared<J, X, F>> + Send + 'static,
+    ) {
+        self.batched.insert(kind.clone(), batching);
+        let make: Make = Box::new(move |data, codec, layers| {
+            let joining = Joining(Arc::new(make(data)?));
+            let shared = Arc::clone(&joining.0);
+            let opening = Opening { handler: joining, codec: Arc::clone(codec), encrypted };
+            Ok(Arc::new(Batched::new(layers.around(Arc::new(opening)), shared)))
+        });
+        self.insert_made(kind, make);
+    }
+
+    fn insert_made(&mut self, kind: String, make: Make) {
         if self.by_kind.contains_key(&kind) {
             self.doubled.get_or_insert_with(|| kind.clone());
         }
-        self.by_kind.insert(kind, boxed(encrypted, make));
+        self.by_kind.insert(kind, make);
     }
 
     pub(crate) fn insert_any<H: OpenHandler>(
@@ -50,6 +83,7 @@ impl Registry {
     pub(crate) fn layer(&mut self, middleware: impl Middleware) {
         let middleware = Arc::new(middleware);
         self.layers
+            .0
             .push(Box::new(move |inner| Arc::new(Layered { middleware: Arc::clone(&middleware), inner })));
     }
 
@@ -72,21 +106,29 @@ impl Registry {
                 Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
                     .with_source(error)
             };
-            let handler = make(data, &codec).map_err(named)?;
-            Ok(layers.iter().rev().fold(handler, |inner, wrap| wrap(inner)))
+            make(data, &codec, layers).map_err(named)
         };
         let any = self.any.map(|make| built("any", make)).transpose()?;
         let by_kind = self.by_kind.into_iter().map(|(kind, make)| {
             let handler = built(&kind, make)?;
             Ok((kind, handler))
         });
-        Ok(Handlers { by_kind: by_kind.collect::<Result<_>>()?, any })
+        let by_kind = by_kind.collect::<Result<_>>()?;
+        let batched = self.batched.into_iter().map(|(kind, batching)| match batching {
+            Ok(batching) => Ok((kind, batching)),
+            Err(error) => {
+                let message = format!("the batches of kind {kind:?} cannot be: {error}");
+                Err(Error::new(ErrorKind::InvalidOption, message))
+            }
+        });
+        Ok(Handlers { by_kind, any, batched: batched.collect::<Result<_>>()? })
     }
 }
 
 fn boxed<H: OpenHandler>(encrypted: bool, make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {
-    Box::new(move |data, codec| {
-        Ok(Arc::new(Opening { handler: make(data)?, codec: Arc::clone(codec), encrypted }))
+    Box::new(move |data, codec, layers| {
+        let handler = make(data)?;
+        Ok(layers.around(Arc::new(Opening { handler, codec: Arc::clone(codec), encrypted })))
     })
 }
 
@@ -94,6 +136,7 @@ fn boxed<H: OpenHandler>(encrypted: bool, make: impl FnOnce(&DataSet) -> Result<
 pub(crate) struct Handlers {
     by_kind: HashMap<String, Arc<dyn Handler>>,
     any: Option<Arc<dyn Handler>>,
+    batched: HashMap<String, Batching>,
 }
 
 impl Dispatch for Handlers {
@@ -106,5 +149,9 @@ impl Dispatch for Handlers {
 
     fn find(&self, kind: &str) -> Option<Arc<dyn Handler>> {
         self.by_kind.get(kind).or(self.any.as_ref()).cloned()
+    }
+
+    fn batched(&self) -> HashMap<String, Batching> {
+        self.batched.clone()
     }
 }

@@ -4,7 +4,7 @@
 //! * [`assert_enqueued!`](crate::assert_enqueued), [`assert_not_enqueued!`](crate::assert_not_enqueued) and
 //!   [`enqueued`]: what your code enqueued;
 //! * [`drain`]: works everything that is due, in the test's own task, and [reports](DrainReport);
-//! * [`perform`]: runs one handler by itself.
+//! * [`perform`] and [`perform_batch`]: run one handler by itself.
 //!
 //! ```
 //! use windlass::{Client, Job, Outcome, Worker, WorkerBuilder, testing};
@@ -41,6 +41,7 @@ mod enqueued;
 mod job_line;
 mod memory;
 mod perform;
+mod perform_batch;
 mod report;
 mod under_way;
 
@@ -52,6 +53,7 @@ pub use drain::{Drain, drain};
 pub use enqueued::{EnqueuedJob, enqueued};
 pub use memory::{client, client_of, clock};
 pub use perform::{Perform, perform, perform_raw};
+pub use perform_batch::{PerformBatch, perform_batch};
 pub use report::DrainReport;
 #[doc(no_inline)]
 pub use windlass_memory::{Clock, MemoryStore, Move};

@@ -1,12 +1,13 @@
 use crate::{
-    Client, HandlerFn, IntoJob, Job, Middleware, RawJob, Worker,
+    BatchFn, Client, DataSet, HandlerFn, IntoJob, Job, Middleware, RawJob, Worker,
+    batch::{Rules, Shared},
     encryption::Codec,
-    handler::{RawHandler, TypedHandler},
+    handler::{RawHandler, TypedHandler, read},
     registry::{Handlers, Registry},
 };
 use std::{sync::Arc, time::Duration};
 use windlass_core::{NewJob, Result, RetryPolicy, Schedule};
-use windlass_runtime::{Settling, WorkerConfig, WorkerEngine};
+use windlass_runtime::{Batching, Settling, WorkerConfig, WorkerEngine};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
 #[must_use = "a worker does nothing until it is started"]
@@ -58,6 +59,66 @@ impl WorkerBuilder {
         function: impl HandlerFn<RawJob, X>,
     ) -> Self {
         self.registry.insert(kind.into(), false, |data| RawHandler::new(function, data));
+        self
+    }
+
+    /// Runs up to `most` jobs of one type at once, by an async function of a [`Batch`](crate::Batch) of them and of
+    /// [the data it needs](BatchFn): for bulk writes to other systems. [What it returns](crate::IntoOutcomes) is one outcome
+    /// for each job, or one for all.
+    ///
+    /// A batch starts when it is full, or when its first job has waited for `wait`; with [`Duration::ZERO`] it takes the jobs that
+    /// the worker has at hand. It occupies one of the queue's executors, however many jobs it has.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Batch, Client, Job, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)] struct Row;
+    /// # impl Job for Row { const KIND: &'static str = "row"; }
+    /// async fn insert(rows: Batch<Row>) -> Result<(), std::io::Error> { Ok(()) }
+    ///
+    /// # fn example(client: &Client) {
+    /// let builder = Worker::builder(client).handle_batch(500, Duration::from_millis(200), insert);
+    /// # }
+    /// ```
+    ///
+    /// [`Self::start`] refuses batches of no job or of more than 10,000, and a wait of more than ten minutes.
+    pub fn handle_batch<J: Job, X: 'static>(
+        mut self,
+        most: usize,
+        wait: Duration,
+        function: impl BatchFn<J, X>,
+    ) -> Self {
+        let rules =
+            Rules { retry_policy: J::retry_policy(), retry_delay: J::retry_delay, timeout: J::TIMEOUT };
+        let make = |data: &DataSet| Shared::new(function, data, |raw| read::<J>(&raw), rules);
+        let batching = Batching::new(most, wait);
+        self.registry.insert_batched(J::KIND.to_owned(), J::ENCRYPTED, batching, make);
+        self
+    }
+
+    /// Runs up to `most` jobs of `kind` at once, with their args unparsed; see [`Self::handle_batch`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Batch, Client, RawJob, Worker};
+    /// # fn example(client: &Client) {
+    /// let print = |rows: Batch<RawJob>| async move {
+    ///     for row in &rows {
+    ///         println!("{:?}", row.args.json());
+    ///     }
+    /// };
+    /// let builder = Worker::builder(client).handle_batch_kind("row", 100, Duration::from_secs(1), print);
+    /// # }
+    /// ```
+    pub fn handle_batch_kind<X: 'static>(
+        mut self,
+        kind: impl Into<String>,
+        most: usize,
+        wait: Duration,
+        function: impl BatchFn<RawJob, X>,
+    ) -> Self {
+        let make = |data: &DataSet| Shared::new(function, data, Ok, Rules::default());
+        self.registry.insert_batched(kind.into(), false, Batching::new(most, wait), make);
         self
     }
 

@@ -4,6 +4,8 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 
+mod batches;
+mod batches_ended;
 mod cancels;
 mod contract;
 mod demand;

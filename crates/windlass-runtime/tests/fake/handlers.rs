@@ -1,11 +1,20 @@
 use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
-use windlass_core::{IntoOutcome, RetryPolicy};
-use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture, WorkerConfig};
+use windlass_core::{IntoOutcome, Outcome, RetryPolicy};
+use windlass_runtime::{
+    BatchFuture, BatchHandler, Batching, Context, Dispatch, Handler, HandlerFuture, WorkerConfig,
+};
 
 /// Handlers made of closures, by kind.
 #[derive(Default)]
 pub struct Handlers {
     by_kind: HashMap<String, Arc<dyn Handler>>,
+    batched: HashMap<String, Batching>,
+}
+
+/// Runs batches by a closure.
+struct Batches<F> {
+    call: F,
+    timeout: Option<Duration>,
 }
 
 struct Closure<F> {
@@ -51,6 +60,23 @@ impl Handlers {
         self.insert(kind, Closure { call, policy: Some(policy), timeout: None, delay: Some(delay) })
     }
 
+    /// A handler of batches, of up to so many jobs, the first of which waits so long.
+    pub fn on_batch<F, R>(
+        self,
+        kind: &str,
+        batching: (usize, Duration),
+        timeout: Option<Duration>,
+        call: F,
+    ) -> Self
+    where
+        F: Fn(Vec<Context>) -> R + Send + Sync + 'static,
+        R: Future<Output = Vec<Outcome>> + Send + 'static,
+    {
+        let mut handlers = self.insert(kind, Batches { call, timeout });
+        handlers.batched.insert(kind.to_owned(), Batching::new(batching.0, batching.1).unwrap());
+        handlers
+    }
+
     fn insert(mut self, kind: &str, handler: impl Handler) -> Self {
         self.by_kind.insert(kind.to_owned(), Arc::new(handler));
         self
@@ -80,7 +106,40 @@ where
     }
 }
 
+impl<F, R> Handler for Batches<F>
+where
+    F: Fn(Vec<Context>) -> R + Send + Sync + 'static,
+    R: Future<Output = Vec<Outcome>> + Send + 'static,
+{
+    fn call(&self, _: bytes::Bytes, context: Context) -> HandlerFuture {
+        let running = (self.call)(vec![context]);
+        Box::pin(async move { running.await.remove(0) })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn batch(&self) -> Option<&dyn BatchHandler> {
+        Some(self)
+    }
+}
+
+impl<F, R> BatchHandler for Batches<F>
+where
+    F: Fn(Vec<Context>) -> R + Send + Sync + 'static,
+    R: Future<Output = Vec<Outcome>> + Send + 'static,
+{
+    fn call_batch(&self, jobs: Vec<(bytes::Bytes, Context)>) -> BatchFuture {
+        Box::pin((self.call)(jobs.into_iter().map(|(_, context)| context).collect()))
+    }
+}
+
 impl Dispatch for Handlers {
+    fn batched(&self) -> HashMap<String, Batching> {
+        self.batched.clone()
+    }
+
     fn kinds(&self) -> Vec<String> {
         self.by_kind.keys().cloned().collect()
     }

@@ -32,7 +32,9 @@ use windlass_runtime::SteppedWorker;
 /// rules are the engine's own: failures and panics are tried again at the time that the retry policy says (without
 /// its jitter), up to the last attempt; jobs of unknown kinds wait. But the jobs run one by one, in the task that awaits
 /// this, so that paused time, tracing and what else belongs to the test's thread work; each time the first job of the
-/// first queue that has one, in the order of the worker's queues. Concurrency is not looked at.
+/// first queue that has one, in the order of the worker's queues. Concurrency is not looked at. Jobs of a
+/// [batched kind](WorkerBuilder::handle_batch) run when their batch is full or nothing else is left to do; how long they would
+/// wait is not looked at.
 ///
 /// For stores that no other worker works on at the same time.
 pub fn drain(worker: WorkerBuilder) -> Drain {

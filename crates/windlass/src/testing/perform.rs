@@ -198,7 +198,8 @@ impl Perform {
         Limits::default().check(std::slice::from_ref(&job))?;
         data.check()?;
         let handler = make(&data)?;
-        let (args, context, token) = Context::fake(claimed(&job, attempt), job.queue(), job.priority());
+        let (args, context, token) =
+            Context::fake(claimed(&job, JobId(1), attempt), job.queue(), job.priority());
         if let Some(checkpoint) = checkpoint? {
             Limits::check_checkpoint(&checkpoint)?;
             context.leave_checkpoint(checkpoint);
@@ -220,9 +221,9 @@ impl Perform {
 }
 
 /// As a store would hand it out.
-fn claimed(job: &NewJob, attempt: u16) -> ClaimedJob {
+pub(super) fn claimed(job: &NewJob, id: JobId, attempt: u16) -> ClaimedJob {
     ClaimedJob {
-        id: JobId(1),
+        id,
         position: 0,
         kind: job.kind().into(),
         args: Bytes::copy_from_slice(job.args().as_str().as_bytes()),

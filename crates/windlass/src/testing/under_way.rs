@@ -30,28 +30,31 @@ pub(super) struct UnderWay {
 impl UnderWay {
     /// Works jobs until none is left, or so many.
     pub(super) async fn work(&mut self, at_most: Option<usize>) -> Result<()> {
-        for _ in 0..at_most.unwrap_or(ENDLESS) {
-            let Some(Worked { job, ran, .. }) = self.next().await? else { return Ok(()) };
-            if !ran {
-                continue;
+        let mut left = at_most.unwrap_or(ENDLESS);
+        while left > 0 {
+            let worked = self.next(left).await?;
+            if worked.is_empty() {
+                return Ok(());
             }
-            let gone =
-                || format!("job {job} ran, but the store does not know it any more; is its retention short?");
-            let record = self.client.job(job).await?;
-            self.attempts.push(record.ok_or_else(|| Error::new(ErrorKind::NotFound, gone()))?);
+            left = left.saturating_sub(worked.len());
+            for Worked { job, .. } in worked.into_iter().filter(|worked| worked.ran) {
+                let gone = || {
+                    format!("job {job} ran, but the store does not know it any more; is its retention short?")
+                };
+                let record = self.client.job(job).await?;
+                self.attempts.push(record.ok_or_else(|| Error::new(ErrorKind::NotFound, gone()))?);
+            }
         }
         if at_most.is_some() { Ok(()) } else { Err(endless(self.attempts.last())) }
     }
 
-    /// Works the next job, moving the clock if need be.
-    async fn next(&mut self) -> Result<Option<Worked>> {
+    /// Works the next job or batch, moving the clock if need be.
+    async fn next(&mut self, most: usize) -> Result<Vec<Worked>> {
         loop {
             let next_due = self.promote().await?;
-            if let Some(worked) = self.worker.step().await? {
-                return Ok(Some(worked));
-            }
-            if !self.pass(next_due) {
-                return Ok(None);
+            let worked = self.worker.step(most).await?;
+            if !worked.is_empty() || !self.pass(next_due) {
+                return Ok(worked);
             }
         }
     }

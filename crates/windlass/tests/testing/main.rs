@@ -2,6 +2,8 @@
 #![cfg(all(feature = "testing", feature = "sqlite", feature = "derive"))]
 
 mod assertions;
+mod batches;
+mod batches_layered;
 mod draining;
 mod encrypted;
 mod jobs;

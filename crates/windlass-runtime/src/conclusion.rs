@@ -1,0 +1,98 @@
+use crate::{
+    cancellation::when_asked,
+    caught,
+    core::Core,
+    disposition::{Attempt, Settlement, decide},
+    epoch::ClaimScope,
+    last_handler::Found,
+};
+use std::time::Duration;
+use tracing::warn;
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
+
+/// How an attempt ended.
+pub(crate) enum Ended {
+    Outcome(Outcome),
+    Panic(String),
+    /// In a failure after its time was over.
+    TimedOut(Outcome),
+    /// Not begun: it is too late.
+    Expired(Disposition),
+    /// Not begun, or dropped half-way because the job was taken from this worker.
+    NotRun,
+}
+
+/// What it depends on how a job is settled, besides how its attempt ended.
+pub(crate) struct Ending {
+    id: JobId,
+    number: u16,
+    max_attempts: u16,
+    tracked: bool,
+    own_policy: Option<RetryPolicy>,
+}
+
+impl Ending {
+    pub(crate) fn of(job: &ClaimedJob) -> Self {
+        let (tracked, own_policy) = match &job.attributes {
+            Some(attributes) => (attributes.tracked, attributes.retry_policy),
+            None => (false, None),
+        };
+        Self { id: job.id, number: job.attempt, max_attempts: job.max_attempts, tracked, own_policy }
+    }
+
+    /// The handler map panicked.
+    pub(crate) fn without_handler(&self, core: &Core, error: String) -> Settlement {
+        self.decide(core, Outcome::Retry { after: None, error }, &core.config.retry_policy, false)
+    }
+
+    /// `cancelled`: somebody asked for that meanwhile.
+    pub(crate) fn settlement(
+        &self,
+        core: &Core,
+        scope: &ClaimScope,
+        found: &Found,
+        ended: Ended,
+        cancelled: bool,
+    ) -> Settlement {
+        let (outcome, interrupted) = match ended {
+            Ended::Outcome(Outcome::Complete(None)) if !self.tracked => return Settlement::WithClaim,
+            Ended::Outcome(outcome) => (outcome, scope.epoch.interrupted().is_cancelled()),
+            Ended::Panic(error) => (Outcome::Retry { after: None, error }, false),
+            Ended::TimedOut(failure) => (failure, false),
+            Ended::Expired(expired) => return Settlement::ByItself(expired),
+            Ended::NotRun => return Settlement::ByItself(Disposition::Return),
+        };
+        let outcome = if cancelled { when_asked(outcome) } else { outcome };
+        let policy = self.own_policy.unwrap_or_else(|| policy_of(core, found, self.id));
+        let outcome = match outcome {
+            Outcome::Retry { after: None, error } if self.own_policy.is_none() && !interrupted => {
+                Outcome::Retry { after: delay_of(found, self.id, self.number, &error), error }
+            }
+            other => other,
+        };
+        self.decide(core, outcome, &policy, interrupted)
+    }
+
+    fn decide(&self, core: &Core, outcome: Outcome, policy: &RetryPolicy, interrupted: bool) -> Settlement {
+        let (number, max_attempts, random) = (self.number, self.max_attempts, (core.config.random)());
+        let attempt = Attempt { number, max_attempts, policy, random, interrupted };
+        Settlement::ByItself(decide(outcome, &attempt))
+    }
+}
+
+/// The retry policy of the job's kind.
+fn policy_of(core: &Core, found: &Found, id: JobId) -> RetryPolicy {
+    let policy = caught(|| found.handler.retry_policy().copied()).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry policy cannot be had; the worker's is used");
+        None
+    });
+    policy.unwrap_or(core.config.retry_policy)
+}
+
+/// What the kind's own function says about the delay, if it has one.
+fn delay_of(found: &Found, id: JobId, attempt: u16, error: &str) -> Option<Duration> {
+    caught(|| found.handler.retry_delay(attempt, error)).unwrap_or_else(|panic| {
+        warn!(%id, panic, "the handler's retry delay cannot be had; its retry policy is used");
+        None
+    })
+}

@@ -1,0 +1,31 @@
+use crate::{Handler, caught, core::Core};
+use std::{sync::Arc, time::Duration};
+
+/// The handler of the job before: jobs of one kind come in runs, and looking one up costs a hash.
+#[derive(Default)]
+pub(crate) struct LastHandler {
+    kind: Option<Arc<str>>,
+    found: Option<Found>,
+}
+
+/// A handler, and how long its attempts may take.
+pub(crate) struct Found {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl LastHandler {
+    /// An error when the handler map panicked.
+    pub(crate) fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Found>, String> {
+        if !self.kind.as_ref().is_some_and(|known| Arc::ptr_eq(known, kind) || known == kind) {
+            self.kind = None;
+            self.found = caught(|| {
+                let handler = core.dispatch.find(kind)?;
+                let timeout = handler.timeout().or(core.config.timeout);
+                Some(Found { handler, timeout: timeout.filter(|timeout| *timeout < Duration::MAX) })
+            })?;
+            self.kind = Some(Arc::clone(kind));
+        }
+        Ok(self.found.as_ref())
+    }
+}
