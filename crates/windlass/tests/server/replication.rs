@@ -7,7 +7,9 @@ use tokio_postgres::NoTls;
 use windlass::{Args, Client, Error, ErrorKind, JobFilter, NewJob};
 
 const DEADLINE: Duration = Duration::from_secs(60);
-const WAITING: &str = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+/// Not autovacuum, which commits as well.
+const WAITING: &str =
+    "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'";
 
 const CANCEL: &str = "pg_cancel_backend";
 const TERMINATE: &str = "pg_terminate_backend";
