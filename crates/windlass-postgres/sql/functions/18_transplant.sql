@@ -80,6 +80,8 @@ BEGIN
         SELECT j.* FROM stood s JOIN {schema}.job j ON j.lane_id = s.lane_id AND j.xid = s.at AND j.id = s.id
         WHERE s.xid > v_since AND s.xid <= s.writer
           AND s.writer NOT IN (SELECT writer FROM copied) AND s.xid NOT IN (SELECT writer FROM copied);
+    -- Claims of before reach over them; claim_jobs, which counts, would take them for jobs of theirs.
+    DELETE FROM {schema}.job j USING windlass_own o WHERE j.lane_id = o.lane_id AND j.xid = o.xid AND j.id = o.id;
     -- Cancelled here since the move; where an older job has the id too, it is that one.
     DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
         WHERE s.job_id = o.id AND s.lane_id = o.lane_id
@@ -89,14 +91,12 @@ BEGIN
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.xid < '{direct}'
           AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-          AND NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
           AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, true, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.open_claims(NULL) c CROSS JOIN LATERAL {schema}.unsettled_jobs(c.lane_id, c.seq) j
-        WHERE NOT EXISTS (SELECT 1 FROM windlass_own o WHERE o.lane_id = j.lane_id AND o.xid = j.xid AND o.id = j.id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_more = ROW_COUNT;
     ALTER TABLE windlass_own ADD COLUMN was bigint;
