@@ -2,7 +2,10 @@
 //! warning when the wait is cancelled. Has a cluster of its own, because the standby is a setting of all of it.
 
 use crate::own_cluster::OwnCluster;
-use std::time::{Duration, Instant};
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 use tokio_postgres::NoTls;
 use windlass::{Args, Client, Error, ErrorKind, JobFilter, NewJob};
 
@@ -19,17 +22,37 @@ fn jobs(count: usize) -> Vec<NewJob> {
 }
 
 /// Takes the standby away that commits wait for, or brings back that nobody is waited for.
-async fn wait_for_standby(admin: &tokio_postgres::Client, standby: &str) {
+async fn wait_for_standby(cluster: &OwnCluster, admin: &tokio_postgres::Client, standby: &str) {
     admin.batch_execute(&format!("ALTER SYSTEM SET synchronous_standby_names = '{standby}'")).await.unwrap();
     admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let (probe, connection) = tokio_postgres::connect(&cluster.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let pid: i32 = probe.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let begun = Instant::now();
-    loop {
-        let row = admin.query_one("SHOW synchronous_standby_names", &[]).await.unwrap();
-        if row.get::<_, &str>(0) == standby {
-            return;
-        }
+    // Sessions learn the setting by themselves, but none waits before the checkpointer knows it, too: so one tries.
+    while waits(admin, &probe, pid).await == standby.is_empty() {
         assert!(begun.elapsed() < DEADLINE, "the setting does not arrive");
         tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Whether a commit of this session waits for the standby; it does not any more afterwards.
+async fn waits(admin: &tokio_postgres::Client, probe: &tokio_postgres::Client, pid: i32) -> bool {
+    let mut commit = pin!(probe.batch_execute("SELECT pg_logical_emit_message(true, 'probe', '')"));
+    loop {
+        let rows = tokio::select! {
+            biased;
+            done = &mut commit => {
+                done.unwrap();
+                return false;
+            }
+            rows = admin.query(WAITING, &[]) => rows.unwrap(),
+        };
+        if rows.iter().any(|row| row.get::<_, i32>(0) == pid) {
+            admin.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
+            commit.await.unwrap();
+            return true;
+        }
     }
 }
 
@@ -75,7 +98,7 @@ async fn an_enqueue_that_no_standby_confirmed_is_ambiguous() {
     for (name, client) in [("direct", &direct), ("pooled", &pooled)] {
         for size in [1, 3, 20] {
             let (key, batch) = (format!("{name}/{size}"), jobs(size));
-            wait_for_standby(&admin, "nobody").await;
+            wait_for_standby(&cluster, &admin, "nobody").await;
             let error = interrupted(&admin, CANCEL, client.store().enqueue(&batch)).await;
             assert_eq!(error.kind(), ErrorKind::Ambiguous, "{error}");
             assert!(error.to_string().contains("synchronous standby"), "{error}");
@@ -84,7 +107,7 @@ async fn an_enqueue_that_no_standby_confirmed_is_ambiguous() {
                 let error = interrupted(&admin, CANCEL, client.store().enqueue_once(&key, &batch)).await;
                 assert_eq!(error.kind(), ErrorKind::Ambiguous, "{error}");
             }
-            wait_for_standby(&admin, "").await;
+            wait_for_standby(&cluster, &admin, "").await;
             let again = client.store().enqueue_once(&key, &batch).await.unwrap();
             assert!(again.repeated && again.ids.len() == size, "{again:?}");
             client.store().enqueue(&batch).await.expect("one cancelled wait spoils no later call");
@@ -109,10 +132,10 @@ async fn a_cut_at_commit_is_ambiguous_and_safe_to_repeat() {
         client.store().enqueue(&jobs(1)).await.unwrap();
         for size in [1, 20] {
             let (key, batch) = (format!("cut/{size}{parameters}"), jobs(size));
-            wait_for_standby(&admin, "nobody").await;
+            wait_for_standby(&cluster, &admin, "nobody").await;
             let error = interrupted(&admin, TERMINATE, client.store().enqueue_once(&key, &batch)).await;
             assert_eq!(error.kind(), ErrorKind::Ambiguous, "{error}");
-            wait_for_standby(&admin, "").await;
+            wait_for_standby(&cluster, &admin, "").await;
             let again = client.store().enqueue_once(&key, &batch).await.unwrap();
             assert!(again.repeated, "{again:?}");
             for id in again.ids {
