@@ -26,6 +26,7 @@ mod event;
 mod history;
 mod id;
 mod inspect;
+mod key_limits;
 mod limits;
 mod millis;
 mod new_job;
@@ -67,6 +68,7 @@ pub use inspect::{
     AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,
     WorkerRecord,
 };
+pub use key_limits::{KeyLimit, KeyLimits, KeyLimitsChange};
 pub use limits::Limits;
 pub use new_job::{NewJob, When};
 pub use outcome::{IntoOutcome, Outcome};

@@ -1,8 +1,9 @@
 use crate::{
-    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, EventPage, EventRequest,
-    History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, NewJob, OnSchedules, QueueLimits,
-    QueueStats, Registration, ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore,
-    Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
+    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind, EventPage,
+    EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, KeyLimits,
+    KeyLimitsChange, NewJob, OnSchedules, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
+    Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -15,6 +16,8 @@ pub struct Capabilities {
     pub transactions: bool,
     /// Transactions of several writers may be open at once, so ids can commit out of order.
     pub concurrent_writers: bool,
+    /// Queues may have [limits of keys](JobStore::limit_keys).
+    pub keys: bool,
 }
 
 /// The seam: everything the engine and the clients ask of a store.
@@ -164,6 +167,27 @@ pub trait JobStore: Send + Sync + 'static {
     /// # Errors
     /// What [`QueueLimits::check`] refuses; `invalid_name`; `schema_too_old` when the store has yet to be migrated for it.
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()>;
+
+    /// Changes what holds for the [keys](crate::Attributes::key) of a queue, from now on, for all workers and also for the jobs that are there. Any
+    /// limit makes the queue one whose jobs with a key take turns: its keys share it by their weights. The queue need not exist yet. All or nothing;
+    /// repeating a change changes nothing.
+    ///
+    /// A job counts for its key while a worker holds it: from its claim until it is settled, given back or rescued, over all
+    /// priorities of the queue. Of a [serial](field@crate::KeyLimit::serial) key no other job is handed out while one that was is not over. Jobs that are held are not
+    /// stopped: where the new limit is lower, none is handed out until enough are over.
+    ///
+    /// # Errors
+    /// What [`KeyLimitsChange::check`] refuses; `invalid_name`; `schema_too_old` when the store has yet to be migrated for it; `unsupported`.
+    async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        let _ = (queue, change);
+        Err(Error::new(ErrorKind::Unsupported, "this store does not limit keys"))
+    }
+
+    /// The limits of a queue's keys; `None` where it has none, or there is no such queue.
+    async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
+        let _ = queue;
+        Ok(None)
+    }
 
     /// Gives a worker its share of limited queues; one reply per queue, in order. The sum of all slots of a queue never exceeds its limit, but for
     /// what ran before a limit was lowered: a worker keeps the slots of what it runs. The starts that were given out never exceed a window of the rate.

@@ -14,7 +14,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure retention set_retention cancel retry edit delete pause limit share job jobs any_available queues history status events wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job jobs any_available queues history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -196,6 +196,16 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], limit $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn limit(&self, queue: &str, limits: &$crate::QueueLimits) -> $crate::Result<()> { self.$store.limit(queue, limits).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], limit_keys $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn limit_keys(&self, queue: &str, change: &$crate::KeyLimitsChange) -> $crate::Result<()> { self.$store.limit_keys(queue, change).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], key_limits $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn key_limits(&self, queue: &str) -> $crate::Result<Option<$crate::KeyLimits>> { self.$store.key_limits(queue).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], share $($rest:ident)*) => {

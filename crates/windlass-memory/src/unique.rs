@@ -5,6 +5,7 @@ use crate::{
     enqueue::{due, put, store},
     holder::{Holder, Until},
     job::Place,
+    keys,
     state::State,
 };
 use std::{sync::Arc, time::Duration};
@@ -90,6 +91,9 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
         let reason = format!("replaced by job {new_id}");
         state.move_job(id, Place::Cancelled { at: now, reason });
         return Some(new_id);
+    }
+    if !keys::is_of_same(state, id, new) {
+        state.begun.remove(&id);
     }
     state.take_out(id);
     let lane = state.lane(new.queue(), new.priority());
