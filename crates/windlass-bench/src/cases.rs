@@ -3,6 +3,7 @@
 mod burst;
 mod drain;
 mod enqueue;
+mod keys;
 mod latency;
 mod limit;
 mod limited;
@@ -37,6 +38,8 @@ pub(crate) enum Case {
     Startup(startup::Startup),
     /// A queue with a limit: as fast as without one, and as fast as the limit allows
     Limited(limited::Limited),
+    /// Jobs with keys: turns, limits of keys, and one busy key beside a quiet one
+    Keys(keys::Keys),
     /// Many jobs scheduled for one moment: how late they start
     Burst(burst::Burst),
     /// Many schedules that tick at once: how late their jobs start
@@ -85,6 +88,7 @@ impl Case {
             Self::Latency(latency) => latency.measure(globals, store).await,
             Self::Startup(startup) => startup.measure(store).await,
             Self::Limited(limited) => limited.measure(globals, store).await,
+            Self::Keys(keys) => keys.measure(globals, store).await,
             Self::Burst(burst) => burst.measure(globals, store).await,
             Self::Schedules(schedules) => schedules.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,

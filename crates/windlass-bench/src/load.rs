@@ -13,6 +13,9 @@ use windlass_cli::{
 /// How many texts differ.
 const SHIFTS: usize = 4_096;
 
+/// The key of all of them.
+const NOISY: &str = "noisy";
+
 /// What the jobs of a case do.
 #[derive(Clone)]
 pub(crate) enum Load {
@@ -26,6 +29,10 @@ pub(crate) enum Load {
     Nap { ms: u64 },
     /// They calculate.
     Sums { count: u64 },
+    /// Nothing, each of so many keys as many.
+    Keyed { keys: u64 },
+    /// Those of one key wait, or do nothing.
+    Noise { ms: u64 },
     /// Nothing, at this time.
     Alarm(Timestamp),
 }
@@ -48,6 +55,9 @@ impl Load {
                 Parcel { id, text: text_of(text, id, *bytes).to_owned() }.into_job()
             }
             Self::Question { bytes } => Question { id, bytes: *bytes }.into_job(),
+            Self::Keyed { keys } => Ok(Noop { id }.into_job()?.with_key(format!("key-{}", id % keys))),
+            Self::Noise { ms: 0 } => Ok(Noop { id }.into_job()?.with_key(NOISY)),
+            Self::Noise { ms } => Ok(Nap { id, ms: *ms }.into_job()?.with_key(NOISY)),
             Self::Nap { ms } => Nap { id, ms: *ms }.into_job(),
             Self::Sums { count } => Sums { id, count: *count }.into_job(),
             Self::Alarm(due) => {

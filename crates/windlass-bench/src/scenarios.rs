@@ -212,6 +212,23 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ],
     },
     Scenario {
+        name: "keys",
+        about: "a queue whose jobs have keys: no-op jobs in turns of their keys beside the same without; a quiet key beside a million jobs of another",
+        seed: "none published; what others have of it is sold, and counts in a row for each key",
+        points: &[
+            Point { name: "1 key", line: "keys --keys 1 --jobs 1000000" },
+            Point { name: "100 keys", line: "keys --keys 100 --jobs 1000000" },
+            Point { name: "1,000 keys", line: "keys --keys 1000 --jobs 1000000" },
+            Point { name: "1,000 keys, one at a time", line: "keys --keys 1000 --serial --jobs 200000" },
+            Point { name: "10,000 keys", line: "keys --keys 10000 --jobs 1000000" },
+            Point { name: "100,000 keys of 10", line: "keys --keys 100000 --jobs 1000000" },
+            Point {
+                name: "a quiet key beside a busy one",
+                line: "keys --noisy 500 --jobs 1000000 --sleep-ms 1",
+            },
+        ],
+    },
+    Scenario {
         name: "burst",
         about: "many jobs scheduled for one moment: how late they start",
         seed: "none published",

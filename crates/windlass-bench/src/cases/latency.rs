@@ -10,7 +10,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::Client;
+use windlass::{Client, NewJob};
 use windlass_cli::{
     duration,
     failure::{Failure, Outcome},
@@ -85,7 +85,7 @@ impl Latency {
         // The first jobs open connections and plan statements, which an idle worker has done long ago.
         let mut warming = Progress::new("warm-up", WARM_UP, globals.json);
         let pings = (WARM_UP, Duration::ZERO);
-        ping(&client, QUEUE, pings, &mut starts, |done| warming.reach(done)).await?;
+        ping(&client, placed, pings, &mut starts, |done| warming.reach(done)).await?;
         drop(warming);
         let load_client = connect(store, LOAD_CLIENTS).await?;
         let progress = Progress::new("load", 0, globals.json);
@@ -119,7 +119,7 @@ impl Latency {
         let mut progress = Progress::new("latency", self.samples, globals.json);
         let pings = (self.samples, self.gap());
         let Some(percent) = self.load else {
-            let latencies = ping(client, QUEUE, pings, starts, |done| progress.reach(done)).await?;
+            let latencies = ping(client, placed, pings, starts, |done| progress.reach(done)).await?;
             return Ok(json!({ "latency": latencies.report() }));
         };
         let rate = full * f64::from(percent) / 100.0;
@@ -188,4 +188,8 @@ impl Load<'_> {
         self.next = mixed.end;
         Ok(mixed)
     }
+}
+
+fn placed(job: NewJob) -> NewJob {
+    job.with_queue(QUEUE)
 }

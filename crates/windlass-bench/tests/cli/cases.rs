@@ -42,7 +42,7 @@ fn sum(series: &Value) -> u64 {
 fn each_case_reports_its_settings_and_figures() {
     let home = Home::bare();
     type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
-    let cases: [Case; 13] = [
+    let cases: [Case; 15] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],
@@ -76,6 +76,16 @@ fn each_case_reports_its_settings_and_figures() {
             Some(("lateness", 40)),
         ),
         (&["limited", "--jobs", "300", "--rate", "200"], &["of_allowed_percent"], None),
+        (
+            &["keys", "--keys", "10", "--serial", "--jobs", "300", "--workers", "2"],
+            &["completed_per_second", "of_without_keys_percent", "of_enqueued_without_keys_percent"],
+            None,
+        ),
+        (
+            &["keys", "--noisy", "20", "--jobs", "3000", "--sleep-ms", "20"],
+            &["p99_ratio", "left"],
+            Some(("beside", 20)),
+        ),
     ];
     for (args, figures, distribution) in cases {
         let report = home.json(args);

@@ -68,7 +68,9 @@ impl Demo {
 
         let mut progress = Progress::new("latency", self.samples, globals.json);
         let pings = (self.samples, Duration::ZERO);
-        let latencies = ping(&client, QUEUE, pings, &mut starts, |done| progress.reach(done)).await?;
+        let latencies =
+            ping(&client, |job| job.with_queue(QUEUE), pings, &mut starts, |done| progress.reach(done))
+                .await?;
         drop(progress);
 
         workers.verify()?;

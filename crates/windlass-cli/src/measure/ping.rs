@@ -3,7 +3,7 @@ use crate::failure::{Failure, Outcome};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use tokio::{sync::mpsc, time::timeout};
-use windlass::{Client, IntoJob, Job};
+use windlass::{Client, IntoJob, Job, NewJob};
 
 /// How long one sample may take.
 pub const SAMPLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,17 +32,17 @@ pub type PingStarts = mpsc::UnboundedReceiver<PingStart>;
 
 /// Enqueues one job after the other, each when the one before has started and `gap` has passed, and
 /// measures from the call of enqueue to the start of the handler. `look` is called with the
-/// number of samples so far.
+/// number of samples so far; `place` says where each job goes.
 pub async fn ping(
     client: &Client,
-    queue: &'static str,
+    place: impl Fn(NewJob) -> NewJob,
     (samples, gap): (u64, Duration),
     starts: &mut PingStarts,
     mut look: impl FnMut(u64),
 ) -> Outcome<Latencies> {
     let mut latencies = Latencies::new();
     for id in 0..samples {
-        let job = Ping { id }.into_job()?.with_queue(queue);
+        let job = place(Ping { id }.into_job()?);
         let called = Instant::now();
         client.enqueue(job).await?;
         let started = timeout(SAMPLE_TIMEOUT, start_of(starts, id)).await.map_err(|_| never_started(id))?;
