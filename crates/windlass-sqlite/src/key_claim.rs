@@ -11,7 +11,7 @@ use crate::{
     tx::Tx,
 };
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// How many turns a claim looks at beyond those that it wants, because some may not have any job to hand out.
 const BEYOND: u32 = 64;
@@ -23,8 +23,8 @@ const TURNS: &str = "SELECT t.key, t.vt, l.key IS NOT NULL, l.concurrency, l.ser
     WHERE t.n = ?1 AND t.state = 0 ORDER BY t.vt, t.key LIMIT ?3";
 // The first jobs of each key, as many as it may have. A job that is not where it was entered left by a program that does not know keys.
 const JOBS: &str = "SELECT k.key, j.ord, j.pos, octet_length(job.args) FROM json_each(?2) k
-    CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.key AND j.ord <= coalesce((SELECT x.ord FROM keyed_job x
-        WHERE x.n = ?1 AND x.key = k.key ORDER BY x.ord LIMIT 1 OFFSET k.value - 1), 9223372036854775807)
+    CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.value AND j.ord <= coalesce((SELECT x.ord FROM keyed_job x
+        WHERE x.n = ?1 AND x.key = k.value ORDER BY x.ord LIMIT 1 OFFSET ?3), 9223372036854775807)
     LEFT JOIN job ON job.pos = j.pos";
 const LEAVE: &str =
     "DELETE FROM keyed_job WHERE (n, key, ord) IN (SELECT ?1, k.key, j.ord FROM json_each(?2) k
@@ -175,25 +175,24 @@ fn candidates(conn: &Connection, lane: &KeyedLane, most: u32) -> Outcome<Vec<Can
     Ok(candidates)
 }
 
-/// Reads the jobs that the keys get if they have as many.
+/// Reads the jobs that the keys get if they have as many: those of all keys that get the same number at once.
 fn fetch(conn: &Connection, lane: &KeyedLane, order: &[usize], candidates: &mut [Candidate]) -> Outcome<()> {
-    let mut wanted: HashMap<&str, i64> = HashMap::with_capacity(candidates.len());
-    for nth in order {
-        *wanted.entry(&candidates[*nth].turn.key).or_default() += 1;
+    let mut wanted = vec![0; candidates.len()];
+    order.iter().for_each(|nth| wanted[*nth] += 1);
+    let mut alike: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (nth, wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| *wanted > 0) {
+        alike.entry(wanted).or_default().push(nth);
+        candidates[nth].fetched = true;
     }
-    let wanted = serde_json::to_string(&wanted).unwrap_or_default(); // strings and numbers can be written
-    for nth in order {
-        candidates[*nth].fetched = true;
-    }
-    let places: HashMap<String, usize> =
-        candidates.iter().enumerate().map(|(nth, one)| (one.turn.key.clone(), nth)).collect();
     let mut find = conn.prepare_cached(JOBS)?;
-    let mut rows = find.query(params![lane.n, wanted])?;
-    while let Some(row) = rows.next()? {
-        let key = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-        if let Some(nth) = places.get(key) {
+    for (wanted, alike) in alike {
+        let keys: Vec<&str> = alike.iter().map(|nth| &*candidates[*nth].turn.key).collect();
+        let keys = serde_json::to_string(&keys).unwrap_or_default(); // strings can be written
+        let mut rows = find.query(params![lane.n, keys, wanted - 1])?;
+        while let Some(row) = rows.next()? {
+            let nth = alike[row.get::<_, u32>(0)? as usize];
             let job = Job { ord: row.get(1)?, pos: row.get(2)?, size: row.get(3)? };
-            candidates[*nth].jobs.push_back(job);
+            candidates[nth].jobs.push_back(job);
         }
     }
     Ok(())
