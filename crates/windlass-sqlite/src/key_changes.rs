@@ -11,9 +11,9 @@ const COUNT_BLOCKERS: &str =
     "INSERT INTO key_held (queue, key, held, blockers) SELECT ?1, key, 0, value FROM json_each(?2) WHERE true
     ON CONFLICT DO UPDATE SET blockers = blockers + excluded.blockers";
 const FORGET: &str = "DELETE FROM key_held WHERE queue = ?1 AND held <= 0 AND blockers <= 0 AND key IN (SELECT key FROM json_each(?2))";
-// Of a key that waits for a job of its own only the lane where this job is.
+// By the keys, not by how many cannot go on. Of a key that waits for a job of its own only the lane where this job is.
 const LOOK_AGAIN: &str = "UPDATE key_turn SET state = 0, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
-    WHERE n IN (SELECT n FROM keyed_lane WHERE queue = ?1 AND NOT ended) AND key IN (SELECT key FROM json_each(?2)) AND state = 1
+    WHERE n IN (SELECT n FROM keyed_lane WHERE queue = ?1 AND NOT ended) AND key IN (SELECT key FROM json_each(?2)) AND +state = 1
     AND (NOT EXISTS (SELECT 1 FROM key_held h WHERE h.queue = ?1 AND h.key = key_turn.key AND h.blockers > 0)
         OR EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = key_turn.n AND j.key = key_turn.key AND j.ord < 0))";
 

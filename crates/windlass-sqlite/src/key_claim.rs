@@ -30,9 +30,9 @@ const LEAVE: &str =
     "DELETE FROM keyed_job WHERE (n, key, ord) IN (SELECT ?1, k.key, j.ord FROM json_each(?2) k
     CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.key AND j.ord <= k.value)";
 // A value is twice the virtual time, and one more for a key that may not go on.
-const NEXT: &str = "UPDATE key_turn SET vt = k.value >> 1, state = CASE
+const NEXT: &str = "INSERT INTO key_turn (n, key, vt, state) SELECT ?1, k.key, k.value >> 1, CASE
         WHEN NOT EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = ?1 AND j.key = k.key) THEN 2 ELSE k.value & 1 END
-    FROM json_each(?2) k WHERE key_turn.n = ?1 AND key_turn.key = k.key";
+    FROM json_each(?2) k WHERE true ON CONFLICT DO UPDATE SET vt = excluded.vt, state = excluded.state";
 const TIME: &str = "UPDATE keyed_lane SET vt = max(vt, ?2) WHERE n = ?1";
 const GO_ON: &str = "DELETE FROM key_blocker WHERE job IN (SELECT value FROM json_each(?1)) RETURNING key";
 
@@ -89,7 +89,7 @@ pub(crate) fn choose(tx: &mut Tx<'_>, lane: &KeyedLane, most: u32, bytes: usize)
     let order = divide(&turns, most as usize);
     fetch(tx.conn, lane, &order, &mut candidates)?;
     let (mut places, mut size, mut cut, mut time) = (Vec::with_capacity(order.len()), 0, false, 0);
-    let mut freed = Vec::new();
+    let (mut freed, mut keys) = (Vec::new(), Vec::with_capacity(places.capacity()));
     for nth in order {
         let candidate = &mut candidates[nth];
         let Some(job) = candidate.next() else { continue };
@@ -106,14 +106,15 @@ pub(crate) fn choose(tx: &mut Tx<'_>, lane: &KeyedLane, most: u32, bytes: usize)
             freed.push(job.ord + FIRST);
         }
         places.push(job.pos);
+        keys.push(nth);
     }
     let mut chosen = Chosen { cut, count: places.len() as u32, ..Chosen::default() };
     chosen.more = !cut && chosen.count < most;
     write(tx, lane, &candidates, cut, &freed)?;
     if !places.is_empty() {
         tx.conn.prepare_cached(TIME)?.execute([lane.n, time])?;
-        let limited = candidates.iter().filter(|one| one.limited && one.taken > 0);
-        let limited: Vec<&str> = limited.map(|one| &*one.turn.key).collect();
+        let limited = keys.into_iter().map(|nth| &candidates[nth]);
+        let limited: Vec<_> = limited.map(|one| one.limited.then_some(&*one.turn.key)).collect();
         chosen.range = Some(key_move::hand_out(tx, lane, &places, &limited)?);
     }
     Ok(chosen)

@@ -10,7 +10,7 @@
 
 use crate::{error::Outcome, position};
 use rusqlite::{Connection, params};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const LANES: &str = "SELECT lane, n, queue FROM keyed_lane WHERE NOT ended";
 const CREATE: &str = "INSERT OR IGNORE INTO keyed_lane (lane, queue, entered, vt, ended)
@@ -40,6 +40,7 @@ pub(crate) struct Change {
 pub(crate) struct Keyed {
     /// Which change of the lanes is known: 0 before the first.
     version: i64,
+    queues: HashSet<i64>,
     lanes: HashMap<i32, KeyedLane>,
     /// How many jobs were appended to each lane.
     pub(crate) arrived: HashMap<i32, i64>,
@@ -59,6 +60,8 @@ impl Keyed {
         let rows = find
             .query_map([], |row| Ok(KeyedLane { lane: row.get(0)?, n: row.get(1)?, queue: row.get(2)? }))?;
         self.lanes = rows.map(|row| row.map(|lane| (lane.lane, lane))).collect::<Result<_, _>>()?;
+        let mut find = conn.prepare_cached("SELECT id FROM queue WHERE keyed")?;
+        self.queues = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         self.version = version;
         Ok(())
     }
@@ -89,7 +92,7 @@ impl Keyed {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lanes.is_empty()
+        self.queues.is_empty()
     }
 
     /// The lane of a position or its twin, if it is keyed.
@@ -103,7 +106,7 @@ impl Keyed {
     }
 
     pub(crate) fn has_queue(&self, queue: i64) -> bool {
-        !self.lanes.is_empty() && self.of_queue(queue).next().is_some()
+        self.queues.contains(&queue)
     }
 
     pub(crate) fn all(&self) -> Vec<KeyedLane> {

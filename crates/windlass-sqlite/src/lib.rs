@@ -46,6 +46,8 @@ mod history;
 mod identity;
 mod key_changes;
 mod key_claim;
+#[cfg(test)]
+mod key_cost;
 mod key_entry;
 mod key_holds;
 mod key_limits;
