@@ -6,7 +6,7 @@ use rusqlite::params;
 const TELL: &str = "INSERT OR IGNORE INTO enqueued_elsewhere (sequence, at, lane, kind)
     SELECT job.pos & 35184372088831, job.enqueued_at, job.pos >> 45, job.kind
     FROM json_each(?1) p CROSS JOIN job ON job.pos = p.value WHERE job.id IS NULL";
-const MOVE: &str = "UPDATE job SET pos = ?2 + p.key, id = coalesce(id, pos & 35184372088831)
+const MOVE: &str = "UPDATE job SET pos = ?2 + p.key, id = coalesce(job.id, job.pos & 35184372088831)
     FROM json_each(?1) p WHERE job.pos = p.value";
 const HOLD: &str = "INSERT INTO held_job (pos, job, queue, key) SELECT job.pos, job.id, ?2, k.value
     FROM json_each(?3) k CROSS JOIN job ON job.pos = ?1 + k.key WHERE k.type = 'text'";
