@@ -25,7 +25,7 @@ pub(crate) fn complete(tx: &mut Tx<'_>, lease: &mut Lease, jobs: &JobSet) -> Out
     let completed = match jobs {
         JobSet::Rest => {
             tx.note_rest(lease.lo, lease.hi, lease.worker)?;
-            key_holds::rested(tx, lease)?;
+            key_holds::rested(tx, (lease.lo, lease.hi))?;
             lease.open
         }
         JobSet::Ranges(ranges) => record(tx, lease, ranges)?,
@@ -46,7 +46,7 @@ pub(crate) fn complete_one(
 ) -> Outcome<()> {
     tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, job.0, job.0, tx.now])?;
     tx.note_range(lease.lo, job.0, job.0, lease.worker)?;
-    key_holds::completed(tx, lease, job.0, job.0)?;
+    key_holds::completed(tx, (lease.lo, lease.hi), job.0, job.0)?;
     if let Some(result) = result {
         tx.conn.prepare_cached(RESULT)?.execute(params![job.0, lease.lo, result.as_str()])?;
     }
@@ -75,7 +75,7 @@ pub(crate) fn complete_together(
     for (first, last) in completed.ranges() {
         tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
         tx.note_range(lease.lo, first, last, lease.worker)?;
-        key_holds::completed(tx, lease, first, last)?;
+        key_holds::completed(tx, (lease.lo, lease.hi), first, last)?;
     }
     for row in completed.rows() {
         let jobs = serde_json::to_string(&row.jobs).unwrap_or_default(); // numbers can be written
@@ -95,7 +95,7 @@ fn record(tx: &mut Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64>
             if jobs > 0 {
                 tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
                 tx.note_range(lease.lo, first, last, lease.worker)?;
-                key_holds::completed(tx, lease, first, last)?;
+                key_holds::completed(tx, (lease.lo, lease.hi), first, last)?;
                 completed += jobs;
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Outcome,
+    key_candidates::{Candidate, candidates, fetch},
     key_changes,
     key_entry::{self, CHUNK},
     key_move,
@@ -10,22 +11,9 @@ use crate::{
     lanes::Lane,
     tx::Tx,
 };
-use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use rusqlite::params;
+use std::collections::HashMap;
 
-/// How many turns a claim looks at beyond those that it wants, because some may not have any job to hand out.
-const BEYOND: u32 = 64;
-
-const DEFAULT: &str = "SELECT concurrency, serial, weight FROM key_limit WHERE queue = ?1 AND key = ''";
-const TURNS: &str = "SELECT t.key, t.vt, l.key IS NOT NULL, l.concurrency, l.serial, l.weight, coalesce(h.held, 0), coalesce(h.blockers, 0)
-    FROM key_turn t LEFT JOIN key_limit l ON l.queue = ?2 AND l.key = t.key
-    LEFT JOIN key_held h ON h.queue = ?2 AND h.key = t.key
-    WHERE t.n = ?1 AND t.state = 0 ORDER BY t.vt, t.key LIMIT ?3";
-// The first jobs of each key, as many as it may have. A job that is not where it was entered left by a program that does not know keys.
-const JOBS: &str = "SELECT k.key, j.ord, j.pos, octet_length(job.args) FROM json_each(?2) k
-    CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.value AND j.ord <= coalesce((SELECT x.ord FROM keyed_job x
-        WHERE x.n = ?1 AND x.key = k.value ORDER BY x.ord LIMIT 1 OFFSET ?3), 9223372036854775807)
-    LEFT JOIN job ON job.pos = j.pos";
 const LEAVE: &str =
     "DELETE FROM keyed_job WHERE (n, key, ord) IN (SELECT ?1, k.key, j.ord FROM json_each(?2) k
     CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.key AND j.ord <= k.value)";
@@ -56,27 +44,6 @@ pub(crate) fn entered(tx: &mut Tx<'_>, lane: &Lane) -> Outcome<Option<KeyedLane>
     }
     let Some(keyed) = tx.keyed().lane(lane.id) else { return Ok(None) };
     Ok(key_entry::enter(tx.conn, &keyed, CHUNK)?.then_some(keyed))
-}
-
-/// A key with its limits.
-struct Candidate {
-    turn: Turn,
-    /// How many may be held at once, if that is limited.
-    limited: bool,
-    /// Jobs wait for one that was handed out.
-    waits: bool,
-    taken: i64,
-    /// Up to where its jobs are handed out or not there.
-    last: Option<i64>,
-    jobs: VecDeque<Job>,
-    fetched: bool,
-}
-
-struct Job {
-    ord: i64,
-    pos: i64,
-    /// The size of its args; `None` when it is not there.
-    size: Option<i64>,
 }
 
 /// Moves the next jobs of the lane into its twin, at most `most` and, but for the first, `bytes`.
@@ -118,85 +85,6 @@ pub(crate) fn choose(tx: &mut Tx<'_>, lane: &KeyedLane, most: u32, bytes: usize)
         chosen.range = Some(key_move::hand_out(tx, lane, &places, &limited)?);
     }
     Ok(chosen)
-}
-
-impl Candidate {
-    /// Its next job that is there and may be handed out.
-    fn next(&mut self) -> Option<Job> {
-        while let Some(job) = self.jobs.pop_front() {
-            if job.size.is_none() {
-                self.last = Some(job.ord);
-            } else if self.waits && job.ord >= 0 {
-                self.jobs.clear();
-            } else {
-                return Some(job);
-            }
-        }
-        None
-    }
-
-    fn may_go_on(&self) -> bool {
-        self.taken < self.turn.most && !self.waits
-    }
-}
-
-/// The turns that come next, with what their limits leave.
-fn candidates(conn: &Connection, lane: &KeyedLane, most: u32) -> Outcome<Vec<Candidate>> {
-    let default: Option<(Option<i64>, bool, i64)> = conn
-        .prepare_cached(DEFAULT)?
-        .query_one([lane.queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let default = default.unwrap_or((None, false, 1));
-    let mut find = conn.prepare_cached(TURNS)?;
-    let mut rows = find.query(params![lane.n, lane.queue, most.saturating_add(BEYOND)])?;
-    let (mut candidates, mut open) = (Vec::new(), 0);
-    while let Some(row) = rows.next()?
-        && open < most
-    {
-        let key: String = row.get(0)?;
-        let (concurrency, serial, weight) = match row.get(2)? {
-            _ if key.is_empty() => (None, false, 1),
-            true => (row.get(3)?, row.get(4)?, row.get(5)?),
-            false => default,
-        };
-        let at_once = if serial { Some(1) } else { concurrency };
-        let held: i64 = row.get(6)?;
-        let left = at_once.map_or(i64::MAX, |at_once| (at_once - held).max(0));
-        open += u32::from(left > 0);
-        candidates.push(Candidate {
-            turn: Turn { key, vt: row.get(1)?, weight, most: left },
-            limited: at_once.is_some(),
-            waits: serial && row.get::<_, i64>(7)? > 0,
-            taken: 0,
-            last: None,
-            jobs: VecDeque::new(),
-            fetched: false,
-        });
-    }
-    Ok(candidates)
-}
-
-/// Reads the jobs that the keys get if they have as many: those of all keys that get the same number at once.
-fn fetch(conn: &Connection, lane: &KeyedLane, order: &[usize], candidates: &mut [Candidate]) -> Outcome<()> {
-    let mut wanted = vec![0; candidates.len()];
-    order.iter().for_each(|nth| wanted[*nth] += 1);
-    let mut alike: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for (nth, wanted) in wanted.into_iter().enumerate().filter(|(_, wanted)| *wanted > 0) {
-        alike.entry(wanted).or_default().push(nth);
-        candidates[nth].fetched = true;
-    }
-    let mut find = conn.prepare_cached(JOBS)?;
-    for (wanted, alike) in alike {
-        let keys: Vec<&str> = alike.iter().map(|nth| &*candidates[*nth].turn.key).collect();
-        let keys = serde_json::to_string(&keys).unwrap_or_default(); // strings can be written
-        let mut rows = find.query(params![lane.n, keys, wanted - 1])?;
-        while let Some(row) = rows.next()? {
-            let nth = alike[row.get::<_, u32>(0)? as usize];
-            let job = Job { ord: row.get(1)?, pos: row.get(2)?, size: row.get(3)? };
-            candidates[nth].jobs.push_back(job);
-        }
-    }
-    Ok(())
 }
 
 /// Writes what was taken from whom, and whose turn it is next.

@@ -1,6 +1,6 @@
 //! Jobs of keyed lanes that leave their place: whom they made wait, and who goes on.
 
-use crate::{error::Outcome, keyed::FIRST, keyed::KeyedLane, lease::Lease, position, tx::Tx};
+use crate::{error::Outcome, keyed::FIRST, keyed::KeyedLane, position, tx::Tx};
 use rusqlite::{OptionalExtension, params};
 
 const LET_GO: &str = "DELETE FROM held_job WHERE pos = ?1 RETURNING queue, key, job";
@@ -78,21 +78,21 @@ pub(crate) fn over(tx: &mut Tx<'_>, job: i64) -> Outcome<()> {
     Ok(())
 }
 
-/// All jobs of a claim that are not settled completed.
-pub(crate) fn rested(tx: &mut Tx<'_>, lease: &Lease) -> Outcome<()> {
-    if tx.keyed().lane(lease.lane()).is_none() {
+/// All jobs of a claim, from `lo` to `hi`, that are not settled completed.
+pub(crate) fn rested(tx: &mut Tx<'_>, (lo, hi): (i64, i64)) -> Outcome<()> {
+    if tx.keyed().lane(position::lane_of(lo)).is_none() {
         return Ok(());
     }
-    let_go(tx, LET_GO_ALL, &[lease.lo, lease.hi])
+    let_go(tx, LET_GO_ALL, &[lo, hi])
 }
 
 /// The jobs of a claim with these ids completed.
-pub(crate) fn completed(tx: &mut Tx<'_>, lease: &Lease, first: i64, last: i64) -> Outcome<()> {
-    if tx.keyed().lane(lease.lane()).is_none() {
+pub(crate) fn completed(tx: &mut Tx<'_>, (lo, hi): (i64, i64), first: i64, last: i64) -> Outcome<()> {
+    if tx.keyed().lane(position::lane_of(lo)).is_none() {
         return Ok(());
     }
-    let place = |id: i64| position::at(lease.lane(), id.clamp(0, position::SEQUENCE_MAX));
-    let_go(tx, LET_GO_RANGE, &[lease.lo, lease.hi, first, last, place(first), place(last)])
+    let place = |id: i64| position::at(position::lane_of(lo), id.clamp(0, position::SEQUENCE_MAX));
+    let_go(tx, LET_GO_RANGE, &[lo, hi, first, last, place(first), place(last)])
 }
 
 fn let_go(tx: &mut Tx<'_>, sql: &str, range: &[i64]) -> Outcome<()> {

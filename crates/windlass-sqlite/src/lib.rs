@@ -44,6 +44,7 @@ mod forget_events;
 mod happened;
 mod history;
 mod identity;
+mod key_candidates;
 mod key_changes;
 mod key_claim;
 #[cfg(test)]

@@ -172,14 +172,7 @@ async fn a_store_of_the_version_before_goes_on() {
     let conn = Connection::open(&path).unwrap();
     STEPS.iter().for_each(|step| conn.execute_batch(step).unwrap());
     conn.pragma_update(None, "user_version", 10).unwrap();
-    let fresh = SqliteStore::open(
-        crate::fixture::url(&tempfile::tempdir().unwrap()).as_str(),
-        SqliteOptions::default(),
-    );
-    let mark: i32 = {
-        let fresh = Connection::open(fresh.unwrap().path()).unwrap();
-        fresh.query_one("PRAGMA application_id", [], |row| row.get(0)).unwrap()
-    };
+    let mark: i32 = older(&Fixture::new()).query_one("PRAGMA application_id", [], |row| row.get(0)).unwrap();
     conn.pragma_update(None, "application_id", mark).unwrap();
     conn.execute_batch(
         "INSERT INTO queue (id, name) VALUES (1, 'default');
