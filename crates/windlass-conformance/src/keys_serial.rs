@@ -171,8 +171,8 @@ pub async fn an_edited_blocker(fixture: &dyn Fixture) {
     let edit = async |id: JobId, edit: JobEdit| {
         assert_eq!(store.edit(&[id], &edit).await.expect("edit"), [EditReply::Edited]);
     };
-    let (elsewhere, ids) = (job_of("a").with_queue("elsewhere"), enqueue_of(&store, "a", 3).await);
-    let there = enqueue(&store, elsewhere).await;
+    let there = enqueue(&store, job_of("a").with_queue("elsewhere")).await;
+    let ids = enqueue_of(&store, "a", 3).await;
     let worker = worker_on(&store).await;
     let first = worker.next().await;
     worker.except(&first, retry(LATER)).await;
@@ -195,7 +195,7 @@ pub async fn an_edited_blocker(fixture: &dyn Fixture) {
     worker.finds_nothing().await;
     worker.complete(&first).await;
     let second = worker.take_one().await;
-    assert_eq!([first.job.id, second.job.id], [ids[0], there]);
+    assert_eq!([first.job.id, second.job.id], [there, ids[0]]);
 }
 
 /// Of the jobs that are there the one with the lowest id goes first, however late it became available.

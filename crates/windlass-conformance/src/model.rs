@@ -10,6 +10,7 @@ mod claiming;
 mod crowd;
 mod editing;
 mod enqueuing;
+mod keyed;
 mod once;
 mod oracle;
 mod play;

@@ -11,7 +11,7 @@ const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
 
-const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted and unique";
+const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, key, encrypted and unique";
 
 /// What `#[job(...)]` says.
 #[derive(Default)]
@@ -24,6 +24,7 @@ pub(crate) struct Attributes {
     pub(crate) encrypted: Option<()>,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) retry_delay: Option<Path>,
+    pub(crate) key: Option<LitStr>,
     pub(crate) unique: Option<Unique>,
 }
 
@@ -47,6 +48,7 @@ impl Attributes {
             "encrypted" => set(&mut self.encrypted, meta, |_| Ok(())),
             "backoff" => set(&mut self.backoff, meta, backoff),
             "retry_delay" => set(&mut self.retry_delay, meta, |meta| meta.value()?.parse()),
+            "key" => set(&mut self.key, meta, |meta| text(meta, "key = \"tenant\"")),
             "unique" => set(&mut self.unique, meta, Unique::parse),
             _ => Err(meta.error(UNKNOWN)),
         }

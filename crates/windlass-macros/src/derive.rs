@@ -2,15 +2,32 @@ use crate::attributes::Attributes;
 use heck::ToSnakeCase;
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Error, Result, ext::IdentExt};
+use syn::{Data, DataStruct, DeriveInput, Error, Fields, Ident, LitStr, Result, ext::IdentExt};
 
 pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
-    let Attributes { kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted, unique } =
-        Attributes::parse(&input.attrs)?;
+    let Attributes {
+        kind,
+        queue,
+        priority,
+        max_attempts,
+        timeout,
+        backoff,
+        retry_delay,
+        encrypted,
+        key,
+        unique,
+    } = Attributes::parse(&input.attrs)?;
     if let Some(unique) = &unique {
         unique.check(&input, encrypted.is_some())?;
     }
+    let key = key.map(|name| field(&input, &name)).transpose()?.map(|field| {
+        quote! {
+            fn key(&self) -> ::core::option::Option<::std::string::String> {
+                ::core::option::Option::Some(::std::string::ToString::to_string(&self.#field))
+            }
+        }
+    });
     let DeriveInput { ident, generics, .. } = input;
     if !generics.params.is_empty() {
         let message = "a job has one kind, so its type cannot have parameters; derive it for a type without";
@@ -64,8 +81,28 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             #encrypted
             #retry_policy
             #retry_delay
+            #key
             #unique
         }
+    })
+}
+
+/// The field of a struct with this name.
+fn field(input: &DeriveInput, name: &LitStr) -> Result<Ident> {
+    let fields = match &input.data {
+        Data::Struct(DataStruct { fields: Fields::Named(fields), .. }) => &fields.named,
+        _ => {
+            return Err(Error::new(
+                name.span(),
+                "key names a field, so the job must be a struct with named fields",
+            ));
+        }
+    };
+    let known: Vec<_> = fields.iter().filter_map(|field| field.ident.clone()).collect();
+    let found = known.iter().find(|field| field.unraw() == name.value());
+    found.cloned().ok_or_else(|| {
+        let known: Vec<_> = known.iter().map(|field| field.unraw().to_string()).collect();
+        Error::new(name.span(), format!("{} has no field {:?}; it has {known:?}", input.ident, name.value()))
     })
 }
 
@@ -104,6 +141,7 @@ mod tests {
             "retry_policy",
             "retry_delay",
             "ENCRYPTED",
+            "key",
             "unique",
         ] {
             assert!(!plain.contains(constant), "{plain}");
@@ -122,6 +160,15 @@ mod tests {
         assert!(retries.contains("mine :: delay (attempt , error)"), "{retries}");
         assert!(full.contains("3u16") && full.contains("60u64 , 500000000u32"), "{full}");
         assert!(full.contains("ENCRYPTED : bool = true"), "{full}");
+    }
+
+    #[test]
+    fn a_key_is_the_value_of_a_field() {
+        let keyed = derived("#[job(key = \"type\")] struct A { user: u8, r#type: u8 }");
+        assert!(keyed.contains("ToString :: to_string (& self . r#type)"), "{keyed}");
+        let typo = job("#[job(key = \"usr\")] struct A { user: u8, r#type: u8 }".parse().expect("tokens"));
+        let error = typo.expect_err("refused").to_string();
+        assert_eq!(error, "A has no field \"usr\"; it has [\"user\", \"type\"]");
     }
 
     #[test]
@@ -192,13 +239,15 @@ mod tests {
             ("timeout = 30", "like timeout = \"30s\""),
             (
                 "retries = 3",
-                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, encrypted and unique",
+                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, key, encrypted and unique",
             ),
             ("backoff = \"sometimes:1s\"", "unknown backoff"),
             ("backoff = \"linear\"", "a backoff has a first delay"),
             ("backoff = \"linear:soon\"", "like \"linear:10s\""),
             ("backoff = \"fixed:1s:2s\"", "too many delays"),
             ("backoff = \"linear:1h:1s\"", "the longest delay is shorter"),
+            ("key = tenant", "like key = \"tenant\""),
+            ("key = \"tenant\"", "a struct with named fields"),
             ("kind = \"a\", kind = \"b\"", "given twice"),
             ("encrypted, encrypted", "given twice"),
             ("encrypted = false", "expected"),

@@ -34,7 +34,8 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
             left -= ids.len();
             claimed.claims.push(hand_out(state, request.worker, lane, &ids));
             if bytes >= demand.max_bytes {
-                claimed.contended = !next(state, request.worker, lane, 1).is_empty();
+                let mut room = Room::of(state, &demand.queue);
+                claimed.contended = !next(state, request.worker, lane, room.as_mut(), 1).is_empty();
                 break;
             }
         }
@@ -69,13 +70,29 @@ fn in_line<'a>(state: &'a State, worker: WorkerId, lane: &'a Lane) -> impl Itera
 }
 
 /// The next jobs of a lane, at most so many; where the queue knows keys, in their turn.
-fn next(state: &State, worker: WorkerId, lane: usize, most: usize) -> Vec<JobId> {
+fn next<'a>(
+    state: &'a State,
+    worker: WorkerId,
+    lane: usize,
+    room: Option<&mut Room<'a>>,
+    most: usize,
+) -> Vec<JobId> {
     let lane = &state.lanes[lane];
     let in_line = in_line(state, worker, lane);
-    match Room::of(state, &lane.queue) {
+    match room {
         Some(room) => room.in_turn(&lane.turns, in_line.map(|id| &state.jobs[id]), most),
         None => in_line.take(most).copied().collect(),
     }
+}
+
+/// All that a claim without bounds would hand out of a queue, in its order.
+pub(crate) fn claimable(state: &State, worker: WorkerId, queue: &str) -> Vec<JobId> {
+    if state.queues.get(queue).is_none_or(|queue| queue.is_closed_to(worker)) {
+        return Vec::new();
+    }
+    let mut room = Room::of(state, queue);
+    let lanes = lanes(state, worker, &QueueDemand::new(queue, u32::MAX)).into_iter();
+    lanes.flat_map(|lane| next(state, worker, lane, room.as_mut(), usize::MAX)).collect()
 }
 
 /// The next jobs of a lane as far as their args fit.
@@ -87,7 +104,8 @@ fn pick(
     max_bytes: u64,
     bytes: &mut u64,
 ) -> Vec<JobId> {
-    let mut ids = next(state, worker, lane, most);
+    let mut room = Room::of(state, &state.lanes[lane].queue);
+    let mut ids = next(state, worker, lane, room.as_mut(), most);
     let mut fits = |id: &JobId| {
         let size = state.jobs[id].args.len() as u64;
         // The first job of a queue comes whatever its size.

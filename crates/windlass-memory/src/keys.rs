@@ -2,7 +2,7 @@
 
 use crate::{job::Job, state::State, turns::Turns};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use windlass_core::{JobId, KeyLimits, KeyLimitsChange};
+use windlass_core::{JobId, KeyLimits, KeyLimitsChange, NewJob};
 
 /// What a queue with limits of keys allows now.
 pub(crate) struct Room<'a> {
@@ -54,7 +54,7 @@ impl<'a> Room<'a> {
 
     /// Of the jobs of a lane those that may be handed out now, at most so many, in their turn.
     pub(crate) fn in_turn(
-        mut self,
+        &mut self,
         turns: &Turns,
         jobs: impl Iterator<Item = &'a Job>,
         most: usize,
@@ -135,6 +135,12 @@ pub(crate) fn is_serial(state: &State, id: JobId) -> bool {
     let Some(job) = state.jobs.get(&id) else { return false };
     let limits = state.queues.get(&state.lanes[job.lane].queue).and_then(|queue| queue.keys.as_ref());
     limits.zip(job.key()).is_some_and(|(limits, key)| limits.of(key).serial)
+}
+
+/// Whether the job that takes the place of this one has its queue and key.
+pub(crate) fn is_of_same(state: &State, id: JobId, new: &NewJob) -> bool {
+    let key = new.attributes().and_then(|attributes| attributes.key.as_deref());
+    state.jobs.get(&id).is_some_and(|job| job.key() == key && *state.lanes[job.lane].queue == *new.queue())
 }
 
 /// Forgets the turns of keys that have no jobs waiting.

@@ -67,6 +67,16 @@ impl MemoryStore {
         claim::claim_these(&mut self.lock(), worker, jobs)
     }
 
+    /// The jobs of a queue that a claim by this worker would hand out now if it had no bounds, in their order.
+    ///
+    /// # Errors
+    /// A lost lease.
+    pub fn claimable(&self, worker: WorkerId, queue: &str) -> Result<Vec<JobId>> {
+        let state = self.lock();
+        state.fence(worker)?;
+        Ok(claim::claimable(&state, worker, queue))
+    }
+
     /// Forgets the claim that holds this job, as a crash does of a server that commits claims asynchronously: its jobs are
     /// available again, and what its worker says of them is refused. Which one it was, if any.
     pub fn forget_claim(&self, job: JobId) -> Option<ClaimRef> {

@@ -5,6 +5,7 @@ use crate::{
     enqueue::{due, put, store},
     holder::{Holder, Until},
     job::Place,
+    keys,
     state::State,
 };
 use std::{sync::Arc, time::Duration};
@@ -91,8 +92,10 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
         state.move_job(id, Place::Cancelled { at: now, reason });
         return Some(new_id);
     }
+    if !keys::is_of_same(state, id, new) {
+        state.begun.remove(&id);
+    }
     state.take_out(id);
-    state.begun.remove(&id);
     let lane = state.lane(new.queue(), new.priority());
     let job = state.jobs.get_mut(&id)?;
     (job.lane, job.kind, job.args) = (lane, Arc::from(new.kind()), new.args().clone());

@@ -47,6 +47,12 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
+    /// Whom or what this job is about, a tenant or a customer: its [key](NewJob::with_key), by which a queue may be
+    /// [limited](crate::Client::limit_keys). None, unless the enqueue says otherwise.
+    fn key(&self) -> Option<String> {
+        None
+    }
+
     /// When failed jobs of this kind are tried again; `None` means as the worker's policy says. A job's
     /// [own policy](NewJob::with_retry_policy) goes first.
     fn retry_policy() -> Option<RetryPolicy> {
@@ -76,6 +82,10 @@ impl<J: Job> IntoJob for J {
         let job = NewJob::new(J::KIND, Args::of(&self)?);
         let job = job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS);
         let job = if J::ENCRYPTED { job.with_encryption() } else { job };
+        let job = match self.key() {
+            Some(key) => job.with_key(key),
+            None => job,
+        };
         Ok(match J::unique() {
             Some(unique) => job.with_unique(unique),
             None => job,

@@ -170,11 +170,11 @@ pub use windlass_core::{
     Args, AttemptError, Attributes, Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply,
     EnqueuedOnce, EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType,
     HandlerReport, History, HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease,
-    JobPage, JobRecord, JobState, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
-    OnConflict, Outcome, Overlap, PageToken, Progress, QueueLimits, QueueStats, RateLimit, Result, Retention,
-    RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter, SchedulePut, ScheduleRecord,
-    SchedulesPut, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
-    WorkerId, WorkerRecord, redact_url,
+    JobPage, JobRecord, JobState, KeyLimit, KeyLimits, KeyLimitsChange, Limits, LogLine, MaintainReport,
+    MigrationReport, Missed, NewJob, OnConflict, Outcome, Overlap, PageToken, Progress, QueueLimits,
+    QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
+    ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
+    Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
@@ -196,6 +196,9 @@ mod guide {
     struct Events;
     #[doc = include_str!("../../../docs/guide/deadlines.md")]
     struct Deadlines;
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../../../docs/guide/keys.md")]
+    struct Keys;
     #[doc = include_str!("../../../docs/guide/limits.md")]
     struct Limits;
     #[doc = include_str!("../../../docs/guide/first_use.md")]

@@ -1,12 +1,15 @@
+mod keys;
 mod limits;
+mod listed;
 
 use super::jobs::{Select, Verb};
-use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
-use indicatif::HumanCount;
-use jiff::Timestamp;
+pub(crate) use listed::{Listed, text};
+
+use crate::{failure::Outcome, globals::Globals, open, text::escape};
+use keys::{LimitKeys, UnlimitKeys};
 use limits::Limit;
 use serde_json::json;
-use windlass::{Client, Error, ErrorKind, JobState, QueueLimits, QueueStats};
+use windlass::{Client, Error, ErrorKind, QueueLimits};
 
 /// The options of `queues`.
 #[derive(clap::Args)]
@@ -36,6 +39,15 @@ enum Action {
         /// The queue's name
         queue: String,
     },
+    /// Limits the jobs of each key of a queue, over all workers, and divides the queue between its keys
+    LimitKeys(LimitKeys),
+    /// Takes the limits of a queue's keys away
+    UnlimitKeys(UnlimitKeys),
+    /// Shows the limits of a queue's keys
+    Keys {
+        /// The queue's name
+        queue: String,
+    },
     /// Deletes every job of a queue that does not run and has not completed
     Purge {
         /// The queue's name
@@ -51,7 +63,7 @@ impl Queues {
         let client = open::existing(globals.url()).await?;
         match self.action.unwrap_or(Action::List) {
             Action::List => {
-                let queues = client.queues().await?;
+                let queues = Listed::of(&client, client.queues().await?).await?;
                 globals.print(&queues, || text(&queues))?;
             }
             Action::Pause { queue } => {
@@ -65,6 +77,14 @@ impl Queues {
             Action::Limit(limit) => limit.run(globals, &client).await?,
             Action::Unlimit { queue } => {
                 limits::set(globals, &client, &queue, QueueLimits::default()).await?;
+            }
+            Action::LimitKeys(limit) => limit.run(globals, &client).await?,
+            Action::UnlimitKeys(unlimit) => unlimit.run(globals, &client).await?,
+            Action::Keys { queue } => {
+                if client.key_limits(&queue).await?.is_none() {
+                    known(&client, &queue).await?;
+                }
+                keys::show(globals, &client, &queue).await?;
             }
             Action::Purge { queue, dry_run } => {
                 known(&client, &queue).await?;
@@ -87,89 +107,4 @@ async fn known(client: &Client, queue: &str) -> Outcome {
 fn say(globals: &Globals, queue: &str, paused: bool) -> Outcome {
     let done = if paused { "paused" } else { "resumed" };
     globals.print(&json!({ "queue": queue, "paused": paused }), || format!("{done} queue {}", escape(queue)))
-}
-
-/// The queues as a table.
-pub(crate) fn text(queues: &[QueueStats]) -> String {
-    if queues.is_empty() {
-        return "no queues\n".to_owned();
-    }
-    let now = Timestamp::now();
-    let any_limits = queues.iter().any(|queue| !queue.limits.is_none());
-    let row = |queue: &QueueStats| {
-        let counts = [
-            (JobState::Available, queue.available),
-            (JobState::Running, queue.running),
-            (JobState::Scheduled, queue.scheduled),
-            (JobState::Retryable, queue.retryable),
-            (JobState::Completed, queue.completed),
-            (JobState::Cancelled, queue.cancelled),
-            (JobState::Discarded, queue.discarded),
-        ];
-        let count = |(state, count)| match queue.estimates.contains(&state) {
-            true => format!("≈{}", HumanCount(rounded(count))),
-            false => HumanCount(count).to_string(),
-        };
-        let state = if queue.paused { "paused" } else { "open" };
-        let head = [escape(&queue.name), state.to_owned()];
-        let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
-        let limits = any_limits.then(|| limits::text(&queue.limits));
-        head.into_iter().chain(limits).chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
-    };
-    let counts = [
-        ">AVAILABLE",
-        ">RUNNING",
-        ">SCHEDULED",
-        ">RETRYABLE",
-        ">COMPLETED",
-        ">CANCELLED",
-        ">DISCARDED",
-        ">WAITS",
-    ];
-    let head = ["QUEUE", "STATE"].into_iter().chain(any_limits.then_some("LIMITS"));
-    let headers: Vec<_> = head.chain(counts).collect();
-    table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
-}
-
-/// An estimate to two digits: more would look exact.
-fn rounded(count: u64) -> u64 {
-    let unit = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
-    (count + unit / 2) / unit * unit
-}
-
-/// How long the first job in line has waited, by this machine's clock.
-fn waited(now: Timestamp, since: Timestamp) -> String {
-    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn estimates_have_two_digits() {
-        let pairs = [(0, 0), (9, 9), (99, 99), (10_449, 10_000), (10_500, 11_000), (99_999, 100_000)];
-        for (count, shown) in pairs {
-            assert_eq!(rounded(count), shown);
-        }
-    }
-
-    #[test]
-    fn an_estimate_is_marked() {
-        let queue = QueueStats {
-            name: "mail".to_owned(),
-            available: 1_234_567,
-            completed: 7,
-            estimates: vec![JobState::Available],
-            ..QueueStats::default()
-        };
-        let shown = text(&[queue]);
-        assert!(shown.contains("≈1") && !shown.contains("≈7"), "{shown}");
-    }
 }

@@ -1,4 +1,4 @@
-use super::queues;
+use super::queues::{self, Listed};
 use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
 use indicatif::HumanBytes;
 use windlass::{StoreStatus, WorkerRecord, redact_url};
@@ -7,11 +7,12 @@ use windlass::{StoreStatus, WorkerRecord, redact_url};
 pub(crate) async fn run(globals: &Globals) -> Outcome {
     let client = open::existing(globals.url()).await?;
     let status = client.status().await?;
+    let queues = Listed::of(&client, status.queues.clone()).await?;
     client.close().await;
-    globals.print(&status, || text(globals.url(), &status))
+    globals.print(&status, || text(globals.url(), &status, &queues))
 }
 
-fn text(url: &str, status: &StoreStatus) -> String {
+fn text(url: &str, status: &StoreStatus, queues: &[Listed]) -> String {
     let live = status.workers.iter().filter(|worker| worker.live).count();
     format!(
         "store    {} ({})\nschema   version {}\nsize     {}\nworkers  {live} live\n\n{}\n{}",
@@ -20,7 +21,7 @@ fn text(url: &str, status: &StoreStatus) -> String {
         status.schema_version,
         HumanBytes(status.size_bytes),
         workers(&status.workers),
-        queues::text(&status.queues),
+        queues::text(queues),
     )
 }
 

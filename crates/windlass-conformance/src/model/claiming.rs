@@ -3,6 +3,15 @@ use crate::steps::*;
 use std::{collections::BTreeMap, sync::Arc};
 use windlass_core::{Claim, ClaimRequest, JobId, JobState, QueueDemand, Store, WorkerId};
 
+/// What was asked of one queue.
+struct Asked<'a> {
+    queue: usize,
+    limit: usize,
+    worker: WorkerId,
+    kinds: &'a [&'a str],
+    contended: bool,
+}
+
 impl Play {
     pub(super) async fn claim(&mut self, who: usize) {
         let limits = [self.rng.u32(..9), self.rng.u32(..9)];
@@ -22,7 +31,8 @@ impl Play {
         let demand = |(queue, limit): (&String, u32)| QueueDemand::new(queue.as_str(), limit);
         let queues = self.queues.iter().zip(limits).map(demand).collect();
         let claimed = store.claim(&ClaimRequest { worker, queues }).await.expect("claim");
-        let (claims, contended) = (claimed.claims, if claimed.contended { ", contended" } else { "" });
+        let claims = claimed.claims;
+        let contended = if claimed.contended { ", contended" } else { "" };
         let told = claims.iter().map(|claim| (claim.reference, ids(std::slice::from_ref(claim))));
         let told =
             format!("claim by {worker} of {kinds:?} {limits:?}{contended}: {:?}", told.collect::<Vec<_>>());
@@ -30,7 +40,9 @@ impl Play {
         for (number, limit) in limits.into_iter().enumerate() {
             let of_queue: Vec<_> =
                 claims.iter().filter(|claim| *claim.queue == self.queues[number]).collect();
-            self.check_answer(number, limit as usize, kinds, &of_queue).await;
+            let asked =
+                Asked { queue: number, limit: limit as usize, worker, kinds, contended: claimed.contended };
+            self.check_answer(&asked, &of_queue).await;
         }
         for claim in &claims {
             self.oracle.claimed(worker, claim);
@@ -52,11 +64,19 @@ impl Play {
         jobs.into_iter().map(|(id, job)| (id, job.priority)).collect()
     }
 
-    async fn check_answer(&mut self, queue: usize, limit: usize, kinds: &[&str], claims: &[&Claim]) {
+    async fn check_answer(&mut self, asked: &Asked<'_>, claims: &[&Claim]) {
+        let Asked { queue, limit, worker, kinds, contended } = *asked;
         let mut eligible = self.eligible(queue, kinds).await;
-        let (all, stones) = (eligible.len(), self.stones[queue]);
-        let mut best: Vec<_> = eligible.values().copied().collect();
+        let ids: Vec<_> = eligible.keys().copied().collect();
+        let handed_out: Vec<_> =
+            claims.iter().flat_map(|claim| claim.jobs.iter().map(|job| job.id)).collect();
+        self.check_order(queue, &handed_out, &ids).await;
+        let admitted = self.admitted(queue, worker).await;
+        // With limits of keys it may first put jobs in their places.
+        let may_be_short = admitted.is_some() && contended;
+        let mut best = admitted.unwrap_or_else(|| eligible.values().copied().collect());
         best.sort_unstable();
+        let (all, stones) = (best.len(), self.stones[queue]);
         let mut priorities = Vec::new();
         for claim in claims {
             assert!(!claim.jobs.is_empty(), "a claim without jobs");
@@ -68,6 +88,8 @@ impl Play {
         }
         if self.paused[queue] {
             assert!(priorities.is_empty(), "a paused queue gave {priorities:?}");
+        } else if may_be_short {
+            assert!(priorities.len() <= all, "{priorities:?}, {all} to be had");
         } else if stones == 0 {
             assert_eq!(priorities, best[..limit.min(all)], "priorities of queue {queue}, {all} to be had");
         } else if priorities.len() == all && limit > all + stones {

@@ -13,8 +13,9 @@ use std::{
 };
 use tokio::task::JoinSet;
 use windlass_core::{
-    Claim, Completion, DeleteReply, Disposition, JobEdit, JobId, JobReport, JobSet, JobState, NewJob,
-    OnConflict, Progress, ReportRequest, Reported, Result, RetryReply, Settings, Settled, Store, Unique,
+    Claim, Completion, DeleteReply, Disposition, JobEdit, JobId, JobReport, JobSet, JobState, KeyLimit,
+    KeyLimitsChange, NewJob, OnConflict, Progress, ReportRequest, Reported, Result, RetryReply, Settings,
+    Settled, Store, Unique,
 };
 
 /// How many workers of the crowd enqueue, claim and settle.
@@ -28,6 +29,8 @@ const DRAIN_ROUNDS: usize = 2_000;
 const ROTATE: Settings =
     Settings::DEFAULT.with_retention(Duration::ZERO).with_dead_retention(LATER).with_segment_bytes(1);
 
+/// Whom its jobs are about.
+const WHOM: [&str; 3] = ["a", "b", "c"];
 /// How many unique keys it has.
 const KEYS: usize = 5;
 
@@ -74,6 +77,10 @@ impl Shared {
 /// One crowd on two queues of its own, until all is done; then counts heads.
 pub(super) async fn gather(fixture: &dyn Fixture, seed: u64) {
     let queues: [String; 2] = ["crowd-x", "crowd-y"].map(|name| format!("{name}-{seed}"));
+    let first = fixture.open().await;
+    if first.capabilities().keys {
+        limit_keys(&first, &queues[1], 2).await;
+    }
     let shared = Arc::new(Shared { busy: AtomicUsize::new(WORKERS as usize), ..Shared::default() });
     let mut tasks = JoinSet::new();
     for n in 0..WORKERS {
@@ -98,6 +105,15 @@ pub(super) async fn gather(fixture: &dyn Fixture, seed: u64) {
     let rng = fastrand::Rng::with_seed(seed);
     let last = Member { store: fixture.open().await, queues, shared, rng };
     last.count_heads(seed).await;
+}
+
+/// Every key is held so often at most; one is serial.
+async fn limit_keys(store: &Arc<dyn Store>, queue: &str, concurrency: u32) {
+    let limit = KeyLimit::default().with_concurrency(concurrency);
+    let serial = vec![(WHOM[0].to_owned(), Some(KeyLimit::serial()))];
+    for change in [KeyLimitsChange::Default(limit), KeyLimitsChange::Named(serial)] {
+        store.limit_keys(queue, &change).await.expect("limit keys");
+    }
 }
 
 /// One member of the crowd, with a store of its own.
@@ -147,6 +163,7 @@ impl Member {
             let queue = self.queues[self.rng.usize(..2)].clone();
             let job = NewJob::new(KIND, args(0)).with_queue(queue).with_priority(self.rng.i16(0..2));
             let job = job.with_max_attempts(1_000);
+            let job = if self.rng.bool() { job.with_key(WHOM[self.rng.usize(..WHOM.len())]) } else { job };
             batch.push(match self.rng.u32(..10) {
                 0 => job.with_delay(LATER),
                 1 => job.with_unique(self.some_key()),
@@ -238,7 +255,11 @@ impl Member {
     async fn interfere(mut self) {
         while self.shared.is_busy() {
             let ids = self.shared.some(&mut self.rng);
-            match self.rng.u32(..6) {
+            match self.rng.u32(..7) {
+                6 if self.store.capabilities().keys => {
+                    let concurrency = self.rng.u32(1..5);
+                    limit_keys(&self.store, &self.queues[1], concurrency).await;
+                }
                 0 => drop(self.store.cancel(&ids).await.expect("cancel")),
                 1 => drop(self.store.retry(&ids).await.expect("retry")),
                 2 => {

@@ -1,11 +1,11 @@
-use super::{once::Once, play::Play};
+use super::{keyed::KEYS, once::Once, play::Play};
 use crate::steps::*;
 use windlass_core::{
     Args, Conflict, EnqueuedUnique, JobId, JobState, JobStore, NewJob, OnConflict, Result, Unique,
 };
 
 /// How many unique keys of each sort a history has.
-const KEYS: usize = 3;
+const UNIQUE: usize = 3;
 /// A batch of this size takes the way of large ones into a store.
 const LARGE: usize = 60;
 
@@ -37,7 +37,8 @@ impl Play {
             1 => job.with_expires_at(jiff::Timestamp::MAX),
             2 => job.with_expiry(LATER * 2),
             3 => job.with_tracking(),
-            4 => job.with_key("whom").with_tag("t"),
+            4 => job.with_tag("t"),
+            5..13 => job.with_key(KEYS[self.rng.usize(..KEYS.len())]),
             _ => job,
         }
     }
@@ -62,7 +63,7 @@ impl Play {
             0 => return job,
             1 => {
                 let queue = job.queue().to_owned();
-                let json = serde_json::json!({ "seed": self.seed, "n": self.rng.usize(..KEYS) });
+                let json = serde_json::json!({ "seed": self.seed, "n": self.rng.usize(..UNIQUE) });
                 job = NewJob::new("a", Args::of(&json).expect("a small object")).with_queue(queue);
                 Unique::by_args()
             }
@@ -85,7 +86,7 @@ impl Play {
     }
 
     fn some_key(&mut self) -> Unique {
-        Unique::by_key(format!("{}/{}", self.seed, self.rng.usize(..KEYS)))
+        Unique::by_key(format!("{}/{}", self.seed, self.rng.usize(..UNIQUE)))
     }
 
     /// Stores a batch at both, or neither takes it.
@@ -124,7 +125,7 @@ impl Play {
         let mut jobs = Vec::new();
         for queue in self.queues.clone() {
             for kind in ["a", "b"] {
-                for n in 0..KEYS {
+                for n in 0..UNIQUE {
                     let job = NewJob::new(kind, args(n)).with_queue(queue.clone());
                     let key = || Unique::by_key(format!("{}/{n}", self.seed));
                     jobs.extend([job.clone().with_unique(key()), job.with_unique(key().in_queue())]);

@@ -116,6 +116,10 @@ impl Oracle {
         held
     }
 
+    pub(super) fn was_handed_out(&self, id: JobId) -> bool {
+        self.last.contains_key(&id)
+    }
+
     /// The claim that holds a job.
     pub(super) fn claim_of(&self, id: JobId) -> ClaimRef {
         self.last[&id]

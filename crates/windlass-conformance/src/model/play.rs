@@ -2,7 +2,8 @@ use super::{once::Once, oracle::Oracle};
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
-    ClaimRef, JobId, JobRecord, JobState, JobStore, Settings, SettleRequest, Store, WorkerId, WorkerSpec,
+    ClaimRef, JobId, JobRecord, JobState, JobStore, KeyLimitsChange, Settings, SettleRequest, Store,
+    WorkerId, WorkerSpec,
 };
 
 /// How many workers a history has at a time; each on a handle of its own.
@@ -86,6 +87,10 @@ impl Play {
             let id = play.register(&store, kinds, LEASE).await;
             play.actors.push(Actor { store, id, kinds });
         }
+        // Every other history has limits of keys from its beginning.
+        for _ in 0..4 * (seed % 2) {
+            play.limit_keys().await;
+        }
         play
     }
 
@@ -114,8 +119,9 @@ impl Play {
             86..89 => self.promote().await,
             89..92 => self.maintain().await,
             92..93 => self.suspect(who).await,
-            93..98 => self.report(who).await,
-            _ => self.heartbeat(who).await,
+            93..96 => self.report(who).await,
+            96..98 => self.heartbeat(who).await,
+            _ => self.limit_keys().await,
         }
     }
 
@@ -255,6 +261,9 @@ impl Play {
     pub(super) async fn finish(mut self) {
         for queue in 0..2 {
             self.pause_to(queue, false).await;
+            if self.key_limits(queue).await.is_some() {
+                self.limit_keys_to(queue, &KeyLimitsChange::Off).await;
+            }
         }
         self.promote().await;
         let retryable = self.ids_where(|job| job.state == JobState::Retryable).await;

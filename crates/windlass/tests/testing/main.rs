@@ -7,4 +7,5 @@ mod batches_layered;
 mod draining;
 mod encrypted;
 mod jobs;
+mod keys;
 mod performing;

@@ -24,6 +24,7 @@ struct Line<'a> {
     expires_in_ms: Option<u64>,
     timeout_ms: Option<u64>,
     retry_policy: Option<RetryPolicy>,
+    key: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
     unique_key: Option<String>,
@@ -125,6 +126,9 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
     if let Some(policy) = line.retry_policy {
         job = job.with_retry_policy(policy);
     }
+    if let Some(key) = line.key {
+        job = job.with_key(key);
+    }
     if !line.tags.is_empty() {
         job = job.with_tags(line.tags);
     }
@@ -155,6 +159,8 @@ mod tests {
         assert_eq!((job.priority(), job.max_attempts()), (-3, 2));
         assert_eq!(job.when(), When::After(Duration::from_millis(5)));
         assert_eq!(parse(br#"{"kind":"a"}"#).unwrap().args().as_str(), "{}");
+        let keyed = parse(br#"{"kind":"a","key":"acme"}"#).unwrap();
+        assert_eq!(keyed.attributes().and_then(|attributes| attributes.key.as_deref()), Some("acme"));
     }
 
     #[test]
@@ -195,6 +201,7 @@ mod tests {
             r#"{"kind":"a","expires_in_ms":5,"delay_ms":5}"#,
             r#"{"kind":"a","retry_policy":{"jitter":2}}"#,
             r#"{"kind":"a","tags":[""]}"#,
+            r#"{"kind":"a","key":""}"#,
             r#"{"kind":"a","args":"\u0000"}"#,
             r#"{"kind":"a","unique_key":""}"#,
             r#"{"kind":"a","unique_key":"a","unique_args":true}"#,

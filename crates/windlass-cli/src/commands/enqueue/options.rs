@@ -19,6 +19,9 @@ pub(crate) struct JobOptions {
     /// Cancels the job as expired if it is not started by this time: 2031-01-31T08:00:00Z
     #[arg(long, value_name = "RFC3339")]
     expires_at: Option<Timestamp>,
+    /// Whom or what the job is about, a tenant or a customer: `queues limit-keys` limits each of them
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
     /// Something to find the job by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
@@ -37,6 +40,9 @@ impl JobOptions {
         }
         if let Some(at) = self.expires_at {
             job = job.with_expires_at(at);
+        }
+        if let Some(key) = self.key {
+            job = job.with_key(key);
         }
         if self.tags.is_empty() { job } else { job.with_tags(self.tags) }
     }

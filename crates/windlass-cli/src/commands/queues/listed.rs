@@ -1,0 +1,121 @@
+//! The queues as they are listed.
+
+use super::{keys, limits};
+use crate::{failure::Outcome, table::table, text::escape};
+use indicatif::HumanCount;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use windlass::{Client, JobState, KeyLimits, QueueStats};
+
+/// A queue with its counts and limits.
+#[derive(Serialize)]
+pub(crate) struct Listed {
+    #[serde(flatten)]
+    stats: QueueStats,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_limits: Option<Value>,
+    #[serde(skip)]
+    keys: Option<KeyLimits>,
+}
+
+impl Listed {
+    /// Adds what holds for their keys.
+    pub(crate) async fn of(client: &Client, queues: Vec<QueueStats>) -> Outcome<Vec<Self>> {
+        let mut listed = Vec::new();
+        for stats in queues {
+            let keys = client.key_limits(&stats.name).await?;
+            listed.push(Self { stats, key_limits: keys.as_ref().map(keys::compact), keys });
+        }
+        Ok(listed)
+    }
+}
+
+/// The queues as a table.
+pub(crate) fn text(queues: &[Listed]) -> String {
+    if queues.is_empty() {
+        return "no queues\n".to_owned();
+    }
+    let now = Timestamp::now();
+    let any_limits = queues.iter().any(|queue| !queue.stats.limits.is_none());
+    let any_keys = queues.iter().any(|queue| queue.keys.is_some());
+    let row = |Listed { stats: queue, keys, .. }: &Listed| {
+        let counts = [
+            (JobState::Available, queue.available),
+            (JobState::Running, queue.running),
+            (JobState::Scheduled, queue.scheduled),
+            (JobState::Retryable, queue.retryable),
+            (JobState::Completed, queue.completed),
+            (JobState::Cancelled, queue.cancelled),
+            (JobState::Discarded, queue.discarded),
+        ];
+        let count = |(state, count)| match queue.estimates.contains(&state) {
+            true => format!("≈{}", HumanCount(rounded(count))),
+            false => HumanCount(count).to_string(),
+        };
+        let state = if queue.paused { "paused" } else { "open" };
+        let head = [escape(&queue.name), state.to_owned()];
+        let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
+        let limits = any_limits.then(|| limits::text(&queue.limits));
+        let none = || "-".to_owned();
+        let keys = any_keys.then(|| keys.as_ref().map_or_else(none, keys::text));
+        head.into_iter().chain(limits).chain(keys).chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
+    };
+    let counts = [
+        ">AVAILABLE",
+        ">RUNNING",
+        ">SCHEDULED",
+        ">RETRYABLE",
+        ">COMPLETED",
+        ">CANCELLED",
+        ">DISCARDED",
+        ">WAITS",
+    ];
+    let head = ["QUEUE", "STATE"].into_iter().chain(any_limits.then_some("LIMITS"));
+    let head = head.chain(any_keys.then_some("KEYS"));
+    let headers: Vec<_> = head.chain(counts).collect();
+    table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
+}
+
+/// An estimate to two digits: more would look exact.
+fn rounded(count: u64) -> u64 {
+    let unit = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
+    (count + unit / 2) / unit * unit
+}
+
+/// How long the first job in line has waited, by this machine's clock.
+fn waited(now: Timestamp, since: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_have_two_digits() {
+        let pairs = [(0, 0), (9, 9), (99, 99), (10_449, 10_000), (10_500, 11_000), (99_999, 100_000)];
+        for (count, shown) in pairs {
+            assert_eq!(rounded(count), shown);
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_marked() {
+        let queue = QueueStats {
+            name: "mail".to_owned(),
+            available: 1_234_567,
+            completed: 7,
+            estimates: vec![JobState::Available],
+            ..QueueStats::default()
+        };
+        let shown = text(&[Listed { stats: queue, key_limits: None, keys: None }]);
+        assert!(shown.contains("≈1") && !shown.contains("≈7"), "{shown}");
+    }
+}
