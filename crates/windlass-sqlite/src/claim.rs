@@ -6,6 +6,7 @@
 use crate::{
     clock::{Micros, timestamp},
     error::Outcome,
+    key_claim,
     lanes::{self, Lane},
     lease, no_handler, position, slots,
     tx::{Count, Tx},
@@ -19,6 +20,9 @@ use windlass_core::{Attributes, Claim, ClaimRequest, Claimed, ClaimedJob, JobId,
 const CLAIM_MAX: u32 = 20_000;
 /// A claim ends early when its args exceed this: its buffer lives as long as its last job.
 const CLAIM_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How often one claim looks for more turns in a keyed lane.
+const ROUNDS: u32 = 16;
 
 const NEXT: &str =
     "SELECT pos, id, kind, args, attempt, max_attempts, crash_count, enqueued_at, attributes FROM job
@@ -65,13 +69,22 @@ impl Round<'_> {
         }
         if let Some(nth) = lanes::starving(tx, &lanes)? {
             let (lane, share) = (&mut lanes[nth], (self.left / 16).max(1));
-            self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?;
+            match lane.keyed {
+                true => self.hand_out_by_keys(tx, lane, share)?,
+                false => drop(self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?),
+            }
         }
         for lane in &mut lanes {
+            if lane.keyed {
+                self.hand_out_by_keys(tx, lane, self.left)?;
+                continue;
+            }
             if self.left > 0 && lane.no_handler > 0 {
                 // All jobs that were moved must be handed out, so they are few, whatever their size.
                 let most = self.left.min(no_handler::MOST);
-                if let Some(range) = no_handler::append_known(tx, self.worker, lane.id, most)? {
+                if let Some(range) =
+                    no_handler::append_known(tx, self.worker, lane.id, position::direct(lane.id), most)?
+                {
                     self.claimed.contended |=
                         self.hand_out(tx, lane, range, most, usize::MAX)? == no_handler::MOST;
                 }
@@ -79,6 +92,37 @@ impl Round<'_> {
             if self.left > 0 && lane.available > 0 {
                 self.hand_out(tx, lane, lane.ahead(), self.left, self.bytes)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Claims jobs of a keyed lane, at most `most`. One claim for each round: those whose keys have fewer jobs than their share leave the rest to others.
+    fn hand_out_by_keys(&mut self, tx: &mut Tx<'_>, lane: &mut Lane, most: u32) -> Outcome<()> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        if lane.no_handler > 0 {
+            // They take their turns like others.
+            no_handler::append_known(tx, self.worker, lane.id, lane.id, most.min(no_handler::MOST))?;
+            tx.flush()?;
+        }
+        let Some(keyed) = key_claim::entered(tx, lane)? else {
+            self.claimed.contended = true;
+            return Ok(());
+        };
+        let end = self.left.saturating_sub(most);
+        for round in 1..=ROUNDS {
+            let chosen = key_claim::choose(tx, &keyed, self.left - end, self.bytes)?;
+            if let Some(range) = chosen.range {
+                self.hand_out(tx, lane, range, chosen.count, usize::MAX)?;
+            }
+            if chosen.cut {
+                (self.left, self.claimed.contended) = (0, true);
+            }
+            if !chosen.more || self.left <= end {
+                break;
+            }
+            self.claimed.contended |= round == ROUNDS;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! The number of jobs is counted in the log and never taken on trust: a claim whose open jobs were counted
 //! down too far would make running jobs look completed.
 
-use crate::{error::Outcome, lease::Lease, position, tx::Tx};
+use crate::{error::Outcome, key_holds, lease::Lease, position, tx::Tx};
 use rusqlite::params;
 use windlass_core::{Args, CompletedJobs, JobId, JobSet, PlacedException, Settled};
 
@@ -25,6 +25,7 @@ pub(crate) fn complete(tx: &mut Tx<'_>, lease: &mut Lease, jobs: &JobSet) -> Out
     let completed = match jobs {
         JobSet::Rest => {
             tx.note_rest(lease.lo, lease.hi, lease.worker)?;
+            key_holds::rested(tx, (lease.lo, lease.hi))?;
             lease.open
         }
         JobSet::Ranges(ranges) => record(tx, lease, ranges)?,
@@ -45,6 +46,7 @@ pub(crate) fn complete_one(
 ) -> Outcome<()> {
     tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, job.0, job.0, tx.now])?;
     tx.note_range(lease.lo, job.0, job.0, lease.worker)?;
+    key_holds::completed(tx, (lease.lo, lease.hi), job.0, job.0)?;
     if let Some(result) = result {
         tx.conn.prepare_cached(RESULT)?.execute(params![job.0, lease.lo, result.as_str()])?;
     }
@@ -73,6 +75,7 @@ pub(crate) fn complete_together(
     for (first, last) in completed.ranges() {
         tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
         tx.note_range(lease.lo, first, last, lease.worker)?;
+        key_holds::completed(tx, (lease.lo, lease.hi), first, last)?;
     }
     for row in completed.rows() {
         let jobs = serde_json::to_string(&row.jobs).unwrap_or_default(); // numbers can be written
@@ -83,7 +86,7 @@ pub(crate) fn complete_together(
 }
 
 /// Records ranges of ids, without what was recorded before. Returns how many jobs are new.
-fn record(tx: &Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64> {
+fn record(tx: &mut Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64> {
     let moved = moved_ids(tx, lease)?;
     let mut completed = 0;
     for &(first, last) in ranges {
@@ -92,6 +95,7 @@ fn record(tx: &Tx<'_>, lease: &Lease, ranges: &[(i64, i64)]) -> Outcome<i64> {
             if jobs > 0 {
                 tx.conn.prepare_cached(RECORD)?.execute(params![lease.lo, first, last, tx.now])?;
                 tx.note_range(lease.lo, first, last, lease.worker)?;
+                key_holds::completed(tx, (lease.lo, lease.hi), first, last)?;
                 completed += jobs;
             }
         }

@@ -4,6 +4,7 @@ use crate::{
     clock::Micros,
     enqueue,
     error::Outcome,
+    key_holds::{self, Leaves},
     locate::{self, Log, Place},
     moves::{self, Dead, Waiting},
     position, report,
@@ -51,6 +52,9 @@ fn edit_dead(tx: &mut Tx<'_>, id: i64, edit: &JobEdit, lane: i32, state: Dead) -
 /// What is not about its row's own values: where it waits, and until when.
 fn edit_waiting(tx: &mut Tx<'_>, id: i64, edit: &JobEdit, lane: i32, state: Waiting) -> Outcome<EditReply> {
     let to = target(tx, lane, edit)?;
+    if Leaves::of_lane(tx, lane, to) == Leaves::ForGood {
+        key_holds::over(tx, id)?;
+    }
     tx.conn.prepare_cached("UPDATE waiting SET lane = ?2 WHERE id = ?1")?.execute(params![id, to])?;
     recount(tx, state.count(), lane, to);
     let Some(when) = edit.when() else { return Ok(EditReply::Edited) };
@@ -133,6 +137,7 @@ fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
         None => return Ok(DeleteReply::NotFound),
         Some(Place::Waiting { lane, state }) => {
             tx.note_waiting(id.0, EventType::Deleted, None)?;
+            key_holds::over(tx, id.0)?;
             tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id.0])?;
             tx.count(lane, state.count(), -1);
         }
@@ -144,6 +149,7 @@ fn delete_one(tx: &mut Tx<'_>, id: JobId) -> Outcome<DeleteReply> {
         Some(Place::Log { pos }) => match Log::new(tx.conn).state(pos, id.0)?.state {
             JobState::Available => {
                 tx.note_in_log(pos, EventType::Deleted, None, 0, None)?;
+                key_holds::leave(tx, pos, Leaves::ForGood)?;
                 tx.keep_told(pos)?;
                 moves::remove(tx, pos)?;
                 tx.count(position::lane_of(pos), Count::Available, -1);

@@ -10,8 +10,8 @@ const PATIENCE: Micros = 10_000_000;
 const LOOK_EVERY: u32 = 16;
 
 const LANES: &str =
-    "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL FROM lane JOIN queue ON queue.id = lane.queue
-    WHERE queue.name = ?1 AND NOT paused AND (available > 0 OR no_handler > 0) ORDER BY priority";
+    "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL, keyed FROM lane JOIN queue ON queue.id = lane.queue
+    WHERE queue.name = ?1 AND paused & 1 = 0 AND (available > 0 OR no_handler > 0) ORDER BY priority";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
 const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
 
@@ -25,6 +25,8 @@ pub(crate) struct Lane {
     pub(crate) queue: i64,
     /// Whether its queue has limits.
     pub(crate) limited: bool,
+    /// Whether its queue has limits of keys.
+    pub(crate) keyed: bool,
 }
 
 impl Lane {
@@ -45,6 +47,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
             no_handler: row.get(4)?,
             queue: row.get(5)?,
             limited: row.get(6)?,
+            keyed: row.get(7)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
@@ -75,6 +78,8 @@ fn since(tx: &Tx<'_>, lane: &Lane) -> Outcome<Option<Micros>> {
         return Ok(None);
     };
     let mut find = tx.conn.prepare_cached(CLAIMED)?;
+    // Claims of a keyed lane are in its twin.
+    let to = if lane.keyed { position::at(position::direct(lane.id), position::SEQUENCE_MAX) } else { to };
     let claimed = find.query_one(params![position::at(lane.id, 0), to], |row| row.get(0)).optional()?;
     Ok(Some(claimed.map_or(enqueued, |claimed: Micros| claimed.max(enqueued))))
 }

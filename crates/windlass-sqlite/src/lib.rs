@@ -44,6 +44,18 @@ mod forget_events;
 mod happened;
 mod history;
 mod identity;
+mod key_candidates;
+mod key_changes;
+mod key_claim;
+#[cfg(test)]
+mod key_cost;
+mod key_entry;
+mod key_holds;
+mod key_limits;
+mod key_move;
+mod key_turns;
+mod key_upkeep;
+mod keyed;
 mod lanes;
 mod leader;
 mod lease;

@@ -7,7 +7,7 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
-    fold, forget_events, once, position, report, retention, settings, starts,
+    fold, forget_events, key_upkeep, once, position, report, retention, settings, starts,
     tx::{Count, Tx},
     unique,
 };
@@ -42,12 +42,20 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
     let more_starts = starts::forget(tx)?;
     let more_events = forget_events::remove(tx, before)?;
+    let more_turns = key_upkeep::keep(tx)?;
     let more_counters = fold::forget(tx)?;
     let more_counters = more_counters || may_count && more_to_count;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
     Ok((
         report,
-        more_claims || more_dead || more_counters || more_events || more_keys || more_unique || more_starts,
+        more_claims
+            || more_dead
+            || more_counters
+            || more_events
+            || more_keys
+            || more_unique
+            || more_starts
+            || more_turns,
     ))
 }
 

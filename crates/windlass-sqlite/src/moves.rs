@@ -3,6 +3,7 @@
 use crate::{
     clock::Micros,
     error::Outcome,
+    key_holds::{self, Leaves},
     position,
     tx::{Count, Tx},
 };
@@ -76,6 +77,7 @@ pub(crate) struct End<'a> {
 /// Log to waiting. The caller counts where the job came from.
 pub(crate) fn wait(tx: &mut Tx<'_>, pos: i64, state: Waiting, at: Micros, attempts: u16) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
+    key_holds::leave(tx, pos, Leaves::ForAWhile)?;
     tx.keep_told(pos)?;
     let copy = params![pos, lane, state as i64, at, attempts];
     tx.conn.prepare_cached(include_str!("sql/wait.sql"))?.execute(copy)?;
@@ -91,6 +93,7 @@ pub(crate) fn bury(tx: &mut Tx<'_>, pos: i64, end: &End<'_>) -> Outcome<()> {
     let reason = windlass_core::Limits::storable_error(end.reason);
     let begun = end.claimed.map_or(0, |_| 1);
     tx.note_in_log(pos, end.state.event(), by, begun, Some(end.reason))?;
+    key_holds::leave(tx, pos, Leaves::ForGood)?;
     tx.keep_told(pos)?;
     let copy = params![pos, lane, end.state as i64, reason, at, by, tx.now, end.attempts, end.crashes];
     tx.conn.prepare_cached(include_str!("sql/bury.sql"))?.execute(copy)?;
@@ -102,6 +105,7 @@ pub(crate) fn bury(tx: &mut Tx<'_>, pos: i64, end: &End<'_>) -> Outcome<()> {
 /// Log to the end of the log. The caller counts where the job came from.
 pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<()> {
     let lane = position::base(position::lane_of(pos));
+    key_holds::leave(tx, pos, Leaves::ForAWhile)?;
     tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
     tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, crashes])?;
@@ -111,6 +115,8 @@ pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<(
 
 /// Log to the end of the log in another lane, for a job that is available.
 pub(crate) fn relocate(tx: &mut Tx<'_>, pos: i64, lane: i32) -> Outcome<()> {
+    let leaves = Leaves::of_lane(tx, position::lane_of(pos), lane);
+    key_holds::leave(tx, pos, leaves)?;
     tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
     tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, 0])?;
@@ -140,6 +146,7 @@ pub(crate) fn append_dead(tx: &mut Tx<'_>, id: i64, lane: i32, state: Dead) -> O
 /// Waiting to dead, by a user's cancel.
 pub(crate) fn bury_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting, reason: &str) -> Outcome<()> {
     tx.note_waiting(id, EventType::Cancelled, Some(reason))?;
+    key_holds::over(tx, id)?;
     tx.conn.prepare_cached(include_str!("sql/bury_waiting.sql"))?.execute(params![id, reason, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Cancelled);

@@ -4,7 +4,6 @@
 use crate::{
     error::{Fault, Outcome},
     moves::{self, Waiting},
-    position,
     tx::Tx,
 };
 use rusqlite::params;
@@ -17,18 +16,19 @@ const OF_ANY_KIND: &str = "SELECT id FROM waiting WHERE state = 2 AND lane = ?1 
 /// The most jobs that one claim moves: with the largest args this is as much as a claim should hold.
 pub(crate) const MOST: u32 = 32;
 
-/// Moves at most `limit` jobs without a handler, of kinds that the worker knows, into the lane's direct twin.
+/// Moves at most `limit` jobs without a handler, of kinds that the worker knows, to the end of `to`: the lane itself or its direct twin.
 /// Returns the first and the last of their new positions; nobody else has any between.
 pub(crate) fn append_known(
     tx: &mut Tx<'_>,
     worker: WorkerId,
     lane: i32,
+    to: i32,
     limit: u32,
 ) -> Outcome<Option<(i64, i64)>> {
     let ids = find(tx, worker, lane, limit)?;
     let (mut first, mut last) = (None, 0);
     for id in ids {
-        last = moves::append_waiting(tx, id, position::direct(lane), Waiting::NoHandler)?;
+        last = moves::append_waiting(tx, id, to, Waiting::NoHandler)?;
         first = first.or(Some(last));
     }
     Ok(first.map(|first| (first, last)))

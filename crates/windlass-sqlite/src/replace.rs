@@ -4,6 +4,7 @@ use crate::{
     clock::Micros,
     enqueue::Batch,
     error::Outcome,
+    key_holds,
     locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
     position,
@@ -78,6 +79,7 @@ fn enqueued_at(tx: &Tx<'_>, id: JobId, place: &Place) -> Outcome<Micros> {
 
 /// Of a job that waits for its time everything is changed but the id.
 fn change(tx: &mut Tx<'_>, id: JobId, old_lane: i32, new: &NewJob, due: Micros) -> Outcome<()> {
+    key_holds::over(tx, id.0)?;
     let queue = tx.queue(new.queue())?;
     let lane = tx.lane(queue, new.priority())?;
     let attributes = new.attributes().map(Attributes::to_json);

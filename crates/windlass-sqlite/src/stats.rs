@@ -12,13 +12,17 @@ use windlass_core::{ErrorKind, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 /// The most workers that a status lists.
 const WORKERS_MAX: u32 = 1_000;
 
-const QUEUES: &str = "SELECT name, paused, total(available + no_handler), total(running), total(scheduled),
+const QUEUES: &str =
+    "SELECT name, paused & 1, total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
         (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
     concurrency, rate, rate_period, rate_burst
     FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
-    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND NOT paused AND (available > 0 OR no_handler > 0 AND EXISTS (
+    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused & 1 = 0
+    AND (available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
+        AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0) OR EXISTS (SELECT 1 FROM job
+            WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND EXISTS (
         SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
         AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,

@@ -6,7 +6,7 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    events, history, leader, limits, list, maintain, once, options, promote,
+    events, history, key_limits, leader, limits, list, maintain, once, options, promote,
     reader::question,
     record, report, retention, settings, settle, stats,
     threads::{self, Threads},
@@ -25,10 +25,10 @@ use std::{
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
-    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange,
+    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
+    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -144,7 +144,9 @@ const COUNTING_CHUNKS: u32 = 50;
 #[async_trait]
 impl JobStore for SqliteStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        let mut capabilities = Capabilities::default();
+        capabilities.keys = true;
+        capabilities
     }
 
     /// Opening has migrated already; the first call reports what it did.
@@ -326,6 +328,24 @@ impl JobStore for SqliteStore {
         Limits::check_queue_name(queue)?;
         let (queue, limits) = (queue.to_owned(), *limits);
         self.write(DURABLE, move |tx| limits::limit(tx, &queue, &limits)).await
+    }
+
+    async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        change.check()?;
+        Limits::check_queue_name(queue)?;
+        let (queue, change) = (queue.to_owned(), change.clone());
+        let mut keyed = self.write(DURABLE, move |tx| key_limits::change(tx, &queue, &change)).await?;
+        // Claims enter jobs by their keys, too: who dies here leaves it to them.
+        while let Some(queue) = keyed {
+            let more = self.write(RELAXED, move |tx| key_limits::enter(tx, queue)).await?;
+            keyed = more.then_some(queue);
+        }
+        Ok(())
+    }
+
+    async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
+        let queue = queue.to_owned();
+        self.read(move |conn| key_limits::read(conn, &queue)).await
     }
 
     async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {

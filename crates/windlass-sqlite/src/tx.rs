@@ -3,6 +3,8 @@
 use crate::{
     clock::Micros,
     error::{Fault, Outcome},
+    key_changes, key_entry,
+    keyed::Keyed,
     position,
 };
 use rusqlite::{Connection, params};
@@ -27,6 +29,9 @@ pub(crate) enum Count {
 
 const COUNTS: usize = 8;
 
+const BEGIN: &str = "SELECT next_sequence, key_changes FROM meta";
+const END: &str = "UPDATE meta SET next_sequence = ?1";
+const END_HANDED: &str = "UPDATE meta SET next_sequence = ?1, handed = handed + ?2";
 const FLUSH: &str =
     "UPDATE lane SET available = available + ?2, running = running + ?3, completed = completed + ?4,
     scheduled = scheduled + ?5, retryable = retryable + ?6, no_handler = no_handler + ?7, cancelled = cancelled + ?8,
@@ -37,11 +42,14 @@ const FLUSH: &str =
 pub(crate) struct Memory {
     next_sequence: i64,
     stored_sequence: i64,
+    /// Of the numbers taken, those that are no sign of work.
+    handed: i64,
     counts: HashMap<i32, [i64; COUNTS]>,
     /// Heartbeats have something to say.
     pub(crate) requested: bool,
     queues: HashMap<String, i64>,
     lanes: HashMap<(i64, i16), i32>,
+    keyed: Keyed,
 }
 
 /// An open write transaction: the database is this thread's alone until it ends.
@@ -55,8 +63,10 @@ pub(crate) struct Tx<'c> {
 impl<'c> Tx<'c> {
     /// After BEGIN IMMEDIATE.
     pub(crate) fn begin(conn: &'c Connection, memory: &'c mut Memory, now: Micros) -> Outcome<Self> {
-        let next = conn.prepare_cached("SELECT next_sequence FROM meta")?.query_one([], |row| row.get(0))?;
-        (memory.next_sequence, memory.stored_sequence) = (next, next);
+        let (next, key_changes) =
+            conn.prepare_cached(BEGIN)?.query_one([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        (memory.next_sequence, memory.stored_sequence, memory.handed) = (next, next, 0);
+        memory.keyed.refresh(conn, key_changes)?;
         Ok(Self { conn, now, memory })
     }
 
@@ -68,8 +78,11 @@ impl<'c> Tx<'c> {
         if next == self.memory.stored_sequence {
             return Ok(None);
         }
-        self.conn.prepare_cached("UPDATE meta SET next_sequence = ?1")?.execute([next])?;
-        Ok(Some(next))
+        match self.memory.handed {
+            0 => self.conn.prepare_cached(END)?.execute([next])?,
+            handed => self.conn.prepare_cached(END_HANDED)?.execute([next, handed])?,
+        };
+        Ok((next - self.memory.stored_sequence > self.memory.handed).then_some(next))
     }
 
     /// Takes the next number of the one sequence.
@@ -80,6 +93,17 @@ impl<'c> Tx<'c> {
         }
         self.memory.next_sequence = sequence + 1;
         Ok(sequence)
+    }
+
+    /// Takes so many numbers for jobs that are handed out at once, which is nothing to tell workers. The first of them.
+    pub(crate) fn hand_sequences(&mut self, count: i64) -> Outcome<i64> {
+        let first = self.next_sequence()?;
+        if first > position::SEQUENCE_MAX - count {
+            return Err(Fault::refused(ErrorKind::Internal, "the sequence of this database is used up"));
+        }
+        self.memory.next_sequence = first + count;
+        self.memory.handed += count;
+        Ok(first)
     }
 
     /// What a number taken now would be: larger than that of every job so far.
@@ -103,6 +127,14 @@ impl<'c> Tx<'c> {
     /// Counts `change` jobs more (or fewer) in a lane or its twin.
     pub(crate) fn count(&mut self, lane: i32, count: Count, change: i64) {
         self.memory.counts.entry(position::base(lane)).or_default()[count as usize] += change;
+        if count == Count::Available {
+            self.memory.keyed.arrive(lane, change);
+        }
+    }
+
+    /// The keyed lanes.
+    pub(crate) fn keyed(&mut self) -> &mut Keyed {
+        &mut self.memory.keyed
     }
 
     /// Moves one job from one count to another.
@@ -111,8 +143,27 @@ impl<'c> Tx<'c> {
         self.count(lane, to, 1);
     }
 
+    /// Writes what was collected of keys: before anything reads it.
+    fn flush_keyed(&mut self) -> Outcome<()> {
+        let Keyed { changes, arrived, .. } = &mut self.memory.keyed;
+        let (changes, arrived) = (std::mem::take(changes), std::mem::take(arrived));
+        let mut freed = false;
+        for (queue, changes) in &changes {
+            freed |= key_changes::write(self.conn, *queue, changes)?;
+        }
+        for (lane, jobs) in arrived {
+            if let Some(lane) = self.memory.keyed.lane(lane) {
+                key_entry::enter(self.conn, &lane, jobs + key_entry::CHUNK)?;
+            }
+        }
+        if freed { self.wake() } else { Ok(()) }
+    }
+
     /// Writes the collected counts; before anything reads them.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
+        if !self.memory.keyed.is_empty() {
+            self.flush_keyed()?;
+        }
         if self.memory.counts.is_empty() {
             return Ok(());
         }
@@ -165,7 +216,13 @@ impl<'c> Tx<'c> {
         }
         let lane = match self.find_lane(queue, priority)? {
             Some(lane) => lane,
-            None => self.create_lane(queue, priority)?,
+            None => {
+                let lane = self.create_lane(queue, priority)?;
+                if self.memory.keyed.has_queue(queue) {
+                    self.memory.keyed.enter(self.conn, queue, Some(lane))?;
+                }
+                lane
+            }
         };
         if self.memory.lanes.len() >= NAMES_MAX {
             self.memory.lanes.clear();

@@ -106,9 +106,9 @@ impl Watcher {
         self.ask("PRAGMA data_version")
     }
 
-    /// The next number of the sequence.
+    /// The next number of the sequence, without those that are no sign of work.
     fn sequence(&self) -> Option<i64> {
-        self.ask("SELECT next_sequence FROM meta")
+        self.ask("SELECT next_sequence - handed FROM meta")
     }
 
     /// Two numbers, of which one grows with every request to a worker.

@@ -4,11 +4,11 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, DueSchedules,
     EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest,
-    JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
-    RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
-    SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId,
-    WorkerSpec,
+    JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord,
+    ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest,
+    StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -61,7 +61,8 @@ impl JobStore for FakeStore {
     async fn settle(&self, request: &SettleRequest) -> Result<SettleReply> {
         let settle = |model: &mut Model| model.settle(self.client(), request);
         let reply = self.act(Call::Settle, Some(request.worker), settle).await;
-        if request.exceptions.iter().any(|exception| exception.disposition == Disposition::Return) {
+        let returns = request.exceptions.iter().any(|exception| exception.disposition == Disposition::Return);
+        if returns || self.lock().keyed {
             self.announce();
         }
         reply
@@ -130,6 +131,16 @@ impl JobStore for FakeStore {
 
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         self.memory.limit(queue, limits).await
+    }
+
+    async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        self.memory.limit_keys(queue, change).await?;
+        self.announce();
+        Ok(())
+    }
+
+    async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
+        self.memory.key_limits(queue).await
     }
 
     async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {

@@ -47,6 +47,8 @@ pub struct Model {
     pub contended: bool,
     /// Whether leases run out by the clock. Off where tests run in real time: a slow machine is no fault.
     pub leases_run_out: bool,
+    /// Settlements let others of their keys run.
+    pub keyed: bool,
     pub history: History,
     /// What a worker did that it must not.
     pub violations: Vec<String>,
@@ -74,6 +76,7 @@ impl Model {
             arms: 0,
             contended: false,
             leases_run_out: false,
+            keyed: false,
             history: History::new(),
             violations: Vec::new(),
         }

@@ -24,6 +24,7 @@
 mod fake;
 
 mod check;
+mod check_keys;
 mod check_process;
 mod dice;
 mod faults;

@@ -83,6 +83,7 @@ fn scenario(nth_call: Option<Nth>) -> Scenario {
         suspect_percent: 0,
         hint_percent: 100,
         limit: None,
+        keys: false,
         nth_call,
     }
 }

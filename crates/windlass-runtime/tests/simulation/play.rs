@@ -1,5 +1,6 @@
 use crate::{
     check::check,
+    check_keys,
     dice::Dice,
     fake::history::{Event, What},
     handlers::{Act, Script, Wait},
@@ -50,6 +51,7 @@ pub fn play(scenario: &Scenario) -> Played {
     let mut model = world.store.lock();
     let (events, mut violations) = (std::mem::take(&mut model.history.events), model.violations.clone());
     violations.extend(check(&events));
+    violations.extend(check_keys::check(&events, &world.keyed.lock().unwrap()));
     let calls_in_trouble = world.trouble.lock().unwrap().calls_in_trouble;
     Played { scenario: scenario.clone(), events, violations, calls_in_trouble }
 }
@@ -82,6 +84,9 @@ impl Cast {
     async fn perform(&mut self) {
         if self.world.scenario.limit.is_some() {
             self.world.limit(self.world.scenario.limit);
+        }
+        if self.world.scenario.keys {
+            self.world.limit_keys();
         }
         self.fill_slots().await;
         self.go_through_trouble().await;

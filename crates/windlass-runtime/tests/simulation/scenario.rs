@@ -14,6 +14,10 @@ pub const PROBE: &str = "probe";
 
 pub const QUEUES: [&str; 3] = ["a", "b", "c"];
 
+/// The keys of jobs, and how many of each may be held at once; the last one is serial.
+pub const AT_ONCE: [(&str, u32); 3] = [("one", 1), ("few", 3), (SERIAL, 1)];
+pub const SERIAL: &str = "serial";
+
 /// What a run is made of, apart from what happens step by step.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -35,6 +39,8 @@ pub struct Scenario {
     pub hint_percent: u32,
     /// How many jobs of queue `a` may run at once while there is trouble.
     pub limit: Option<u32>,
+    /// Whether jobs have keys, which have limits.
+    pub keys: bool,
     /// The one call that does not work, for runs that are otherwise without trouble.
     pub nth_call: Option<crate::nth_call::Nth>,
 }
@@ -61,6 +67,7 @@ impl Scenario {
             suspect_percent: dice.pick(&[0, 5]),
             hint_percent: dice.pick(&[0, 50, 100]),
             limit: dice.pick(&[None, None, Some(1), Some(3)]),
+            keys: dice.percent(40),
             nth_call: None,
         }
     }

@@ -1,10 +1,11 @@
 use crate::{
     check::SUSPECT,
+    check_keys::KeyedJobs,
     dice::Dice,
     fake::FakeStore,
     faults::Trouble,
     handlers::{Act, Script, Wait},
-    scenario::Scenario,
+    scenario::{AT_ONCE, QUEUES, SERIAL, Scenario},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +15,7 @@ use std::{
     },
 };
 use tokio::{sync::Notify, time::Duration};
-use windlass_core::{Args, JobId, JobStore, NewJob, QueueLimits, WorkerId};
+use windlass_core::{Args, JobId, JobStore, KeyLimit, KeyLimitsChange, NewJob, QueueLimits, WorkerId};
 
 /// Each takes several leases to be found out.
 const MOST_KILLERS: usize = 2;
@@ -34,6 +35,8 @@ pub struct World {
     scripts: Mutex<Vec<(Script, usize)>>,
     /// How many killers may come yet.
     killers: Mutex<usize>,
+    /// The jobs that have a key.
+    pub keyed: Mutex<KeyedJobs>,
     barriers: Mutex<BTreeMap<String, usize>>,
     /// The highest checkpoint of each job that its handler was told is kept.
     kept: Mutex<BTreeMap<JobId, u64>>,
@@ -61,6 +64,7 @@ impl World {
             clients: AtomicUsize::new(0),
             scripts: Mutex::default(),
             killers: Mutex::new(MOST_KILLERS),
+            keyed: Mutex::default(),
             barriers: Mutex::default(),
             kept: Mutex::default(),
             running: Mutex::default(),
@@ -88,11 +92,41 @@ impl World {
             let queue = &queues[dice.number(0, queues.len() - 1)].queue;
             let delay = if dice.percent(15) { dice.millis(0, 5_000) } else { Duration::ZERO };
             let job = job(queue, kind).with_max_attempts(dice.number(1, 4) as u16).with_delay(delay);
+            let key = (self.scenario.keys && dice.percent(60)).then(|| dice.pick(&AT_ONCE).0);
+            let job = match key {
+                Some(key) => self.keyed(job, key, delay.is_zero()),
+                None => job,
+            };
             let crash_count = if dice.percent(self.scenario.suspect_percent) { SUSPECT } else { 0 };
             self.enqueue(job, crash_count, script);
         }
         if dice.percent(self.scenario.hint_percent) {
             self.store.announce();
+        }
+    }
+
+    /// The next job has this key.
+    fn keyed(&self, job: NewJob, key: &'static str, at_once: bool) -> NewJob {
+        let (mut keyed, id) = (self.keyed.lock().unwrap(), self.scripts.lock().unwrap().len() as i64 + 1);
+        keyed.places.insert(id, (job.queue().to_owned(), key));
+        if at_once {
+            keyed.at_once.insert(id);
+        }
+        job.with_key(key)
+    }
+
+    /// Limits the keys of every queue.
+    pub fn limit_keys(&self) {
+        let limit = |(key, most): (&str, u32)| {
+            let limit =
+                if key == SERIAL { KeyLimit::serial() } else { KeyLimit::default().with_concurrency(most) };
+            (key.to_owned(), Some(limit))
+        };
+        let named = KeyLimitsChange::Named(AT_ONCE.into_iter().map(limit).collect());
+        let mut model = self.store.lock();
+        model.keyed = true;
+        for queue in QUEUES {
+            model.run(async |store| store.limit_keys(queue, &named).await).0.unwrap();
         }
     }
 

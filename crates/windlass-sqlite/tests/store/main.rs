@@ -8,6 +8,8 @@ mod fencing;
 mod files;
 mod fixture;
 mod housekeeping;
+mod keys;
+mod keys_older;
 mod lifecycle;
 mod limits;
 mod no_handler;

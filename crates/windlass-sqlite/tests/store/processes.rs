@@ -2,12 +2,15 @@
 
 use crate::fixture::{LEASE, completion, demand, jobs, url};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     io::{BufRead, BufReader, Lines},
     process::{Child, ChildStdout, Command, Stdio},
     time::Duration,
 };
-use windlass_core::{ErrorKind, JobSet, JobStore, Wake, WorkerSpec};
+use windlass_core::{
+    ErrorKind, EventCursor, EventRequest, EventType, JobId, JobSet, JobStore, KeyLimit, KeyLimitsChange,
+    Wake, WorkerSpec,
+};
 use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 const URL: &str = "WINDLASS_TEST_URL";
@@ -235,4 +238,113 @@ fn a_file_or_folder_that_cannot_be_written_is_named() {
     assert_eq!(try_open(), denied, "the file cannot be written");
     allow(&file, 0o000);
     assert_eq!(try_open(), denied, "the file cannot be read");
+}
+
+const KEYS: usize = 7;
+const KEYED_JOBS: usize = 1_400;
+
+fn keyed_jobs() -> Vec<windlass_core::NewJob> {
+    jobs(KEYED_JOBS).into_iter().enumerate().map(|(n, job)| job.with_key(format!("k{}", n % KEYS))).collect()
+}
+
+async fn limit_keys(store: &SqliteStore, limit: KeyLimit) {
+    store.limit_keys("default", &KeyLimitsChange::Default(limit)).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_drains_by_keys() {
+    let store = store();
+    let worker = worker(&store, LEASE).await;
+    while store.queues().await.unwrap()[0].completed < KEYED_JOBS as u64 {
+        for claim in store.claim(&demand(worker, 9)).await.unwrap().claims {
+            let ids: Vec<_> = claim.jobs.iter().map(|job| job.id.to_string()).collect();
+            println!("ids {}", ids.join(","));
+            store.settle(&completion(worker, &claim, JobSet::Rest)).await.unwrap();
+        }
+    }
+}
+
+/// The events are in the order of the commits: at no time more of a key were held than its limit.
+#[tokio::test]
+async fn processes_keep_to_the_limits_of_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
+    limit_keys(&store, KeyLimit::default().with_concurrency(2)).await;
+    let added = store.enqueue(&keyed_jobs()).await.unwrap();
+    let key: HashMap<JobId, usize> = added.into_iter().enumerate().map(|(n, id)| (id, n % KEYS)).collect();
+    let reading = [0, 1, 2].map(|_| {
+        let process = Process::start("child_drains_by_keys", &url);
+        std::thread::spawn(move || claimed_ids(process))
+    });
+    let handed: Vec<_> = reading.into_iter().flat_map(|ids| ids.join().unwrap()).collect();
+    assert_eq!(handed.len(), KEYED_JOBS);
+    let (mut held, mut most, mut cursor) = ([0_i32; KEYS], 0, EventCursor::start());
+    loop {
+        let page = store.events(&EventRequest::after(cursor)).await.unwrap();
+        for event in &page.events {
+            let change = match event.event {
+                EventType::Started => 1,
+                EventType::Completed => -1,
+                _ => continue,
+            };
+            held[key[&event.job]] += change;
+            most = most.max(held[key[&event.job]]);
+        }
+        cursor = page.next;
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!((held, most), ([0; KEYS], 2));
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_holds_keys_until_it_is_killed() {
+    let store = store();
+    let worker = worker(&store, Duration::from_millis(1)).await;
+    loop {
+        for claim in store.claim(&demand(worker, 5)).await.unwrap().claims {
+            let some = claim.jobs.len() / 2;
+            let ranges = claim.jobs[..some].iter().map(|job| (job.id.0, job.id.0)).collect();
+            store.settle(&completion(worker, &claim, JobSet::Ranges(ranges))).await.unwrap();
+            println!("settled {some}");
+        }
+        println!("settled 0");
+    }
+}
+
+/// Whatever it was doing: what it held comes back, and the limits admit as many as before.
+#[tokio::test]
+async fn a_killed_process_keeps_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = url(&folder);
+    let store = SqliteStore::open(&url, SqliteOptions::default()).unwrap();
+    limit_keys(&store, KeyLimit::default().with_concurrency(3)).await;
+    for _ in 0..4 {
+        store.enqueue(&keyed_jobs()).await.unwrap();
+        let mut process = Process::start("child_holds_keys_until_it_is_killed", &url);
+        (0..6).for_each(|_| drop(process.expect("settled")));
+        process.kill();
+        let me = worker(&store, LEASE).await;
+        let asked_since = std::time::Instant::now();
+        while store.queues().await.unwrap()[0].running > 0 {
+            store.heartbeat(me).await.unwrap();
+            store.rescue(me).await.unwrap();
+            assert!(asked_since.elapsed() < LONG, "the killed worker was not found");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut held = Vec::new();
+        loop {
+            let claims = store.claim(&demand(me, 1_000)).await.unwrap().claims;
+            if claims.is_empty() {
+                break;
+            }
+            held.extend(claims);
+        }
+        assert_eq!(crate::keys::keys(&held).into_values().collect::<Vec<_>>(), [3; KEYS]);
+        store.deregister(me).await.unwrap();
+    }
 }

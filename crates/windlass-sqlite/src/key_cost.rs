@@ -1,0 +1,291 @@
+//! What keyed lanes cost, counted in statements and in steps of SQLite's virtual machine, and the plans of all those statements.
+
+use crate::{
+    claim, control, edit, enqueue::Batch, error::Outcome, key_limits, key_upkeep, migrate, promote, settle,
+    tx::Memory, tx::Tx, workers,
+};
+use rusqlite::{
+    Connection, StatementStatus,
+    trace::{TraceEvent, TraceEventCodes},
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use windlass_core::{
+    Args, Claim, ClaimRequest, Completion, Disposition, Exception, JobEdit, JobId, JobSet, KeyLimit,
+    KeyLimitsChange, NewJob, QueueDemand, SettleRequest, WorkerId, WorkerSpec,
+};
+
+/// What ran in one transaction.
+#[derive(Debug, Default)]
+struct Work {
+    statements: Vec<String>,
+    steps: i64,
+}
+
+#[derive(Default)]
+struct Trace {
+    work: Work,
+    /// The steps of each statement until now, which SQLite adds up.
+    before: HashMap<String, i64>,
+}
+
+struct Traced {
+    conn: Connection,
+    memory: Memory,
+    trace: Arc<Mutex<Trace>>,
+    worker: WorkerId,
+    all: BTreeSet<String>,
+}
+
+impl Traced {
+    fn new() -> Self {
+        let mut conn = Connection::open_in_memory().unwrap();
+        conn.set_prepared_statement_cache_capacity(1_000);
+        migrate::migrate(&conn).map_err(crate::error::Fault::into_error).unwrap();
+        let trace: Arc<Mutex<Trace>> = Arc::default();
+        let noted = Arc::clone(&trace);
+        let note = move |event: TraceEvent<'_>| {
+            let TraceEvent::Profile(statement, _) = event else { return };
+            let (sql, steps) =
+                (statement.sql().into_owned(), i64::from(statement.get_status(StatementStatus::VmStep)));
+            let mut trace = noted.lock().unwrap();
+            let before = trace.before.insert(sql.clone(), steps).unwrap_or(0);
+            trace.work.steps += if steps < before { steps } else { steps - before };
+            trace.work.statements.push(sql);
+        };
+        conn.trace_v2(TraceEventCodes::SQLITE_TRACE_PROFILE, Some(note)).unwrap();
+        let mut new =
+            Self { conn, memory: Memory::default(), trace, worker: WorkerId(0), all: BTreeSet::new() };
+        let lease = Duration::from_secs(60);
+        let spec = WorkerSpec { name: "w".into(), queues: vec!["default".into()], kinds: vec![], lease };
+        new.worker = new.run(|tx| workers::register(tx, &spec)).0.worker;
+        new
+    }
+
+    /// One transaction.
+    fn run<T>(&mut self, work: impl FnOnce(&mut Tx<'_>) -> Outcome<T>) -> (T, Work) {
+        self.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
+        std::mem::take(&mut self.trace.lock().unwrap().work);
+        let done = Tx::begin(&self.conn, &mut self.memory, 1_000_000).and_then(|mut tx| {
+            let done = work(&mut tx)?;
+            tx.finish()?;
+            Ok(done)
+        });
+        let done = done.map_err(crate::error::Fault::into_error).unwrap();
+        let work = std::mem::take(&mut self.trace.lock().unwrap().work);
+        self.conn.execute_batch("COMMIT").unwrap();
+        self.all.extend(work.statements.iter().cloned());
+        (done, work)
+    }
+
+    fn limit(&mut self, queue: &str, limit: KeyLimit) {
+        self.run(|tx| key_limits::change(tx, queue, &KeyLimitsChange::Default(limit)));
+    }
+
+    /// Enqueues jobs of `keys` keys, `each` of them, in turn.
+    fn add(&mut self, name: &str, keys: usize, each: usize) -> (Vec<JobId>, Work) {
+        let job = |n: usize| {
+            NewJob::new("test", Args::parse("{}").unwrap()).with_key(format!("{name}{}", n % keys))
+        };
+        let batch = Batch::pack(&(0..keys * each).map(job).collect::<Vec<_>>());
+        self.run(|tx| batch.append(tx))
+    }
+
+    fn claim(&mut self, most: u32) -> (Vec<Claim>, Work) {
+        let request = ClaimRequest { worker: self.worker, queues: vec![QueueDemand::new("default", most)] };
+        let (claimed, work) = self.run(|tx| claim::claim(tx, &request));
+        (claimed.claims, work)
+    }
+
+    fn complete(&mut self, claims: &[Claim]) -> Work {
+        let completion = |claim: &Claim| Completion {
+            claim: claim.reference,
+            jobs: JobSet::Rest,
+            count: claim.jobs.len() as u32,
+        };
+        let completions = claims.iter().map(completion).collect();
+        let request = SettleRequest { worker: self.worker, completions, exceptions: vec![] };
+        self.run(|tx| settle::settle(tx, &request)).1
+    }
+
+    /// The steps of a claim of a hundred jobs and of its completion, when it is not the first.
+    fn cost(&mut self, jobs: usize) -> i64 {
+        let mut last = 0;
+        for _ in 0..2 {
+            let (claims, claimed) = self.claim(100);
+            assert_eq!(claims.iter().map(|claim| claim.jobs.len()).sum::<usize>(), jobs);
+            last = claimed.steps + self.complete(&claims).steps;
+        }
+        last
+    }
+
+    fn scans(&self) -> Vec<String> {
+        let mut scans = Vec::new();
+        for sql in self.all.iter().filter(|sql| !sql.starts_with("--") || sql.contains("INSERT")) {
+            let mut plan = self.conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let parameters = vec![rusqlite::types::Null; plan.parameter_count()];
+            let mut rows = plan.query(rusqlite::params_from_iter(parameters)).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                let line: String = row.get(3).unwrap();
+                if line.starts_with("SCAN") {
+                    scans.push(format!("{line} in {sql}"));
+                }
+            }
+        }
+        scans
+    }
+}
+
+/// Of a store with so many keys and jobs: the cost of a claim, with its completion.
+fn cost_of(limit: KeyLimit, fill: impl FnOnce(&mut Traced), jobs: usize) -> i64 {
+    let mut store = Traced::new();
+    store.limit("default", limit);
+    fill(&mut store);
+    store.cost(jobs)
+}
+
+#[test]
+fn a_claim_costs_the_same_whatever_waits() {
+    let kinds = [
+        (KeyLimit::default(), "weights", 100),
+        (KeyLimit::default().with_concurrency(2), "limits", 100),
+        (KeyLimit::serial(), "serial", 100),
+    ];
+    for (limit, what, jobs) in kinds {
+        let few = cost_of(limit, |store| drop(store.add("k", 300, 3)), jobs);
+        let deep = |store: &mut Traced| {
+            store.add("deep", 1, 100_000);
+            store.add("k", 300, 3);
+        };
+        let deep = cost_of(limit, deep, jobs);
+        let wide = cost_of(limit, |store| drop(store.add("k", 20_000, 3)), jobs);
+        // Whoever is at its limit is not looked at again.
+        let full = |store: &mut Traced| {
+            store.add("full", 5_000, 3);
+            while !store.claim(5_000).0.is_empty() && what != "weights" {}
+            store.add("k", 300, 3);
+        };
+        let full = if what == "weights" { few } else { cost_of(limit, full, jobs) };
+        for (name, cost) in [("deep", deep), ("wide", wide), ("full", full)] {
+            assert!(cost * 10 < few * 11, "{what}: {few} steps with few jobs, {cost} in a {name} store");
+        }
+    }
+}
+
+#[test]
+fn an_enqueue_costs_the_same_whatever_waits() {
+    let mut store = Traced::new();
+    store.limit("default", KeyLimit::default().with_concurrency(2));
+    store.add("first", 10, 1);
+    let few = store.add("k", 100, 1).1.steps;
+    store.add("deep", 1, 50_000);
+    store.add("wide", 20_000, 1);
+    let many = store.add("l", 100, 1).1.steps;
+    assert!(many * 10 < few * 11, "{few} steps for a hundred jobs, then {many}");
+}
+
+/// The number of statements does not follow from the number of jobs, nor from that of keys.
+#[test]
+fn a_claim_of_any_size_is_a_few_statements() {
+    for limit in [KeyLimit::default(), KeyLimit::default().with_concurrency(3), KeyLimit::serial()] {
+        let mut store = Traced::new();
+        store.limit("default", limit);
+        store.add("k", 3_000, 2);
+        let (claims, work) = store.claim(3_000);
+        assert_eq!(claims[0].jobs.len(), 3_000);
+        assert!(work.statements.len() <= 24, "{:#?}", work.statements);
+        let settled = store.complete(&claims).statements;
+        assert!(settled.len() <= 12, "{settled:#?}");
+        let added = store.add("l", 3_000, 1).1.statements.len();
+        assert!(added <= 3_000 + 8, "{added} statements for 3000 jobs");
+    }
+}
+
+/// Whatever happens to keyed jobs, no statement reads a table that grows from end to end.
+#[test]
+fn every_statement_finds_its_rows() {
+    let mut store = Traced::new();
+    store.limit("default", KeyLimit::serial());
+    // A change of limits counts what is held, whatever that is.
+    store.all.clear();
+    store.add("k", 20, 5);
+    let (claims, _) = store.claim(10);
+    let claim = &claims[0];
+    let exception = |nth: usize, disposition| Exception {
+        claim: claim.reference,
+        job: claim.jobs[nth].id,
+        position: claim.jobs[nth].position,
+        disposition,
+    };
+    let delay = Duration::from_secs(60);
+    let exceptions = vec![
+        exception(0, Disposition::Retry { delay, error: "no".into() }),
+        exception(1, Disposition::Snooze { delay }),
+        exception(2, Disposition::Return),
+        exception(3, Disposition::NoHandler),
+        exception(4, Disposition::Cancel { reason: "no".into() }),
+        exception(5, Disposition::Complete { result: None }),
+    ];
+    let ranges = JobSet::Ranges(vec![(claim.jobs[6].id.0, claim.jobs[6].id.0)]);
+    let completions = vec![Completion { claim: claim.reference, jobs: ranges, count: 1 }];
+    let request = SettleRequest { worker: store.worker, completions, exceptions };
+    store.run(|tx| settle::settle(tx, &request));
+    let ids: Vec<_> = claim.jobs.iter().map(|job| job.id).collect();
+    store.run(|tx| control::retry(tx, &ids[..1]));
+    store.run(|tx| promote::promote(tx, 10));
+    store.run(|tx| control::cancel(tx, &ids[1..3]));
+    store.run(|tx| edit::edit(tx, &ids[3..4], &JobEdit::new().with_priority(3)));
+    let (more, _) = store.add("l", 3, 1);
+    store.run(|tx| edit::edit(tx, &more[..1], &JobEdit::new().with_priority(3)));
+    store.run(|tx| edit::delete(tx, &more[1..2]));
+    let (claims, _) = store.claim(10);
+    store.complete(&claims);
+    let worker = store.worker;
+    store.run(|tx| workers::deregister(tx, worker));
+    store.run(key_upkeep::keep);
+    let small = [
+        "k VIRTUAL",
+        "p VIRTUAL",
+        "json_each VIRTUAL",
+        "own VIRTUAL",
+        "lane",
+        "l",
+        "queue",
+        "keyed_lane",
+        "meta",
+        "setting",
+        "leader",
+        "CONSTANT",
+        // One row.
+        "c",
+    ];
+    let is_small = |scan: &str| small.iter().any(|table| scan.starts_with(&format!("SCAN {table} ")));
+    let large: Vec<_> = store.scans().into_iter().filter(|scan| !is_small(scan)).collect();
+    assert!(store.all.len() > 60 && large.is_empty(), "{large:#?}");
+}
+
+/// The statements of enqueues, claims and completions where no queue, or another one, has limits of keys: those of version 10.
+#[test]
+fn a_queue_without_limits_of_keys_pays_nothing() {
+    for other in [false, true] {
+        let mut store = Traced::new();
+        if other {
+            store.limit("other", KeyLimit::serial());
+        }
+        store.add("k", 2, 1);
+        let added = store.add("k", 3, 1).1.statements;
+        let (claims, claimed) = store.claim(2);
+        let settled = store.complete(&claims).statements;
+        let counts = [added.len(), claimed.statements.len(), settled.len()];
+        assert_eq!(counts, [6, 8, 6], "{added:#?} {claimed:#?} {settled:#?}");
+        let all: Vec<_> = [added, claimed.statements, settled].concat();
+        for table in
+            ["keyed_job", "keyed_lane", "key_turn", "key_held", "key_limit", "key_blocker", "held_job"]
+        {
+            assert!(!all.iter().any(|sql| sql.contains(table)), "{table}: {all:#?}");
+        }
+    }
+}
