@@ -82,7 +82,7 @@ fn each_case_reports_its_settings_and_figures() {
             None,
         ),
         (
-            &["keys", "--noisy", "20", "--jobs", "3000", "--sleep-ms", "20"],
+            &["keys", "--noisy", "20", "--jobs", "20000", "--sleep-ms", "20"],
             &["p99_ratio", "left"],
             Some(("beside", 20)),
         ),
