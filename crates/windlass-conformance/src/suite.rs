@@ -75,6 +75,8 @@ macro_rules! suite {
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_ends_with_its_job, askers_race;
             starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
+            costs: a_job_gets_all_it_costs_or_nothing, it_says_when_there_is_enough, no_window_costs_too_much, a_dear_job_is_not_overtaken,
+                who_asked_first_goes_first, a_place_lapses, what_is_too_dear_takes_the_whole_window;
             events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,
                 filters_leave_out, nonsense_is_refused, a_removed_history_is_refused, whatever_happens_is_told_once, a_crowd_is_told_of;
             retention: rules_are_kept, nonsense_changes_nothing, the_last_are_kept_by_count, each_queue_by_its_own_age, whatever_is_removed_by_hand_counts_no_more,

@@ -42,6 +42,7 @@ mod report;
 mod retention;
 mod schedule;
 mod settle;
+mod starts;
 mod state;
 mod store;
 mod unique;

@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0008_counters.sql"),
     include_str!("sql/0009_schedules.sql"),
     include_str!("sql/0010_limits.sql"),
+    include_str!("sql/0011_start_waits.sql"),
 ];
 
 /// The version that this binary reads and writes.
