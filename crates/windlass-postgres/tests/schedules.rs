@@ -101,7 +101,7 @@ async fn sql_refuses_what_cannot_work() {
     let session = Session::new().await;
     let set = |more: &str| format!("SELECT windlass.set_schedule({more})");
     let meta = |size: usize| format!("'s', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {size}) || '\"}}')::jsonb");
-    let (big, large) = (meta(8_100), meta(8_000));
+    let (big, large) = (meta(8_120), meta(8_000));
     for (more, code, says) in [
         ("'a b', '@daily', 'k'", "WL002", "without spaces"),
         ("'', '@daily', 'k'", "WL002", "name and source"),

@@ -77,6 +77,7 @@ mod open_claims;
 mod outage;
 mod outbox;
 mod per_job;
+mod permissions;
 mod popped;
 mod queue_runner;
 mod ready;
