@@ -69,10 +69,14 @@ pub(crate) async fn share_on(db: &Database, on: &impl Query, request: &ShareRequ
     // A schema of version 12 knows no costs; it is not asked for any.
     let known = if costs.is_some() { 7 } else { 6 };
     let sql = db.sql(match costs {
-        Some(_) => "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5, $6, $7)",
-        None => "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5, $6)",
+        Some(_) => {
+            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
+         FROM {schema}.share($1, $2, $3, $4, $5, $6, $7)"
+        }
+        None => {
+            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
+         FROM {schema}.share($1, $2, $3, $4, $5, $6)"
+        }
     });
     // A repeated call keeps the slots; starts that it gives again are lost to the rate, never too many.
     let rows = on.query(&sql, &params[..known], Effect::Repeatable).await.map_err(too_old)?;

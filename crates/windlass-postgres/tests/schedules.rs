@@ -100,7 +100,9 @@ async fn sql_declares_schedules() {
 async fn sql_refuses_what_cannot_work() {
     let session = Session::new().await;
     let set = |more: &str| format!("SELECT windlass.set_schedule({more})");
-    let meta = |size: usize| format!("'s', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {size}) || '\"}}')::jsonb");
+    let meta = |size: usize| {
+        format!("'s', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {size}) || '\"}}')::jsonb")
+    };
     let (big, large) = (meta(8_120), meta(8_000));
     for (more, code, says) in [
         ("'a b', '@daily', 'k'", "WL002", "without spaces"),
@@ -134,7 +136,8 @@ async fn sql_refuses_what_cannot_work() {
     }
     assert_eq!(session.word("SELECT count(*)::text FROM windlass.schedule").await, "0");
     assert_eq!(session.word(&set(&large)).await, "created");
-    let schedule = session.fixture.store().await.schedules(&ScheduleFilter::default()).await.unwrap().remove(0);
+    let schedule =
+        session.fixture.store().await.schedules(&ScheduleFilter::default()).await.unwrap().remove(0);
     let schedules = [schedule.schedule().unwrap()];
     windlass_core::Limits::default().check_schedules(&schedules).expect("what SQL lets pass, programs do");
 }

@@ -231,7 +231,8 @@ impl Allowance {
             && !starts.is_empty()
         {
             let each = starts.cost(rate) as f64 / f64::from(starts.jobs());
-            let falling = if self.cost.is_finite() { self.cost + COST_FALLS * (each - self.cost) } else { each };
+            let falling =
+                if self.cost.is_finite() { self.cost + COST_FALLS * (each - self.cost) } else { each };
             self.cost = each.max(falling);
         }
         self.asked_starts.clone_from(&starts);

@@ -25,6 +25,7 @@
 #[cfg(all(
     not(debug_assertions),
     any(
+        feature = "bug_cheap_starts",
         feature = "bug_deregister_before_flush",
         feature = "bug_drop_batch_on_error",
         feature = "bug_forget_ambiguous_claim",

@@ -59,6 +59,7 @@ impl Permissions {
     /// A job starts that costs so much, which is [allowed](Self::allow).
     pub(crate) fn spend(&mut self, cost: u32) {
         if let Self::Limited(limited) = self {
+            let cost = if cfg!(feature = "bug_cheap_starts") { 1 } else { cost };
             limited.left -= limited.cost(cost);
         }
     }

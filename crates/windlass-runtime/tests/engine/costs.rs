@@ -184,7 +184,8 @@ async fn a_batch_costs_what_its_jobs_cost() {
 async fn a_dear_job_that_waits_for_long_is_not_held() {
     let (store, log) = (limited(RateLimit::new(10, HOUR)).await, Log::default());
     log.add(&store, "job", 0, &[2, 2, 6, 7, 3, 1]);
-    let engines = [worker(&store, 0, log.handlers("job")).await, worker(&store, 1, log.handlers("job")).await];
+    let engines =
+        [worker(&store, 0, log.handlers("job")).await, worker(&store, 1, log.handlers("job")).await];
     for (done, left) in [(3, 3), (5, 1), (6, 0)] {
         sleep(30 * SECOND).await;
         let queues = store.queues().await.unwrap();

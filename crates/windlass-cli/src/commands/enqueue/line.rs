@@ -26,6 +26,7 @@ struct Line<'a> {
     retry_policy: Option<RetryPolicy>,
     #[serde(default)]
     tags: Vec<String>,
+    cost: Option<u32>,
     unique_key: Option<String>,
     #[serde(default)]
     unique_args: bool,
@@ -125,6 +126,9 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
     if let Some(policy) = line.retry_policy {
         job = job.with_retry_policy(policy);
     }
+    if let Some(cost) = line.cost {
+        job = job.with_cost(cost);
+    }
     if !line.tags.is_empty() {
         job = job.with_tags(line.tags);
     }
@@ -195,6 +199,8 @@ mod tests {
             r#"{"kind":"a","expires_in_ms":5,"delay_ms":5}"#,
             r#"{"kind":"a","retry_policy":{"jitter":2}}"#,
             r#"{"kind":"a","tags":[""]}"#,
+            r#"{"kind":"a","cost":0}"#,
+            r#"{"kind":"a","cost":1000001}"#,
             r#"{"kind":"a","args":"\u0000"}"#,
             r#"{"kind":"a","unique_key":""}"#,
             r#"{"kind":"a","unique_key":"a","unique_args":true}"#,
