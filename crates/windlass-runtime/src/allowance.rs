@@ -154,9 +154,14 @@ impl Allowance {
         (slots, ((ahead / self.cost) as usize).max(1))
     }
 
-    /// Whether jobs should not be held, because none may start for a while: others may run them.
+    /// Whether jobs should not be held, because none may start for a while: others may run them. `next`: what the next of them costs.
     pub(crate) fn should_hold_none(&self, next: Option<u32>) -> bool {
-        self.slots == 0 || self.limits.rate.is_some() && self.waits_long(next)
+        self.slots == 0 || self.limits.rate.is_some() && self.gives_back(next)
+    }
+
+    /// One that costs more than 1 is kept: it would go behind all others, and the starts that it waits for to them.
+    fn gives_back(&self, next: Option<u32>) -> bool {
+        self.waits_long(next) && next.is_none_or(|cost| cost == 1)
     }
 
     fn waits_long(&self, next: Option<u32>) -> bool {
@@ -182,7 +187,7 @@ impl Allowance {
             && let Some(at) = self.permissions.due(cost)
         {
             // What has to wait for long is handed back when the store says so once more.
-            by(if self.waits_long(next) { Instant::now() } else { at });
+            by(if self.gives_back(next) { Instant::now() } else { at });
         }
         if ready == 0
             && self.waits_long(None)
