@@ -13,6 +13,12 @@ MAIN = {
     "burst": ("lateness.p99_us", "ms late at p99", 1000),
 }
 DEFAULT = ("completed_per_second", "jobs/s", 1)
+# What a main figure is a part of, in percent: the first of these that a run has is shown beside it.
+PARTS = (
+    ("of_theoretical_percent", ""),
+    ("of_allowed_percent", " of the limit"),
+    ("of_unlimited_percent", " of no limit"),
+)
 
 
 def sweeps(results):
@@ -44,8 +50,8 @@ def row(results, scenario, point):
     main = []
     for store in STORES:
         value = median(path, store)
-        percent = median("of_theoretical_percent", store)
-        main.append("-" if value is None else f"{arithmetic.number(value / divide)} {unit}" + (f" ({percent:.1f} %)" if percent else ""))
+        part = next((f" ({percent:.1f} %{of})" for name, of in PARTS if (percent := median(name, store))), "")
+        main.append("-" if value is None else f"{arithmetic.number(value / divide)} {unit}{part}")
     wal, commits, memory = median("wal_bytes_per_job"), median("commits_per_job"), median("peak_memory_bytes")
     own, server = median("cpu_seconds_per_million_jobs"), median("server_cpu_seconds_per_million_jobs")
     times = [median(f"latency.{name}") for name in ("p50_us", "p99_us", "p999_us")]

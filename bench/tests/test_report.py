@@ -44,6 +44,16 @@ class Report(unittest.TestCase):
         self.assertEqual(rows["rows written / jobs enqueued"], (900_000, 600_000, 600_000 / 900_000))
         self.assertEqual(own.limit(self.results, "SQLite"), [])
 
+    def test_a_limited_queue_is_held_against_its_limit_or_against_none(self):
+        def run(point, **figures):
+            figures = {"completed_per_second": 950, "unlimited_per_second": 1_000, "of_unlimited_percent": 95.04} | figures
+            return {"store": "PostgreSQL 18", "bench": "limited", "scenario": "limited", "point": point, "figures": figures}
+
+        results = Results({"runs": [run("no-op"), run("rate", of_allowed_percent=99.96)]}, {}, {})
+        text = own.sweeps(results)
+        for cell in ("950 jobs/s (95.0 % of no limit)", "950 jobs/s (100.0 % of the limit)"):
+            self.assertIn(cell, text)
+
     def test_the_page_names_what_was_not_measured(self):
         text = page.page(self.results, charts(self.results))
         for line in ("Celery: not installed: no package index", "held: Redis has no snapshots", "PgQ, latency, round 1: exit code 1: one job is missing: 17"):

@@ -24,6 +24,7 @@ mod scenarios;
 mod size;
 mod store;
 mod timer;
+mod worked;
 mod worker_settings;
 mod workers;
 

@@ -19,6 +19,7 @@ fn attributed(n: usize) -> NewJob {
         .with_tags(["urgent", "ä \"quoted\""])
         .with_timeout(TIMEOUT)
         .with_retry_policy(RETRY_POLICY)
+        .with_cost(7)
 }
 
 fn assert_attributed(attributes: Option<&Attributes>, n: usize) {
@@ -30,6 +31,7 @@ fn assert_attributed(attributes: Option<&Attributes>, n: usize) {
     assert!(attributes.tracked);
     assert_eq!(attributes.tags, ["urgent", "ä \"quoted\""]);
     assert_eq!((attributes.timeout, attributes.retry_policy), (Some(TIMEOUT), Some(RETRY_POLICY)));
+    assert_eq!(attributes.cost, Some(7));
 }
 
 /// Attributes reach the worker and the operator, whatever way the job was enqueued, also beside jobs without.
@@ -54,10 +56,12 @@ pub async fn they_reach_the_handler(fixture: &dyn Fixture) {
         assert!(record.meta.is_some());
         assert_eq!(record.tags, ["urgent", "ä \"quoted\""]);
         assert_eq!((record.timeout, record.retry_policy), (Some(TIMEOUT), Some(RETRY_POLICY)));
+        assert_eq!((record.cost, held.job.cost()), (Some(7), 7));
     }
     let plain = record(&store, held[1].job.id).await;
     assert_eq!((plain.key, plain.meta, plain.result), (None, None, None));
     assert_eq!((plain.timeout, plain.retry_policy, plain.expires_at), (None, None, None));
+    assert_eq!((plain.cost, held[1].job.cost()), (None, 1));
     assert!(plain.tags.is_empty());
 }
 
@@ -98,6 +102,8 @@ pub async fn they_are_limited(fixture: &dyn Fixture) {
         (job().with_key("a\0b"), ErrorKind::InvalidOption),
         (job().with_tag("t".repeat(101)), ErrorKind::InvalidOption),
         (job().with_tags((0..21).map(|n| n.to_string())), ErrorKind::InvalidOption),
+        (job().with_cost(0), ErrorKind::InvalidOption),
+        (job().with_cost(Limits::MAX_COST + 1), ErrorKind::InvalidOption),
         (job().with_timeout(Duration::ZERO), ErrorKind::InvalidOption),
         (job().with_timeout(Duration::MAX), ErrorKind::InvalidOption),
         (job().with_retry_policy(RetryPolicy { factor: f64::NAN, ..RETRY_POLICY }), ErrorKind::InvalidOption),

@@ -269,7 +269,7 @@ pub async fn a_limit_of_the_queue_holds_too(fixture: &dyn Fixture) {
     let claimed = store.claim(&request).await.expect("claim");
     assert!(claimed.claims.is_empty(), "no share of the queue");
     assert_eq!(claimed.limited, [QUEUE.into()]);
-    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 5, starts: 0 };
+    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 5, starts: 0.into() };
     let request = ShareRequest { worker: worker.id, generation: 0, queues: vec![need] };
     assert_eq!(store.share(&request).await.expect("share")[0].slots, Some(5));
     assert_eq!(worker.claim_all(10).await.len(), 2);

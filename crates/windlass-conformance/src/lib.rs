@@ -22,6 +22,7 @@ pub mod cancel;
 pub mod claim;
 pub mod concurrency;
 pub mod conflicts;
+pub mod costs;
 pub mod edit;
 pub mod ends;
 pub mod enqueue;

@@ -30,7 +30,7 @@ pub(crate) async fn ask(
     slots: u32,
     starts: u32,
 ) -> Share {
-    let need = QueueNeed { queue: QUEUE.into(), running, slots, starts };
+    let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: starts.into() };
     let shares =
         store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share");
     assert_eq!(shares.len(), 1, "one reply per queue");
@@ -165,7 +165,7 @@ pub async fn a_queue_without_limits_is_free(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     limit(&store, at_once(4)).await;
     let worker = worker(&store, &["a", QUEUE], &[], LEASE).await;
-    let need = |queue: &str| QueueNeed { queue: queue.into(), running: 0, slots: 9, starts: 9 };
+    let need = |queue: &str| QueueNeed { queue: queue.into(), running: 0, slots: 9, starts: 9.into() };
     let queues = vec![need("unknown"), need(QUEUE), need("a")];
     let shares =
         store.share(&ShareRequest { worker: worker.id, generation: 0, queues }).await.expect("share");
@@ -182,7 +182,7 @@ pub async fn a_dead_worker_gets_none(fixture: &dyn Fixture) {
     limit(&store, at_once(4)).await;
     let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
     rescue_of(&store, &dying, MAX_CRASHES).await;
-    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
+    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0.into() };
     let request = ShareRequest { worker: dying.id, generation: 0, queues: vec![need] };
     let error = store.share(&request).await.expect_err("dead");
     assert!(error.is_lease_lost(), "{error}");

@@ -39,6 +39,10 @@ pub struct Attributes {
     /// both counts. 1 ns to 100 years.
     #[serde(skip)]
     pub expires_after: Option<Duration>,
+    /// What each of its attempts takes of its queue's [rate](crate::RateLimit); `None`: 1. 1 to
+    /// [`Limits::MAX_COST`](crate::Limits::MAX_COST).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u32>,
     /// The key of a [unique](crate::Unique) job, so that a retry takes it again. Set by the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unique: Option<UniqueMark>,

@@ -104,3 +104,10 @@ pub struct ClaimedJob {
     /// [expired](Attributes::expires_at). By the store's clock; `None` when it does not expire.
     pub expires_in: Option<Duration>,
 }
+
+impl ClaimedJob {
+    /// What a start of it takes of its queue's rate.
+    pub fn cost(&self) -> u32 {
+        self.attributes.as_ref().and_then(|attributes| attributes.cost).unwrap_or(1)
+    }
+}

@@ -131,6 +131,8 @@ pub struct JobRecord {
     pub retry_policy: Option<RetryPolicy>,
     /// From when on it is not started any more.
     pub expires_at: Option<Timestamp>,
+    /// What a start of it takes of its queue's rate, if that is more than 1.
+    pub cost: Option<u32>,
     /// What its handler returned.
     pub result: Option<Args>,
     /// Its failed attempts, oldest first. Filled by `show`, empty in lists.

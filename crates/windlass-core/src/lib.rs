@@ -42,6 +42,7 @@ mod schedule_store;
 mod settings;
 mod settle;
 mod share;
+mod starts;
 mod state;
 mod store;
 mod store_url;
@@ -84,6 +85,7 @@ pub use schedule_store::{OnSchedules, ScheduleStore};
 pub use settings::Settings;
 pub use settle::{Completion, Disposition, Exception, JobSet, SettleReply, SettleRequest, Settled};
 pub use share::{QueueNeed, Share, ShareRequest};
+pub use starts::Starts;
 pub use state::JobState;
 pub use store::{
     Capabilities, Ended, Ends, EnqueuedOnce, EnqueuedUnique, Heartbeat, JobStore, Leader, MaintainReport,

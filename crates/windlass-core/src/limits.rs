@@ -23,6 +23,8 @@ impl Limits {
     pub const MAX_TAGS: usize = 20;
     /// The longest tag, in bytes.
     pub const MAX_TAG_BYTES: usize = 100;
+    /// The highest [cost](crate::Attributes::cost) of a job.
+    pub const MAX_COST: u32 = 1_000_000;
     /// The largest size of what a handler returns, in bytes of JSON text.
     pub const MAX_RESULT_BYTES: usize = 1024 * 1024;
     /// The largest size of a [checkpoint](crate::JobReport::checkpoint), in bytes of JSON text, as it is stored.

@@ -185,6 +185,16 @@ impl NewJob {
         self
     }
 
+    /// Sets how many permissions a start of this job takes where its queue limits the [rate](crate::RateLimit): 1 to
+    /// 1,000,000, and 1 where nothing is said. Elsewhere it means nothing.
+    #[must_use]
+    pub fn with_cost(mut self, cost: u32) -> Self {
+        if cost != 1 || self.attributes.is_some() {
+            self.attributes.get_or_insert_default().cost = (cost != 1).then_some(cost);
+        }
+        self
+    }
+
     /// Makes the job [unique](Unique).
     #[must_use]
     pub fn with_unique(mut self, unique: Unique) -> Self {

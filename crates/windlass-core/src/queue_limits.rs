@@ -26,6 +26,8 @@ pub struct QueueLimits {
 }
 
 /// How many jobs may start in a time: at most [`count`](Self::count) in every window of [`period`](Self::period), wherever it begins. Every attempt is a start.
+/// A job that [costs](crate::Attributes::cost) more than 1 counts as so many. One that costs more than the burst, or the count, starts when the window has no
+/// other start, and takes all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -112,6 +114,12 @@ impl RateLimit {
         let share = |count: u32| f64::from(count) / f64::from(self.count);
         let short = burst.map(|count| RateWindow { count, length: self.period.mul_f64(share(count)) });
         short.into_iter().chain([whole])
+    }
+
+    /// How many permissions a start takes of a job that [costs](crate::Attributes::cost) so much: what costs more than the
+    /// count takes all of them.
+    pub fn cost(&self, cost: u32) -> u32 {
+        cost.min(self.count).max(1)
     }
 
     /// How long a worker may keep a permission to start before it uses it: a twentieth of the shortest window, a second at

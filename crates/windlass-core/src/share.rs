@@ -1,4 +1,4 @@
-use crate::{QueueLimits, WorkerId};
+use crate::{QueueLimits, Starts, WorkerId};
 use std::{sync::Arc, time::Duration};
 
 /// What a worker would like of [limited](QueueLimits) queues.
@@ -22,8 +22,8 @@ pub struct QueueNeed {
     pub running: u32,
     /// How many it would run at once if it could, those included. 0: it has no use for the queue now.
     pub slots: u32,
-    /// How many it could start at once now, because it holds them.
-    pub starts: u32,
+    /// Those that it could start at once now, because it holds them.
+    pub starts: Starts,
 }
 
 /// What a worker may do with one queue, from now on.
@@ -35,9 +35,10 @@ pub struct Share {
     pub slots: Option<u32>,
     /// Others wait for slots, and it has had more than its share for a while: it should ask again when some of its jobs are over.
     pub wanted: bool,
-    /// How many it may start, within [`RateLimit::grace`](crate::RateLimit::grace) from when it asked; `None` where nothing limits that.
+    /// How many permissions to start it has, to be used within [`RateLimit::grace`](crate::RateLimit::grace) from when it asked: what the first of the
+    /// jobs that it asked for cost, as many as fit. `None` where nothing limits that.
     pub starts: Option<u32>,
-    /// When to ask again where it got fewer starts than it asked for.
+    /// When to ask again where that was not for all of them: the next may start then.
     pub next_start: Option<Duration>,
 }
 

@@ -196,6 +196,9 @@ pub trait JobStore: Send + Sync + 'static {
     /// Slots go to whoever asks, and are evened out among those who want more than they have. [`Wakeup::on_request`] tells a worker that a
     /// slot came free for it, that others want some of its own, or that limits changed.
     ///
+    /// Starts go to whoever asks first. Where the next job of a worker costs more than is free, others that ask after it get only what is left beside
+    /// that job's cost, until it had it, or a second after it was told to ask again.
+    ///
     /// # Errors
     /// A lost lease; `schema_too_old` when the store has yet to be migrated for it.
     async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>>;

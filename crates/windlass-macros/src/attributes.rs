@@ -10,8 +10,9 @@ use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNeste
 const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
+const MAX_COST: u32 = 1_000_000;
 
-const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, key, encrypted and unique";
+const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, cost, backoff, retry_delay, key, encrypted and unique";
 
 /// What `#[job(...)]` says.
 #[derive(Default)]
@@ -21,6 +22,7 @@ pub(crate) struct Attributes {
     pub(crate) priority: Option<i16>,
     pub(crate) max_attempts: Option<u16>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) cost: Option<u32>,
     pub(crate) encrypted: Option<()>,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) retry_delay: Option<Path>,
@@ -45,6 +47,7 @@ impl Attributes {
             "priority" => set(&mut self.priority, meta, priority),
             "max_attempts" => set(&mut self.max_attempts, meta, max_attempts),
             "timeout" => set(&mut self.timeout, meta, timeout),
+            "cost" => set(&mut self.cost, meta, cost),
             "encrypted" => set(&mut self.encrypted, meta, |_| Ok(())),
             "backoff" => set(&mut self.backoff, meta, backoff),
             "retry_delay" => set(&mut self.retry_delay, meta, |meta| meta.value()?.parse()),
@@ -100,6 +103,16 @@ fn max_attempts(meta: &ParseNestedMeta<'_>) -> Result<u16> {
     }
 }
 
+fn cost(meta: &ParseNestedMeta<'_>) -> Result<u32> {
+    let example = format!("write a number of 1 to {MAX_COST}, like cost = 5");
+    let value: Expr = meta.value()?.parse()?;
+    let number = syn::parse2::<LitInt>(quote::quote!(#value)).and_then(|number| number.base10_parse());
+    match number {
+        Ok(number) if (1..=MAX_COST).contains(&number) => Ok(number),
+        _ => Err(Error::new_spanned(&value, example)),
+    }
+}
+
 fn timeout(meta: &ParseNestedMeta<'_>) -> Result<Duration> {
     match duration(meta, "timeout = \"30s\"")? {
         (literal, Duration::ZERO) => {
@@ -132,6 +145,7 @@ mod tests {
             assert_eq!(is_kind(name), fits(name, "q", 1), "kind {name:?}");
             assert_eq!(is_queue(name), fits("k", name, 1), "queue {name:?}");
         }
+        assert_eq!(MAX_COST, Limits::MAX_COST);
         assert_eq!((fits("k", "q", MAX_ATTEMPTS), fits("k", "q", MAX_ATTEMPTS + 1)), (true, false));
     }
 }

@@ -12,6 +12,7 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
         priority,
         max_attempts,
         timeout,
+        cost,
         backoff,
         retry_delay,
         encrypted,
@@ -37,6 +38,7 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
     let queue = queue.map(|queue| quote!(const QUEUE: &'static str = #queue;));
     let priority = priority.map(|priority| quote!(const PRIORITY: i16 = #priority;));
     let max_attempts = max_attempts.map(|most| quote!(const MAX_ATTEMPTS: u16 = #most;));
+    let cost = cost.map(|cost| quote!(const COST: u32 = #cost;));
     let timeout = timeout.map(|timeout| {
         let (seconds, nanoseconds) = (timeout.as_secs(), timeout.subsec_nanos());
         quote! {
@@ -78,6 +80,7 @@ pub(crate) fn job(input: TokenStream) -> Result<TokenStream> {
             #priority
             #max_attempts
             #timeout
+            #cost
             #encrypted
             #retry_policy
             #retry_delay
@@ -138,6 +141,7 @@ mod tests {
             "PRIORITY",
             "MAX_ATTEMPTS",
             "TIMEOUT",
+            "COST",
             "retry_policy",
             "retry_delay",
             "ENCRYPTED",
@@ -147,7 +151,7 @@ mod tests {
             assert!(!plain.contains(constant), "{plain}");
         }
         let full = derived(
-            "#[job(queue = \"q\", priority = -5)] #[job(max_attempts = 3, timeout = \"1m 500ms\", encrypted)] struct A;",
+            "#[job(queue = \"q\", priority = -5)] #[job(max_attempts = 3, timeout = \"1m 500ms\", cost = 5, encrypted)] struct A;",
         );
         assert!(full.contains("QUEUE : & 'static str = \"q\""), "{full}");
         assert!(full.contains("- 5i16") || full.contains("-5i16"), "{full}");
@@ -159,6 +163,7 @@ mod tests {
         assert!(retries.contains("max : :: core :: time :: Duration :: new (300u64 , 0u32)"), "{retries}");
         assert!(retries.contains("mine :: delay (attempt , error)"), "{retries}");
         assert!(full.contains("3u16") && full.contains("60u64 , 500000000u32"), "{full}");
+        assert!(full.contains("COST : u32 = 5u32"), "{full}");
         assert!(full.contains("ENCRYPTED : bool = true"), "{full}");
     }
 
@@ -234,12 +239,15 @@ mod tests {
             ("priority = \"high\"", "-32768 to 32767"),
             ("max_attempts = 0", "1 to 1000"),
             ("max_attempts = 1001", "1 to 1000"),
+            ("cost = 0", "1 to 1000000"),
+            ("cost = 1_000_001", "1 to 1000000"),
+            ("cost = \"much\"", "like cost = 5"),
             ("timeout = \"soon\"", "like \"30s\""),
             ("timeout = \"0s\"", "leaves no time"),
             ("timeout = 30", "like timeout = \"30s\""),
             (
                 "retries = 3",
-                "known are kind, queue, priority, max_attempts, timeout, backoff, retry_delay, key, encrypted and unique",
+                "known are kind, queue, priority, max_attempts, timeout, cost, backoff, retry_delay, key, encrypted and unique",
             ),
             ("backoff = \"sometimes:1s\"", "unknown backoff"),
             ("backoff = \"linear\"", "a backoff has a first delay"),

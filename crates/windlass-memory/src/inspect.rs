@@ -54,6 +54,7 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
         key: attributes.key,
         meta: attributes.meta,
         tags: attributes.tags,
+        cost: attributes.cost,
         timeout: attributes.timeout,
         retry_policy: attributes.retry_policy,
         expires_at: attributes.expires_at,

@@ -43,6 +43,7 @@ mod report;
 mod retention;
 mod schedule;
 mod settle;
+mod starts;
 mod state;
 mod store;
 mod turns;

@@ -1,12 +1,7 @@
-use crate::clock::{later, until};
+use crate::{clock::later, starts::GivenStarts};
 use jiff::Timestamp;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
-use windlass_core::{
-    KeyLimits, QueueLimits, QueueNeed, RateLimit, RateWindow, Share, ShareRequest, WorkerId,
-};
+use std::{collections::BTreeMap, time::Duration};
+use windlass_core::{KeyLimits, QueueLimits, QueueNeed, Share, ShareRequest, WorkerId};
 
 /// How long a worker may wait without any slot before one is taken from those that have had theirs for as long.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -19,8 +14,7 @@ pub(crate) struct Queue {
     pub(crate) keys: Option<KeyLimits>,
     limits: QueueLimits,
     shares: BTreeMap<WorkerId, Slots>,
-    /// When how many starts were given out, oldest first.
-    starts: VecDeque<(Timestamp, u32)>,
+    starts: GivenStarts,
 }
 
 /// What a worker has of a queue.
@@ -45,7 +39,7 @@ impl Queue {
             self.shares.clear();
         }
         if limits.rate.is_none() {
-            self.starts.clear();
+            self.starts = GivenStarts::default();
         }
     }
 
@@ -58,6 +52,7 @@ impl Queue {
     /// The worker ended.
     pub(crate) fn forget(&mut self, worker: WorkerId) {
         self.shares.remove(&worker);
+        self.starts.forget(worker);
     }
 
     /// Gives a worker its share. Whether somebody else should ask again.
@@ -82,7 +77,10 @@ impl Queue {
         }
         let (slots, wanted, tell) = self.slots(request, need, now);
         let (starts, next_start) = match self.limits.rate {
-            Some(rate) => self.starts(rate, need.starts, now),
+            Some(rate) => {
+                let (starts, next) = self.starts.give(rate, request.worker, &need.starts, now);
+                (Some(starts), next)
+            }
             None => (None, None),
         };
         (Share { limits: self.limits, slots, wanted, starts, next_start }, tell)
@@ -135,31 +133,6 @@ impl Queue {
             true => self.shares.remove(&worker),
             false => self.shares.insert(worker, slots),
         };
-    }
-
-    fn starts(&mut self, rate: RateLimit, want: u32, now: Timestamp) -> (Option<u32>, Option<Duration>) {
-        let now = self.starts.back().map_or(now, |(last, _)| now.max(*last));
-        let counts_for = |window: RateWindow| window.length + rate.grace();
-        let longest = rate.windows().map(counts_for).max().unwrap_or_default();
-        while self.starts.front().is_some_and(|(at, _)| later(*at, longest) <= now) {
-            self.starts.pop_front();
-        }
-        let (mut count, mut next) = (want, now);
-        for window in rate.windows() {
-            let ends = |at: Timestamp| later(at, counts_for(window));
-            let within = || self.starts.iter().filter(|(at, _)| ends(*at) > now);
-            let free = window.count.saturating_sub(within().map(|(_, count)| count).sum());
-            count = count.min(free);
-            if free < want
-                && let Some((oldest, _)) = within().next()
-            {
-                next = next.max(ends(*oldest));
-            }
-        }
-        if count > 0 {
-            self.starts.push_back((now, count));
-        }
-        (Some(count), (count < want).then(|| until(now, next)))
     }
 }
 

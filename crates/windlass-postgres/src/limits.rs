@@ -55,23 +55,40 @@ pub(crate) async fn share_on(db: &Database, on: &impl Query, request: &ShareRequ
     let column =
         |value: fn(&QueueNeed) -> u32| -> Vec<i32> { request.queues.iter().map(value).map(int4).collect() };
     let (running, slots, starts) =
-        (column(|need| need.running), column(|need| need.slots), column(|need| need.starts));
-    let generation = int4(request.generation);
-    let params: [Param<'_>; 6] = [
+        (column(|need| need.running), column(|need| need.slots), column(|need| need.starts.jobs()));
+    let (generation, costs) = (int4(request.generation), costs(&request.queues));
+    let params: [Param<'_>; 7] = [
         (&request.worker.0, Type::INT4),
         (&queues, Type::TEXT_ARRAY),
         (&running, Type::INT4_ARRAY),
         (&slots, Type::INT4_ARRAY),
         (&starts, Type::INT4_ARRAY),
         (&generation, Type::INT4),
+        (&costs, Type::TEXT_ARRAY),
     ];
-    let sql = db.sql(
-        "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
-         FROM {schema}.share($1, $2, $3, $4, $5, $6)",
-    );
+    // A schema of version 12 knows no costs; it is not asked for any.
+    let known = if costs.is_some() { 7 } else { 6 };
+    let sql = db.sql(match costs {
+        Some(_) => {
+            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
+         FROM {schema}.share($1, $2, $3, $4, $5, $6, $7)"
+        }
+        None => {
+            "SELECT concurrency, rate, period_us, burst, slots, wanted, starts, next_start_ms
+         FROM {schema}.share($1, $2, $3, $4, $5, $6)"
+        }
+    });
     // A repeated call keeps the slots; starts that it gives again are lost to the rate, never too many.
-    let rows = on.query(&sql, &params, Effect::Repeatable).await.map_err(too_old)?;
+    let rows = on.query(&sql, &params[..known], Effect::Repeatable).await.map_err(too_old)?;
     rows.iter().map(share_of).collect()
+}
+
+/// What the jobs of each queue cost, as runs of jobs; `None` where all cost 1.
+fn costs(queues: &[QueueNeed]) -> Option<Vec<String>> {
+    let costly = |need: &QueueNeed| need.starts.runs().iter().any(|(_, cost)| *cost != 1);
+    let run = |(jobs, cost): &(u32, u32)| format!("{{{},{}}}", int4(*jobs), int4(*cost));
+    let runs = |need: &QueueNeed| need.starts.runs().iter().map(run).collect::<Vec<_>>().join(",");
+    queues.iter().any(costly).then(|| queues.iter().map(|need| format!("{{{}}}", runs(need))).collect())
 }
 
 fn share_of(row: &Row) -> Result<Share> {

@@ -61,6 +61,7 @@ pub(crate) fn job_record(row: &Row) -> Result<JobRecord> {
         key: get(row, 15)?,
         meta: json(row, 16)?,
         tags: attributes.tags,
+        cost: attributes.cost,
         timeout: attributes.timeout,
         retry_policy: attributes.retry_policy,
         expires_at: attributes.expires_at,

@@ -21,6 +21,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/010_counters.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/011_schedules.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/012_limits.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/013_start_waits.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration

@@ -115,6 +115,9 @@ impl PostgresStore {
             let tags = SqlParam::Text(json(&attributes.tags)?);
             add("tags => ARRAY(SELECT jsonb_array_elements_text(", tags, "::text::jsonb))");
         }
+        if let Some(cost) = attributes.cost {
+            add("cost => ", SqlParam::Int4(i32::try_from(cost).unwrap_or(i32::MAX)), "::int4");
+        }
         if attributes.tracked {
             rest.push_str(", tracked => true");
         }
@@ -138,9 +141,11 @@ impl PostgresStore {
                 || expires_after.is_some()
                 || !tags.is_empty()
         };
-        let newer = jobs.iter().filter_map(NewJob::attributes).any(has_newer);
+        let any = |has: fn(&Attributes) -> bool| jobs.iter().filter_map(NewJob::attributes).any(has);
+        let newer = if any(has_newer) { NEWER } else { "" };
+        let cost = if any(|attributes| attributes.cost.is_some()) { COST } else { "" };
         let text = if UniqueBatch::is_needed(jobs) { ENQUEUE_MANY_UNIQUE } else { ENQUEUE_MANY };
-        let text = text.replace("{newer}", if newer { NEWER } else { "" });
+        let text = text.replace("{newer}", &(newer.to_owned() + cost));
         let jobs = jobs.iter().map(alone).collect::<Result<Vec<_>>>()?;
         let rows: Vec<_> = jobs.iter().map(|(job, unique)| row(job, unique.as_ref())).collect();
         Ok(SqlCall { text: self.db.sql(&text), params: vec![SqlParam::Text(json(&rows)?)] })
@@ -174,6 +179,7 @@ const NEWER: &str = ", timeout => (j->'attributes'->>'timeout_ms')::int8 * inter
     retry_policy => j->'attributes'->'retry_policy', expires_at => coalesce((j->'attributes'->>'expires_at')::timestamptz, \
     clock_timestamp() + (j->>'expires_after_us')::int8 * interval '1 microsecond'), \
     tags => ARRAY(SELECT jsonb_array_elements_text(j->'attributes'->'tags'))";
+const COST: &str = ", cost => (j->'attributes'->>'cost')::int4";
 
 /// Keys in ascending order, so that calls do not deadlock each other; ids in the order of the jobs.
 const ENQUEUE_MANY_UNIQUE: &str = "SELECT id FROM (SELECT nth, CASE WHEN j->'unique' IS NULL \

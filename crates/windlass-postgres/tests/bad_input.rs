@@ -205,6 +205,8 @@ async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() 
         (r#"retry_policy => '{"base": 5}'"#, "unknown field 'base' in a retry policy"),
         ("tags => '{a, \"\"}'", "a tag must be 1 to 100 bytes"),
         ("tags => '{a, NULL}'", "a tag must be"),
+        ("cost => 0", "the cost of a job must be 1 to 1000000, got 0"),
+        ("cost => 1000001", "got 1000001"),
         ("tags => array_fill('a'::text, ARRAY[21])", "at most 20 tags, got 21"),
     ] {
         let error = client.query(&call(options), &[]).await.expect_err(options);
@@ -212,12 +214,12 @@ async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() 
         assert_eq!(error.code().code(), "WL003", "{options}: {error}");
         assert!(error.message().contains(says), "{options}: {error}");
     }
-    let options = r#"timeout => '1500.5 ms', expires_at => '2100-01-01 12:00+02', tags => '{b, "a, c", b}',
+    let options = r#"timeout => '1500.5 ms', expires_at => '2100-01-01 12:00+02', tags => '{b, "a, c", b}', cost => 9,
         retry_policy => '{"backoff": "linear", "base_ms": 10.0, "factor": 1.5, "max_ms": 2e3, "jitter": 0}'"#;
     let one: i64 = client.query_one(&call(options), &[]).await.unwrap().get(0);
     let many = fixture.text(
-        r#"SELECT windlass.enqueue_many('[{"kind": "k", "timeout": "1501 ms", "expires_at": "2100-01-01T10:00:00Z", "tags": ["b", "a, c"],
-            "retry_policy": {"backoff": "linear", "base_ms": 10, "factor": 1.5, "max_ms": 2000, "jitter": 0}}, {"kind": "k", "tags": null}]')"#,
+        r#"SELECT windlass.enqueue_many('[{"kind": "k", "timeout": "1501 ms", "expires_at": "2100-01-01T10:00:00Z", "tags": ["b", "a, c"], "cost": 9,
+            "retry_policy": {"backoff": "linear", "base_ms": 10, "factor": 1.5, "max_ms": 2000, "jitter": 0}}, {"kind": "k", "tags": null, "cost": 1}]')"#,
     );
     let many = client.query(&many, &[]).await.unwrap();
     let policy = RetryPolicy {
@@ -230,12 +232,12 @@ async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() 
         let job = store.job(JobId(id)).await.unwrap().expect("it is stored");
         assert_eq!((job.timeout, job.retry_policy), (Some(Duration::from_millis(1_501)), Some(policy)));
         assert_eq!(job.expires_at, Some("2100-01-01T10:00:00Z".parse().unwrap()));
-        assert_eq!(job.tags, ["b", "a, c"]);
+        assert_eq!((&*job.tags, job.cost), (&["b".to_owned(), "a, c".to_owned()][..], Some(9)));
         let view =
             fixture.text("SELECT tags, expires_at = '2100-01-01T10:00:00Z' FROM windlass.jobs WHERE id = $1");
         let row = client.query_one(&view, &[&id]).await.unwrap();
         assert_eq!((row.get::<_, Vec<String>>(0), row.get::<_, bool>(1)), (job.tags, true));
     }
     let plain = store.job(JobId(many[1].get(0))).await.unwrap().expect("it is stored");
-    assert!(plain.tags.is_empty() && plain.expires_at.is_none());
+    assert!(plain.tags.is_empty() && plain.expires_at.is_none() && plain.cost.is_none());
 }

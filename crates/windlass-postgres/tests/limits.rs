@@ -26,7 +26,7 @@ fn per(count: u32, period: Duration) -> QueueLimits {
 }
 
 async fn ask(store: &Arc<dyn Store>, worker: WorkerId, running: u32, slots: u32, starts: u32) -> Share {
-    let need = QueueNeed { queue: QUEUE.into(), running, slots, starts };
+    let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: starts.into() };
     store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect("share")[0]
 }
 
@@ -80,7 +80,7 @@ async fn a_request_that_comes_too_late_changes_nothing() {
     store.limit(QUEUE, &at_once(5)).await.unwrap();
     let (worker, other) = (worker_on(&store).await.id, worker_on(&store).await.id);
     let request = |generation, running, slots| {
-        let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: 0 };
+        let need = QueueNeed { queue: QUEUE.into(), running, slots, starts: 0.into() };
         ShareRequest { worker, generation, queues: vec![need] }
     };
     assert_eq!(store.share(&request(0, 0, 5)).await.unwrap()[0].slots, Some(5));
@@ -145,7 +145,7 @@ async fn the_last_slot_and_the_last_start_are_given_once() {
     let load = tokio::spawn(async move {
         let worker = worker(&store, &["load"], &[], LATER).await.id;
         for n in (0..u32::MAX).cycle() {
-            let need = QueueNeed { queue: "load".into(), running: 0, slots: n % 7, starts: 0 };
+            let need = QueueNeed { queue: "load".into(), running: 0, slots: n % 7, starts: 0.into() };
             store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.unwrap();
             enqueue_jobs(&store, 10).await;
         }
@@ -196,7 +196,7 @@ async fn the_order_of_queues_does_not_matter() {
                         queue: Arc::clone(name),
                         running: 0,
                         slots: 3,
-                        starts: 0,
+                        starts: 0.into(),
                     };
                     let queues = names.iter().map(need).collect();
                     store.share(&ShareRequest { worker, generation: 0, queues }).await.expect("no deadlock");
@@ -294,7 +294,7 @@ async fn each_role_does_its_part() {
     }
     let owner: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&owner).await.id;
-    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
+    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0.into() };
     let request = ShareRequest { worker, generation: 0, queues: vec![need] };
     for (access, role) in roles {
         let limited = role.limit(QUEUE, &at_once(3)).await;
@@ -404,7 +404,7 @@ async fn a_schema_without_limits_is_worked_on() {
     assert!(store.heartbeat(worker).await.unwrap().limited.is_empty());
     store.maintain().await.unwrap();
     assert!(queue(&store, QUEUE).await.limits.is_none());
-    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0 };
+    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 1, starts: 0.into() };
     let refused =
         store.share(&ShareRequest { worker, generation: 0, queues: vec![need] }).await.expect_err("too old");
     assert_eq!(refused.kind(), ErrorKind::SchemaTooOld, "{refused}");

@@ -61,7 +61,7 @@ async fn sql_declares_schedules() {
     let whole = "SELECT windlass.set_schedule('s', '30 6 * * MON-FRI', 'report', '{\"a\": [1.5, \"ä\"]}', zone => 'Europe/Berlin', queue => 'q',
         starts_at => '2026-01-01 00:00+00', ends_at => '2036-01-01 00:00+00', jitter => '5 minutes', overlap => 'queue_one', missed => '7',
         priority => -3, max_attempts => 2, key => 'acme', meta => '{\"who\": \"me\"}', tracked => true, timeout => '30 s', expiry => '1 hour',
-        tags => '{x,y}', source => 'app')";
+        tags => '{x,y}', source => 'app', cost => 5)";
     assert_eq!(session.word(whole).await, "created");
     assert_eq!(session.word(whole).await, "unchanged");
     let schedule = store.schedules(&ScheduleFilter::default()).await.unwrap().remove(0).schedule().unwrap();
@@ -76,6 +76,7 @@ async fn sql_declares_schedules() {
         (&*attributes.tags, attributes.expires_after.unwrap().as_secs()),
         (&["x".to_owned(), "y".to_owned()][..], 3_600)
     );
+    assert_eq!(attributes.cost, Some(5));
     // A program that declares the same says it in other bytes.
     let put = store.put_schedules(&[schedule], None).await.unwrap();
     assert_eq!(put.puts, [windlass_core::SchedulePut::Unchanged]);
@@ -99,6 +100,10 @@ async fn sql_declares_schedules() {
 async fn sql_refuses_what_cannot_work() {
     let session = Session::new().await;
     let set = |more: &str| format!("SELECT windlass.set_schedule({more})");
+    let meta = |size: usize| {
+        format!("'s', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {size}) || '\"}}')::jsonb")
+    };
+    let (big, large) = (meta(8_120), meta(8_000));
     for (more, code, says) in [
         ("'a b', '@daily', 'k'", "WL002", "without spaces"),
         ("'', '@daily', 'k'", "WL002", "name and source"),
@@ -122,11 +127,19 @@ async fn sql_refuses_what_cannot_work() {
         ),
         ("'s', '@daily', 'k', ends_at => 'infinity'", "WL003", "must end after it starts"),
         ("'s', '@daily', 'k', source => 'a b'", "WL002", "name and source"),
+        ("'s', '@daily', 'k', cost => 0", "WL003", "the cost of a job must be 1 to 1000000, got 0"),
+        // Too large only with what each of its jobs gets: it would never run.
+        (&*big, "WL004", "meta of schedule 's' is more than 8192 bytes with the name"),
     ] {
         let (state, message) = session.refusal(&set(more)).await;
         assert!(state.code() == code && message.contains(says), "{more}: {state:?} {message}");
     }
     assert_eq!(session.word("SELECT count(*)::text FROM windlass.schedule").await, "0");
+    assert_eq!(session.word(&set(&large)).await, "created");
+    let schedule =
+        session.fixture.store().await.schedules(&ScheduleFilter::default()).await.unwrap().remove(0);
+    let schedules = [schedule.schedule().unwrap()];
+    windlass_core::Limits::default().check_schedules(&schedules).expect("what SQL lets pass, programs do");
 }
 
 /// A run by hand is what a program's would be: beside the ticks, paused or not, and whoever decided meanwhile decides anew.
@@ -180,11 +193,10 @@ async fn sql_runs_a_schedule_now() {
     }
     let steps: Vec<_> = before.iter().map(ScheduleStep::of).collect();
     assert_eq!(store.advance_schedules(&steps).await.unwrap(), [None, None], "decided before the runs");
-    let big = format!(
-        "SELECT windlass.set_schedule('big', '@daily', 'k', meta => ('{{\"a\": \"' || repeat('x', {}) || '\"}}')::jsonb)",
-        8_180
-    );
-    session.run(&big).await;
+    // One that an older program set.
+    let big = "SELECT windlass.set_schedule('big', '@daily', 'k'); UPDATE windlass.schedule SET definition = (definition::jsonb
+        || jsonb_build_object('attributes', jsonb_build_object('meta', jsonb_build_object('a', repeat('x', 8180)))))::json WHERE name = 'big'";
+    session.run(big).await;
     let (state, message) = session.refusal("SELECT windlass.run_schedule('big')").await;
     assert!(state.code() == "WL004" && message.contains("'big' is more than 8192"), "{state:?} {message}");
 }

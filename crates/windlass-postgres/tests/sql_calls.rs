@@ -16,7 +16,8 @@ async fn times_and_tags_go_with_one_job_and_with_many() {
     let plain = NewJob::new("k", Args::parse("{}").unwrap());
     let timed = (plain.clone().with_timeout(Duration::from_millis(1_500)).with_expiry(DAY))
         .with_retry_policy(RetryPolicy::linear(Duration::from_secs(3)))
-        .with_tags(["urgent", "a \"b\", {c}"]);
+        .with_tags(["urgent", "a \"b\", {c}"])
+        .with_cost(12);
     let calls = [
         store.enqueue_sql(&timed).unwrap(),
         store.enqueue_many_sql(&[timed.clone(), plain.clone()]).unwrap(),
@@ -39,13 +40,13 @@ async fn times_and_tags_go_with_one_job_and_with_many() {
     for job in &jobs[..2] {
         assert_eq!(job.timeout, Some(Duration::from_millis(1_500)));
         assert_eq!(job.retry_policy, Some(RetryPolicy::linear(Duration::from_secs(3))));
-        assert_eq!(job.tags, ["urgent", "a \"b\", {c}"]);
+        assert_eq!((&*job.tags, job.cost), (&["urgent".to_owned(), "a \"b\", {c}".to_owned()][..], Some(12)));
         let lives = job.expires_at.unwrap().duration_since(job.enqueued_at).as_hours();
         assert!((23..=24).contains(&lives), "{job:?}");
     }
     for job in &jobs[2..] {
         assert!(job.timeout.is_none() && job.retry_policy.is_none() && job.expires_at.is_none());
-        assert!(job.tags.is_empty());
+        assert!(job.tags.is_empty() && job.cost.is_none());
     }
     assert_eq!(jobs.len(), 4);
 }

@@ -1,7 +1,7 @@
-use crate::backoff::Backoff;
+use crate::{backoff::Backoff, permissions::Permissions};
 use std::time::Duration;
 use tokio::time::Instant;
-use windlass_core::{QueueLimits, RateLimit, Share, WorkerId};
+use windlass_core::{QueueLimits, Share, Starts, WorkerId};
 
 /// Slots that were not all used for so long are given back.
 const UNUSED_FOR: Duration = Duration::from_secs(1);
@@ -9,10 +9,10 @@ const UNUSED_FOR: Duration = Duration::from_secs(1);
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 /// Jobs are held for their start no longer than this; others could run them, and they count as running.
 pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(2);
-/// When to ask for starts again where the store does not say.
-const NEXT_START: Duration = Duration::from_millis(1);
 /// How many starts ahead jobs are claimed, as a time.
 const HELD_AHEAD: Duration = Duration::from_millis(100);
+/// How fast the estimate of what jobs cost falls.
+const COST_FALLS: f64 = 0.25;
 
 /// What a queue runner may start of a queue with limits: the share that the store gave this worker.
 ///
@@ -29,7 +29,11 @@ pub(crate) struct Allowance {
     frozen_at: Option<usize>,
     /// Jobs of this registration in an executor.
     running: usize,
-    starts: Starts,
+    permissions: Permissions,
+    /// The jobs for which the store was asked last.
+    asked_starts: Starts,
+    /// What a job costs: follows a rise at once. Infinite until one is known, so that one is claimed first.
+    cost: f64,
     /// Others want slots, and a job has ended since.
     wanted: Option<bool>,
     /// A hint came, or there is work without a share.
@@ -49,28 +53,14 @@ pub(crate) struct Allowance {
 pub(crate) struct Held {
     pub(crate) running: usize,
     pub(crate) ready: usize,
-    /// How many of these are not waiting for a batch.
-    pub(crate) startable: usize,
 }
 
 /// What to ask the store for; see [`windlass_core::QueueNeed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) running: usize,
     pub(crate) slots: usize,
-    pub(crate) starts: usize,
-}
-
-/// Permissions to start.
-#[derive(Clone, Copy, Debug)]
-enum Starts {
-    Unlimited,
-    /// So many until then; more are to be had from the other time on.
-    Limited {
-        left: usize,
-        until: Instant,
-        next: Instant,
-    },
+    pub(crate) starts: Starts,
 }
 
 impl Allowance {
@@ -82,7 +72,9 @@ impl Allowance {
             slots: 0,
             frozen_at: None,
             running: 0,
-            starts: Starts::Unlimited,
+            permissions: Permissions::Unlimited,
+            asked_starts: Starts::default(),
+            cost: f64::INFINITY,
             wanted: None,
             asked_for: false,
             hinted: false,
@@ -93,28 +85,25 @@ impl Allowance {
         }
     }
 
-    /// Whether a job may start now.
-    pub(crate) fn may_start(&self) -> bool {
-        self.startable() > 0
+    /// Whether a job that costs so much may start now.
+    pub(crate) fn may_start(&self, cost: u32) -> bool {
+        self.free_slots() > 0 && self.permissions.allow(cost)
     }
 
-    /// How many jobs may start now.
-    pub(crate) fn startable(&self) -> usize {
-        let starts = match self.starts {
-            Starts::Unlimited => usize::MAX,
-            Starts::Limited { left, until, .. } if left > 0 && Instant::now() < until => left,
-            Starts::Limited { .. } => 0,
-        };
-        let slots = self.slots.min(self.frozen_at.unwrap_or(usize::MAX));
-        starts.min(slots.saturating_sub(self.running))
+    /// How many of the jobs that cost this may start now, in their order.
+    pub(crate) fn startable(&self, costs: impl Iterator<Item = u32>) -> usize {
+        self.permissions.fit(costs.take(self.free_slots()))
     }
 
-    /// A job starts, which it [may](Self::may_start). Whether all slots are used for the first time since the store was asked.
-    pub(crate) fn started(&mut self) -> bool {
+    fn free_slots(&self) -> usize {
+        self.slots.min(self.frozen_at.unwrap_or(usize::MAX)).saturating_sub(self.running)
+    }
+
+    /// A job starts that costs so much, which it [may](Self::may_start). Whether all slots are used for the first time since the
+    /// store was asked.
+    pub(crate) fn started(&mut self, cost: u32) -> bool {
         self.running += 1;
-        if let Starts::Limited { left, .. } = &mut self.starts {
-            *left -= 1;
-        }
+        self.permissions.spend(cost);
         let is_full = self.running >= self.slots;
         if is_full {
             self.full_at = Instant::now();
@@ -153,32 +142,34 @@ impl Allowance {
         self.not_before = Instant::now();
     }
 
-    /// How many jobs to run at once and to hold unstarted, at most.
-    pub(crate) fn room(&self, concurrency: usize) -> (usize, usize) {
+    /// How many jobs to run at once and to hold unstarted, at most. `next`: what the next of those that are held costs.
+    pub(crate) fn room(&self, concurrency: usize, next: Option<u32>) -> (usize, usize) {
         // Without a slot one job is asked for: the refusal says that there are limits.
         let slots = self.slots.clamp(1, concurrency);
         let Some(rate) = self.limits.rate else { return (slots, usize::MAX) };
-        if self.next_start().is_some_and(|next| next > Instant::now() + LONGEST_HOLD) {
+        if self.waits_long(next) {
             return (0, 0);
         }
         let ahead = f64::from(rate.count) * HELD_AHEAD.as_secs_f64() / rate.period.as_secs_f64();
-        (slots, (ahead as usize).max(1))
+        (slots, ((ahead / self.cost) as usize).max(1))
     }
 
-    /// Whether jobs should not be held, because none may start for a while: others may run them.
-    pub(crate) fn should_hold_none(&self) -> bool {
-        self.slots == 0 || self.room(1) == (0, 0)
+    /// Whether jobs should not be held, because none may start for a while: others may run them. `next`: what the next of them costs.
+    pub(crate) fn should_hold_none(&self, next: Option<u32>) -> bool {
+        self.slots == 0 || self.limits.rate.is_some() && self.gives_back(next)
     }
 
-    fn next_start(&self) -> Option<Instant> {
-        match self.starts {
-            Starts::Limited { left: 0, next, .. } => Some(next),
-            _ => None,
-        }
+    /// One that costs more than 1 is kept: it would go behind all others, and the starts that it waits for to them.
+    fn gives_back(&self, next: Option<u32>) -> bool {
+        self.waits_long(next) && next.is_none_or(|cost| cost == 1)
     }
 
-    /// When to ask the store, with so many jobs held unstarted, and so many of them that wait for no batch.
-    pub(crate) fn due(&self, ready: usize, startable: usize, concurrency: usize) -> Option<Instant> {
+    fn waits_long(&self, next: Option<u32>) -> bool {
+        self.permissions.next(next).is_some_and(|next| next > Instant::now() + LONGEST_HOLD)
+    }
+
+    /// When to ask the store, with so many jobs held unstarted. `next`: what the next of those costs that wait for no batch.
+    pub(crate) fn due(&self, ready: usize, next: Option<u32>, concurrency: usize) -> Option<Instant> {
         let mut due = self.is_unused(ready).then(|| self.full_at + UNUSED_FOR);
         let mut by = |at: Instant| due = Some(due.map_or(at, |due| due.min(at)));
         if self.wanted == Some(true) {
@@ -191,14 +182,19 @@ impl Allowance {
         if is_full && (ready > 0 || self.running > 0) {
             by(self.not_before);
         }
-        if let Starts::Limited { left, until, next } = self.starts
-            && startable > 0
+        if let Some(cost) = next
             && self.running < self.slots
+            && let Some(at) = self.permissions.due(cost)
         {
-            match left {
-                0 => by(next),
-                _ => by(until),
-            }
+            // What has to wait for long is handed back when the store says so once more.
+            by(if self.gives_back(next) { Instant::now() } else { at });
+        }
+        if ready == 0
+            && self.waits_long(None)
+            && let Some(at) = self.permissions.next(None)
+        {
+            // Then jobs may be held again.
+            by(at - LONGEST_HOLD);
         }
         due
     }
@@ -212,13 +208,19 @@ impl Allowance {
         ready == 0 && self.running >= self.slots && self.slots < concurrency
     }
 
-    /// What to ask for now, under this registration, of which so many jobs run. `more`: the store has jobs that this worker
-    /// does not hold.
-    pub(crate) fn need(&mut self, worker: WorkerId, held: Held, concurrency: usize, more: bool) -> Need {
+    /// What to ask for now, under this registration, of which so many jobs run. `costs`: of the jobs that wait for no batch. `more`: the
+    /// store has jobs that this worker does not hold.
+    pub(crate) fn need(
+        &mut self,
+        worker: WorkerId,
+        held: Held,
+        costs: impl Iterator<Item = u32>,
+        concurrency: usize,
+        more: bool,
+    ) -> Need {
         let now = Instant::now();
         if self.worker != Some(worker) {
-            (self.worker, self.slots, self.starts) =
-                (Some(worker), 0, Starts::Limited { left: 0, until: now, next: now });
+            (self.worker, self.slots, self.permissions) = (Some(worker), 0, Permissions::none());
         }
         self.running = held.running;
         let used = held.running + held.ready;
@@ -229,10 +231,16 @@ impl Allowance {
             _ => used,
         };
         let slots = slots.min(concurrency).max(held.running);
-        let starts = match self.starts {
-            Starts::Limited { left, until, .. } if left > 0 && now < until => 0,
-            _ => held.startable.min(slots - held.running),
-        };
+        let starts = self.permissions.missing(costs.take(slots - held.running));
+        if let Some(rate) = &self.limits.rate
+            && !starts.is_empty()
+        {
+            let each = starts.cost(rate) as f64 / f64::from(starts.jobs());
+            let falling =
+                if self.cost.is_finite() { self.cost + COST_FALLS * (each - self.cost) } else { each };
+            self.cost = each.max(falling);
+        }
+        self.asked_starts.clone_from(&starts);
         (self.asked_for, self.hinted, self.was_full) = (false, false, false);
         self.frozen_at = Some(held.running);
         Need { running: held.running, slots, starts }
@@ -249,38 +257,14 @@ impl Allowance {
             self.slots = self.slots.min(self.running);
         }
         let got_starts = share.starts.is_some_and(|starts| starts > 0);
-        self.starts = match (share.limits.rate, share.starts) {
-            (Some(rate), Some(starts)) => {
-                self.with_starts(rate, starts as usize, share.next_start, asked_at, now)
-            }
-            _ => Starts::Unlimited,
-        };
+        let asked = std::mem::take(&mut self.asked_starts);
+        self.permissions.set(share, &asked, asked_at);
         if self.slots > before || got_starts {
             self.pause.reset();
             self.full_at = now;
             self.not_before = now;
         } else if share.next_start.is_none() {
             self.not_before = now + self.pause.step();
-        }
-    }
-
-    fn with_starts(
-        &self,
-        rate: RateLimit,
-        new: usize,
-        next: Option<Duration>,
-        asked_at: Instant,
-        now: Instant,
-    ) -> Starts {
-        match self.starts {
-            Starts::Limited { left, until, next } if new == 0 && left > 0 && now < until => {
-                Starts::Limited { left, until, next }
-            }
-            _ => Starts::Limited {
-                left: new,
-                until: asked_at + rate.grace(),
-                next: now + next.unwrap_or(NEXT_START),
-            },
         }
     }
 

@@ -59,6 +59,12 @@ impl Gatherings {
         self.open.iter().filter(|open| open.may_start(now)).map(|open| open.jobs.len()).sum()
     }
 
+    /// What those cost, in the order in which they are taken.
+    pub(crate) fn costs(&self, now: Instant) -> impl Iterator<Item = u32> {
+        let startable = self.open.iter().filter(move |open| open.may_start(now));
+        startable.flat_map(|open| &open.jobs).map(|job| job.popped.job.cost())
+    }
+
     /// How many jobs more are good for batches that come together, or for the next of the kind that came last.
     pub(crate) fn missing(&self) -> usize {
         match self.open.is_empty() {
@@ -106,21 +112,26 @@ impl Gatherings {
         self.last = 0;
     }
 
-    /// The oldest batch that may start, or so much of it. What is left of it waits again: the limits that hold it back
-    /// would make batches of one out of it.
-    pub(crate) fn take(&mut self, most: usize, now: Instant) -> Option<Vec<Gathered>> {
+    /// The oldest batch that may start: its place, and its jobs.
+    pub(crate) fn due(&self, now: Instant) -> Option<(usize, &[Gathered])> {
         let at = self.open.iter().position(|open| open.may_start(now))?;
+        Some((at, &self.open[at].jobs))
+    }
+
+    /// The batch at that place, or so much of it. What is left of it waits again: the limits that hold it back would make
+    /// batches of one out of it.
+    pub(crate) fn take(&mut self, at: usize, most: usize) -> Vec<Gathered> {
         let open = &mut self.open[at];
         self.last = open.batching.most();
         let jobs = match open.jobs.len() <= most {
             true => self.open.remove(at).jobs,
             false => {
-                open.due = now.checked_add(open.batching.wait());
+                open.due = Instant::now().checked_add(open.batching.wait());
                 open.jobs.drain(..most).collect()
             }
         };
         self.jobs -= jobs.len();
-        Some(jobs)
+        jobs
     }
 
     /// Lets the oldest batch start now.

@@ -25,6 +25,7 @@
 #[cfg(all(
     not(debug_assertions),
     any(
+        feature = "bug_cheap_starts",
         feature = "bug_deregister_before_flush",
         feature = "bug_drop_batch_on_error",
         feature = "bug_forget_ambiguous_claim",
@@ -77,6 +78,7 @@ mod open_claims;
 mod outage;
 mod outbox;
 mod per_job;
+mod permissions;
 mod popped;
 mod queue_runner;
 mod ready;

@@ -74,6 +74,16 @@ pub(crate) struct QueueSnapshot {
     pub(crate) unsettled: usize,
 }
 
+/// What an executor starts next.
+enum Start {
+    One,
+    /// So many jobs of the batch at that place.
+    Batch {
+        at: usize,
+        most: usize,
+    },
+}
+
 /// What becomes of jobs that will not be started here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandBack {
@@ -305,14 +315,15 @@ impl QueueRunner {
 impl State {
     /// The next job of an executor.
     fn next(&mut self, scope: &mut Option<Arc<ClaimScope>>, me: &Arc<Notify>) -> Step {
-        if self.may_start() {
-            if let Some(batch) = self.next_batch() {
-                return Step::RunBatch(batch);
+        match self.next_start() {
+            Some(Start::Batch { at, most }) => return Step::RunBatch(self.start_batch(at, most)),
+            Some(Start::One) => {
+                if let Some(popped) = self.ready.pop_one(scope) {
+                    self.start(&popped);
+                    return Step::Run(popped);
+                }
             }
-            if let Some(popped) = self.ready.pop_one(scope) {
-                self.start(&popped);
-                return Step::Run(popped);
-            }
+            None => {}
         }
         self.active -= 1;
         self.tell_sharer |= self.ready.startable() > 0;
@@ -326,19 +337,17 @@ impl State {
         Step::SleepUntil(due)
     }
 
-    fn next_batch(&mut self) -> Option<Vec<Gathered>> {
-        self.ready.gatherings.as_ref()?;
-        let most = self.allowance.as_ref().map_or(usize::MAX, |allowance| allowance.startable());
-        let batch = self.ready.pop_batch(most)?;
+    fn start_batch(&mut self, at: usize, most: usize) -> Vec<Gathered> {
+        let batch = self.ready.pop_batch(at, most);
         batch.iter().for_each(|job| self.start(&job.popped));
         self.batched += batch.len() - 1;
-        Some(batch)
+        batch
     }
 
     fn start(&mut self, popped: &Popped) {
         self.open_claims.started(popped.slot);
         if let Some(allowance) = &mut self.allowance {
-            self.tell_sharer |= allowance.started();
+            self.tell_sharer |= allowance.started(popped.job.cost());
         }
         self.running += 1;
     }
@@ -349,9 +358,23 @@ impl State {
         gatherings.alarm_due(Instant::now())
     }
 
-    /// Whether there is a job to start that may be started.
+    /// What is started next, if that may be started now.
+    fn next_start(&self) -> Option<Start> {
+        let allowance = self.allowance.as_ref();
+        let Some((at, jobs)) = self.ready.due_batch() else {
+            let allows = match allowance {
+                None => self.ready.unbatched() > 0,
+                Some(allowance) => self.ready.next_one().is_some_and(|job| allowance.may_start(job.cost())),
+            };
+            return allows.then_some(Start::One);
+        };
+        let costs = jobs.iter().map(|job| job.popped.job.cost());
+        let most = allowance.map_or(jobs.len(), |allowance| allowance.startable(costs));
+        (most > 0).then_some(Start::Batch { at, most })
+    }
+
     fn may_start(&self) -> bool {
-        self.ready.startable() > 0 && self.allowance.as_ref().is_none_or(|allowance| allowance.may_start())
+        self.next_start().is_some()
     }
 
     /// A job of that claim ended, which the store may have to know because of limits.
@@ -435,7 +458,7 @@ impl State {
         let wanted = self.want_for_executors(concurrency);
         let Some(allowance) = &self.allowance else { return wanted };
         let ready = self.ready.len();
-        let (slots, held) = allowance.room(self.capacity(concurrency));
+        let (slots, held) = allowance.room(self.capacity(concurrency), self.ready.costs().next());
         self.prefetch.want(slots, self.running, ready).min(wanted).min(held.saturating_sub(ready))
     }
 

@@ -52,6 +52,13 @@ impl Ready {
         self.jobs + batches.map_or(0, |gatherings| gatherings.startable(Instant::now()))
     }
 
+    /// What those cost, in the order in which they are taken.
+    pub(crate) fn costs(&self) -> impl Iterator<Item = u32> {
+        let batches = self.gatherings.iter().flat_map(|gatherings| gatherings.costs(Instant::now()));
+        let claims = self.claims.iter().flat_map(|claim| claim.jobs.as_slice()).map(ClaimedJob::cost);
+        batches.chain(claims)
+    }
+
     /// Those that wait for no batch.
     pub(crate) fn unbatched(&self) -> usize {
         self.jobs
@@ -93,12 +100,22 @@ impl Ready {
         popped
     }
 
-    /// Takes a batch that is full or has waited long enough, with at most so many jobs.
-    pub(crate) fn pop_batch(&mut self, most: usize) -> Option<Vec<Gathered>> {
-        let gatherings = self.gatherings.as_mut().filter(|gatherings| gatherings.len() > 0)?;
-        let batch = gatherings.take(most, Instant::now());
+    /// The oldest batch that is full or has waited long enough: its place, and its jobs.
+    pub(crate) fn due_batch(&self) -> Option<(usize, &[Gathered])> {
+        let gatherings = self.gatherings.as_ref().filter(|gatherings| gatherings.len() > 0)?;
+        gatherings.due(Instant::now())
+    }
+
+    /// Takes the batch at that place, with at most so many of its jobs.
+    pub(crate) fn pop_batch(&mut self, at: usize, most: usize) -> Vec<Gathered> {
+        let batch = self.gatherings.as_mut().map_or_else(Vec::new, |gatherings| gatherings.take(at, most));
         self.gather();
         batch
+    }
+
+    /// The next job that is not one for a batch.
+    pub(crate) fn next_one(&self) -> Option<&ClaimedJob> {
+        self.next().map(|(job, _)| job)
     }
 
     /// Moves jobs to their batches until the next one is not to be batched, or its batch is full.

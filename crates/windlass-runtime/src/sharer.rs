@@ -39,7 +39,8 @@ pub(crate) async fn run(core: Arc<Core>) {
             tokio::select! {
                 biased;
                 () = core.signals.sharer_woken() => {}
-                () = sleep_until(due) => {}
+                // Jobs that none was held of for a while may be claimed again.
+                () = sleep_until(due) => core.signals.wake_claimer(),
             }
             continue;
         }

@@ -3,7 +3,7 @@
 use crate::{
     allowance::{Allowance, Held},
     epoch::Epoch,
-    queue_runner::{HandBack, QueueRunner},
+    queue_runner::{HandBack, QueueRunner, State},
     turn::Activation,
 };
 use std::sync::Arc;
@@ -22,8 +22,8 @@ impl QueueRunner {
     pub(crate) fn share_due(&self) -> Option<Instant> {
         let state = self.lock();
         let allowance = state.allowance.as_ref().filter(|_| !state.closed)?;
-        let (ready, startable) = (state.ready.len(), state.ready.startable());
-        allowance.due(ready, startable, state.capacity(self.concurrency()))
+        let (ready, next) = (state.ready.len(), state.ready.costs().next());
+        allowance.due(ready, next, state.capacity(self.concurrency()))
     }
 
     /// Whether it depends on what the store has what to ask for.
@@ -37,15 +37,16 @@ impl QueueRunner {
     pub(crate) fn share_need(&self, worker: WorkerId, more: bool) -> Option<QueueNeed> {
         let mut state = self.lock();
         let running = state.open_claims.running_of(worker);
-        let held = Held { running, ready: state.ready.len(), startable: state.ready.startable() };
+        let held = Held { running, ready: state.ready.len() };
         let capacity = state.capacity(self.concurrency());
-        let need = state.allowance.as_mut()?.need(worker, held, capacity, more);
+        let State { allowance, ready, .. } = &mut *state;
+        let need = allowance.as_mut()?.need(worker, held, ready.costs(), capacity, more);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Some(QueueNeed {
             queue: Arc::clone(self.queue()),
             running: count(need.running),
             slots: count(need.slots),
-            starts: count(need.starts),
+            starts: need.starts,
         })
     }
 
@@ -59,9 +60,9 @@ impl QueueRunner {
         let mut state = self.lock();
         if share.limits.is_none() {
             state.allowance = None;
-        } else if let Some(allowance) = &mut state.allowance {
+        } else if let State { allowance: Some(allowance), ready, .. } = &mut *state {
             allowance.set(share, asked_at);
-            let none = allowance.should_hold_none();
+            let none = allowance.should_hold_none(ready.costs().next());
             // What an earlier registration claimed has no share.
             let gone = state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch));
             state.hand_back(gone, HandBack::Return);

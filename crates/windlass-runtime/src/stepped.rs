@@ -19,8 +19,8 @@ use tokio::{
     time::Instant,
 };
 use windlass_core::{
-    Claim, ClaimRequest, Disposition, Error, ErrorKind, JobId, QueueDemand, QueueNeed, Result, Share,
-    ShareRequest, Store,
+    Claim, ClaimRequest, ClaimedJob, Disposition, Error, ErrorKind, Exception, JobId, QueueDemand, QueueNeed,
+    Result, SettleRequest, Share, ShareRequest, Starts, Store,
 };
 
 /// How often a queue is asked again from which somebody else claims just now, and how far apart.
@@ -126,7 +126,7 @@ impl SteppedWorker {
         let queue = runner.queue();
         let (tries, pause) = CONTENDED;
         let slots = runner.gathered() + 1;
-        if self.limited.contains(queue) && !self.take_share(queue, slots).await? {
+        if self.limited.contains(queue) && !self.may_run(queue, slots).await? {
             return Ok(None);
         }
         for _ in 0..tries {
@@ -135,13 +135,16 @@ impl SteppedWorker {
                 self.core.store.claim(&ClaimRequest { worker: self.epoch.worker(), queues }).await?;
             if !claimed.limited.is_empty() && !self.limited.contains(queue) {
                 self.limited.push(Arc::clone(queue));
-                if !self.take_share(queue, slots).await? {
+                if !self.may_run(queue, slots).await? {
                     return Ok(None);
                 }
                 continue;
             }
             match claimed.claims.pop() {
                 None if claimed.contended => tokio::time::sleep(pause).await,
+                Some(claim) if self.limited.contains(queue) => {
+                    return self.unless_refused(queue, slots, claim).await;
+                }
                 claim => return Ok(claim),
             }
         }
@@ -151,13 +154,39 @@ impl SteppedWorker {
     }
 
     /// Asks for a share of a queue with limits. Whether one job more may run, of so many.
-    async fn take_share(&self, queue: &Arc<str>, slots: usize) -> Result<bool> {
+    async fn may_run(&self, queue: &Arc<str>, slots: usize) -> Result<bool> {
+        let share = self.share(queue, slots, Starts::default()).await?;
+        Ok(share.is_none_or(|share| share.slots.is_none_or(|got| got as usize >= slots)))
+    }
+
+    /// The claim of one job, unless its queue limits how many start and it may not: then it is handed back.
+    async fn unless_refused(&self, queue: &Arc<str>, slots: usize, claim: Claim) -> Result<Option<Claim>> {
+        let costs = claim.jobs.iter().map(ClaimedJob::cost).collect();
+        let share = self.share(queue, slots, costs).await?;
+        if share.is_none_or(|share| share.starts != Some(0)) {
+            return Ok(Some(claim));
+        }
+        let (reference, disposition) = (claim.reference, Disposition::Return);
+        let returned = |job: &ClaimedJob| Exception {
+            claim: reference,
+            job: job.id,
+            position: job.position,
+            disposition: disposition.clone(),
+        };
+        let request = SettleRequest {
+            worker: self.epoch.worker(),
+            completions: Vec::new(),
+            exceptions: claim.jobs.iter().map(returned).collect(),
+        };
+        self.core.store.settle(&request).await?;
+        Ok(None)
+    }
+
+    async fn share(&self, queue: &Arc<str>, slots: usize, starts: Starts) -> Result<Option<Share>> {
         let slots = u32::try_from(slots).unwrap_or(u32::MAX);
-        let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots, starts: 1 };
+        let need = QueueNeed { queue: Arc::clone(queue), running: 0, slots, starts };
         let request = ShareRequest { worker: self.epoch.worker(), generation: 0, queues: vec![need] };
-        let shares = self.core.store.share(&request).await?;
-        let may_run = |share: &Share| share.slots.is_none_or(|got| got >= slots) && share.starts != Some(0);
-        Ok(shares.iter().all(may_run))
+        Ok(self.core.store.share(&request).await?.pop())
     }
 
     /// Runs what is to be run now as an executor does, and settles it.

@@ -68,6 +68,7 @@ mod moves;
 mod no_handler;
 mod once;
 mod options;
+mod places;
 mod position;
 mod promote;
 mod reader;

@@ -35,7 +35,7 @@ pub(crate) fn limit(tx: &mut Tx<'_>, queue: &str, limits: &QueueLimits) -> Outco
     tx.conn.prepare_cached(SET)?.execute(set)?;
     match (known.concurrency, limits.concurrency) {
         (Some(_), Some(_)) => {}
-        (Some(_), None) if rate.is_some() => slots::unlimited(tx, id)?,
+        (_, None) if rate.is_some() => slots::unlimited(tx, id)?,
         // Nobody has said yet how many it runs.
         _ => slots::forget_queue(tx, id)?,
     }
@@ -87,7 +87,7 @@ fn share_of(tx: &mut Tx<'_>, worker: WorkerId, need: &QueueNeed) -> Outcome<Shar
         None => {}
     }
     if let Some(rate) = limits.rate {
-        let (given, next) = starts::give(tx, queue, &rate, need.starts)?;
+        let (given, next) = starts::give(tx, queue, worker, &rate, &need.starts)?;
         (share.starts, share.next_start) = (Some(given), next);
     }
     Ok(share)

@@ -160,6 +160,7 @@ impl<'c> Records<'c> {
             key: attributes.key,
             meta: attributes.meta,
             tags: attributes.tags,
+            cost: attributes.cost,
             timeout: attributes.timeout,
             retry_policy: attributes.retry_policy,
             expires_at: attributes.expires_at,

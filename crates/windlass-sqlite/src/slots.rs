@@ -12,7 +12,8 @@ const SHARERS: &str = "SELECT slot.worker, coalesce(slots, 0), want, wanted, sin
     want > 0 AND ended_at IS NULL AND heartbeat_at + lease / 2 >= ?2
     FROM slot LEFT JOIN worker ON worker.id = slot.worker WHERE queue = ?1";
 const PUT: &str =
-    "INSERT OR REPLACE INTO slot (queue, worker, slots, want, wanted, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    "INSERT INTO slot (queue, worker, slots, want, wanted, since) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO UPDATE SET slots = ?3, want = ?4, wanted = ?5, since = ?6";
 const ENTER: &str =
     "INSERT OR IGNORE INTO slot (queue, worker, want, wanted, since) VALUES (?1, ?2, 1, 0, ?3)";
 const LEAVE: &str = "DELETE FROM slot WHERE queue = ?1 AND worker = ?2";

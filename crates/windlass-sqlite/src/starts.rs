@@ -3,14 +3,18 @@
 use crate::{
     clock::{Micros, micros},
     error::Outcome,
+    places::{self, Places},
     tx::Tx,
 };
 use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
-use windlass_core::RateLimit;
+use windlass_core::{RateLimit, Starts, WorkerId};
 
 /// The most rows that one transaction of housekeeping removes.
 const CHUNK: u32 = 1_000;
+
+/// When to ask again who waits only for one before it.
+const BEHIND: Duration = Duration::from_millis(20);
 
 const LAST: &str =
     "SELECT at, clock, started FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at DESC LIMIT 1";
@@ -28,16 +32,18 @@ struct Window {
     length: Micros,
 }
 
-/// How many jobs of the queue may start, of `most`, and if fewer, when there will be at least one.
+/// Permissions for as many of the jobs as may start, in their order; if not for all, when the next may.
 pub(crate) fn give(
     tx: &mut Tx<'_>,
     queue: i64,
+    worker: WorkerId,
     rate: &RateLimit,
-    most: u32,
+    wanted: &Starts,
 ) -> Outcome<(u32, Option<Duration>)> {
-    if most == 0 {
+    let Some(first_cost) = wanted.first(rate) else {
+        places::leave(tx, queue, worker)?;
         return Ok((0, None));
-    }
+    };
     let grace = rate.grace();
     let windows: Vec<_> = rate
         .windows()
@@ -63,17 +69,32 @@ pub(crate) fn give(
             now += 1;
         }
     }
-    let mut free = i64::from(most);
+    let Places { since, ahead } = places::find(tx, queue, worker)?;
+    let mut free = i64::MAX;
     for window in &windows {
-        free = free.min(window.count - (total - first(tx, queue, now, window, total)?));
+        let taken = ahead + total - first(tx, queue, now, window, total)?;
+        // One that is empty has room for one job of any cost.
+        let room = if taken == 0 { window.count.max(first_cost.into()) } else { window.count - taken };
+        free = free.min(room);
     }
-    let free = free.max(0);
-    if free > 0 {
-        add(now, total, total + free)?;
-        total += free;
+    let (given, next_cost) = wanted.fitting(rate, u32::try_from(free.max(0)).unwrap_or(u32::MAX));
+    if given > 0 {
+        add(now, total, total + i64::from(given))?;
+        total += i64::from(given);
     }
-    let next = if free < i64::from(most) { Some(next(tx, queue, now, &windows, total)?) } else { None };
-    Ok((u32::try_from(free).unwrap_or(u32::MAX), next))
+    let Some(cost) = next_cost else {
+        places::leave(tx, queue, worker)?;
+        return Ok((given, None));
+    };
+    let mut next = next(tx, queue, now, &windows, total, ahead + i64::from(cost))?;
+    if ahead > 0 {
+        next = next.max(micros(BEHIND));
+    }
+    match cost > 1 || given == 0 && ahead > 0 {
+        true => places::take(tx, queue, worker, since.filter(|_| given == 0), cost, next)?,
+        false => places::leave(tx, queue, worker)?,
+    }
+    Ok((given, Some(Duration::from_micros(next.unsigned_abs()))))
 }
 
 /// How many were given out before the window.
@@ -83,19 +104,21 @@ fn first(tx: &Tx<'_>, queue: i64, now: Micros, window: &Window, total: i64) -> O
     Ok(before.unwrap_or(total))
 }
 
-/// When each window has at least one start to give.
-fn next(tx: &Tx<'_>, queue: i64, now: Micros, windows: &[Window], total: i64) -> Outcome<Duration> {
+/// In how long each window has room for so many; for more than its count: when it is empty.
+fn next(tx: &Tx<'_>, queue: i64, now: Micros, windows: &[Window], total: i64, room: i64) -> Outcome<Micros> {
     let mut latest = 0;
     for window in windows {
-        if total - first(tx, queue, now, window, total)? < window.count {
+        let most = (window.count - room).max(0);
+        if total - first(tx, queue, now, window, total)? <= most {
             continue;
         }
-        let from = params![queue, now - window.length, total - window.count];
+        // Once this row has left the window, no more than that is in it.
+        let from = params![queue, now - window.length, total - most - 1];
         let leaves: Option<Micros> =
             tx.conn.prepare_cached(LEAVES)?.query_one(from, |row| row.get(0)).optional()?;
         latest = latest.max(leaves.map_or(0, |at| at + window.length - now));
     }
-    Ok(Duration::from_micros(latest.unsigned_abs()))
+    Ok(latest)
 }
 
 /// The rate of the queue is not limited any more.

@@ -37,6 +37,10 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// its thread cannot be stopped. A job's [own timeout](NewJob::with_timeout) goes first.
     const TIMEOUT: Option<Duration> = None;
 
+    /// What a start of it takes where its queue limits the [rate](crate::RateLimit): 1 to 1,000,000. A job's
+    /// [own cost](NewJob::with_cost) goes first.
+    const COST: u32 = 1;
+
     /// Whether the args are encrypted before they leave the program, and the result too. Clients and workers need a
     /// [keyring](crate::Client). Workers refuse plain args of such a kind, unless they
     /// [accept](crate::WorkerBuilder::accept_plain_args) those from before.
@@ -81,6 +85,7 @@ impl<J: Job> IntoJob for J {
     fn into_job(self) -> Result<NewJob> {
         let job = NewJob::new(J::KIND, Args::of(&self)?);
         let job = job.with_queue(J::QUEUE).with_priority(J::PRIORITY).with_max_attempts(J::MAX_ATTEMPTS);
+        let job = job.with_cost(J::COST);
         let job = if J::ENCRYPTED { job.with_encryption() } else { job };
         let job = match self.key() {
             Some(key) => job.with_key(key),

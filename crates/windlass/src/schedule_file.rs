@@ -114,6 +114,7 @@ struct Entry {
     #[serde(default)]
     tracked: bool,
     timeout: Option<String>,
+    cost: Option<u32>,
     expiry: Option<String>,
 }
 
@@ -164,6 +165,9 @@ impl Entry {
         }
         if let Some(timeout) = &self.timeout {
             job = job.with_timeout(duration("timeout", timeout)?);
+        }
+        if let Some(cost) = self.cost {
+            job = job.with_cost(cost);
         }
         if let Some(expiry) = &self.expiry {
             job = job.with_expiry(duration("expiry", expiry)?);
@@ -249,6 +253,7 @@ mod tests {
             tags = ["x"]
             tracked = true
             timeout = "30s"
+            cost = 5
             expiry = "1h"
             [[schedule]]
             name = "b"
@@ -260,7 +265,7 @@ mod tests {
         assert_eq!(file.schedules.len(), 2);
         assert_eq!(
             file.schedules[0].to_json(),
-            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":3600000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"tags":["x"]}}"#
+            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":3600000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"tags":["x"],"cost":5}}"#
         );
         assert!(file.schedules.iter().all(|schedule| schedule.source() == "app"));
         assert!(ScheduleFile::parse("").unwrap().schedules.is_empty());

@@ -5,9 +5,9 @@ use crate::{
     meter::{Meter, Reading},
     options::{MAX_CONCURRENCY, MAX_JOBS, MAX_PAYLOAD, QUEUE, batch_of},
     processes::{Processes, Task},
-    store::{connect, connect_each},
+    store::connect,
+    worked::{self, Worked},
     worker_settings::{Settling, WorkerSettings},
-    workers::Workers,
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -135,21 +135,10 @@ impl Drain {
         meter: &Meter,
         progress: &mut Progress,
     ) -> Outcome<Drained> {
-        let clients = connect_each(&store.url, self.workers as usize).await?;
-        let (mut workers, _starts) = Workers::start(
-            &clients,
-            self.worker_settings(),
-            Expected { jobs: self.jobs, first: filled.first },
-        )
-        .await?;
-        let took = workers.finish(progress).await?;
-        let end = meter.read().await;
-        workers.verify()?;
-        let per_second = workers.per_second();
-        workers.stop().await;
-        for client in clients {
-            client.close().await;
-        }
+        let expected = Expected { jobs: self.jobs, first: filled.first };
+        let workers = (self.workers, self.worker_settings());
+        let Worked { took, per_second, end } =
+            worked::work(store, workers, expected, meter, progress).await?;
         Ok(Drained { took, per_second, end, cpu_seconds: 0.0, peak_memory: None })
     }
 

@@ -5,6 +5,7 @@ use crate::{
     meter::Meter,
     options::{MAX_JOBS, MAX_PAYLOAD, QUEUE, batch_of},
     store::{connect, connect_each, next_id},
+    worked,
     worker_settings::{Settling, WorkerSettings},
     workers::Workers,
 };
@@ -72,17 +73,16 @@ impl Enqueue {
         let costs = meter.costs(&meter.read().await, jobs);
         client.close().await;
         let worked = workers.is_some();
+        let progress = || Progress::new("completed", jobs, globals.json);
         if let Some(workers) = workers {
-            complete(workers, jobs, globals).await?;
+            worked::finish(workers, &meter, &mut progress()).await?;
         }
         beside[0].close().await;
         let commits = meter.commits_per_job(jobs).await;
         if !worked && !store.is_temporary() {
             // This is not measured. What was enqueued must not stay in the user's store.
-            let after = connect_each(&store.url, 1).await?;
             let expected = Expected { jobs, first: filled.first };
-            complete(Workers::start(&after, settings, expected).await?.0, jobs, globals).await?;
-            after[0].close().await;
+            worked::work(store, (1, settings), expected, &meter, &mut progress()).await?;
         }
         let options = json!({
             "mode": if self.mode == Mode::Bulk { "bulk" } else { "single" },
@@ -115,12 +115,4 @@ impl Enqueue {
             Mode::Single => 1,
         }
     }
-}
-
-/// Waits until every job was worked, exactly once.
-async fn complete(mut workers: Workers, jobs: u64, globals: &Globals) -> Outcome {
-    workers.finish(&mut Progress::new("completed", jobs, globals.json)).await?;
-    workers.verify()?;
-    workers.stop().await;
-    Ok(())
 }

@@ -6,9 +6,9 @@ use crate::{
     measure::round,
     meter::Meter,
     options::{MAX_CONCURRENCY, MAX_JOBS, QUEUE, batch_of},
-    store::{connect, connect_each},
+    store::connect,
+    worked,
     worker_settings::{Settling, WorkerSettings},
-    workers::Workers,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -54,9 +54,9 @@ impl Limited {
         let meter = Meter::open(store).await;
         let client = connect(store, CLIENTS).await?;
         client.migrate().await?;
-        let free = self.work(globals, store, &client).await?;
+        let free = self.work(globals, store, &client, &meter).await?;
         client.limit(QUEUE, &self.limits()).await?;
-        let limited = self.work(globals, store, &client).await;
+        let limited = self.work(globals, store, &client, &meter).await;
         client.limit(QUEUE, &QueueLimits::default()).await?;
         let limited = limited?;
         client.close().await;
@@ -94,20 +94,19 @@ impl Limited {
     }
 
     /// Enqueues, and works that. How long the work took.
-    async fn work(&self, globals: &Globals, store: &MeasuredStore, client: &Client) -> Outcome<Duration> {
+    async fn work(
+        &self,
+        globals: &Globals,
+        store: &MeasuredStore,
+        client: &Client,
+        meter: &Meter,
+    ) -> Outcome<Duration> {
         let load = if self.sleep_ms == 0 { Load::Noop } else { Load::Nap { ms: self.sleep_ms } };
         let work = Fill { queue: QUEUE, jobs: self.jobs, batch: batch_of(0), clients: CLIENTS };
         let (filled, _) = fill(client, &work, load, globals.json).await?;
-        let clients = connect_each(&store.url, self.workers as usize).await?;
         let settings = WorkerSettings { concurrency: self.concurrency as usize, settling: self.settling };
         let expected = Expected { jobs: self.jobs, first: filled.first };
-        let (mut workers, _starts) = Workers::start(&clients, settings, expected).await?;
-        let took = workers.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
-        workers.verify()?;
-        workers.stop().await;
-        for client in clients {
-            client.close().await;
-        }
-        Ok(took)
+        let progress = &mut Progress::new("completed", self.jobs, globals.json);
+        Ok(worked::work(store, (self.workers, settings), expected, meter, progress).await?.took)
     }
 }

@@ -4,9 +4,9 @@ use crate::{
     measure::round,
     meter::Meter,
     options::{MAX_CONCURRENCY, MAX_JOBS, QUEUE, batch_of},
-    store::{connect, connect_each},
+    store::connect,
+    worked::{self, Worked},
     worker_settings::{Settling, WorkerSettings},
-    workers::Workers,
 };
 use serde_json::{Value, json};
 use std::{
@@ -58,16 +58,12 @@ impl Work {
         let (filled, _) = fill(&client, &work, load, globals.json).await?;
         client.close().await;
         meter.restart().await;
-        let clients = connect_each(&store.url, 1).await?;
         let settings = WorkerSettings { concurrency: self.concurrency as usize, settling: self.settling };
-        let (mut workers, _starts) =
-            Workers::start(&clients, settings, Expected { jobs: self.jobs, first: filled.first }).await?;
-        let took = workers.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
-        let costs = meter.costs(&meter.read().await, self.jobs);
-        workers.verify()?;
-        let per_each_second = workers.per_second();
-        workers.stop().await;
-        clients[0].close().await;
+        let expected = Expected { jobs: self.jobs, first: filled.first };
+        let progress = &mut Progress::new("completed", self.jobs, globals.json);
+        let Worked { took, per_second: per_each_second, end } =
+            worked::work(store, (1, settings), expected, &meter, progress).await?;
+        let costs = meter.costs(&end, self.jobs);
         let commits = meter.commits_per_job(self.jobs).await;
         let rate = per_second(self.jobs, took);
         let most = self.theoretical_per_second();

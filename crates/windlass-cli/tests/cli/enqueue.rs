@@ -240,6 +240,8 @@ fn a_job_with_times_and_tags_of_its_own() {
         "urgent",
         "--tag",
         "b c",
+        "--cost",
+        "5",
     ];
     let id = home.enqueue(&[&["a"][..], &options].concat());
     let job = home.json(&["jobs", "show", &id]);
@@ -256,10 +258,11 @@ fn a_job_with_times_and_tags_of_its_own() {
         "timeout   5s",
         "backoff   linear from 2s, at most 60s, ± 10 %",
         "expires   20",
+        "cost      5",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let line = r#"{"kind":"m","timeout_ms":7,"expires_in_ms":60000,"retry_policy":{"backoff":"fixed","base_ms":9},"tags":["urgent"]}"#;
+    let line = r#"{"kind":"m","timeout_ms":7,"expires_in_ms":60000,"retry_policy":{"backoff":"fixed","base_ms":9},"tags":["urgent"],"cost":6}"#;
     home.run_with(&["enqueue", "--many"], line.as_bytes()).done();
     home.enqueue(&["other"]);
     let found = &home.json(&["jobs", "list", "--tag", "urgent"])["jobs"];
@@ -267,6 +270,7 @@ fn a_job_with_times_and_tags_of_its_own() {
     assert_eq!(kinds, ["m", "a"]);
     assert_eq!((&found[0]["timeout_ms"], &found[0]["retry_policy"]["base_ms"]), (&7.into(), &9.into()));
     assert!(found[0]["expires_at"].is_string());
+    assert_eq!((&found[0]["cost"], &job["cost"]), (&6.into(), &5.into()));
 }
 
 #[test]
@@ -279,6 +283,7 @@ fn absurd_times_are_refused() {
         (&["--expires-in", "1m", "--delay", "1m"], "it would never run"),
         (&["--expires-in", "1m", "--expires-at", "2031-01-01T00:00:00Z"], "cannot be used with"),
         (&["--backoff", "sometimes"], "write it like linear:10s"),
+        (&["--cost", "0"], "the cost of a job must be 1 to 1000000, got 0"),
         (&["--tag", ""], "a tag must be 1 to 100 bytes"),
     ] {
         home.run(&[&["enqueue", "a"][..], options].concat()).refused(2, &[words]);

@@ -29,6 +29,10 @@ pub(super) fn check(attributes: &Attributes, when: When) -> Result<()> {
         }
         _ => {}
     }
+    let most = Limits::MAX_COST;
+    if let Some(cost) = attributes.cost.filter(|cost| !(1..=most).contains(cost)) {
+        return refuse(format!("the cost of a job must be 1 to {most}, got {cost}"));
+    }
     check_tags(&attributes.tags)?;
     check_expiry(attributes, when)?;
     attributes.retry_policy.as_ref().map_or(Ok(()), check_retry_policy)
@@ -112,6 +116,16 @@ mod tests {
         }
         assert_eq!(refused(&of(Duration::ZERO)), "a timeout of 0 leaves no time for the job");
         assert!(refused(&of(Duration::MAX)).starts_with("timeout must be at most 100 years, got"));
+    }
+
+    #[test]
+    fn costs_are_bounded() {
+        let of = |cost| Attributes { cost: Some(cost), ..Attributes::default() };
+        for fine in [1, 5, Limits::MAX_COST] {
+            check(&of(fine), When::Now).unwrap();
+        }
+        assert_eq!(refused(&of(0)), "the cost of a job must be 1 to 1000000, got 0");
+        assert!(refused(&of(Limits::MAX_COST + 1)).ends_with("got 1000001"));
     }
 
     #[test]

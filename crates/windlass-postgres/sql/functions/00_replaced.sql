@@ -11,7 +11,12 @@ BEGIN
         FROM unnest(ARRAY[
             '{schema}.attributes_of(text, jsonb, boolean)',
             '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean)',
-            '{schema}.list_jobs(text, text, text, bigint[], integer, integer)']) AS old
+            '{schema}.list_jobs(text, text, text, bigint[], integer, integer)',
+            '{schema}.attributes_of(text, jsonb, boolean, interval, jsonb, timestamptz, text[])',
+            '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean, interval, jsonb, timestamptz, text[])',
+            '{schema}.set_schedule(text, text, text, jsonb, text, text, timestamptz, timestamptz, interval, text, text, integer, integer, text, jsonb, boolean, interval, jsonb, interval, text[], text)',
+            '{schema}.share(integer, text[], integer[], integer[], integer[], integer)',
+            '{schema}.give_starts({schema}.queue, integer)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
     LOOP
         v_grants := v_grants || coalesce((

@@ -3,14 +3,15 @@
 -- attributes_of(key, ...): what only some jobs have, as column attributes keeps it; empty for none. Programs parse it: every
 -- value is checked here, and written as they expect it.
 CREATE OR REPLACE FUNCTION {schema}.attributes_of(
-    p_key text, p_meta jsonb, p_tracked boolean, p_timeout interval, p_retry_policy jsonb, p_expires_at timestamptz, p_tags text[])
+    p_key text, p_meta jsonb, p_tracked boolean, p_timeout interval, p_retry_policy jsonb, p_expires_at timestamptz, p_tags text[],
+    p_cost integer)
     RETURNS text LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_tag text;
 BEGIN
     IF p_key IS NULL AND p_meta IS NULL AND NOT coalesce(p_tracked, false) AND p_timeout IS NULL AND p_retry_policy IS NULL
-       AND p_expires_at IS NULL AND coalesce(cardinality(p_tags), 0) = 0 THEN
+       AND p_expires_at IS NULL AND coalesce(cardinality(p_tags), 0) = 0 AND coalesce(p_cost, 1) = 1 THEN
         RETURN '';
     END IF;
     IF octet_length(p_key) NOT BETWEEN 1 AND 200 THEN
@@ -29,6 +30,9 @@ BEGIN
     IF cardinality(p_tags) > 20 THEN
         RAISE 'a job has at most 20 tags, got %; meta has room for more', cardinality(p_tags) USING ERRCODE = 'WL003';
     END IF;
+    IF p_cost NOT BETWEEN 1 AND 1000000 THEN
+        RAISE 'the cost of a job must be 1 to 1000000, got %', p_cost USING ERRCODE = 'WL003';
+    END IF;
     FOREACH v_tag IN ARRAY coalesce(p_tags, '{}') LOOP
         IF v_tag IS NULL OR octet_length(v_tag) NOT BETWEEN 1 AND 100 OR v_tag ~ '[[:cntrl:]]' THEN
             RAISE 'a tag must be 1 to 100 bytes without control characters, got %', coalesce(quote_literal(left(v_tag, 40)), 'NULL')
@@ -40,6 +44,7 @@ BEGIN
             'timeout_ms', ceil(extract(epoch FROM p_timeout) * 1000)::bigint,
             'retry_policy', {schema}.checked_retry_policy(p_retry_policy),
             'expires_at', to_char(p_expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+            'cost', nullif(p_cost, 1),
             'tags', CASE WHEN cardinality(p_tags) > 0 THEN
                 to_jsonb(ARRAY(SELECT t.tag FROM unnest(p_tags) WITH ORDINALITY AS t(tag, n) GROUP BY t.tag ORDER BY min(t.n))) END))
         || CASE WHEN p_meta IS NULL THEN '{}' ELSE jsonb_build_object('meta', p_meta) END;
@@ -123,19 +128,20 @@ END $$;
 
 -- enqueue(kind, args, ...): stores one job, returns its id. It becomes available when the caller's
 -- transaction commits, or at scheduled_at, and never existed when it rolls back. It is not started from expires_at on, but
--- cancelled.
+-- cancelled. cost: what each of its starts takes of the rate that its queue may have.
 CREATE OR REPLACE FUNCTION {schema}.enqueue(
     kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
     max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
     key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
-    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL) RETURNS bigint
+    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL,
+    cost integer DEFAULT NULL) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
     p_kind alias for $1; p_args alias for $2; p_max alias for $5; p_at alias for $6;
     v_lane integer := {schema}.lane_of($3, $4);
-    v_attributes text := {schema}.attributes_of($7, $8, $9, $10, $11, $12, $13);
+    v_attributes text := {schema}.attributes_of($7, $8, $9, $10, $11, $12, $13, $14);
     v_id   bigint;
 BEGIN
     PERFORM {schema}.check_job(p_kind, p_args, p_max);
@@ -158,7 +164,7 @@ BEGIN
 END $$;
 
 -- enqueue_many(jobs): an array of {"kind": ..., "args"?, "queue"?, "priority"?, "max_attempts"?,
--- "scheduled_at"?, "key"?, "meta"?, "tracked"?, "timeout"?, "retry_policy"?, "expires_at"?, "tags"?}; returns the ids in order. All or none.
+-- "scheduled_at"?, "key"?, "meta"?, "tracked"?, "timeout"?, "retry_policy"?, "expires_at"?, "tags"?, "cost"?}; returns the ids in order. All or none.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -175,9 +181,9 @@ BEGIN
         END IF;
         SELECT k INTO v_unknown FROM jsonb_object_keys(v_job) AS k
             WHERE k NOT IN ('kind', 'args', 'queue', 'priority', 'max_attempts', 'scheduled_at', 'key', 'meta', 'tracked',
-                            'timeout', 'retry_policy', 'expires_at', 'tags') LIMIT 1;
+                            'timeout', 'retry_policy', 'expires_at', 'tags', 'cost') LIMIT 1;
         IF FOUND THEN
-            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked, timeout, retry_policy, expires_at, tags',
+            RAISE 'unknown field % in a job; known are kind, args, queue, priority, max_attempts, scheduled_at, key, meta, tracked, timeout, retry_policy, expires_at, tags, cost',
                 quote_literal(v_unknown)
                 USING ERRCODE = 'WL004';
         END IF;
@@ -186,6 +192,7 @@ BEGIN
             coalesce((v_job->>'priority')::integer, 0), coalesce((v_job->>'max_attempts')::integer, 20),
             (v_job->>'scheduled_at')::timestamptz, v_job->>'key', v_job->'meta', (v_job->>'tracked')::boolean,
             (v_job->>'timeout')::interval, v_job->'retry_policy', (v_job->>'expires_at')::timestamptz,
-            CASE WHEN v_job->'tags' <> 'null' THEN ARRAY(SELECT jsonb_array_elements_text(v_job->'tags')) END);
+            CASE WHEN v_job->'tags' <> 'null' THEN ARRAY(SELECT jsonb_array_elements_text(v_job->'tags')) END,
+            (v_job->>'cost')::integer);
     END LOOP;
 END $$;

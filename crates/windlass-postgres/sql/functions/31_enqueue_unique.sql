@@ -112,7 +112,7 @@ DECLARE
     p_kind alias for $1; p_args alias for $2; p_until alias for $6; p_for alias for $7; p_rule alias for $8; p_wait alias for $9;
     p_at alias for $13;
     v_lane integer := {schema}.lane_of($10, $11);
-    v_attributes text := {schema}.attributes_of($14, $15, $16, NULL, NULL, NULL, NULL);
+    v_attributes text := {schema}.attributes_of($14, $15, $16, NULL, NULL, NULL, NULL, NULL);
     v_rule smallint := array_position(ARRAY['keep', 'extend', 'replace', 'error'], p_rule) - 1;
     v_time interval;
     v_key  uuid;

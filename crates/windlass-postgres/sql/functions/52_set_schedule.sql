@@ -11,12 +11,13 @@ CREATE OR REPLACE FUNCTION {schema}.set_schedule(
     starts_at timestamptz DEFAULT NULL, ends_at timestamptz DEFAULT NULL, jitter interval DEFAULT NULL, overlap text DEFAULT 'allow',
     missed text DEFAULT 'last', priority integer DEFAULT 0, max_attempts integer DEFAULT 20,
     key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
-    retry_policy jsonb DEFAULT NULL, expiry interval DEFAULT NULL, tags text[] DEFAULT NULL, source text DEFAULT '') RETURNS text
+    retry_policy jsonb DEFAULT NULL, expiry interval DEFAULT NULL, tags text[] DEFAULT NULL, source text DEFAULT '',
+    cost integer DEFAULT NULL) RETURNS text
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_attributes text := {schema}.attributes_of($14, $15, $16, $17, $18, NULL, $20);
+    v_attributes text := {schema}.attributes_of($14, $15, $16, $17, $18, NULL, $20, $22);
     v_definition jsonb;
 BEGIN
     IF $1 IS NULL OR $1 !~ '^[^[:space:][:cntrl:]]+$' OR octet_length($1) > 200 OR $21 IS NULL OR $21 ~ '[[:space:][:cntrl:]]' OR octet_length($21) > 200 THEN
@@ -26,6 +27,11 @@ BEGIN
     IF $2 IS NULL OR octet_length($2) > 200 OR $5 IS NULL OR octet_length($5) > 200 THEN
         RAISE 'cron and zone of schedule % must be at most 200 bytes, got %', quote_literal($1), coalesce(quote_literal(left($2, 64)), 'NULL')
             USING ERRCODE = 'WL003';
+    END IF;
+    -- As each of its jobs will have it, with the longest tick.
+    IF octet_length((coalesce($15, '{}') || jsonb_build_object('windlass.schedule', $1, 'windlass.tick', '9999-12-30T22:00:00.999999999Z'))::text) > 8192 THEN
+        RAISE 'meta of schedule % is more than 8192 bytes with the name of the schedule and its tick, which each of its jobs gets; shorten it',
+            quote_literal($1) USING ERRCODE = 'WL004';
     END IF;
     PERFORM {schema}.check_job($3, $4, $13);
     PERFORM {schema}.check_lane($6, $12);

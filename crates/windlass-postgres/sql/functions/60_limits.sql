@@ -127,11 +127,13 @@ BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM {schema}.slot s WHERE s.queue = u.queue AND s.worker_id = p_worker AND s.slots IS DISTINCT FROM 0));
 END $$;
 
--- share(worker, queues, running, slots, starts): the worker's share of each queue, in order; see JobStore::share. For each queue its limits (period in microseconds), then the
+-- share(worker, queues, running, slots, starts, generation, costs): the worker's share of each queue, in order; see JobStore::share. For each queue its limits (period in microseconds), then the
 -- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
+-- p_costs: for each queue what the jobs cost that it could start, as runs of jobs and their cost: '{{3,1},{1,5}}' are three that cost 1 each and then one that costs 5. NULL:
+-- as many as p_starts says, which cost 1 each.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
 CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
-    p_generation integer DEFAULT 0)
+    p_generation integer DEFAULT 0, p_costs text[] DEFAULT NULL)
     RETURNS TABLE (concurrency integer, rate integer, period_us bigint, burst integer, slots integer, wanted boolean, starts integer,
                    next_start_ms double precision)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -162,7 +164,8 @@ BEGIN
             DELETE FROM {schema}.slot s WHERE s.queue = q.name AND s.worker_id = p_worker;
         END IF;
         IF q.rate IS NOT NULL THEN
-            SELECT g.starts, g.next_ms INTO starts, next_start_ms FROM {schema}.give_starts(q, p_starts[i]) g;
+            SELECT g.starts, g.next_ms INTO starts, next_start_ms FROM {schema}.give_starts(q, p_worker, coalesce(
+                p_costs[i]::integer[], CASE WHEN p_starts[i] > 0 THEN ARRAY[[p_starts[i], 1]] ELSE '{}' END)) g;
         END IF;
         RETURN NEXT;
     END LOOP;

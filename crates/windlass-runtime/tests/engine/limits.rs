@@ -173,6 +173,18 @@ async fn few_starts_an_hour_hold_no_jobs_back_meanwhile() {
     finish(&store, engines).await;
 }
 
+/// Jobs are not held while the next start is far, and are there when it comes.
+#[tokio::test(start_paused = true)]
+async fn a_start_every_few_seconds_is_used() {
+    let (store, log) = (store(), Log::default());
+    store.limit("q", &QueueLimits::default().with_rate(RateLimit::new(1, 5 * SECOND))).await.unwrap();
+    store.add("q", "job", 5);
+    let engines = workers(&store, 2, || log.handlers("job", MS)).await;
+    let began = Instant::now();
+    finish(&store, engines).await;
+    assert!(began.elapsed() < (4 * 5 * SECOND).mul_f64(1.1) + SECOND / 2, "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_limit_holds_while_replies_are_lost_and_leases_too() {
     let (store, log) = (store(), Log::default());

@@ -8,6 +8,7 @@ mod batches;
 mod batches_ended;
 mod cancels;
 mod contract;
+mod costs;
 mod demand;
 mod epochs;
 mod expiry;

@@ -10,7 +10,7 @@ use crate::{
     world::{World, job},
 };
 use std::time::Duration;
-use windlass_core::{ErrorKind, WorkerId};
+use windlass_core::{ErrorKind, QueueLimits, WorkerId};
 use windlass_runtime::WorkerConfig;
 
 /// Longer than the lease of these runs.
@@ -82,7 +82,7 @@ fn scenario(nth_call: Option<Nth>) -> Scenario {
         killer_percent: 0,
         suspect_percent: 0,
         hint_percent: 100,
-        limit: None,
+        limits: QueueLimits::default(),
         keys: false,
         nth_call,
     }

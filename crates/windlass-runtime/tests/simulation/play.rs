@@ -14,7 +14,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use windlass_core::JobId;
+use windlass_core::{JobId, QueueLimits};
 use windlass_runtime::EngineHandle;
 
 /// How long everything may take to get done once the trouble is over: a job that kills its workers takes a
@@ -82,8 +82,8 @@ impl Cast {
     }
 
     async fn perform(&mut self) {
-        if self.world.scenario.limit.is_some() {
-            self.world.limit(self.world.scenario.limit);
+        if !self.world.scenario.limits.is_none() {
+            self.world.limit(&self.world.scenario.limits);
         }
         if self.world.scenario.keys {
             self.world.limit_keys();
@@ -198,8 +198,8 @@ impl Cast {
     async fn heal(&mut self) {
         self.world.trouble.lock().unwrap().end();
         self.world.pause(false);
-        if self.world.scenario.limit.is_some() {
-            self.world.limit(None);
+        if !self.world.scenario.limits.is_none() {
+            self.world.limit(&QueueLimits::default());
         }
         for slot in &mut self.slots {
             slot.worker.knows_rare = true;

@@ -3,7 +3,7 @@ use crate::{
     handlers::{Act, Script, Wait},
 };
 use std::time::Duration;
-use windlass_core::RetryPolicy;
+use windlass_core::{QueueLimits, RateLimit, RetryPolicy};
 use windlass_runtime::{Settling, WorkerConfig};
 
 /// Kinds of jobs. Not every worker knows `RARE`; `KILLER` takes its process down.
@@ -37,8 +37,8 @@ pub struct Scenario {
     pub suspect_percent: u32,
     /// How many of a hundred enqueues announce themselves to idle workers.
     pub hint_percent: u32,
-    /// How many jobs of queue `a` may run at once while there is trouble.
-    pub limit: Option<u32>,
+    /// The limits of queue `a` while there is trouble.
+    pub limits: QueueLimits,
     /// Whether jobs have keys, which have limits.
     pub keys: bool,
     /// The one call that does not work, for runs that are otherwise without trouble.
@@ -66,7 +66,7 @@ impl Scenario {
             killer_percent: dice.pick(&[0, 0, 0, 3]),
             suspect_percent: dice.pick(&[0, 5]),
             hint_percent: dice.pick(&[0, 50, 100]),
-            limit: dice.pick(&[None, None, Some(1), Some(3)]),
+            limits: limits(dice),
             keys: dice.percent(40),
             nth_call: None,
         }
@@ -86,6 +86,15 @@ impl Scenario {
         let kind = if dice.percent(5) { RARE } else { PLAIN };
         (kind, script(dice))
     }
+}
+
+fn limits(dice: &mut Dice) -> QueueLimits {
+    let mut limits = QueueLimits::default();
+    limits.concurrency = dice.pick(&[None, None, Some(1), Some(3)]);
+    let second = Duration::from_secs(1);
+    let spread = RateLimit::new(20, 2 * second).with_burst(5);
+    limits.rate = dice.pick(&[None, None, Some(RateLimit::new(10, second)), Some(spread)]);
+    limits
 }
 
 fn worker(dice: &mut Dice) -> Worker {

@@ -14,8 +14,13 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tokio::{sync::Notify, time::Duration};
-use windlass_core::{Args, JobId, JobStore, KeyLimit, KeyLimitsChange, NewJob, QueueLimits, WorkerId};
+use tokio::{
+    sync::Notify,
+    time::{Duration, Instant},
+};
+use windlass_core::{
+    Args, JobId, JobStore, KeyLimit, KeyLimitsChange, NewJob, QueueLimits, RateLimit, WorkerId,
+};
 
 /// Each takes several leases to be found out.
 const MOST_KILLERS: usize = 2;
@@ -42,6 +47,8 @@ pub struct World {
     kept: Mutex<BTreeMap<JobId, u64>>,
     /// Which handlers of queue `a` run, under which registration.
     running: Mutex<BTreeSet<(WorkerId, JobId)>>,
+    /// When which of its handlers began, and what their jobs cost.
+    begun: Mutex<Vec<(Instant, u32)>>,
     arrived: Notify,
 }
 
@@ -68,6 +75,7 @@ impl World {
             barriers: Mutex::default(),
             kept: Mutex::default(),
             running: Mutex::default(),
+            begun: Mutex::default(),
             arrived: Notify::new(),
         })
     }
@@ -91,7 +99,10 @@ impl World {
             let queues = &workers[dice.number(0, workers.len() - 1)].config.queues;
             let queue = &queues[dice.number(0, queues.len() - 1)].queue;
             let delay = if dice.percent(15) { dice.millis(0, 5_000) } else { Duration::ZERO };
-            let job = job(queue, kind).with_max_attempts(dice.number(1, 4) as u16).with_delay(delay);
+            let mut job = job(queue, kind).with_max_attempts(dice.number(1, 4) as u16).with_delay(delay);
+            if self.scenario.limits.rate.is_some() {
+                job = job.with_cost(dice.pick(&[1, 1, 1, 2, 3, 7, 12]));
+            }
             let key = (self.scenario.keys && dice.percent(60)).then(|| dice.pick(&AT_ONCE).0);
             let job = match key {
                 Some(key) => self.keyed(job, key, delay.is_zero()),
@@ -168,23 +179,45 @@ impl World {
     }
 
     /// Limits how many jobs of queue `a` run, or no more.
-    pub fn limit(&self, limit: Option<u32>) {
-        let limits =
-            limit.map_or(QueueLimits::default(), |limit| QueueLimits::default().with_concurrency(limit));
-        self.store.lock().run(async |store| store.limit("a", &limits).await).0.unwrap();
+    pub fn limit(&self, limits: &QueueLimits) {
+        self.store.lock().run(async |store| store.limit("a", limits).await).0.unwrap();
     }
 
-    /// A handler of queue `a` begins: with it no more run than may, of those whose lease stands.
+    /// A handler of queue `a` begins: with it no more run than may, of those whose lease stands, and no window has more starts.
     pub fn begins(&self, worker: WorkerId, job: JobId) {
         let mut running = self.running.lock().unwrap();
         running.insert((worker, job));
         let mut model = self.store.lock();
         running.retain(|(worker, _)| model.worker(*worker).is_some());
-        let limit =
-            self.scenario.limit.filter(|_| !self.is_calm()).map_or(usize::MAX, |limit| limit as usize);
+        if self.is_calm() {
+            return;
+        }
+        let limits = &self.scenario.limits;
+        let limit = limits.concurrency.map_or(usize::MAX, |limit| limit as usize);
         if running.len() > limit {
             model.violate(format!("job {job}: {} run at once, {limit} may: {running:?}", running.len()));
         }
+        let record = model.job(job);
+        // A suspect is counted before it waits until it is alone.
+        if let Some(rate) = limits.rate.filter(|_| record.crash_count < SUSPECT)
+            && let Err(what) = self.count_start(&rate, rate.cost(record.cost.unwrap_or(1)))
+        {
+            model.violate(format!("job {job}: {what}"));
+        }
+    }
+
+    /// No window has more than its count, but for one that a job has for itself.
+    fn count_start(&self, rate: &RateLimit, cost: u32) -> Result<(), String> {
+        let (mut begun, now) = (self.begun.lock().unwrap(), Instant::now());
+        begun.push((now, cost));
+        for window in rate.windows() {
+            let inside: Vec<_> = begun.iter().filter(|(at, _)| *at + window.length > now).collect();
+            let sum: u32 = inside.iter().map(|(_, cost)| cost).sum();
+            if sum > window.count && inside.len() > 1 {
+                return Err(format!("{sum} in {window:?}: {inside:?}"));
+            }
+        }
+        Ok(())
     }
 
     pub fn ends(&self, worker: WorkerId, job: JobId) {

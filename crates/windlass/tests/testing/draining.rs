@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 use windlass::{
-    Args, Client, Context, Data, ErrorKind, JobId, JobState, NewJob, Next, Outcome, RawJob, Worker,
-    WorkerBuilder, testing,
+    Args, Client, Context, Data, ErrorKind, JobId, JobState, NewJob, Next, Outcome, QueueLimits, RateLimit,
+    RawJob, Worker, WorkerBuilder, testing,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -47,6 +47,28 @@ async fn everything_is_worked_one_by_one_and_what_handlers_enqueue_as_well() {
         let workers = client.status().await.unwrap().workers;
         assert!(workers.iter().all(|worker| !worker.live), "{workers:?}");
     }
+}
+
+#[tokio::test]
+async fn a_drain_keeps_to_a_rate_and_what_jobs_cost() {
+    let client = testing::client();
+    let rate = RateLimit::new(10, HOUR);
+    client.limit("default", &QueueLimits::default().with_rate(rate)).await.unwrap();
+    for (number, cost) in [(3, 4), (4, 4), (5, 4), (6, 99)] {
+        client.enqueue_with(Number(number), |job| job.with_cost(cost)).await.unwrap();
+    }
+    let mut done = Vec::new();
+    for left in [2, 1, 0, 0] {
+        let (worker, seen) = counter(&client);
+        testing::drain(worker).await.unwrap();
+        done.extend(seen.lock().unwrap().iter().copied());
+        let queues = client.queues().await.unwrap();
+        let default = queues.iter().find(|queue| queue.name == "default").unwrap();
+        assert_eq!((default.available, default.running), (left, 0));
+        testing::clock(&client).advance(2 * HOUR);
+    }
+    // What was handed back is behind the others.
+    assert_eq!(done, [3, 4, 6, 5]);
 }
 
 #[tokio::test]

@@ -27,6 +27,7 @@ struct Line<'a> {
     key: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    cost: Option<u32>,
     unique_key: Option<String>,
     #[serde(default)]
     unique_args: bool,
@@ -129,6 +130,9 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
     if let Some(key) = line.key {
         job = job.with_key(key);
     }
+    if let Some(cost) = line.cost {
+        job = job.with_cost(cost);
+    }
     if !line.tags.is_empty() {
         job = job.with_tags(line.tags);
     }
@@ -202,6 +206,8 @@ mod tests {
             r#"{"kind":"a","retry_policy":{"jitter":2}}"#,
             r#"{"kind":"a","tags":[""]}"#,
             r#"{"kind":"a","key":""}"#,
+            r#"{"kind":"a","cost":0}"#,
+            r#"{"kind":"a","cost":1000001}"#,
             r#"{"kind":"a","args":"\u0000"}"#,
             r#"{"kind":"a","unique_key":""}"#,
             r#"{"kind":"a","unique_key":"a","unique_args":true}"#,

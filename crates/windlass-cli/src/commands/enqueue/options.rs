@@ -25,6 +25,9 @@ pub(crate) struct JobOptions {
     /// Something to find the job by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
+    /// What each of its starts takes where the queue limits the rate: 1 to 1000000
+    #[arg(long, value_name = "N")]
+    cost: Option<u32>,
 }
 
 impl JobOptions {
@@ -43,6 +46,9 @@ impl JobOptions {
         }
         if let Some(key) = self.key {
             job = job.with_key(key);
+        }
+        if let Some(cost) = self.cost {
+            job = job.with_cost(cost);
         }
         if self.tags.is_empty() { job } else { job.with_tags(self.tags) }
     }

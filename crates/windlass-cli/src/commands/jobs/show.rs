@@ -43,6 +43,7 @@ fn text(job: &JobRecord) -> String {
         ("meta", job.meta.as_ref().map(|meta| escape(meta.as_str()))),
         ("tags", (!job.tags.is_empty()).then(|| escape(&job.tags.join(", ")))),
         ("timeout", job.timeout.map(|timeout| format!("{timeout:?}"))),
+        ("cost", job.cost.map(|cost| cost.to_string())),
         ("backoff", job.retry_policy.as_ref().map(backoff)),
         ("expires", when(job.expires_at)),
         ("result", job.result.as_ref().map(shown)),

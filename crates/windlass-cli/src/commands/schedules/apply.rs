@@ -13,7 +13,7 @@ use windlass::{Client, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, Sche
 #[derive(clap::Args)]
 pub(crate) struct Apply {
     /// A TOML file with a [[schedule]] for each: name, cron, kind, and as they are needed zone, args, queue, priority,
-    /// max_attempts, starts_at, ends_at, jitter, overlap, missed, key, meta, tags, tracked, timeout, expiry
+    /// max_attempts, starts_at, ends_at, jitter, overlap, missed, key, meta, tags, tracked, timeout, cost, expiry
     file: String,
     /// Removes the schedules of the file's source that are not in it any more
     #[arg(long)]
