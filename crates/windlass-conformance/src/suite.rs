@@ -75,6 +75,17 @@ macro_rules! suite {
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
                 more_than_its_share_is_wanted, nobody_starves, a_turn_ends_with_its_job, askers_race;
             starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
+            keys: a_limit_holds_over_workers, a_limit_holds_over_priorities, each_key_has_its_own_limit, every_settlement_makes_room,
+                the_end_of_a_worker_makes_room, a_cancelled_job_makes_room, no_slot_leaks, claims_race,
+                a_job_without_key_has_no_limit, limits_count_for_what_waits, limits_change, limits_end, a_paused_queue_gives_nothing,
+                a_limit_of_the_queue_holds_too, a_unique_job_has_a_key, a_claim_is_bounded_by_bytes, what_waits_for_room_is_available,
+                housekeeping_keeps_them, limits_show, nonsense_is_refused;
+            keys_serial: one_after_the_other, only_its_own_jobs_wait, what_is_not_over_blocks, a_long_retry_blocks,
+                a_rescued_job_goes_first, an_end_frees_the_key, taking_the_blocker_away_frees_the_key, an_edited_blocker,
+                the_lowest_id_goes_first, a_dead_job_starts_anew, a_key_becomes_serial, a_key_is_serial_no_more, order_survives_races;
+            keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
+                no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;
+            keys_wakeup: a_settlement_tells, the_end_of_a_worker_tells, taking_the_blocker_away_tells, a_change_of_limits_tells;
             events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,
                 filters_leave_out, nonsense_is_refused, a_removed_history_is_refused, whatever_happens_is_told_once, a_crowd_is_told_of;
             retention: rules_are_kept, nonsense_changes_nothing, the_last_are_kept_by_count, each_queue_by_its_own_age, whatever_is_removed_by_hand_counts_no_more,

@@ -1,6 +1,8 @@
 use crate::{
     clock::earlier,
     job::{Job, Place},
+    keys::{self, Room},
+    lane::Lane,
     state::{ClaimState, State},
 };
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -24,7 +26,7 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
             continue;
         }
         let (mut left, mut bytes) = (demand.limit as usize, 0);
-        for lane in lanes(state, demand) {
+        for lane in lanes(state, request.worker, demand) {
             let ids = pick(state, request.worker, lane, left, demand.max_bytes, &mut bytes);
             if ids.is_empty() {
                 continue;
@@ -32,7 +34,7 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
             left -= ids.len();
             claimed.claims.push(hand_out(state, request.worker, lane, &ids));
             if bytes >= demand.max_bytes {
-                claimed.contended = !state.lanes[lane].is_empty();
+                claimed.contended = !next(state, request.worker, lane, 1).is_empty();
                 break;
             }
         }
@@ -40,16 +42,19 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
     Ok(claimed)
 }
 
-/// The lanes of a queue that have jobs, in the order in which they are served: best priority first, but the one
+/// The lanes of a queue that have jobs for the worker, in the order in which they are served: best priority first, but the one
 /// that has waited longest before all others once that is too long.
-fn lanes(state: &State, demand: &QueueDemand) -> Vec<usize> {
-    let of_queue = |lane: &usize| state.lanes[*lane].queue == demand.queue && !state.lanes[*lane].is_empty();
-    let mut lanes: Vec<usize> = (0..state.lanes.len()).filter(of_queue).collect();
+fn lanes(state: &State, worker: WorkerId, demand: &QueueDemand) -> Vec<usize> {
+    let room = Room::of(state, &demand.queue);
+    let admits = |id: &&JobId| room.as_ref().is_none_or(|room| room.admits(&state.jobs[*id]));
+    let has_jobs = |lane: &Lane| in_line(state, worker, lane).any(|id| admits(&id));
+    let of_queue = |lane: &Lane| lane.queue == demand.queue && has_jobs(lane);
+    let mut lanes: Vec<usize> = (0..state.lanes.len()).filter(|lane| of_queue(&state.lanes[*lane])).collect();
     lanes.sort_by_key(|lane| state.lanes[*lane].priority);
     let late = earlier(state.now(), PATIENCE);
     let waits = |(nth, lane): (usize, &usize)| {
         let lane = &state.lanes[*lane];
-        let (_, next) = lane.available.first_key_value()?;
+        let next = lane.available.values().find(admits)?;
         Some((lane.claimed_at.max(state.jobs[next].enqueued_at), nth)).filter(|(since, _)| *since < late)
     };
     if let Some((_, starving)) = lanes.iter().enumerate().skip(1).filter_map(waits).min() {
@@ -58,7 +63,22 @@ fn lanes(state: &State, demand: &QueueDemand) -> Vec<usize> {
     lanes
 }
 
-/// The next jobs of a lane: those that waited for this worker's handlers, then available ones.
+/// The jobs of a lane: those that waited for this worker's handlers, then available ones.
+fn in_line<'a>(state: &'a State, worker: WorkerId, lane: &'a Lane) -> impl Iterator<Item = &'a JobId> {
+    lane.no_handler.iter().filter(move |id| knows(state, worker, **id)).chain(lane.available.values())
+}
+
+/// The next jobs of a lane, at most so many; where the queue knows keys, in their turn.
+fn next(state: &State, worker: WorkerId, lane: usize, most: usize) -> Vec<JobId> {
+    let lane = &state.lanes[lane];
+    let in_line = in_line(state, worker, lane);
+    match Room::of(state, &lane.queue) {
+        Some(room) => room.in_turn(&lane.turns, in_line.map(|id| &state.jobs[id]), most),
+        None => in_line.take(most).copied().collect(),
+    }
+}
+
+/// The next jobs of a lane as far as their args fit.
 fn pick(
     state: &State,
     worker: WorkerId,
@@ -67,20 +87,16 @@ fn pick(
     max_bytes: u64,
     bytes: &mut u64,
 ) -> Vec<JobId> {
-    let lane = &state.lanes[lane];
-    let waiting =
-        lane.no_handler.iter().filter(|id| knows(state, worker, **id)).chain(lane.available.values());
-    let mut ids = Vec::new();
-    for id in waiting.take(most) {
+    let mut ids = next(state, worker, lane, most);
+    let mut fits = |id: &JobId| {
         let size = state.jobs[id].args.len() as u64;
         // The first job of a queue comes whatever its size.
-        if *bytes > 0 && *bytes + size > max_bytes {
-            *bytes = max_bytes;
-            break;
-        }
-        *bytes += size;
-        ids.push(*id);
-    }
+        let fits = *bytes == 0 || *bytes + size <= max_bytes;
+        *bytes = if fits { *bytes + size } else { max_bytes };
+        fits
+    };
+    let count = ids.iter().take_while(|id| fits(id)).count();
+    ids.truncate(count);
     ids
 }
 
@@ -98,7 +114,7 @@ pub(crate) fn claim_these(state: &mut State, worker: WorkerId, ids: &[JobId]) ->
         let queue = state.queues.get(&state.lanes[*lane].queue);
         queue.is_some_and(|queue| !queue.is_closed_to(worker))
     };
-    match lane.filter(is_open).filter(|_| ids.iter().all(may)) {
+    match lane.filter(is_open).filter(|_| ids.iter().all(may) && keys::admit(state, ids)) {
         Some(lane) => Ok(hand_out(state, worker, lane, ids)),
         None => Err(Error::new(ErrorKind::NotFound, format!("jobs {ids:?} cannot be claimed together now"))),
     }
@@ -114,6 +130,7 @@ fn hand_out(state: &mut State, worker: WorkerId, lane: usize, ids: &[JobId]) -> 
     state.last.claim += 1;
     let now = state.now();
     state.lanes[lane].claimed_at = now;
+    keys::take_turns(state, lane, ids);
     let (number, token) = (state.last.claim, fastrand::u64(..));
     let reference = ClaimRef(token, number);
     let jobs = ids.iter().map(|id| {

@@ -1,6 +1,6 @@
 use crate::{
-    MemoryStore, claim, control, edit, enqueue, events, inspect, list, maintain, report, retention, settle,
-    unique,
+    MemoryStore, claim, control, edit, enqueue, events, inspect, keys, list, maintain, report, retention,
+    settle, unique,
     wakeup::{MemoryEnds, MemoryWakeup},
     workers,
 };
@@ -9,16 +9,18 @@ use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
-    JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted,
-    QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule,
-    RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup,
-    WorkerId, WorkerSpec,
+    JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, MaintainReport,
+    MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
+    RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 #[async_trait]
 impl JobStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        let mut capabilities = Capabilities::default();
+        capabilities.keys = true;
+        capabilities
     }
 
     async fn migrate(&self) -> Result<MigrationReport> {
@@ -161,6 +163,17 @@ impl JobStore for MemoryStore {
         control::limit(&mut *self.state().await, queue, *limits);
         self.requests.tell();
         Ok(())
+    }
+
+    async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        Limits::check_queue_name(queue)?;
+        change.check()?;
+        self.change(|state| keys::limit(state, queue, change)).await;
+        Ok(())
+    }
+
+    async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
+        Ok(self.state().await.queues.get(queue).and_then(|queue| queue.keys.clone()))
     }
 
     async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {

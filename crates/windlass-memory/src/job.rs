@@ -102,6 +102,11 @@ impl Place {
 }
 
 impl Job {
+    /// Whom it is about.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.attributes.as_ref()?.key.as_deref()
+    }
+
     pub(crate) fn tags(&self) -> &[String] {
         self.attributes.as_ref().map_or(&[], |attributes| &attributes.tags)
     }

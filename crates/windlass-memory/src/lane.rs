@@ -1,3 +1,4 @@
+use crate::turns::Turns;
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +17,8 @@ pub(crate) struct Lane {
     pub(crate) no_handler: BTreeSet<JobId>,
     /// When jobs of it were last claimed.
     pub(crate) claimed_at: Timestamp,
+    /// Whose turn it is, where the queue knows keys.
+    pub(crate) turns: Turns,
 }
 
 impl Lane {
@@ -26,10 +29,7 @@ impl Lane {
             available: BTreeMap::new(),
             no_handler: BTreeSet::new(),
             claimed_at: Timestamp::MIN,
+            turns: Turns::default(),
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.available.is_empty() && self.no_handler.is_empty()
     }
 }

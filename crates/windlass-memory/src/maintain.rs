@@ -1,4 +1,4 @@
-use crate::{clock::earlier, job::Place, retention, state::State, unique};
+use crate::{clock::earlier, job::Place, keys, retention, state::State, unique};
 use windlass_core::{JobId, MaintainReport};
 
 /// Removes what is past its retention.
@@ -15,6 +15,7 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     state.claims.retain(|_, claim| claim.jobs.iter().any(|id| jobs.contains_key(id)));
     state.keys.retain(|_, (at, _)| *at > young);
     unique::forget(state);
+    keys::forget(state);
     state.forget_events();
     state.counters.forget(now);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));

@@ -4,7 +4,9 @@ use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
-use windlass_core::{QueueLimits, QueueNeed, RateLimit, RateWindow, Share, ShareRequest, WorkerId};
+use windlass_core::{
+    KeyLimits, QueueLimits, QueueNeed, RateLimit, RateWindow, Share, ShareRequest, WorkerId,
+};
 
 /// How long a worker may wait without any slot before one is taken from those that have had theirs for as long.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -13,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) paused: bool,
+    /// What holds for its keys, if it knows any.
+    pub(crate) keys: Option<KeyLimits>,
     limits: QueueLimits,
     shares: BTreeMap<WorkerId, Slots>,
     /// When how many starts were given out, oldest first.

@@ -4,6 +4,7 @@ use crate::{
     event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
+    keys,
     lane::Lane,
     moves::{Move, Watchers},
     queue::Queue,
@@ -34,6 +35,10 @@ pub(crate) struct State {
     /// Jobs in a final state by when they reached it.
     pub(crate) finished: BTreeSet<(Timestamp, JobId)>,
     pub(crate) claims: HashMap<u64, ClaimState>,
+    /// What workers hold.
+    pub(crate) held: BTreeSet<JobId>,
+    /// The jobs of serial keys that were handed out and are not over: until then no other job of the key is.
+    pub(crate) begun: BTreeSet<JobId>,
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
     /// Idempotency keys: when each was used and for which jobs.
     pub(crate) keys: HashMap<String, (Timestamp, Vec<JobId>)>,
@@ -91,6 +96,8 @@ impl State {
             due: BTreeSet::new(),
             finished: BTreeSet::new(),
             claims: HashMap::new(),
+            held: BTreeSet::new(),
+            begun: BTreeSet::new(),
             workers: BTreeMap::new(),
             keys: HashMap::new(),
             unique: HashMap::new(),
@@ -185,8 +192,11 @@ impl State {
             Place::Available(order) => drop(lane.available.insert(*order, id)),
             Place::NoHandler => drop(lane.no_handler.insert(id)),
             Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.insert((*at, id))),
-            Place::Running => {}
-            done => drop(done.finished_at().map(|at| self.finished.insert((at, id)))),
+            Place::Running => drop(self.held.insert(id)),
+            done => {
+                done.finished_at().map(|at| self.finished.insert((at, id)));
+                self.begun.remove(&id);
+            }
         }
     }
 
@@ -199,6 +209,7 @@ impl State {
             Place::NoHandler => drop(lane.no_handler.remove(&id)),
             Place::Scheduled(at) | Place::Retryable(at) => drop(self.due.remove(&(*at, id))),
             Place::Running => {
+                self.held.remove(&id);
                 let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim.1));
                 claim.map(|claim| claim.open.remove(&id));
             }
@@ -213,6 +224,12 @@ impl State {
         }
         self.take_out(id);
         self.last.order += 1;
+        if let Some(job) = self.jobs.get(&id)
+            && self.lanes[job.lane].queue != self.lanes[lane].queue
+        {
+            // In another queue it is as one that was never handed out.
+            self.begun.remove(&id);
+        }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.lane = lane;
         if let Place::Available(order) = &mut job.place {
@@ -235,6 +252,9 @@ impl State {
             job.held = Some(Hold { claim, worker, at, order });
         }
         self.move_job(id, Place::Running);
+        if keys::is_serial(self, id) {
+            self.begun.insert(id);
+        }
         order
     }
 
@@ -250,6 +270,7 @@ impl State {
     /// Forgets a job.
     pub(crate) fn remove(&mut self, id: JobId) {
         self.take_out(id);
+        self.begun.remove(&id);
         self.jobs.remove(&id);
     }
 }

@@ -92,6 +92,7 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
         return Some(new_id);
     }
     state.take_out(id);
+    state.begun.remove(&id);
     let lane = state.lane(new.queue(), new.priority());
     let job = state.jobs.get_mut(&id)?;
     (job.lane, job.kind, job.args) = (lane, Arc::from(new.kind()), new.args().clone());

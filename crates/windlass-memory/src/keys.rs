@@ -1,0 +1,148 @@
+//! Keys inside a queue: which of its jobs may be handed out.
+
+use crate::{job::Job, state::State, turns::Turns};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use windlass_core::{JobId, KeyLimits, KeyLimitsChange};
+
+/// What a queue with limits of keys allows now.
+pub(crate) struct Room<'a> {
+    limits: &'a KeyLimits,
+    /// How many jobs of each key workers hold.
+    held: HashMap<&'a str, u32>,
+    /// The jobs of serial keys that were handed out and are not over.
+    begun: HashMap<&'a str, BTreeSet<JobId>>,
+}
+
+impl<'a> Room<'a> {
+    /// `None` where the queue knows no keys.
+    pub(crate) fn of(state: &'a State, queue: &str) -> Option<Self> {
+        let limits = state.queues.get(queue)?.keys.as_ref()?;
+        let of_queue = |id: &JobId| {
+            let job = state.jobs.get(id).filter(|job| *state.lanes[job.lane].queue == *queue)?;
+            Some((*id, job.key()?))
+        };
+        let mut room = Self { limits, held: HashMap::new(), begun: HashMap::new() };
+        for (_, key) in state.held.iter().filter_map(of_queue) {
+            *room.held.entry(key).or_default() += 1;
+        }
+        for (id, key) in state.begun.iter().filter_map(of_queue) {
+            room.begun.entry(key).or_default().insert(id);
+        }
+        Some(room)
+    }
+
+    /// Whether the job may be handed out.
+    pub(crate) fn admits(&self, job: &Job) -> bool {
+        let Some(key) = job.key() else { return true };
+        let limit = self.limits.of(key);
+        let held = self.held.get(key).copied().unwrap_or_default();
+        let is_next = self.begun.get(key).is_none_or(|begun| begun.contains(&job.id));
+        limit.at_once().is_none_or(|most| held < most) && is_next
+    }
+
+    /// The job is handed out.
+    fn take(&mut self, job: &'a Job) {
+        if let Some(key) = job.key() {
+            *self.held.entry(key).or_default() += 1;
+        }
+    }
+
+    /// The weight of a key; the jobs without one take turns as those of a key do.
+    fn weight(&self, key: Option<&str>) -> u16 {
+        key.map_or(1, |key| self.limits.of(key).weight)
+    }
+
+    /// Of the jobs of a lane those that may be handed out now, at most so many, in their turn.
+    pub(crate) fn in_turn(
+        mut self,
+        turns: &Turns,
+        jobs: impl Iterator<Item = &'a Job>,
+        most: usize,
+    ) -> Vec<JobId> {
+        let mut lines: BTreeMap<Option<&str>, VecDeque<(usize, &Job)>> = BTreeMap::new();
+        for (place, job) in jobs.enumerate().filter(|(_, job)| self.admits(job)) {
+            lines.entry(job.key()).or_default().push_back((place, job));
+        }
+        for (_, line) in lines.iter_mut().filter(|(key, _)| key.is_some_and(|key| self.limits.of(key).serial))
+        {
+            line.make_contiguous().sort_by_key(|(_, job)| job.id);
+        }
+        let mut turns = turns.clone();
+        let turn = |turns: &Turns, key: Option<&'a str>, line: &VecDeque<(usize, &Job)>| {
+            line.front().map(|(place, _)| (turns.next(key), *place, key))
+        };
+        let mut order: BTreeSet<_> =
+            lines.iter().filter_map(|(key, line)| turn(&turns, *key, line)).collect();
+        let mut picked = Vec::new();
+        while picked.len() < most
+            && let Some((.., key)) = order.pop_first()
+            && let Some(line) = lines.get_mut(&key)
+            && let Some((_, job)) = line.pop_front()
+        {
+            picked.push(job.id);
+            self.take(job);
+            turns.take(key, self.weight(key));
+            if line.front().is_some_and(|(_, next)| self.admits(next)) {
+                order.extend(turn(&turns, key, line));
+            }
+        }
+        picked
+    }
+}
+
+/// Whether these jobs of one queue may be handed out together.
+pub(crate) fn admit(state: &State, ids: &[JobId]) -> bool {
+    let jobs = || ids.iter().map(|id| &state.jobs[id]);
+    let queue = jobs().next().map(|job| &state.lanes[job.lane].queue);
+    let Some(mut room) = queue.and_then(|queue| Room::of(state, queue)) else { return true };
+    jobs().all(|job| {
+        let admits = room.admits(job);
+        room.take(job);
+        admits
+    })
+}
+
+/// Notes that it was the turn of these jobs of a lane.
+pub(crate) fn take_turns(state: &mut State, lane: usize, ids: &[JobId]) {
+    let Some(room) = Room::of(state, &state.lanes[lane].queue) else { return };
+    let mut turns = state.lanes[lane].turns.clone();
+    for id in ids {
+        let key = state.jobs[id].key();
+        turns.take(key, room.weight(key));
+    }
+    turns.forget_past();
+    state.lanes[lane].turns = turns;
+}
+
+/// Changes the limits of a queue's keys. What is held counts from now on.
+pub(crate) fn limit(state: &mut State, queue: &str, change: &KeyLimitsChange) {
+    let name = state.queue(queue);
+    let known = state.queues.entry(name).or_default();
+    known.keys = change.apply(known.keys.take());
+    if known.keys.is_none() {
+        let lanes = state.lanes.iter_mut().filter(|lane| *lane.queue == *queue);
+        lanes.for_each(|lane| lane.turns = Default::default());
+    }
+    let of_queue = |id: &&JobId| *state.lanes[state.jobs[*id].lane].queue == *queue;
+    let (here, mut begun): (BTreeSet<_>, BTreeSet<_>) = state.begun.iter().partition(|id| of_queue(id));
+    let here = here.iter().chain(state.held.iter().filter(of_queue));
+    begun.extend(here.filter(|id| is_serial(state, **id)));
+    state.begun = begun;
+}
+
+/// Whether the job is one of a serial key.
+pub(crate) fn is_serial(state: &State, id: JobId) -> bool {
+    let Some(job) = state.jobs.get(&id) else { return false };
+    let limits = state.queues.get(&state.lanes[job.lane].queue).and_then(|queue| queue.keys.as_ref());
+    limits.zip(job.key()).is_some_and(|(limits, key)| limits.of(key).serial)
+}
+
+/// Forgets the turns of keys that have no jobs waiting.
+pub(crate) fn forget(state: &mut State) {
+    let jobs = &state.jobs;
+    for lane in &mut state.lanes {
+        let waiting = lane.available.values().chain(&lane.no_handler);
+        let keys: BTreeSet<&str> = waiting.filter_map(|id| jobs[id].key()).collect();
+        lane.turns.retain(|key| keys.contains(key));
+    }
+}
