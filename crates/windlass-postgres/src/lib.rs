@@ -41,6 +41,7 @@ mod group_commit;
 mod guard;
 mod history;
 mod lane;
+mod keys;
 mod leader;
 mod limits;
 mod list;

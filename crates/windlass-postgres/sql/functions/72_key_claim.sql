@@ -3,10 +3,25 @@
 -- Order: each key that has something has a turn at a virtual time, which its jobs advance by 1 / weight each; the lowest go first. A key that comes (back)
 -- begins at the present virtual time (start-time fair queueing). Of a key the lowest id goes first.
 
+-- snapshot_with_own(): the present snapshot, in which what this transaction itself wrote counts as committed. Nothing may be written behind it where it is used.
+CREATE OR REPLACE FUNCTION {schema}.snapshot_with_own() RETURNS pg_snapshot
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_now pg_snapshot := pg_current_snapshot();
+    v_own bigint := pg_current_xact_id_if_assigned()::text::bigint;
+    v_max bigint := pg_snapshot_xmax(v_now)::text::bigint;
+BEGIN
+    -- One's own id is never among those in progress, but it may be too large.
+    IF v_own IS NULL OR v_own < v_max THEN RETURN v_now; END IF;
+    RETURN (least(pg_snapshot_xmin(v_now)::text::bigint, CASE WHEN v_own > v_max THEN v_max ELSE v_own + 1 END)::text || ':' || (v_own + 1) || ':' || array_to_string(
+        ARRAY(SELECT x::text::bigint AS x FROM pg_snapshot_xip(v_now) AS x UNION SELECT generate_series(v_max, v_own - 1) ORDER BY x), ','))::pg_snapshot;
+END $$;
+
 -- notice_keys(lane): gives turns to the keys of rows that came since, by (xid, key): the rest of a key's rows of one transaction is skipped. Whether
 -- there is more to notice.
 -- Invariant: each row is noticed once, by the snapshots of key_cursor, as a lane's cursor moves. One whose key is beyond its id by then is late.
--- Cost: a page of rows for each pair of transaction and key; at most 20 ms and a page.
+-- Cost: a page of rows for each pair of transaction and key; 20 ms, or 64 pages where that is more.
 CREATE OR REPLACE FUNCTION {schema}.notice_keys(p_lane integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE
 AS $$
@@ -19,13 +34,14 @@ DECLARE
     v_began timestamptz := clock_timestamp();
     v_page  integer := 64;
     v_fresh boolean := false;
+    v_pages integer := 0;
     v_changed boolean := false;
     r       record;
 BEGIN
     LOOP
         IF c.end_xid IS NULL THEN
             v_fresh := true;
-            v_to := pg_current_snapshot();
+            v_to := {schema}.snapshot_with_own();
             SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.to_snapshot, v_to) d;
         ELSE
             v_to := c.to_snapshot;
@@ -52,7 +68,7 @@ BEGIN
         ), came AS (
             INSERT INTO {schema}.key_visit (lane_id, last_id, tag, finish, blocked, key)
                 SELECT p_lane, coalesce(max(k.last_id), 0), greatest(c.tag, max(k.finish)), coalesce(max(k.finish), 0), false, k.key
-                FROM known k WHERE k.last_id IS NULL OR k.tag IS NULL AND (NOT k.blocked OR k.first <= k.last_id)
+                FROM known k WHERE k.last_id IS NULL OR k.tag IS NULL -- also where it is blocked: what came may be what it waits for
                 GROUP BY k.key ORDER BY min(k.xid), k.key)
         SELECT (SELECT count(*) FROM page) AS n, (SELECT count(*) FROM pair) AS pairs, l.xid, l.key INTO r
             FROM (SELECT 1) AS one LEFT JOIN (SELECT p.xid, p.key FROM page p OFFSET v_page - 1) AS l ON true;
@@ -61,7 +77,8 @@ BEGIN
         c.to_snapshot := v_to;
         c.end_xid := r.xid;
         c.end_key := r.key;
-        EXIT WHEN v_fresh AND c.end_xid IS NULL OR clock_timestamp() - v_began > '20 ms';
+        v_pages := v_pages + 1;
+        EXIT WHEN v_fresh AND c.end_xid IS NULL OR v_pages >= 64 AND clock_timestamp() - v_began > '20 ms';
         v_page := CASE WHEN r.pairs * 8 > v_page THEN least(v_page * 4, 1024) ELSE greatest(v_page / 4, 64) END;
     END LOOP;
     IF v_changed THEN
@@ -95,7 +112,8 @@ DECLARE
     v_got     integer;
 BEGIN
     -- What waits for a worker that knows its kind stands in the order of its key again.
-    IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler') THEN
+    IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler')
+       AND NOT coalesce(pg_visible_in_snapshot(pg_current_xact_id_if_assigned(), ({schema}.key_cursor_of(p_lane)).to_snapshot), false) THEN
         v_back := {schema}.return_no_handler(p_lane, p_kinds);
     END IF;
     v_more := {schema}.notice_keys(p_lane) OR v_back;
@@ -115,7 +133,8 @@ BEGIN
                    v.n = (SELECT x.n FROM {schema}.key_visit x WHERE x.lane_id = p_lane AND x.key = v.key ORDER BY x.n DESC LIMIT 1) AS valid,
                    CASE WHEN m.most IS NULL OR v.key = '' THEN 2147483647
                         ELSE greatest(m.most - coalesce(h.held, 0), 0) END::integer AS room,
-                   m.serial AND coalesce(cardinality(h.ids), 0) > 0 AS again -- one that was tried goes first
+                   m.serial AND coalesce(cardinality(h.ids), 0) > 0 AS again, -- one that was tried goes first
+                   coalesce(h.stale, false) AS stale
             FROM (SELECT v.* FROM {schema}.key_visit v WHERE v.lane_id = p_lane AND v.tag IS NOT NULL AND (v.tag, v.n) > (c.tag, c.turn)
                   ORDER BY v.tag, v.n LIMIT v_left) AS v
             LEFT JOIN LATERAL (SELECT * FROM {schema}.key_limit k WHERE v_named AND k.queue = p_name AND k.key = v.key AND v.key <> '') AS k ON true
@@ -125,15 +144,20 @@ BEGIN
                        CASE WHEN k.key IS NULL THEN CASE WHEN d.serial THEN 1 ELSE d.concurrency END
                             WHEN k.serial THEN 1 ELSE k.concurrency END AS most) AS m
             LEFT JOIN LATERAL (
-                SELECT h.ids, h.seqs, h.lanes, cardinality(array_remove(h.seqs, 0)) AS held FROM {schema}.key_hold h
-                WHERE v_slots AND m.most IS NOT NULL AND h.queue = p_name AND h.key = v.key ORDER BY h.n DESC LIMIT 1) AS h ON true
+                SELECT o.*, h.held, cardinality(h.ids) <> cardinality(o.ids) AS stale FROM (
+                    SELECT h.ids, h.seqs, h.lanes, cardinality(array_remove(h.seqs, 0)) AS held FROM {schema}.key_hold h
+                    WHERE v_slots AND m.most IS NOT NULL AND h.queue = p_name AND h.key = v.key ORDER BY h.n DESC LIMIT 1) AS h
+                CROSS JOIN LATERAL ( -- what was cancelled where it stood in the log is over, and nobody said so
+                    SELECT coalesce(array_agg(e.id), '{}') AS ids, coalesce(array_agg(e.seq), '{}') AS seqs, coalesce(array_agg(e.lane), '{}') AS lanes
+                    FROM unnest(h.ids, h.seqs, h.lanes) AS e(id, seq, lane)
+                    WHERE CASE WHEN m.serial AND h.held = 0 THEN {schema}.key_pending(e.id, p_name) ELSE true END) AS o) AS h ON true
         ), share AS (
             SELECT t.*, least(t.room, ceil(t.weight::double precision * v_left
                                            / sum(t.weight) FILTER (WHERE t.valid AND t.room > 0) OVER ())::integer) AS take
             FROM turn t
         ), sized AS (SELECT s.*, CASE WHEN s.valid AND s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM share s
         ), candidate AS MATERIALIZED (
-            SELECT t.ord, t.key, t.n, t.tag, t.last_id, t.weight, t.serial, t.slots, t.valid, t.room, t.again, t.take,
+            SELECT t.ord, t.key, t.n, t.tag, t.last_id, t.weight, t.serial, t.slots, t.valid, t.room, t.again, t.stale, t.take,
                    j.way, j.run, j.high, j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes,
                    row_number() OVER (PARTITION BY t.ord ORDER BY j.way, j.id) AS nth,
                    CASE WHEN row_number() OVER (PARTITION BY t.ord ORDER BY j.way, j.id) = 1 THEN t.ids END AS ids,
@@ -164,7 +188,9 @@ BEGIN
                      WHERE t.again AND j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}'
                        AND {schema}.key_of(j.attributes) = t.key AND j.id = b
                        AND {schema}.key_noticed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_key, j.xid, t.key)
-                       AND {schema}.key_unclaimed(p_lane, j.xid, j.id, t.key) ORDER BY j.id LIMIT 1) AS j
+                       AND {schema}.key_unclaimed(p_lane, j.xid, j.id, t.key)
+                       AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane AND s.xid = j.xid)
+                     ORDER BY j.id LIMIT 1) AS j
                  LEFT JOIN LATERAL (SELECT l.id, l.high FROM {schema}.key_late l
                                     WHERE l.lane_id = p_lane AND l.key = t.key AND l.xid = j.xid AND l.id <= j.id AND l.high >= j.id LIMIT 1) AS l ON true
                  LIMIT t.look)
@@ -178,8 +204,7 @@ BEGIN
             SELECT m.ord, m.key, m.n, m.tag, m.last_id, m.weight, m.serial, m.slots, m.valid, m.room, m.again,
                    max(m.ids) AS ids, max(m.seqs) AS seqs, max(m.lanes) AS lanes, count(m.id) AS seen, count(*) FILTER (WHERE m.chosen) AS passed, count(*) FILTER (WHERE m.chosen AND NOT m.gone) AS taken,
                    max(m.id) FILTER (WHERE m.chosen AND m.way = 2) AS last,
-                   array_agg(m.id) FILTER (WHERE m.chosen AND m.slots) AS out_of,
-                   array_agg(m.id) FILTER (WHERE m.chosen AND m.slots AND NOT m.gone) AS got
+                   bool_or(m.stale) AS stale, array_agg(m.id) FILTER (WHERE m.chosen AND m.slots AND NOT m.gone) AS got
             FROM marked m GROUP BY m.ord, m.key, m.n, m.tag, m.last_id, m.weight, m.serial, m.slots, m.valid, m.room, m.again
         ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.seen > 0 AND r.passed = 0
         ), taken AS MATERIALIZED (SELECT r.* FROM result r, stop s WHERE s.ord IS NULL OR r.ord < s.ord
@@ -212,10 +237,10 @@ BEGIN
             WHERE p.low <= p.high
         ), aside AS ( -- its key is not there yet
             INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)
-                SELECT m.id, p_lane, m.xid FROM marked m WHERE m.chosen AND m.way = 3 AND m.run IS NULL AND NOT m.gone
+                SELECT m.id, p_lane, m.xid FROM marked m WHERE m.chosen AND m.way = 3 AND m.run IS NULL
         ), stepped AS (
             DELETE FROM {schema}.cancelled_in_log s USING (
-                SELECT m.id, m.xid FROM marked m WHERE m.chosen AND m.gone AND (m.way < 3 OR m.run IS NOT NULL) OFFSET 0) AS g
+                SELECT m.id, m.xid FROM marked m WHERE m.chosen AND m.gone OFFSET 0) AS g
             WHERE s.job_id = g.id AND s.lane_id = p_lane AND s.xid = g.xid
         ), held AS (
             INSERT INTO {schema}.key_hold (ids, seqs, lanes, queue, key)
@@ -223,8 +248,8 @@ BEGIN
                    coalesce(k.lanes, '{}') || array_fill(p_lane, ARRAY[t.taken::integer]), p_name, t.key
             FROM taken t CROSS JOIN LATERAL (
                 SELECT array_agg(e.id) AS ids, array_agg(e.seq) AS seqs, array_agg(e.lane) AS lanes
-                FROM unnest(t.ids, t.seqs, t.lanes) AS e(id, seq, lane) WHERE e.id <> ALL (t.out_of)) AS k
-            WHERE t.out_of IS NOT NULL
+                FROM unnest(t.ids, t.seqs, t.lanes) AS e(id, seq, lane) WHERE e.id <> ALL (coalesce(t.got, '{}'))) AS k
+            WHERE t.valid AND t.slots AND (t.got IS NOT NULL OR t.stale)
         ), logged AS (
             INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             SELECT ({direct} + v_seq)::text::xid8, m.id, m.enqueued_at, p_lane, v_segment, m.attempt, m.max_attempts, m.crash_count, true,
@@ -284,6 +309,7 @@ CREATE OR REPLACE FUNCTION {schema}.move_to_keyed(p_lane integer, p_queue text, 
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_material = off
 AS $$
+#variable_conflict use_column
 DECLARE
     c      record;
     v_lo   xid8[]; v_lo_id bigint[]; v_hi xid8[];
@@ -336,6 +362,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.keyed_queues(p_queues text[], OUT mine bigint[], OUT more boolean)
     LANGUAGE plpgsql VOLATILE
 AS $$
+#variable_conflict use_column
 DECLARE
     q record;
     l record;

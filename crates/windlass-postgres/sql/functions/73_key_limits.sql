@@ -103,6 +103,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.key_limits_changed(p_queue text) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
 DECLARE
     l record;
 BEGIN
