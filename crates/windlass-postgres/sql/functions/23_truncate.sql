@@ -86,6 +86,7 @@ BEGIN
     END;
     IF {schema}.still_needed(p_segment) IS NOT NULL THEN RETURN 'needed'; END IF;
     IF {schema}.uncounted_in(p_segment) THEN RETURN 'busy'; END IF; -- written since maintain looked
+    IF NOT {schema}.fold_all_keys() THEN RETURN 'busy'; END IF; -- settlements here may say that slots are free
     PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));
     FOR attempt IN 1..5 LOOP
         BEGIN

@@ -155,3 +155,17 @@ BEGIN
         FROM entry e GROUP BY e.key;
     PERFORM {schema}.turn_again(p_queue, NULL);
 END $$;
+
+-- fold_all_keys(): fold_keys of every queue whose keys have slots. Whether nobody was at one of them.
+CREATE OR REPLACE FUNCTION {schema}.fold_all_keys() RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_queue text;
+BEGIN
+    FOR v_queue IN SELECT DISTINCT k.queue FROM {schema}.key_limit k WHERE k.serial OR k.concurrency IS NOT NULL LOOP
+        IF NOT {schema}.lock_keys(v_queue, false) THEN RETURN false; END IF;
+        PERFORM {schema}.fold_keys(v_queue);
+    END LOOP;
+    RETURN true;
+END $$;

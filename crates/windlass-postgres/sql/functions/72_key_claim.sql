@@ -1,4 +1,4 @@
--- Claims of keyed lanes. They run inside claim, with its settings, under the lane's lock and then the queue's (lock_keys).
+-- Claims of keyed lanes. They run inside claim, under the lane's lock and then the queue's (lock_keys).
 --
 -- Order: each key that has something has a turn at a virtual time, which its jobs advance by 1 / weight each; the lowest go first. A key that comes (back)
 -- begins at the present virtual time (start-time fair queueing). Of a key the lowest id goes first.
@@ -24,6 +24,9 @@ END $$;
 -- Cost: a page of rows for each pair of transaction and key; 20 ms, or 64 pages where that is more.
 CREATE OR REPLACE FUNCTION {schema}.notice_keys(p_lane integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -88,12 +91,15 @@ BEGIN
 END $$;
 
 -- claim_keyed(...): claims of one keyed lane. Result as claim; the setting windlass.keyed says how many jobs.
--- Cost: for each key that has its turn a few probes and a row, and 5 us for each job, whose row is copied.
+-- Cost (the settings leave the planner the indexes that are in order: a sort walks a whole bulk): for each key that has its turn a few probes and a row, and 5 us for each job, whose row is copied.
 CREATE OR REPLACE FUNCTION {schema}.claim_keyed(
     p_worker integer, p_lane integer, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer, p_priority smallint, p_name text)
     RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
                    crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
     LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -169,9 +175,10 @@ BEGIN
                  FROM (SELECT * FROM {schema}.key_late l WHERE NOT t.again AND l.lane_id = p_lane AND l.key = t.key ORDER BY l.id LIMIT t.look) AS l
                  CROSS JOIN LATERAL (
                      SELECT j.* FROM {schema}.job j
-                     WHERE j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}' AND j.xid = l.xid
-                       AND {schema}.key_of(j.attributes) = t.key AND j.id >= l.id AND j.id <= l.high
-                     ORDER BY j.id LIMIT t.look) AS j
+                     WHERE j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}'
+                       AND (j.xid, {schema}.key_of(j.attributes), j.id) >= (l.xid, t.key, l.id)
+                       AND (j.xid, {schema}.key_of(j.attributes), j.id) <= (l.xid, t.key, l.high)
+                     ORDER BY j.xid, {schema}.key_of(j.attributes), j.id LIMIT t.look) AS j
                  ORDER BY j.id LIMIT t.look)
                 UNION ALL
                 (SELECT 2, NULL, NULL, j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
@@ -186,11 +193,11 @@ BEGIN
                  CROSS JOIN LATERAL (
                      SELECT j.* FROM {schema}.job j
                      WHERE t.again AND j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}'
-                       AND {schema}.key_of(j.attributes) = t.key AND j.id = b
+                       AND ({schema}.key_of(j.attributes), j.id) >= (t.key, b) AND ({schema}.key_of(j.attributes), j.id) <= (t.key, b)
                        AND {schema}.key_noticed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_key, j.xid, t.key)
                        AND {schema}.key_unclaimed(p_lane, j.xid, j.id, t.key)
                        AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane AND s.xid = j.xid)
-                     ORDER BY j.id LIMIT 1) AS j
+                     ORDER BY {schema}.key_of(j.attributes), j.id LIMIT 1) AS j
                  LEFT JOIN LATERAL (SELECT l.id, l.high FROM {schema}.key_late l
                                     WHERE l.lane_id = p_lane AND l.key = t.key AND l.xid = j.xid AND l.id <= j.id AND l.high >= j.id LIMIT 1) AS l ON true
                  LIMIT t.look)
@@ -231,9 +238,10 @@ BEGIN
             CROSS JOIN LATERAL (VALUES (s.run, s.low_id - 1), (s.high_id + 1, s.high)) AS p(low, high)
             CROSS JOIN LATERAL (
                 SELECT j.id FROM {schema}.job j
-                WHERE j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}' AND j.xid = s.xid
-                  AND {schema}.key_of(j.attributes) = s.key AND j.id >= p.low AND j.id <= p.high
-                ORDER BY j.id LIMIT 1) AS o
+                WHERE j.lane_id = p_lane AND j.lane_id < 0 AND j.xid < '{direct}'
+                  AND (j.xid, {schema}.key_of(j.attributes), j.id) >= (s.xid, s.key, p.low)
+                  AND (j.xid, {schema}.key_of(j.attributes), j.id) <= (s.xid, s.key, p.high)
+                ORDER BY j.xid, {schema}.key_of(j.attributes), j.id LIMIT 1) AS o
             WHERE p.low <= p.high
         ), aside AS ( -- its key is not there yet
             INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)

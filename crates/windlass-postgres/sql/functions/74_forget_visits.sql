@@ -3,7 +3,7 @@
 -- forget_visits(most): rows of keyed lanes that newer ones follow; from time to time also the last of keys of which no job is in the log. Looks at so many at most, each once an hour. Returns how many.
 CREATE OR REPLACE FUNCTION {schema}.forget_visits(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_incremental_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
     v_state {schema}.housekeeping;
@@ -26,8 +26,8 @@ BEGIN
         CONTINUE WHEN v_count = 0 OR NOT {schema}.lock_keys(v_queue, false);
         WITH newest AS MATERIALIZED (
             SELECT w.*, w.tag IS NULL AND NOT w.blocked
-                   AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = w.lane_id AND j.lane_id < 0 AND j.xid < '{direct}'
-                                   AND {schema}.key_of(j.attributes) = w.key) AS idle
+                   AND (SELECT 1 FROM {schema}.job j WHERE j.lane_id = w.lane_id AND j.lane_id < 0 AND j.xid < '{direct}'
+                        AND {schema}.key_of(j.attributes) = w.key ORDER BY j.id LIMIT 1) IS NULL AS idle
             FROM (SELECT DISTINCT v.lane_id, v.key FROM {schema}.key_visit v JOIN {schema}.lane l ON l.id = v.lane_id
                   WHERE v.n > v_low AND v.n <= v_high AND l.queue = v_queue) AS k
             CROSS JOIN LATERAL (SELECT * FROM {schema}.key_visit v WHERE v.lane_id = k.lane_id AND v.key = k.key ORDER BY v.n DESC LIMIT 1) AS w
