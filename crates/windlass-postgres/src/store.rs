@@ -17,10 +17,10 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
-    RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus,
-    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are

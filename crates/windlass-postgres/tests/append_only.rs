@@ -64,7 +64,8 @@ async fn nothing_updates_or_deletes_what_is_known_of_keys() {
     let seam: Arc<dyn Store> = Arc::clone(&store) as _;
     let two = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
     store.limit_keys(QUEUE, &two).await.unwrap();
-    let keyed = (0..200).flat_map(|n| jobs(1).into_iter().map(move |job| job.with_key(format!("{}", n % 20))));
+    let keyed =
+        (0..200).flat_map(|n| jobs(1).into_iter().map(move |job| job.with_key(format!("{}", n % 20))));
     store.enqueue(&keyed.collect::<Vec<_>>()).await.unwrap();
     let worker = worker_on(&seam).await;
     let mut done = 0;

@@ -177,7 +177,10 @@ async fn limits_come_while_others_work() {
 async fn segments_go() {
     let fixture = Fixture::fresh().await;
     let store = keyed(&fixture, KeyLimit::default().with_concurrency(3)).await;
-    store.limit_keys(QUEUE, &KeyLimitsChange::Named(vec![("s".into(), Some(KeyLimit::serial()))])).await.unwrap();
+    store
+        .limit_keys(QUEUE, &KeyLimitsChange::Named(vec![("s".into(), Some(KeyLimit::serial()))]))
+        .await
+        .unwrap();
     let (a, s) = (store.enqueue(&of("a", 40)).await.unwrap(), store.enqueue(&of("s", 20)).await.unwrap());
     let worker = worker_on(&store).await;
     let (mut of_a, mut of_s) = (Vec::new(), Vec::new());
@@ -191,7 +194,10 @@ async fn segments_go() {
         let report = maintain_with(&store, SMALL).await;
         truncated += report.truncated;
         let now = claim(&worker, 2).await;
-        assert!(now.iter().all(|held| s.contains(&held.job.id)), "round {round}: the other key has its three");
+        assert!(
+            now.iter().all(|held| s.contains(&held.job.id)),
+            "round {round}: the other key has its three"
+        );
         complete(&worker, &now).await;
         of_s.extend(now.iter().map(|held| held.job.id));
     }

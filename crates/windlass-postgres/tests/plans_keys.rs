@@ -69,7 +69,8 @@ impl Session {
         );
         let mut least = i64::MAX;
         for _ in 0..6 {
-            let plan: serde_json::Value = self.client.query_one(&self.fixture.text(&call), &[]).await.expect(when).get(0);
+            let plan: serde_json::Value =
+                self.client.query_one(&self.fixture.text(&call), &[]).await.expect(when).get(0);
             let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
             least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
             if least <= most {
