@@ -156,6 +156,7 @@ fn judge(logs: Vec<ProcessLog>) {
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
             takes_back: bits & 2 != 0,
             limit: if bits & 2 == 0 { 0 } else { 3 },
+            keys: if bits & 2 == 0 { 0 } else { 2 },
             unique_keys: 0,
             listens: bits & 1 != 0,
             schedules: (0..2).map(ticking).collect(),

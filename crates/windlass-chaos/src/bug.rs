@@ -96,6 +96,8 @@ bugs! {
     EventsForgetLate = "bug_events_forget_late",
     /// Slots are given out beyond the limit.
     SlotsOverrun = "bug_slots_overrun",
+    /// Some jobs are stored without their key.
+    KeysLost = "bug_keys_lost",
     /// Steps of schedules are taken whatever has become of the record that they were decided on.
     TicksUnfenced = "bug_ticks_unfenced",
     /// Some ticks are decided without their jobs.
@@ -123,6 +125,7 @@ impl Bug {
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
             Self::SlotsOverrun => "limits",
+            Self::KeysLost => "keys",
             Self::TicksUnfenced | Self::TicksLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",

@@ -8,6 +8,7 @@ mod attempts;
 mod checkpoints;
 mod faults;
 mod holds;
+mod keyed;
 mod leases;
 mod limited;
 mod moved;
@@ -59,6 +60,9 @@ pub struct Rules {
     /// How many jobs of all workers run at once, at most; 0: no limit.
     #[serde(default)]
     pub limit: u32,
+    /// How many keys the jobs share, each with a limit; 0: they have none.
+    #[serde(default)]
+    pub keys: u32,
     /// The schedules of the run.
     #[serde(default)]
     pub schedules: Vec<Ticking>,
@@ -78,6 +82,7 @@ impl Default for Rules {
             takes_back: false,
             listens: false,
             limit: 0,
+            keys: 0,
             schedules: Vec::new(),
             recovers: false,
         }
@@ -115,6 +120,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     slots::check(history, &mut report);
     if rules.limit > 0 {
         limited::check(history, &faults, rules.limit, &mut report);
+    }
+    if rules.keys > 0 {
+        keyed::check(&jobs, &faults, rules, &mut report);
     }
     ticks::check(history, &jobs, &rules.schedules, &mut report);
     if let Some(most) = rules.most_living_second_starts {

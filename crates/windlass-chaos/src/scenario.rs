@@ -6,6 +6,7 @@ mod endurance;
 mod events;
 mod faults;
 mod ground;
+mod keys;
 mod limits;
 mod outages;
 mod restore;
@@ -89,6 +90,7 @@ scenarios! {
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
     "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
+    "keys" BOTH alone=false x 8 keys::run: "a storm beside limits of keys: none is exceeded, serial ones keep their order";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "schedules" BOTH alone=false x 1 schedules::run: "leaders die by the dozen, several at once believe that they lead: each tick fires once";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";

@@ -474,6 +474,54 @@ fn i7_who_finds_a_unique_key_taken_is_told_of_a_job_that_has_it() {
     assert!(broken(&report).contains(&Invariant::I2), "{report:?}");
 }
 
+/// Jobs 7, 8, ... each with a claim, an end and a fate, told in the order in which that happens.
+fn keyed(steps: &[(i64, &str)]) -> Report {
+    let mut told = Told::default()
+        .then(ONE, What::Registered { worker: 1, slots: 9, lease_ns: SECOND as i64 * 99 })
+        .then(INJECTOR, What::Phase { phase: Phase::Drained });
+    for (id, step) in steps {
+        let (id, sent) = (*id, told.0.len() as u64 * SECOND / 10);
+        let (worker, seq) = (1, id);
+        let finished = |outcome| What::Finished { worker, id, seq, outcome };
+        let settled = |outcome| What::Settled { worker, id, seq, fate: Fate::Accepted, outcome, sent };
+        told = match *step {
+            "claim" => told
+                .then(ONE, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent })
+                .then(ONE, What::Started { worker, id, seq, key: id % 2, attempt: 1 }),
+            "again" => told.then(
+                ONE,
+                What::Claimed { worker, id, lane: 1, seq: seq + 100, attempt: 2, crashes: 0, sent },
+            ),
+            "retry" => told.then(ONE, What::RetryAsked { id, done: false }),
+            "fails" => told.then(ONE, finished(Outcome::Retry)).then(ONE, settled(Outcome::Retry)),
+            _ => told.then(ONE, finished(Outcome::Complete)).then(ONE, settled(Outcome::Complete)),
+        };
+    }
+    told.check_by(&Rules { keys: 2, ..Rules::default() })
+}
+
+/// The invariants that a report names, but for what is not about keys.
+fn of_keys(steps: &[(i64, &str)]) -> Vec<Invariant> {
+    let mut broken = broken(&keyed(steps));
+    broken.retain(|invariant| matches!(invariant, Invariant::I8 | Invariant::I9));
+    broken
+}
+
+#[test]
+fn i8_and_i9_the_limits_of_keys() {
+    let two = [(8, "claim"), (10, "claim"), (8, "ends"), (12, "claim"), (10, "ends"), (12, "ends")];
+    assert_eq!(of_keys(&two), []);
+    let three = [(8, "claim"), (10, "claim"), (12, "claim"), (8, "ends"), (10, "ends"), (12, "ends")];
+    assert_eq!(of_keys(&three), [Invariant::I9]);
+    assert_eq!(of_keys(&[(7, "claim"), (7, "ends"), (9, "claim"), (9, "ends")]), []);
+    assert_eq!(of_keys(&[(7, "claim"), (9, "claim"), (7, "ends"), (9, "ends")]), [Invariant::I8]);
+    let in_between = [(7, "claim"), (7, "fails"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&in_between), [Invariant::I8]);
+    assert_eq!(of_keys(&[(7, "claim"), (7, "fails"), (7, "again"), (9, "claim"), (9, "ends")]), []);
+    let by_hand = [(7, "claim"), (7, "fails"), (7, "retry"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&by_hand), [], "nobody knows whether it was over");
+}
+
 #[test]
 fn i1_and_i13_what_a_handler_returned_is_stored() {
     let returned = || {

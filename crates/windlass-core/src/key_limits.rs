@@ -170,18 +170,18 @@ fn refuse<T>(message: String) -> Result<T> {
 mod tests {
     use super::*;
 
-    fn refusal(change: KeyLimitsChange) -> String {
+    fn refusal(change: &KeyLimitsChange) -> String {
         change.check().expect_err("refused").to_string()
     }
 
     #[test]
     fn what_cannot_be_is_refused_by_name() {
-        let default = |limit| refusal(KeyLimitsChange::Default(limit));
+        let default = |limit| refusal(&KeyLimitsChange::Default(limit));
         let any = KeyLimit::default();
         assert_eq!(default(any.with_concurrency(0)), "the limit of concurrency must be 1 to 1000000, got 0");
         assert_eq!(default(any.with_weight(1_001)), "the weight of a key must be 1 to 1000, got 1001");
         assert!(default(KeyLimit::serial().with_concurrency(2)).contains("a concurrency of 2 cannot be"));
-        let named = |key: &str, limit| refusal(KeyLimitsChange::Named(vec![(key.into(), Some(limit))]));
+        let named = |key: &str, limit| refusal(&KeyLimitsChange::Named(vec![(key.into(), Some(limit))]));
         assert_eq!(
             named("acme", any.with_weight(0)),
             "key \"acme\": the weight of a key must be 1 to 1000, got 0"
@@ -189,7 +189,7 @@ mod tests {
         assert!(named("", any).starts_with("a key must be 1 to 200 bytes"));
         let many = (0..=KeyLimits::MAX_NAMED).map(|n| (n.to_string(), None)).collect();
         assert_eq!(
-            refusal(KeyLimitsChange::Named(many)),
+            refusal(&KeyLimitsChange::Named(many)),
             "one call limits 10000 keys at most, got 10001: split them"
         );
         assert!(KeyLimitsChange::Default(KeyLimit::serial().with_concurrency(1)).check().is_ok());

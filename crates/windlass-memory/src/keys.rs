@@ -126,15 +126,8 @@ pub(crate) fn limit(state: &mut State, queue: &str, change: &KeyLimitsChange) {
     let of_queue = |id: &&JobId| *state.lanes[state.jobs[*id].lane].queue == *queue;
     let (here, mut begun): (BTreeSet<_>, BTreeSet<_>) = state.begun.iter().partition(|id| of_queue(id));
     let here = here.iter().chain(state.held.iter().filter(of_queue));
-    begun.extend(here.filter(|id| is_serial(state, **id)));
+    begun.extend(here.filter(|id| state.is_serial(**id)));
     state.begun = begun;
-}
-
-/// Whether the job is one of a serial key.
-pub(crate) fn is_serial(state: &State, id: JobId) -> bool {
-    let Some(job) = state.jobs.get(&id) else { return false };
-    let limits = state.queues.get(&state.lanes[job.lane].queue).and_then(|queue| queue.keys.as_ref());
-    limits.zip(job.key()).is_some_and(|(limits, key)| limits.of(key).serial)
 }
 
 /// Whether the job that takes the place of this one has its queue and key.

@@ -4,7 +4,6 @@ use crate::{
     event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
-    keys,
     lane::Lane,
     moves::{Move, Watchers},
     queue::Queue,
@@ -252,10 +251,17 @@ impl State {
             job.held = Some(Hold { claim, worker, at, order });
         }
         self.move_job(id, Place::Running);
-        if keys::is_serial(self, id) {
+        if self.is_serial(id) {
             self.begun.insert(id);
         }
         order
+    }
+
+    /// Whether the job is one of a serial key.
+    pub(crate) fn is_serial(&self, id: JobId) -> bool {
+        let Some(job) = self.jobs.get(&id) else { return false };
+        let limits = self.queues.get(&self.lanes[job.lane].queue).and_then(|queue| queue.keys.as_ref());
+        limits.zip(job.key()).is_some_and(|(limits, key)| limits.of(key).serial)
     }
 
     /// Forgets the claim that holds this job, and makes what is open of it available. Which one it was.

@@ -30,6 +30,9 @@ pub struct Load {
     /// All its jobs are unique until they are finished, under so many keys, which all producers share; 0: none is.
     #[serde(default)]
     pub unique_keys: u32,
+    /// Each of its jobs has one of so many keys, which follows from its number; 0: none has.
+    #[serde(default)]
+    pub keys: u32,
     /// How many connections enqueue side by side.
     pub lanes: u32,
     /// The queue.
@@ -48,6 +51,7 @@ impl Default for Load {
             meddles: false,
             sweeps: false,
             unique_keys: 0,
+            keys: 0,
             lanes: 1,
             queue: "default".to_owned(),
         }
@@ -69,7 +73,34 @@ pub enum Mix {
     Poison(i64),
 }
 
+/// How many jobs of a key that is not serial may be held at once.
+pub(crate) const KEY_LIMIT: usize = 2;
+
+/// The key of the job with this number, of so many.
+pub(crate) fn key_of(number: i64, keys: u32) -> u32 {
+    // The upper half is the producer's.
+    (number & 0xffff_ffff) as u32 % keys
+}
+
+/// What it is called.
+pub(crate) fn name_of(key: u32) -> String {
+    format!("key {key}")
+}
+
+/// Whether the jobs of a key run one after the other.
+pub(crate) fn is_serial(key: u32) -> bool {
+    key % 2 == 1
+}
+
 impl Load {
+    /// Says whom the job with this number is about.
+    pub fn about(&self, job: NewJob, number: i64) -> NewJob {
+        match self.keys {
+            0 => job,
+            keys => job.with_key(name_of(key_of(number, keys))),
+        }
+    }
+
     /// One job.
     pub fn job(&self, key: i64, rng: &mut Rng) -> NewJob {
         let act = match self.transactions && rng.u32(0..12) == 0 {

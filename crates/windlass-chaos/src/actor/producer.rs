@@ -87,7 +87,7 @@ impl Lane {
         let count = if self.rng.u32(0..4) == 0 { 1 } else { self.rng.usize(1..=self.load.batch) };
         let keys: Vec<i64> = (0..count as i64).map(|n| self.next_key + n).collect();
         self.next_key += count as i64;
-        let jobs: Vec<NewJob> = keys.iter().map(|key| self.load.job(*key, &mut self.rng)).collect();
+        let jobs: Vec<NewJob> = keys.iter().map(|key| self.job(*key)).collect();
         self.recorder.note_all(keys.iter().map(|key| What::EnqueueSent { key: *key }));
         if self.load.unique_keys > 0 {
             self.uniquely(&keys, jobs).await;
@@ -102,6 +102,14 @@ impl Lane {
             self.meddle().await;
         }
         count
+    }
+
+    fn job(&mut self, number: i64) -> NewJob {
+        let job = self.load.job(number, &mut self.rng);
+        match self.bug == Some(Bug::KeysLost) && self.rng.u32(0..4) == 0 {
+            true => job,
+            false => self.load.about(job, number),
+        }
     }
 
     async fn plainly(&mut self, keys: &[i64], jobs: &[NewJob]) {

@@ -22,9 +22,9 @@ pub enum Invariant {
     I6,
     /// Never two jobs of one key.
     I7,
-    /// Order within a serial key. Joins with serial keys.
+    /// Order within a serial key.
     I8,
-    /// No more handlers at once than slots. Limits and rates join with their features.
+    /// No more handlers at once than slots, nor than limits of queues and keys allow.
     I9,
     /// Each tick of a schedule fires once.
     I10,
@@ -79,7 +79,7 @@ impl Invariant {
 
     /// Whether the feature that it is about exists yet.
     pub const fn is_checked(self) -> bool {
-        !matches!(self, Self::I8 | Self::I11)
+        !matches!(self, Self::I11)
     }
 }
 

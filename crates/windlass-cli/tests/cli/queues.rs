@@ -78,6 +78,48 @@ fn queues_are_limited_and_unlimited() {
 }
 
 #[test]
+fn keys_are_limited_and_unlimited() {
+    let home = Home::new();
+    let keyed = home.enqueue(&["a", "--queue", "sync", "--key", "acme"]);
+    assert_eq!(home.json(&["jobs", "show", &keyed])["key"], "acme");
+    assert_eq!(
+        home.run(&["queues", "keys", "sync"]).done().stdout,
+        "the keys of queue sync have no limits\n"
+    );
+    assert!(!home.run(&["queues"]).done().stdout.contains("KEYS"));
+    let said = home.run(&["queues", "limit-keys", "sync", "--concurrency", "2"]).done().stdout;
+    assert_eq!(said, "KEY  AT ONCE  ORDER  WEIGHT\n*          2  -           1\n");
+    let keys = ["--key", "acme", "--key", "post"];
+    let said =
+        home.json(&[&["queues", "limit-keys", "sync", "--serial", "--weight", "3"], &keys[..]].concat());
+    let serial = serde_json::json!({"serial": true, "weight": 3});
+    assert_eq!((&said["queue"], &said["key_limits"]["named"]["post"]), (&"sync".into(), &serial));
+    assert_eq!(home.json(&["queues", "keys", "sync"]), said);
+    let compact = serde_json::json!({"default": {"concurrency": 2, "weight": 1}, "named": 2});
+    assert_eq!(home.json(&["queues"])[0]["key_limits"], compact);
+    for command in ["queues", "status"] {
+        let listed = home.run(&[command]).done().stdout;
+        assert!(listed.contains("KEYS") && listed.contains("2 at once, 2 named"), "{listed}");
+    }
+    let left = home.json(&["queues", "unlimit-keys", "sync", "--key", "acme"]);
+    assert_eq!(left["key_limits"]["named"], serde_json::json!({"post": serial}));
+    assert_eq!(home.json(&["queues", "unlimit-keys", "sync"])["key_limits"], serde_json::Value::Null);
+    home.run(&["queues", "keys", "nowhere"]).refused(1, &["nowhere", "[not_found]"]);
+
+    let refused: [(&[&str], &str); 5] = [
+        (&["--concurrency", "0"], "the limit of concurrency must be 1 to 1000000, got 0"),
+        (&["--concurrency", "2", "--serial"], "--serial"),
+        (&["--weight", "0"], "the weight of a key must be 1 to 1000, got 0"),
+        (&["--weight", "70000"], "70000"),
+        (&["--serial", "--key", ""], "a key must be 1 to 200 bytes"),
+    ];
+    for (options, why) in refused {
+        home.run(&[&["queues", "limit-keys", "sync"], options].concat()).refused(2, &[why]);
+    }
+    assert_eq!(home.json(&["queues", "keys", "sync"])["key_limits"], serde_json::Value::Null);
+}
+
+#[test]
 fn a_queue_is_purged() {
     let home = Home::new();
     home.enqueue(&["a", "--queue", "mail"]);

@@ -1,0 +1,82 @@
+//! I8 and I9 for keys: of one no more jobs are held at once than its limit says; and of a serial one no other job is handed
+//! out while one that was is not over.
+//!
+//! Nobody knows when a commit happened, only that it did between two notes. A job counts as held from the answer of its claim until its
+//! handler ended, while its lease stood; and as not over from the answer of its first claim until the call of its last was sent.
+
+use super::{
+    Invariant, Report, Rules,
+    faults::Faults,
+    holds::{Hold, Job, Jobs},
+};
+use crate::actor::{KEY_LIMIT, is_serial, key_of};
+use std::collections::BTreeMap;
+
+pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Report) {
+    let mut by_key: BTreeMap<u32, Vec<&Job>> = BTreeMap::new();
+    for job in jobs.by_id.values() {
+        if let Some(number) = number_of(job) {
+            by_key.entry(key_of(number, rules.keys)).or_default().push(job);
+        }
+    }
+    for (key, jobs) in by_key {
+        at_once(key, &jobs, faults, report);
+        if is_serial(key) {
+            in_order(key, &jobs, report);
+        }
+    }
+}
+
+/// The number that its producer gave the job.
+fn number_of(job: &Job) -> Option<i64> {
+    let stored = job.records.first().map(|record| record.key);
+    job.acked_key.or(job.seen_keys.first().copied()).or(stored)
+}
+
+fn at_once(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
+    let (limit, invariant) = if is_serial(key) { (1, Invariant::I8) } else { (KEY_LIMIT, Invariant::I9) };
+    let mut changes: Vec<(u64, bool, i64)> = Vec::new();
+    for job in jobs {
+        for (from, until) in job.holds.iter().filter_map(|hold| held(hold, faults)) {
+            changes.extend([(from, true, job.id), (until, false, job.id)]);
+        }
+    }
+    // What ends at the same time as another begins ends first.
+    changes.sort_unstable();
+    let mut count = 0;
+    for (_, begins, id) in changes {
+        count = if begins { count + 1 } else { count - 1 };
+        if count > limit {
+            let text = format!("{count} jobs of key {key} were held at once, {limit} may be");
+            return report.violate(invariant, Some(id), text);
+        }
+    }
+}
+
+/// From when until when a worker held the job for certain.
+fn held(hold: &Hold, faults: &Faults) -> Option<(u64, u64)> {
+    let (until, _) = hold.finished?;
+    let stood = !faults.may_be_dead(hold.worker, until)
+        && !faults.had_deregistered(hold.worker, until)
+        && !faults.forgot_claims(hold.sent, until);
+    (stood && hold.claimed < until).then_some((hold.claimed, until))
+}
+
+fn in_order(key: u32, jobs: &[&Job], report: &mut Report) {
+    let mut claims: Vec<(u64, u64, i64)> = Vec::new();
+    for job in jobs {
+        claims.extend(job.holds.iter().map(|hold| (hold.sent, hold.claimed, job.id)));
+    }
+    claims.sort_unstable();
+    for job in jobs.iter().filter(|job| job.retries_asked == 0) {
+        let (Some(first), Some(last)) = (job.holds.first(), job.holds.last()) else { continue };
+        let after = claims.partition_point(|(sent, ..)| *sent <= first.claimed);
+        let meanwhile = claims[after..].iter().take_while(|(sent, ..)| *sent < last.sent);
+        let mut others = meanwhile.filter(|(_, claimed, id)| *claimed < last.sent && *id != job.id);
+        if let Some((.., other)) = others.next() {
+            let text =
+                format!("job {other} of serial key {key} was handed out while job {} was not over", job.id);
+            report.violate(Invariant::I8, Some(*other), text);
+        }
+    }
+}
