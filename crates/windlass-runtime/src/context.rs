@@ -4,15 +4,20 @@ mod reports;
 
 pub use reports::CheckpointSeal;
 
-use crate::{epoch::ClaimScope, job_reporter::JobReporter, job_switch::JobSwitch};
+use crate::{
+    epoch::{ClaimScope, Epoch},
+    job_reporter::JobReporter,
+    job_switch::JobSwitch,
+};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{
     fmt,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
-use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
+use windlass_core::{Args, Attributes, ClaimedJob, Disposition, JobId, JobLease, Outcome};
 
 /// What a handler knows about its job besides the args, and how it learns that it should stop.
 ///
@@ -33,6 +38,8 @@ pub struct Context {
     enqueued_at: Timestamp,
     position: i64,
     attributes: Option<Arc<Attributes>>,
+    /// How long the job may wait to be started, if it expires.
+    expires_in: Option<Duration>,
 }
 
 impl Context {
@@ -47,7 +54,7 @@ impl Context {
             enqueued_at,
             position,
             attributes,
-            expires_in: _,
+            expires_in,
         } = job;
         let attributes = attributes.map(Arc::from);
         (
@@ -65,6 +72,7 @@ impl Context {
                 enqueued_at,
                 position,
                 attributes,
+                expires_in,
             },
         )
     }
@@ -153,7 +161,26 @@ impl Context {
     }
 
     fn token(&self) -> &CancellationToken {
-        &self.switch.get_or_init(|| self.scope.switch(self.id)).token
+        &self.switch().token
+    }
+
+    /// What tells this job alone to stop.
+    pub(crate) fn switch(&self) -> &Arc<JobSwitch> {
+        self.switch.get_or_init(|| self.scope.switch(self.id))
+    }
+
+    /// The registration under which the job is held.
+    pub(crate) fn epoch(&self) -> &Epoch {
+        &self.scope.epoch
+    }
+
+    /// What becomes of a job that is too late to be started now, though its handler was called.
+    pub(crate) fn expired_outcome(&self) -> Option<Outcome> {
+        let (left, at) = (self.expires_in?, self.expires_at()?);
+        match Disposition::expired(at) {
+            Disposition::Cancel { reason } if self.scope.is_over(left) => Some(Outcome::Cancel(reason)),
+            _ => None,
+        }
     }
 
     /// The error that the attempt ends with because its time, or its job's, and the grace after it are over, and its

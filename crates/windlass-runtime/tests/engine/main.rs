@@ -11,6 +11,8 @@ mod contract;
 mod demand;
 mod epochs;
 mod expiry;
+mod lent;
+mod lent_stops;
 mod limits;
 mod many_workers;
 mod outages;
