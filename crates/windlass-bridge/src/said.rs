@@ -17,6 +17,8 @@ pub enum Said {
         /// The kinds that it can run; empty: any.
         kinds: Vec<String>,
     },
+    /// It wants no more jobs, and ends when it has none and its stdin is closed.
+    Stop,
     /// Something about one job.
     OfJob(Answer),
 }
@@ -112,6 +114,9 @@ impl Said {
             let concurrency = line.concurrency.unwrap_or(1);
             return Ok(Self::Ready { protocol, concurrency, kinds: line.kinds });
         }
+        if kind == "stop" {
+            return Ok(Self::Stop);
+        }
         let Some(ticket) = line.ticket else {
             return Err(Malformed::Message(format!("{kind:?} needs the field ticket")));
         };
@@ -142,7 +147,7 @@ fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
         "last_checkpoint" => Say::LastCheckpoint,
         unknown => {
             return Err(format!(
-                "{unknown:?} is no type; it is one of ready, complete, retry, snooze, cancel, discard, progress, log, checkpoint, last_checkpoint"
+                "{unknown:?} is no type; it is one of ready, stop, complete, retry, snooze, cancel, discard, progress, log, checkpoint, last_checkpoint"
             ));
         }
     };
@@ -192,6 +197,7 @@ mod tests {
         ] {
             assert_eq!(of_job(line), say, "{line}");
         }
+        assert_eq!(Said::parse(br#"{"type":"stop"}"#), Ok(Said::Stop));
         let ready = Said::parse(br#"{"type":"ready","protocol":1,"concurrency":4,"kinds":["a"]}"#);
         assert_eq!(ready, Ok(Said::Ready { protocol: 1, concurrency: 4, kinds: vec!["a".into()] }));
     }

@@ -9,6 +9,7 @@ mod program;
 mod queues;
 mod refusals;
 mod schedules;
+mod stdio;
 mod work;
 mod work_signals;
 
