@@ -37,7 +37,12 @@ pub struct Context {
     crash_count: u16,
     enqueued_at: Timestamp,
     position: i64,
-    attributes: Option<Arc<Attributes>>,
+    rare: Option<Arc<Rare>>,
+}
+
+/// What only some jobs have.
+struct Rare {
+    attributes: Attributes,
     /// How long the job may wait to be started, if it expires.
     expires_in: Option<Duration>,
 }
@@ -56,7 +61,7 @@ impl Context {
             attributes,
             expires_in,
         } = job;
-        let attributes = attributes.map(Arc::from);
+        let rare = attributes.map(|attributes| Arc::new(Rare { attributes: *attributes, expires_in }));
         (
             args,
             Self {
@@ -71,8 +76,7 @@ impl Context {
                 crash_count,
                 enqueued_at,
                 position,
-                attributes,
-                expires_in,
+                rare,
             },
         )
     }
@@ -122,24 +126,28 @@ impl Context {
         self.enqueued_at
     }
 
+    fn attributes(&self) -> Option<&Attributes> {
+        self.rare.as_ref().map(|rare| &rare.attributes)
+    }
+
     /// Whom or what the job is about, if it says so.
     pub fn key(&self) -> Option<&str> {
-        self.attributes.as_ref()?.key.as_deref()
+        self.attributes()?.key.as_deref()
     }
 
     /// What was said beside the job's args: a JSON object.
     pub fn meta(&self) -> Option<&Args> {
-        self.attributes.as_ref()?.meta.as_ref()
+        self.attributes()?.meta.as_ref()
     }
 
     /// What the job can be found by.
     pub fn tags(&self) -> &[String] {
-        self.attributes.as_ref().map_or(&[], |attributes| &attributes.tags)
+        self.attributes().map_or(&[], |attributes| &attributes.tags)
     }
 
     /// From when on the job would not have been started any more, by the store's clock, if it says so.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        self.attributes.as_ref()?.expires_at
+        self.attributes()?.expires_at
     }
 
     /// Whether the handler should stop: somebody [cancelled](windlass_core::JobStore::cancel) the job, the worker shuts
@@ -176,7 +184,7 @@ impl Context {
 
     /// What becomes of a job that is too late to be started now, though its handler was called.
     pub(crate) fn expired_outcome(&self) -> Option<Outcome> {
-        let (left, at) = (self.expires_in?, self.expires_at()?);
+        let (left, at) = (self.rare.as_ref()?.expires_in?, self.expires_at()?);
         match Disposition::expired(at) {
             Disposition::Cancel { reason } if self.scope.is_over(left) => Some(Outcome::Cancel(reason)),
             _ => None,

@@ -8,8 +8,10 @@ mod borrower;
 mod calls;
 mod loans;
 mod offer;
+mod terms;
 
-pub use borrower::{Borrower, Exchanged, HandIn, LentJob, News, Room, StopReason};
+pub use borrower::Borrower;
+pub use terms::{Exchanged, HandIn, LentJob, News, Room, StopReason};
 
 use crate::{
     Context, Handler, HandlerFuture,

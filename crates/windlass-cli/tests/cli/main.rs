@@ -10,6 +10,8 @@ mod queues;
 mod refusals;
 mod schedules;
 mod stdio;
+mod stdio_chaos;
+mod stdio_examples;
 mod work;
 mod work_signals;
 

@@ -77,7 +77,7 @@ fn a_job_comes_with_all_that_is_known_of_it() {
     let home = Home::new();
     let args = "{\n\"to\": [\"ä\", 1e2]\n}";
     let id = home.enqueue(&["mail.send", args, "--queue", "mail", "--max-attempts", "7", "--tag", "t"]);
-    let program = format!("{COMPLETE_ALL}")
+    let program = COMPLETE_ALL
         .replace("say(\"complete\"", "open('seen', 'w').write(json.dumps(job)); say(\"complete\"");
     home.stdio(&program, &["--queue", "mail"]);
     let seen: Value = serde_json::from_str(&fs::read_to_string(home.path().join("seen")).unwrap()).unwrap();
@@ -95,8 +95,7 @@ fn a_job_comes_with_all_that_is_known_of_it() {
 fn progress_log_and_checkpoints_reach_the_next_attempt() {
     let home = Home::new();
     let id = home.enqueue(&["import"]);
-    home.stdio(
-        r#"
+    let program = r#"
 say("ready", protocol=1)
 while line := sys.stdin.readline():
     job = json.loads(line)
@@ -110,18 +109,37 @@ while line := sys.stdin.readline():
         say("retry", job, error=json.dumps(kept), after_ms=0)
     else:
         say("complete", job, result=before)
-"#,
-        &[],
-    );
-    eventually("the second attempt is due", || {
-        home.stdio(COMPLETE_ALL.replace("for job in jobs():", "for line in sys.stdin:\n    job = json.loads(line); say('last_checkpoint', job); before = json.loads(sys.stdin.readline())['value']").replace("say(\"complete\", job)", "say(\"complete\", job, result=before)").as_str(), &[]);
+"#;
+    eventually("the second attempt is done", || {
+        home.stdio(program, &[]);
         home.state(&id) == "completed"
     });
     let job = home.show(&id);
     assert_eq!((&job["result"]["page"], &job["attempt"]), (&4.into(), &2.into()), "{job}");
+    assert!(home.error(&id).contains(r#""value": {"page": 4}"#), "{job}");
     let said = &job["report"];
     assert_eq!((&said["progress"]["percent"], &said["progress"]["note"]), (&40.0.into(), &"page 4".into()));
     assert_eq!(said["log"][0]["text"], "the other side hung up");
+}
+
+#[test]
+fn a_process_that_closes_its_stdin_is_replaced() {
+    let home = Home::new();
+    let ids = [(); 3].map(|()| home.enqueue(&["a"]));
+    let program = r#"
+say("ready", protocol=1)
+job = next(jobs())
+os.close(0)
+say("complete", job)
+time.sleep(600)
+"#;
+    let report = home.stdio(program, &[]);
+    let errors = ids.each_ref().map(|id| home.error(id));
+    assert_eq!(
+        (home.state(&ids[0]), &*errors[1]),
+        ("completed".into(), "the process that ran it closed its stdin, and goes on")
+    );
+    assert!(report["processes"]["died"].as_u64() >= Some(1), "{report}");
 }
 
 #[test]
