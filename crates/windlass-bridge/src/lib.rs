@@ -25,5 +25,5 @@ pub use desk::{Desk, Exchange, Told};
 pub use engine::Engine;
 pub use failure::Failure;
 pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
-pub use said::{Answer, Malformed, Said, Say};
+pub use said::{About, Answer, Malformed, Said, Say};
 pub use worker::{Worker, WorkerSpec};

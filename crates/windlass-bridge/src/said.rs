@@ -52,15 +52,38 @@ pub enum Say {
 pub enum Malformed {
     /// Something else that was written to the same place: a line that is no JSON object, or an object without a type.
     Other,
-    /// A wrong message about this job: it would never be answered.
+    /// A wrong message about a job.
     OfJob {
         /// The job's.
         ticket: u64,
+        /// What it should have been.
+        about: About,
         /// What is wrong.
         error: String,
     },
     /// A wrong message, and nobody knows about what.
     Message(String),
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The end of a job, or something unknown: nobody will answer for the job again.
+    Outcome,
+    /// Progress or a line for the log, which the job can do without.
+    Report,
+    /// A checkpoint: somebody waits for an answer.
+    Checkpoint,
+}
+
+impl About {
+    fn of(kind: &str) -> Self {
+        match kind {
+            "progress" | "log" => Self::Report,
+            "checkpoint" | "last_checkpoint" => Self::Checkpoint,
+            _ => Self::Outcome,
+        }
+    }
 }
 
 /// All fields of all messages: which of them there must be depends on the type.
@@ -120,7 +143,8 @@ impl Said {
         let Some(ticket) = line.ticket else {
             return Err(Malformed::Message(format!("{kind:?} needs the field ticket")));
         };
-        let say = say(&kind, line).map_err(|error| Malformed::OfJob { ticket, error })?;
+        let say =
+            say(&kind, line).map_err(|error| Malformed::OfJob { ticket, about: About::of(&kind), error })?;
         Ok(Self::OfJob(Answer { ticket, say }))
     }
 }
@@ -155,10 +179,13 @@ fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
 }
 
 fn unfit(line: &[u8], error: &serde_json::Error) -> Malformed {
+    let error = error.to_string();
     match serde_json::from_slice(line) {
         Ok(Rest { kind: None, .. }) => Malformed::Other,
-        Ok(Rest { ticket: Some(ticket), .. }) => Malformed::OfJob { ticket, error: error.to_string() },
-        Ok(Rest { ticket: None, .. }) | Err(_) => Malformed::Message(error.to_string()),
+        Ok(Rest { kind: Some(kind), ticket: Some(ticket) }) => {
+            Malformed::OfJob { ticket, about: About::of(kind.as_str().unwrap_or_default()), error }
+        }
+        Ok(Rest { ticket: None, .. }) | Err(_) => Malformed::Message(error),
     }
 }
 
@@ -207,16 +234,18 @@ mod tests {
         for line in ["", "hello", "[1]", "7", r#"{"debug":1}"#, r#"{"ticket":7}"#, "\u{1b}[31m"] {
             assert_eq!(malformed(line), Malformed::Other, "{line}");
         }
-        for (line, words) in [
-            (r#"{"type":"done","ticket":7}"#, "\"done\" is no type"),
-            (r#"{"type":"checkpoint","ticket":7,"value":null}"#, "needs the field value"),
-            (r#"{"type":"retry","ticket":7}"#, "\"retry\" needs the field error"),
-            (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, "invalid value"),
-            (r#"{"type":"complete","ticket":7,"result":"\ud800"}"#, "surrogate"),
-            (r#"{"type":["x"],"ticket":7}"#, "invalid type"),
+        for (line, is_about, words) in [
+            (r#"{"type":"done","ticket":7}"#, About::Outcome, "\"done\" is no type"),
+            (r#"{"type":"checkpoint","ticket":7,"value":null}"#, About::Checkpoint, "needs the field value"),
+            (r#"{"type":"progress","ticket":7,"percent":"4"}"#, About::Report, "invalid type"),
+            (r#"{"type":"retry","ticket":7}"#, About::Outcome, "\"retry\" needs the field error"),
+            (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, About::Outcome, "invalid value"),
+            (r#"{"type":"complete","ticket":7,"result":"\ud800"}"#, About::Outcome, "surrogate"),
+            (r#"{"type":["x"],"ticket":7}"#, About::Outcome, "invalid type"),
         ] {
             match malformed(line) {
-                Malformed::OfJob { ticket: 7, error } if error.contains(words) => {}
+                Malformed::OfJob { ticket: 7, about, error }
+                    if about == is_about && error.contains(words) => {}
                 other => panic!("{line}: {other:?}"),
             }
         }

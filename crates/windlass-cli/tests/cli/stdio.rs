@@ -254,6 +254,25 @@ fn a_wrong_answer_fails_its_job_and_no_other() {
 }
 
 #[test]
+fn a_wrong_report_is_left_out_and_a_wrong_checkpoint_is_answered() {
+    let home = Home::new();
+    let id = home.enqueue(&["a"]);
+    let program = r#"
+say("ready", protocol=1)
+while line := sys.stdin.readline():
+    job = json.loads(line)
+    say("progress", job, percent="half")
+    say("progress", job, percent=400)
+    say("checkpoint", job, value=None)
+    say("complete", job, result=json.loads(sys.stdin.readline())["error"])
+"#;
+    let report = home.stdio(program, &[]);
+    let job = home.show(&id);
+    assert_eq!((&job["state"], &report["processes"]["died"]), (&"completed".into(), &0.into()), "{job}");
+    assert!(job["result"].as_str().unwrap().contains("needs the field value"), "{job}");
+}
+
+#[test]
 fn answers_for_jobs_that_it_does_not_have_are_counted_and_change_nothing() {
     let home = Home::new();
     let ids = [(); 2].map(|()| home.enqueue(&["a"]));

@@ -28,6 +28,7 @@ mod check_process;
 mod dice;
 mod faults;
 mod handlers;
+mod lent;
 mod nth_call;
 mod play;
 mod process;

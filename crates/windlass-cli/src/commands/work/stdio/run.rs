@@ -14,7 +14,7 @@ use std::{
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 use tracing::warn;
 use windlass::{Args, Context, Outcome, lend::Room};
-use windlass_bridge::{Answer, Desk, Malformed, Said, Say, Told, checkpoint_line, job_line};
+use windlass_bridge::{About, Answer, Desk, Malformed, Said, Say, Told, checkpoint_line, job_line};
 
 /// How many bytes of args are taken at once.
 const ROOM_BYTES: usize = 1 << 20;
@@ -157,9 +157,13 @@ impl Work<'_> {
                 Ok(Said::Stop) => self.stops = true,
                 Ok(Said::Ready { .. }) => warn!("a process said twice that it is ready"),
                 Err(Malformed::Other) => pass_on(&line),
-                Err(Malformed::OfJob { ticket, error }) => {
-                    let error = format!("the answer {} is wrong: {error}", shown(&line));
-                    self.finish(ticket, Outcome::Retry { after: None, error });
+                Err(Malformed::OfJob { ticket, about, error }) => {
+                    let error = format!("the message {} is wrong: {error}", shown(&line));
+                    match about {
+                        About::Outcome => self.finish(ticket, Outcome::Retry { after: None, error }),
+                        About::Report => warn!("{error}"),
+                        About::Checkpoint => self.tell(checkpoint_line(ticket, Err(&error)))?,
+                    }
                 }
                 Err(Malformed::Message(error)) => {
                     return Err(format!("wrote {}, which is no message: {error}", shown(&line)));
