@@ -30,6 +30,7 @@
         feature = "bug_forget_ambiguous_claim",
         feature = "bug_ignore_lease_lost",
         feature = "bug_lost_bell",
+        feature = "bug_lost_eviction",
         feature = "bug_lost_hand_in",
         feature = "bug_lost_wakeup",
         feature = "bug_no_second_look",

@@ -17,6 +17,7 @@
 //! | a claim whose reply was lost is forgotten | 1 |
 //! | a shutdown deregisters before the last settlement | 53 |
 //! | a lost lease is ignored by the heartbeat | 7 |
+//! | a borrower is not told that a job was taken from it | 4 |
 //! | a suspect runs although its lease was lost meanwhile | 80 |
 #![allow(unreachable_pub, missing_docs, reason = "a test binary")]
 
