@@ -1,7 +1,7 @@
 //! What foreign code says, as lines of the stdio protocol.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 use std::time::Duration;
 use windlass::{Args, Outcome, Progress};
 
@@ -178,8 +178,17 @@ fn say(kind: &str, line: Line<'_>) -> Result<Say, String> {
     Ok(said)
 }
 
+/// What is wrong with a line. The error's own words may quote it, and these are kept with the job: args and results may be secret.
+fn without_content(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        Category::Data => "a field with a value that does not fit",
+        Category::Syntax | Category::Eof | Category::Io => "no JSON",
+    };
+    format!("{what}, at column {}", error.column())
+}
+
 fn unfit(line: &[u8], error: &serde_json::Error) -> Malformed {
-    let error = error.to_string();
+    let error = without_content(error);
     match serde_json::from_slice(line) {
         Ok(Rest { kind: None, .. }) => Malformed::Other,
         Ok(Rest { kind: Some(kind), ticket: Some(ticket) }) => {
@@ -237,11 +246,11 @@ mod tests {
         for (line, is_about, words) in [
             (r#"{"type":"done","ticket":7}"#, About::Outcome, "\"done\" is no type"),
             (r#"{"type":"checkpoint","ticket":7,"value":null}"#, About::Checkpoint, "needs the field value"),
-            (r#"{"type":"progress","ticket":7,"percent":"4"}"#, About::Report, "invalid type"),
+            (r#"{"type":"progress","ticket":7,"percent":"4"}"#, About::Report, "does not fit"),
             (r#"{"type":"retry","ticket":7}"#, About::Outcome, "\"retry\" needs the field error"),
-            (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, About::Outcome, "invalid value"),
+            (r#"{"type":"snooze","ticket":7,"after_ms":-1}"#, About::Outcome, "does not fit"),
             (r#"{"type":"complete","ticket":7,"result":"\ud800"}"#, About::Outcome, "surrogate"),
-            (r#"{"type":["x"],"ticket":7}"#, About::Outcome, "invalid type"),
+            (r#"{"type":["x"],"ticket":7}"#, About::Outcome, "does not fit"),
         ] {
             match malformed(line) {
                 Malformed::OfJob { ticket: 7, about, error }
@@ -251,8 +260,8 @@ mod tests {
         }
         for (line, words) in [
             (r#"{"type":"complete"}"#, "needs the field ticket"),
-            (r#"{"type":"complete","ticket":"7"}"#, "invalid type"),
-            (r#"{"type":"complete","ticket":7,"result":NaN}"#, "expected"),
+            (r#"{"type":"complete","ticket":"7"}"#, "does not fit"),
+            (r#"{"type":"complete","ticket":7,"result":NaN}"#, "no JSON, at column 40"),
             (r#"{"type":"ready"}"#, "protocol"),
         ] {
             match malformed(line) {

@@ -14,10 +14,10 @@ defmodule Worker do
     error -> say(%{type: "retry", ticket: ticket, error: Exception.message(error)})
   end
 
-  def say(message), do: IO.binwrite(:stdio, [JSON.encode!(message), "\n"])
+  def say(message), do: IO.write(:stdio, [JSON.encode!(message), "\n"])
 
   def loop(supervisor) do
-    with line when is_binary(line) <- IO.binread(:stdio, :line) do
+    with line when is_binary(line) <- IO.read(:stdio, :line) do
       case JSON.decode!(line) do
         %{"type" => "job"} = job -> Task.Supervisor.start_child(supervisor, fn -> run(job) end)
         _cancel_or_drop -> :ignored
@@ -28,6 +28,7 @@ defmodule Worker do
   end
 end
 
+:ok = :io.setopts(:standard_io, encoding: :unicode) # whatever the locale
 {:ok, supervisor} = Task.Supervisor.start_link()
 Worker.say(%{type: "ready", protocol: 1, concurrency: 10, kinds: ["mail.send"]})
 Worker.loop(supervisor)

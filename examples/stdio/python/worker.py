@@ -21,7 +21,7 @@ def say(**message):
 
 
 say(type="ready", protocol=1, kinds=list(HANDLERS))
-for line in sys.stdin:
+for line in sys.stdin.buffer:
     job = json.loads(line)
     if job["type"] != "job":
         continue

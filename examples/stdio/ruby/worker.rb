@@ -18,7 +18,7 @@ HANDLERS = {
 }
 
 say(type: "ready", protocol: 1, kinds: HANDLERS.keys)
-$stdin.each_line do |line|
+$stdin.set_encoding("UTF-8").each_line do |line|
   job = JSON.parse(line)
   next unless job["type"] == "job"
   begin

@@ -233,8 +233,11 @@ fn a_wrong_answer_fails_its_job_and_no_other() {
         (r#"say("done", job)"#, "\"done\" is no type"),
         (r#"say("retry", job)"#, "needs the field error"),
         (r#"say("complete", job, result="\ud800")"#, "is wrong"),
-        (r#"print('{"type":"complete","ticket":%d,"result":NaN}' % job["ticket"])"#, "which is no message"),
-        (r#"print('{"type":"complete","ticket":"x"}')"#, "which is no message"),
+        (
+            r#"print('{"type":"complete","ticket":%d,"result":NaN}' % job["ticket"])"#,
+            "wrote a line that is no message",
+        ),
+        (r#"print('{"type":"complete","ticket":"x"}')"#, "wrote a line that is no message"),
         (r#"print('{"type":"log","text":"' + "x" * 5000000)"#, "wrote a line of more than 4194304 bytes"),
         ("sys.stdout.close(); os.close(1); time.sleep(60)", "closed its stdout and went on"),
     ] {

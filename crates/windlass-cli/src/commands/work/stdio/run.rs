@@ -158,15 +158,17 @@ impl Work<'_> {
                 Ok(Said::Ready { .. }) => warn!("a process said twice that it is ready"),
                 Err(Malformed::Other) => pass_on(&line),
                 Err(Malformed::OfJob { ticket, about, error }) => {
-                    let error = format!("the message {} is wrong: {error}", shown(&line));
+                    warn!("the message {} is wrong: {error}", shown(&line));
+                    let error = format!("the message of the program is wrong: {error}");
                     match about {
                         About::Outcome => self.finish(ticket, Outcome::Retry { after: None, error }),
-                        About::Report => warn!("{error}"),
+                        About::Report => {}
                         About::Checkpoint => self.tell(checkpoint_line(ticket, Err(&error)))?,
                     }
                 }
                 Err(Malformed::Message(error)) => {
-                    return Err(format!("wrote {}, which is no message: {error}", shown(&line)));
+                    warn!("the line {} is no message: {error}", shown(&line));
+                    return Err(format!("wrote a line that is no message: {error}"));
                 }
             }
         }
