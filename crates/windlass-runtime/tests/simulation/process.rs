@@ -32,7 +32,7 @@ impl Process {
         let process = Arc::new(Self { world, store, worker: worker.clone(), running });
         let config = worker.config.clone();
         // Every other process has its jobs run by foreign code.
-        let lender = (process.client() % 2 == 0).then(Lender::new);
+        let lender = process.client().is_multiple_of(2).then(Lender::new);
         if let Some(lender) = &lender {
             let places = config.queues.iter().map(|queue| queue.concurrency).sum();
             tokio::spawn(foreign_loop(Arc::clone(&process), lender.clone(), places));
