@@ -4,15 +4,20 @@ mod reports;
 
 pub use reports::CheckpointSeal;
 
-use crate::{epoch::ClaimScope, job_reporter::JobReporter, job_switch::JobSwitch};
+use crate::{
+    epoch::{ClaimScope, Epoch},
+    job_reporter::JobReporter,
+    job_switch::JobSwitch,
+};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{
     fmt,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
-use windlass_core::{Args, Attributes, ClaimedJob, JobId, JobLease};
+use windlass_core::{Args, Attributes, ClaimedJob, Disposition, JobId, JobLease, Outcome};
 
 /// What a handler knows about its job besides the args, and how it learns that it should stop.
 ///
@@ -32,7 +37,14 @@ pub struct Context {
     crash_count: u16,
     enqueued_at: Timestamp,
     position: i64,
-    attributes: Option<Arc<Attributes>>,
+    rare: Option<Arc<Rare>>,
+}
+
+/// What only some jobs have.
+struct Rare {
+    attributes: Attributes,
+    /// How long the job may wait to be started, if it expires.
+    expires_in: Option<Duration>,
 }
 
 impl Context {
@@ -47,9 +59,9 @@ impl Context {
             enqueued_at,
             position,
             attributes,
-            expires_in: _,
+            expires_in,
         } = job;
-        let attributes = attributes.map(Arc::from);
+        let rare = attributes.map(|attributes| Arc::new(Rare { attributes: *attributes, expires_in }));
         (
             args,
             Self {
@@ -64,7 +76,7 @@ impl Context {
                 crash_count,
                 enqueued_at,
                 position,
-                attributes,
+                rare,
             },
         )
     }
@@ -114,24 +126,28 @@ impl Context {
         self.enqueued_at
     }
 
+    fn attributes(&self) -> Option<&Attributes> {
+        self.rare.as_ref().map(|rare| &rare.attributes)
+    }
+
     /// Whom or what the job is about, if it says so.
     pub fn key(&self) -> Option<&str> {
-        self.attributes.as_ref()?.key.as_deref()
+        self.attributes()?.key.as_deref()
     }
 
     /// What was said beside the job's args: a JSON object.
     pub fn meta(&self) -> Option<&Args> {
-        self.attributes.as_ref()?.meta.as_ref()
+        self.attributes()?.meta.as_ref()
     }
 
     /// What the job can be found by.
     pub fn tags(&self) -> &[String] {
-        self.attributes.as_ref().map_or(&[], |attributes| &attributes.tags)
+        self.attributes().map_or(&[], |attributes| &attributes.tags)
     }
 
     /// From when on the job would not have been started any more, by the store's clock, if it says so.
     pub fn expires_at(&self) -> Option<Timestamp> {
-        self.attributes.as_ref()?.expires_at
+        self.attributes()?.expires_at
     }
 
     /// Whether the handler should stop: somebody [cancelled](windlass_core::JobStore::cancel) the job, the worker shuts
@@ -153,7 +169,26 @@ impl Context {
     }
 
     fn token(&self) -> &CancellationToken {
-        &self.switch.get_or_init(|| self.scope.switch(self.id)).token
+        &self.switch().token
+    }
+
+    /// What tells this job alone to stop.
+    pub(crate) fn switch(&self) -> &Arc<JobSwitch> {
+        self.switch.get_or_init(|| self.scope.switch(self.id))
+    }
+
+    /// The registration under which the job is held.
+    pub(crate) fn epoch(&self) -> &Epoch {
+        &self.scope.epoch
+    }
+
+    /// What becomes of a job that is too late to be started now, though its handler was called.
+    pub(crate) fn expired_outcome(&self) -> Option<Outcome> {
+        let (left, at) = (self.rare.as_ref()?.expires_in?, self.expires_at()?);
+        match Disposition::expired(at) {
+            Disposition::Cancel { reason } if self.scope.is_over(left) => Some(Outcome::Cancel(reason)),
+            _ => None,
+        }
     }
 
     /// The error that the attempt ends with because its time, or its job's, and the grace after it are over, and its

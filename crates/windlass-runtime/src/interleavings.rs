@@ -10,6 +10,7 @@ mod fake;
 
 mod bench;
 mod epochs;
+mod lending;
 mod settling;
 mod slots;
 

@@ -30,6 +30,9 @@
         feature = "bug_drop_batch_on_error",
         feature = "bug_forget_ambiguous_claim",
         feature = "bug_ignore_lease_lost",
+        feature = "bug_lost_bell",
+        feature = "bug_lost_eviction",
+        feature = "bug_lost_hand_in",
         feature = "bug_lost_wakeup",
         feature = "bug_no_second_look",
         feature = "bug_rest_with_unfinished",
@@ -72,6 +75,7 @@ mod interleavings;
 mod job_reporter;
 mod job_switch;
 mod last_handler;
+pub mod lend;
 mod maintenance;
 mod open_claim;
 mod open_claims;

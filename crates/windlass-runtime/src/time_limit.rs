@@ -19,17 +19,28 @@ pub(crate) struct TimeLimit {
     started: Instant,
     switch: Arc<JobSwitch>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Nobody has taken the job yet.
+    on_offer: bool,
     is_over: bool,
 }
 
 impl TimeLimit {
     /// Begins now.
     pub(crate) fn new(limit: Duration, grace: Duration, switch: Arc<JobSwitch>) -> Self {
-        Self { limit, grace, started: Instant::now(), switch, timer: None, is_over: false }
+        Self { limit, grace, started: Instant::now(), switch, timer: None, on_offer: false, is_over: false }
     }
 
     /// Ready, with the outcome of the attempt, when the handler's future is to be dropped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        if self.timer.is_none() {
+            if self.switch.is_on_offer() {
+                self.on_offer = true;
+                return Poll::Pending;
+            }
+            if std::mem::take(&mut self.on_offer) {
+                self.started = Instant::now();
+            }
+        }
         loop {
             let left = || Box::pin(sleep(self.limit.saturating_sub(self.started.elapsed())));
             ready!(self.timer.get_or_insert_with(left).as_mut().poll(cx));

@@ -46,7 +46,9 @@ mod events;
 mod extract;
 mod handler;
 mod handler_fn;
+mod idle;
 mod job;
+mod lent;
 mod middleware;
 #[cfg(feature = "postgres")]
 mod privileges;
@@ -177,7 +179,7 @@ pub use windlass_core::{
     Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
-pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats};
+pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend};
 
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]

@@ -1,16 +1,37 @@
+use crate::idle::Source;
 use std::io;
 use tracing::info;
+use windlass_core::Result;
 use windlass_runtime::{EngineHandle, WorkerStats};
 
 /// A running worker. Dropping it begins a graceful shutdown in the background.
 #[derive(Debug)]
 pub struct Worker {
     engine: EngineHandle,
+    source: Source,
 }
 
 impl Worker {
-    pub(crate) fn new(engine: EngineHandle) -> Self {
-        Self { engine }
+    pub(crate) fn new(engine: EngineHandle, source: Source) -> Self {
+        Self { engine, source }
+    }
+
+    /// Waits until nothing is available to this worker and it has nothing in hand. Jobs that wait for their time, for another
+    /// worker's handlers or for a paused queue are not available. The worker goes on: [`Self::shutdown`] ends it.
+    ///
+    /// ```
+    /// # use windlass::{Client, RawJob, Worker};
+    /// # async fn example(client: &Client) -> windlass::Result<()> {
+    /// let worker = Worker::builder(client).handle_kind("tidy", |_: RawJob| async {}).start().await?;
+    /// worker.until_idle().await?; // all that was there is done
+    /// worker.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The store's, but for one that cannot be reached: it is waited for.
+    pub async fn until_idle(&self) -> Result<()> {
+        self.source.until_idle(|| self.stats()).await
     }
 
     /// Works until SIGINT or SIGTERM (Ctrl-C elsewhere), then shuts down gracefully. A second signal

@@ -3,11 +3,13 @@ use crate::{
     batch::{Rules, Shared},
     encryption::Codec,
     handler::{RawHandler, TypedHandler, read},
+    idle::Source,
+    lent::LentHandler,
     registry::{Handlers, Registry},
 };
 use std::{sync::Arc, time::Duration};
 use windlass_core::{NewJob, Result, RetryPolicy, Schedule};
-use windlass_runtime::{Batching, Settling, WorkerConfig, WorkerEngine};
+use windlass_runtime::{Batching, Dispatch, Settling, WorkerConfig, WorkerEngine, lend::Lender};
 
 /// Describes a worker; [`Self::start`] sets it to work. Only a handler is required.
 #[must_use = "a worker does nothing until it is started"]
@@ -125,6 +127,40 @@ impl WorkerBuilder {
     /// Runs jobs of every kind that has no handler of its own.
     pub fn handle_any<X: 'static>(mut self, function: impl HandlerFn<RawJob, X>) -> Self {
         self.registry.insert_any(|data| RawHandler::new(function, data));
+        self
+    }
+
+    /// Runs jobs of these kinds by foreign code: another language, a child process. Whoever runs them takes them from the lender; see
+    /// [`lend`](crate::lend).
+    ///
+    /// ```
+    /// use windlass::lend::{HandIn, Lender, Room};
+    /// # use windlass::{Client, Outcome, Worker};
+    /// # async fn example(client: &Client) -> windlass::Result<()> {
+    /// let lender = Lender::new();
+    /// let worker = Worker::builder(client).lend(["mail.send", "image.resize"], &lender).start().await?;
+    /// // Elsewhere, in the loop of the other language:
+    /// let borrower = lender.borrower(|| { /* wake that loop */ });
+    /// let (mut done, mut jobs) = (Vec::new(), Vec::new());
+    /// borrower.exchange(&mut done, Room::jobs(100), &mut jobs);
+    /// for job in jobs {
+    ///     done.push(HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) });
+    /// }
+    /// borrower.exchange(&mut done, Room::jobs(100), &mut Vec::new());
+    /// # Ok(()) }
+    /// ```
+    pub fn lend(mut self, kinds: impl IntoIterator<Item = impl Into<String>>, lender: &Lender) -> Self {
+        for kind in kinds {
+            let handler = LentHandler(lender.clone());
+            self.registry.insert(kind.into(), false, |_| Ok(handler));
+        }
+        self
+    }
+
+    /// Runs jobs of every kind that has no handler of its own by foreign code; see [`Self::lend`].
+    pub fn lend_any(mut self, lender: &Lender) -> Self {
+        let handler = LentHandler(lender.clone());
+        self.registry.insert_any(|_| Ok(handler));
         self
     }
 
@@ -276,8 +312,10 @@ impl WorkerBuilder {
         let (schedules, source) = (std::mem::take(&mut self.schedules), self.source.take());
         let (client, config, handlers) = self.build()?;
         declare(&client, schedules, source).await?;
+        let queues = config.queues.iter().map(|queue| queue.queue.clone()).collect();
+        let source = Source { client: client.clone(), queues, kinds: handlers.kinds() };
         let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
-        Ok(Worker::new(engine))
+        Ok(Worker::new(engine, source))
     }
 
     /// What the engine is given, or what is wrong with it.

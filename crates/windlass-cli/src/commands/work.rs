@@ -1,37 +1,52 @@
 mod exec;
+mod process_group;
 mod queue_option;
+mod stdio;
 mod tail;
-mod until_empty;
 
-use crate::{duration, failure::Outcome, globals::Globals, open};
+use crate::{
+    duration,
+    failure::{Failure, Outcome},
+    globals::Globals,
+    open,
+};
 use exec::Program;
 use queue_option::QueueOption;
 use serde_json::json;
 use std::{future::pending, sync::Arc, time::Duration};
+use stdio::{Pool, PoolStats};
 use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerStats};
 
-/// How to work jobs by running a program for each.
+/// How to work jobs by running a program for each, or by programs that work many.
 ///
-/// The program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
+/// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
 /// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS. Exit code 0 completes the job, 65 discards it, 75 puts it
 /// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
 /// as its error. Its stdout goes to stderr here. The program runs in a process group of its own: when it has to stop, all of the group
 /// gets SIGTERM and, 5 seconds later, SIGKILL.
+///
+/// With --stdio, the program gets job after job as a line of JSON on stdin and answers on stdout: docs/protocols/stdio.md.
 #[derive(clap::Args)]
 pub(crate) struct Work {
-    /// The program, as the shell reads it: run by sh -c
+    /// The program for one job, as the shell reads it: run by sh -c
+    #[arg(long, value_name = "CMD", required_unless_present = "stdio", conflicts_with = "stdio")]
+    exec: Option<String>,
+    /// The program for many jobs, as the shell reads it: run by sh -c
     #[arg(long, value_name = "CMD")]
-    exec: String,
+    stdio: Option<String>,
+    /// How many of the programs of --stdio run at once
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "stdio")]
+    processes: usize,
     /// A queue to take jobs from, and how many of its jobs run at once; may be repeated. Default: default
     #[arg(long = "queue", value_name = "NAME[=CONCURRENCY]")]
     queues: Vec<QueueOption>,
     /// Takes only jobs of this kind, the others wait for another worker; may be repeated. Default: any
     #[arg(long = "kind")]
     kinds: Vec<String>,
-    /// How many jobs of each queue run at once that does not say
-    #[arg(long, default_value_t = WorkerBuilder::DEFAULT_CONCURRENCY)]
-    concurrency: usize,
-    /// Stops a program that runs longer than this; the attempt failed
+    /// How many jobs of each queue run at once that does not say. Default: 10, or with --stdio as many as the programs run
+    #[arg(long)]
+    concurrency: Option<usize>,
+    /// The time of an attempt: a program that runs longer is stopped, or told to stop with --stdio; the attempt failed
     #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// How long this worker may be silent before others take its jobs
@@ -48,11 +63,14 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = open::create(globals.url()).await?;
-        let worker = self.builder(&client).start().await?;
-        let queues: Vec<_> = self.queues().map(|queue| queue.0).collect();
+        let pool = match &self.stdio {
+            Some(command) => Some(Pool::start(command, self.processes).await?),
+            None => None,
+        };
+        let worker = self.builder(&client, pool.as_ref())?.start().await?;
         let emptied = async {
             match self.until_empty {
-                true => until_empty::wait(&client, &worker, &queues, &self.kinds).await,
+                true => worker.until_idle().await,
                 false => pending().await,
             }
         };
@@ -67,27 +85,58 @@ impl Work {
             }
         }
         let stats = worker.stats();
+        let processes = match pool {
+            Some(pool) => Some(pool.stop().await),
+            None => None,
+        };
         client.close().await;
-        report(globals, &stats)
+        report(globals, &stats, processes)
     }
 
-    fn queues(&self) -> impl Iterator<Item = (String, usize)> {
+    fn queues(&self, concurrency: usize) -> impl Iterator<Item = (String, usize)> {
         let default = QueueOption { name: NewJob::DEFAULT_QUEUE.to_owned(), concurrency: None };
         let default = self.queues.is_empty().then_some(default);
         let queues = self.queues.clone().into_iter().chain(default);
-        queues.map(|queue| (queue.name, queue.concurrency.unwrap_or(self.concurrency)))
+        queues.map(move |queue| (queue.name, queue.concurrency.unwrap_or(concurrency)))
     }
 
-    fn builder(&self, client: &Client) -> WorkerBuilder {
-        let program = Arc::new(Program { command: self.exec.clone(), timeout: self.timeout });
+    fn builder(&self, client: &Client, pool: Option<&Pool>) -> Outcome<WorkerBuilder> {
+        let most = pool.map_or(WorkerBuilder::DEFAULT_CONCURRENCY, Pool::places);
+        let mut builder = Worker::builder(client).lease(self.lease).grace_period(self.grace_period);
+        for (queue, concurrency) in self.queues(self.concurrency.unwrap_or(most)) {
+            builder = builder.queue(queue, concurrency);
+        }
+        match (pool, &self.exec) {
+            (Some(pool), _) => self.lending(builder, pool),
+            (None, command) => Ok(self.running(builder, command.clone().unwrap_or_default())),
+        }
+    }
+
+    /// Programs of --stdio run the jobs.
+    fn lending(&self, builder: WorkerBuilder, pool: &Pool) -> Outcome<WorkerBuilder> {
+        let theirs = pool.kinds();
+        if let Some(unknown) = self.kinds.iter().find(|kind| !theirs.is_empty() && !theirs.contains(kind)) {
+            let message = format!("the program says that it runs {}, not {unknown:?}", theirs.join(", "));
+            return Err(Failure::usage("invalid_option", message));
+        }
+        let builder = match self.timeout {
+            Some(timeout) => builder.timeout(timeout),
+            None => builder,
+        };
+        let kinds = if self.kinds.is_empty() { theirs } else { &self.kinds };
+        Ok(match kinds.is_empty() {
+            true => builder.lend_any(pool.lender()),
+            false => builder.lend(kinds, pool.lender()),
+        })
+    }
+
+    /// A program of --exec runs each job.
+    fn running(&self, builder: WorkerBuilder, command: String) -> WorkerBuilder {
+        let program = Arc::new(Program { command, timeout: self.timeout });
         let handler = move |job: RawJob, context: Context| {
             let program = Arc::clone(&program);
             async move { program.run(job.bytes().clone(), context).await }
         };
-        let mut builder = Worker::builder(client).lease(self.lease).grace_period(self.grace_period);
-        for (queue, concurrency) in self.queues() {
-            builder = builder.queue(queue, concurrency);
-        }
         match self.kinds.is_empty() {
             true => builder.handle_any(handler),
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),
@@ -95,8 +144,8 @@ impl Work {
     }
 }
 
-fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
-    let answer = json!({
+fn report(globals: &Globals, stats: &WorkerStats, processes: Option<PoolStats>) -> Outcome {
+    let mut answer = json!({
         "claimed": stats.claimed,
         "completed": stats.completed,
         "retried": stats.retried,
@@ -105,8 +154,13 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
         "no_handler": stats.no_handler,
         "returned": stats.returned,
     });
+    if let Some(PoolStats { started, died, refused }) = processes {
+        answer["processes"] = json!({ "started": started, "died": died, "refused_answers": refused });
+    }
+    let of_processes =
+        |processes: PoolStats| format!("; processes started: {}, {} died", processes.started, processes.died);
     globals.print(&answer, || {
-        format!(
+        let jobs = format!(
             "jobs taken: {}; {} completed, {} to be retried, {} put off, {} discarded, {} handed back",
             stats.claimed,
             stats.completed,
@@ -114,6 +168,7 @@ fn report(globals: &Globals, stats: &WorkerStats) -> Outcome {
             stats.snoozed,
             stats.discarded,
             stats.no_handler + stats.returned
-        )
+        );
+        jobs + &processes.map_or_else(String::new, of_processes)
     })
 }

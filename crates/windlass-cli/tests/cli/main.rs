@@ -9,6 +9,9 @@ mod program;
 mod queues;
 mod refusals;
 mod schedules;
+mod stdio;
+mod stdio_chaos;
+mod stdio_examples;
 mod work;
 mod work_signals;
 

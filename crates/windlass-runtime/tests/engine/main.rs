@@ -12,6 +12,8 @@ mod costs;
 mod demand;
 mod epochs;
 mod expiry;
+mod lent;
+mod lent_stops;
 mod limits;
 mod many_workers;
 mod outages;

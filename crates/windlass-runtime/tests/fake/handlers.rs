@@ -2,6 +2,7 @@ use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
 use windlass_core::{IntoOutcome, Outcome, RetryPolicy};
 use windlass_runtime::{
     BatchFuture, BatchHandler, Batching, Context, Dispatch, Handler, HandlerFuture, WorkerConfig,
+    lend::Lender,
 };
 
 /// Handlers made of closures, by kind.
@@ -75,6 +76,11 @@ impl Handlers {
         let mut handlers = self.insert(kind, Batches { call, timeout });
         handlers.batched.insert(kind.to_owned(), Batching::new(batching.0, batching.1).unwrap());
         handlers
+    }
+
+    /// A kind that foreign code runs.
+    pub fn lend(self, kind: &str, lender: &Lender) -> Self {
+        self.insert(kind, lender.clone())
     }
 
     fn insert(mut self, kind: &str, handler: impl Handler) -> Self {

@@ -3,10 +3,10 @@ use crate::{
     process::Process,
     scenario::{KILLER, PLAIN, PROBE, RARE},
 };
-use std::{panic::resume_unwind, sync::Arc, time::Duration};
+use std::{future::poll_fn, panic::resume_unwind, sync::Arc, task::Poll, time::Duration};
 use tokio::time::sleep;
 use windlass_core::Outcome;
-use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture};
+use windlass_runtime::{Context, Dispatch, Handler, HandlerFuture, caught, lend::Lender};
 
 /// One in so many plain jobs counts its runs by checkpoints.
 const COUNTED: i64 = 3;
@@ -50,6 +50,8 @@ pub enum Act {
 pub struct Handlers {
     pub process: Arc<Process>,
     pub knows_rare: bool,
+    /// Who runs the jobs, unless their handlers do.
+    pub lender: Option<Lender>,
 }
 
 impl Dispatch for Handlers {
@@ -60,8 +62,25 @@ impl Dispatch for Handlers {
 
     fn find(&self, kind: &str) -> Option<Arc<dyn Handler>> {
         let known = kind != RARE || self.knows_rare;
-        known.then(|| Arc::new(Scripted(Arc::clone(&self.process))) as Arc<dyn Handler>)
+        known.then(|| match &self.lender {
+            Some(lender) => Arc::new(lender.clone()) as Arc<dyn Handler>,
+            None => Arc::new(Scripted(Arc::clone(&self.process))),
+        })
     }
+}
+
+/// Runs a job as foreign code: a panic is a failure there, too.
+pub fn run_lent(process: &Arc<Process>, context: Context) -> HandlerFuture {
+    let scripted = Scripted(Arc::clone(process));
+    let failed = |error| Outcome::Retry { after: None, error };
+    let mut running = match caught(|| scripted.call(bytes::Bytes::new(), context)) {
+        Ok(running) => running,
+        Err(panic) => return Box::pin(async move { failed(panic) }),
+    };
+    Box::pin(poll_fn(move |cx| match caught(|| running.as_mut().poll(cx)) {
+        Ok(polled) => polled,
+        Err(panic) => Poll::Ready(failed(panic)),
+    }))
 }
 
 struct Scripted(Arc<Process>);

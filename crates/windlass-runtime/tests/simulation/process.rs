@@ -3,6 +3,7 @@ use crate::{
     dice::Dice,
     fake::{FakeStore, history::What},
     handlers::Handlers,
+    lent::foreign_loop,
     scenario::{QUEUES, Worker},
     world::World,
 };
@@ -12,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::sleep;
-use windlass_runtime::{Context, EngineHandle, WorkerEngine};
+use windlass_runtime::{Context, EngineHandle, WorkerEngine, lend::Lender};
 
 /// One process with one worker, from its start to its end or death. Its successor is another one.
 pub struct Process {
@@ -29,8 +30,14 @@ impl Process {
         let store = world.store.seen_by(world.next_client());
         let (world, running) = (Arc::clone(world), Mutex::default());
         let process = Arc::new(Self { world, store, worker: worker.clone(), running });
-        let dispatch = Handlers { process: Arc::clone(&process), knows_rare: worker.knows_rare };
         let config = worker.config.clone();
+        // Every other process has its jobs run by foreign code.
+        let lender = process.client().is_multiple_of(2).then(Lender::new);
+        if let Some(lender) = &lender {
+            let places = config.queues.iter().map(|queue| queue.concurrency).sum();
+            tokio::spawn(foreign_loop(Arc::clone(&process), lender.clone(), places));
+        }
+        let dispatch = Handlers { process: Arc::clone(&process), knows_rare: worker.knows_rare, lender };
         let engine = WorkerEngine::start(process.store.shared(), config, Arc::new(dispatch)).await.ok()?;
         Some((process, engine))
     }

@@ -2,7 +2,10 @@
 
 use crate::*;
 use tokio::sync::mpsc;
-use windlass::{Args, Context, ErrorKind, IntoJob, NewJob, Next, Outcome, RawJob, Worker};
+use windlass::{
+    Args, Context, ErrorKind, IntoJob, NewJob, Next, Outcome, RawJob, Worker,
+    lend::{HandIn, Lender, LentJob, Room},
+};
 
 #[tokio::test]
 async fn every_way_of_enqueueing_seals() {
@@ -84,6 +87,46 @@ async fn every_handler_gets_open_args_and_its_result_is_sealed() {
             assert_eq!(done.result.unwrap().as_str().contains(SECRET), !encrypted);
             assert_eq!(client.result::<String>(id).await.unwrap().unwrap(), SECRET);
         }
+        worker.shutdown().await;
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_foreign_code_runs_is_open_to_it_and_to_nobody_else() {
+    for (plain, _dir) in clients().await {
+        let client = plain.clone().with_keyring(keyring());
+        let (sender, mut around) = mpsc::unbounded_channel();
+        let (bell, lender) = (Arc::new(tokio::sync::Notify::new()), Lender::new());
+        let ring = Arc::clone(&bell);
+        let borrower = lender.borrower(move || ring.notify_one());
+        let layer = move |_: Context, next: Next| {
+            let (sender, args) = (sender.clone(), String::from_utf8_lossy(next.args()).into_owned());
+            async move {
+                let outcome = next.run().await;
+                sender.send(format!("{args} {outcome:?}")).unwrap();
+                outcome
+            }
+        };
+        let worker = Worker::builder(&client).lend(["login"], &lender).layer(layer).start().await.unwrap();
+        let id = client.enqueue(login()).await.unwrap();
+        let mut lent = Vec::new();
+        while lent.is_empty() {
+            borrower.exchange(&mut Vec::new(), Room::jobs(1), &mut lent);
+            if lent.is_empty() {
+                bell.notified().await;
+            }
+        }
+        let LentJob { ticket, args, .. } = lent.remove(0);
+        assert_eq!(args, format!("{{\"password\":\"{SECRET}\"}}"));
+        let mut done = vec![HandIn { ticket, outcome: Outcome::complete_with(SECRET) }];
+        assert_eq!(borrower.exchange(&mut done, Room::jobs(0), &mut lent).refused, 0);
+        let job = until_state(&client, id, JobState::Completed).await;
+        check_sealed(&job, "k1");
+        assert_eq!(client.result::<String>(id).await.unwrap().unwrap(), SECRET);
+        let around = around.recv().await.unwrap();
+        assert!(around.matches("windlass.enc").count() == 2 && !around.contains(SECRET), "{around}");
+        worker.until_idle().await.unwrap();
         worker.shutdown().await;
         client.close().await;
     }

@@ -1,8 +1,10 @@
 //! Runs one program per job: args on stdin, facts in the environment; its exit code says the outcome.
 
-use super::tail::Tail;
+use super::{
+    process_group::{Running, name_of},
+    tail::Tail,
+};
 use bytes::Bytes;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
     os::unix::process::ExitStatusExt,
@@ -11,7 +13,7 @@ use std::{
 };
 use tokio::{
     io::AsyncWriteExt,
-    process::{Child, ChildStderr, ChildStdin, Command},
+    process::{ChildStderr, ChildStdin, Command},
     task::JoinSet,
     time::timeout,
 };
@@ -23,8 +25,6 @@ const EXIT_DISCARD: i32 = 65;
 const EXIT_SNOOZE: i32 = 75;
 /// How long a job waits whose program said "not now".
 const SNOOZE: Duration = Duration::from_secs(60);
-/// How long a program that was told to stop may take before it is killed.
-const STOP_GRACE: Duration = Duration::from_secs(5);
 /// How long to read on after the program ended, while a child of its own keeps stderr open.
 const STDERR_GRACE: Duration = Duration::from_millis(200);
 
@@ -35,36 +35,6 @@ pub(super) struct Program {
     pub(super) command: String,
     /// The longest that it may run.
     pub(super) timeout: Option<Duration>,
-}
-
-/// A program that runs, with everything it started: dropped before its end, all of it is killed.
-struct Running(Child);
-
-impl Running {
-    fn signal(&self, signal: Signal) {
-        // Without an id the program was waited for, and its number may be somebody else's by now.
-        let leader = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(leader) = leader {
-            // It fails when all of them ended just now, which is what was wanted.
-            let _ = kill_process_group(leader, signal);
-        }
-    }
-
-    /// Asks the program to stop and waits; kills it when it takes too long.
-    async fn stop(&mut self) {
-        self.signal(Signal::TERM);
-        if timeout(STOP_GRACE, self.0.wait()).await.is_err() {
-            self.signal(Signal::KILL);
-            // The next wait reports it, or the drop reaps it.
-            let _ = self.0.wait().await;
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
 }
 
 impl Program {
@@ -145,21 +115,6 @@ fn with_tail(message: String, tail: &str) -> String {
         "" => message,
         tail => format!("{message}: {tail}"),
     }
-}
-
-fn name_of(signal: i32) -> String {
-    let known = [
-        (Signal::HUP, "SIGHUP"),
-        (Signal::INT, "SIGINT"),
-        (Signal::QUIT, "SIGQUIT"),
-        (Signal::ABORT, "SIGABRT"),
-        (Signal::KILL, "SIGKILL"),
-        (Signal::SEGV, "SIGSEGV"),
-        (Signal::PIPE, "SIGPIPE"),
-        (Signal::TERM, "SIGTERM"),
-    ];
-    let name = known.iter().find(|known| known.0.as_raw() == signal).map(|known| known.1);
-    name.map_or_else(|| signal.to_string(), |name| format!("{signal} ({name})"))
 }
 
 #[cfg(test)]

@@ -1,0 +1,105 @@
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+use windlass::{
+    Context, Outcome,
+    lend::{Bell, Borrower, Exchanged, HandIn, Lender, LentJob, News, Room, StopReason, Ticket},
+};
+
+/// Where one event loop, thread or child process takes its jobs. Dropping it fails those that it has.
+#[derive(Debug)]
+pub struct Desk {
+    borrower: Borrower,
+    /// Of the jobs that it has.
+    contexts: Mutex<HashMap<u64, Context>>,
+}
+
+/// What an exchange brought.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    /// Jobs to run.
+    pub jobs: Vec<LentJob>,
+    /// What happened to jobs that this desk has, or had.
+    pub told: Vec<Told>,
+    /// Further jobs wait for somebody with room.
+    pub more: bool,
+    /// The worker ended: no job will come any more.
+    pub closed: bool,
+    /// How many outcomes came too late, twice, or for a job of somebody else.
+    pub refused: u32,
+}
+
+/// What happened to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It should stop; what is handed in soon after counts.
+    Cancel {
+        /// The job's.
+        ticket: u64,
+        /// `cancelled`, `timeout`, `shutdown` or `lost`.
+        reason: &'static str,
+    },
+    /// It is no longer this desk's: nothing that is handed in for it counts.
+    Dropped {
+        /// The job's.
+        ticket: u64,
+    },
+}
+
+impl Desk {
+    /// Makes one. The bell rings when there is a job or something else to be told, at most once until the next exchange.
+    pub fn new(lender: &Lender, bell: impl Bell) -> Self {
+        Self { borrower: lender.borrower(bell), contexts: Mutex::default() }
+    }
+
+    /// Hands in what is done, and takes as many jobs as there is room for. Never waits.
+    pub fn exchange(&self, done: impl IntoIterator<Item = (u64, Outcome)>, room: Room) -> Exchange {
+        let hand_in = |(ticket, outcome)| HandIn { ticket: Ticket(ticket), outcome };
+        let mut done: Vec<_> = done.into_iter().map(hand_in).collect();
+        let gone: Vec<_> = done.iter().map(|done| done.ticket.0).collect();
+        let mut jobs = Vec::new();
+        let Exchanged { news, more, closed, refused, .. } =
+            self.borrower.exchange(&mut done, room, &mut jobs);
+        let told = news.into_iter().map(told).collect::<Vec<_>>();
+        let mut contexts = self.contexts();
+        gone.iter().for_each(|ticket| _ = contexts.remove(ticket));
+        for told in &told {
+            if let Told::Dropped { ticket } = told {
+                contexts.remove(ticket);
+            }
+        }
+        contexts.extend(jobs.iter().map(|job| (job.ticket.0, job.context.clone())));
+        Exchange { jobs, told, more, closed, refused }
+    }
+
+    /// What is known of a job that this desk has, and where its progress, log and checkpoints go; `None` when it has it no more.
+    pub fn context(&self, ticket: u64) -> Option<Context> {
+        self.contexts().get(&ticket).cloned()
+    }
+
+    /// Ends it, and fails the jobs that it has with this error.
+    pub fn end(self, error: &str) {
+        self.borrower.end(error);
+    }
+
+    fn contexts(&self) -> MutexGuard<'_, HashMap<u64, Context>> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn told(news: News) -> Told {
+    match news {
+        News::Interrupt(Ticket(ticket), reason) => Told::Cancel { ticket, reason: name(reason) },
+        News::Evicted(Ticket(ticket)) => Told::Dropped { ticket },
+    }
+}
+
+fn name(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::Cancelled => "cancelled",
+        StopReason::TimedOut => "timeout",
+        StopReason::WorkerStops => "shutdown",
+        StopReason::LeaseLost => "lost",
+    }
+}

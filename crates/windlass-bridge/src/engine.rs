@@ -1,0 +1,116 @@
+use crate::Failure;
+use std::{
+    future::Future,
+    sync::{Arc, OnceLock},
+};
+use tokio::runtime::{Builder, Runtime};
+use windlass::ErrorKind;
+
+/// How many threads it has: they only talk to the store, since jobs run elsewhere.
+const THREADS: usize = 2;
+
+/// The async runtime of a process that has none of its own. Clones are the same one.
+///
+/// A forked child has none of its threads: every call there is refused, instead of waiting for ever.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    runtime: Arc<Runtime>,
+    process: u32,
+}
+
+impl Engine {
+    /// The one of this process, made on first use and never ended.
+    ///
+    /// # Errors
+    /// When no thread can be started, and in a child of the process that made it.
+    pub fn of_process() -> Result<Self, Failure> {
+        static ENGINE: OnceLock<Engine> = OnceLock::new();
+        let engine = match ENGINE.get() {
+            Some(engine) => engine,
+            None => {
+                let made = Self::new()?;
+                ENGINE.get_or_init(|| made)
+            }
+        };
+        engine.check()?;
+        Ok(engine.clone())
+    }
+
+    /// A new one.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new() -> Result<Self, Failure> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(THREADS).thread_name("windlass").enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Failure::of(ErrorKind::Internal, format!("no threads can be started for Windlass: {error}"))
+        })?;
+        Ok(Self { runtime: Arc::new(runtime), process: std::process::id() })
+    }
+
+    /// Refuses where this process is not the one that made it.
+    ///
+    /// # Errors
+    /// In a forked child.
+    pub fn check(&self) -> Result<(), Failure> {
+        match std::process::id() {
+            here if here == self.process => Ok(()),
+            here => Err(Failure::of(
+                ErrorKind::InvalidOption,
+                format!(
+                    "Windlass was started in process {} and this is its fork {here}, which has none of its threads and connections; start it after the fork",
+                    self.process
+                ),
+            )),
+        }
+    }
+
+    /// Runs something to its end while the caller's thread waits. Not to be called by async code.
+    ///
+    /// # Errors
+    /// Its own, and in a forked child.
+    pub fn run<T, E: Into<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
+        self.check()?;
+        self.runtime.block_on(work).map_err(Into::into)
+    }
+
+    /// Runs something, and calls back from a thread of its own when that is done.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is called back then.
+    pub fn start<T: Send + 'static, E: Into<Failure> + Send>(
+        &self,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+        done: impl FnOnce(Result<T, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        self.check()?;
+        self.runtime.spawn(async move { done(work.await.map_err(Into::into)) });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn it_blocks_or_calls_back_and_passes_errors_on() {
+        let engine = Engine::of_process().unwrap();
+        assert_eq!(engine.run(async { Ok::<_, Failure>(7) }), Ok(7));
+        let lost = || Failure::of(ErrorKind::LeaseLost, "gone");
+        assert_eq!(engine.run(async { Err::<(), _>(lost()) }), Err(lost()));
+        let (sender, receiver) = mpsc::channel();
+        engine.start(async { Ok::<_, Failure>(8) }, move |done| sender.send(done).unwrap()).unwrap();
+        assert_eq!(receiver.recv(), Ok(Ok(8)));
+    }
+
+    #[test]
+    fn a_fork_is_refused() {
+        let engine = Engine { process: std::process::id() + 1, ..Engine::new().unwrap() };
+        let refused = engine.run(async { Ok::<_, Failure>(7) }).unwrap_err();
+        assert!(refused.message.contains("after the fork"), "{refused}");
+        assert!(engine.start(async { Ok::<_, Failure>(7) }, |_| panic!("called back")).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! What other languages stand on: their bindings, and the stdio protocol of `windlass work --stdio`.
+//!
+//! Plain data in and out; nothing that is lent has a lifetime, and no caller needs an async runtime.
+//!
+//! * a [`Desk`] is where one event loop, thread or child process takes jobs and hands in what became of them;
+//! * [`job_line`] and [`Said`] are the two halves of the stdio protocol, as text (docs/protocols/stdio.md);
+//! * [`Engine`] is the tokio runtime of a process that has none, and knows when it was forked;
+//! * [`Client`] and [`Worker`] are those of `windlass`, for callers that block or are called back.
+//!
+//! # Architecture invariants
+//!
+//! * Nothing here calls into foreign code but a bell and a callback, both outside every lock.
+//! * No rule of the queue lives here: what happens to a job is the engine's.
+
+mod client;
+mod desk;
+mod engine;
+mod failure;
+mod line;
+mod said;
+mod worker;
+
+pub use client::Client;
+pub use desk::{Desk, Exchange, Told};
+pub use engine::Engine;
+pub use failure::Failure;
+pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
+pub use said::{About, Answer, Malformed, Said, Say};
+pub use worker::{Worker, WorkerSpec};

@@ -1,0 +1,147 @@
+//! A program without an async runtime works jobs: what a binding does.
+
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use windlass::{Args, NewJob, Outcome, lend::Room};
+use windlass_bridge::{Client, Desk, Engine, Told, Worker, WorkerSpec, job_line};
+
+const LONG: Duration = Duration::from_secs(60);
+
+struct Program {
+    client: Client,
+    _dir: TempDir,
+}
+
+impl Program {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
+        let client = Client::open(&Engine::of_process().unwrap(), &url).unwrap();
+        client.migrate().unwrap();
+        Self { client, _dir: dir }
+    }
+
+    fn enqueue(&self, kind: &'static str, args: &str, count: usize) -> Vec<i64> {
+        let job = || NewJob::new(kind, Args::parse(args).unwrap());
+        self.client.enqueue((0..count).map(|_| job()).collect()).unwrap()
+    }
+
+    fn state(&self, id: i64) -> String {
+        let job: serde_json::Value = serde_json::from_str(&self.client.job(id).unwrap().unwrap()).unwrap();
+        job["state"].as_str().unwrap().to_owned()
+    }
+
+    fn until(&self, id: i64, state: &str) {
+        let began = Instant::now();
+        while self.state(id) != state {
+            assert!(began.elapsed() < LONG, "job {id} never is {state}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Works at a desk until the worker ends, as an event loop does.
+fn work(desk: &Desk, bell: &mpsc::Receiver<()>, run: impl Fn(&windlass::lend::LentJob) -> Outcome) -> usize {
+    let (mut done, mut ran) = (Vec::new(), 0);
+    loop {
+        let exchange = desk.exchange(done.drain(..), Room { jobs: 256, bytes: 256 << 10 });
+        ran += exchange.jobs.len();
+        done.extend(exchange.jobs.iter().map(|job| (job.ticket.0, run(job))));
+        if done.is_empty() {
+            if exchange.closed {
+                return ran;
+            }
+            bell.recv_timeout(LONG).expect("nobody rings");
+        }
+    }
+}
+
+#[test]
+fn threads_work_jobs_at_a_desk_each_and_end_with_the_worker() {
+    let program = Program::new();
+    let worker = Worker::start(&program.client, &WorkerSpec::default()).unwrap();
+    let threads = [(); 2].map(|()| {
+        let (sender, bell) = mpsc::channel();
+        let desk = worker.desk(move || sender.send(()).unwrap_or_default()).unwrap();
+        thread::spawn(move || work(&desk, &bell, |_| Outcome::Complete(None)))
+    });
+    let ids = program.enqueue("a", "{}", 1_000);
+    worker.wait_until_idle().unwrap();
+    worker.stop();
+    assert!(worker.wait(LONG).unwrap());
+    let ran: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!((ran, worker.stats().settled), (1_000, 1_000));
+    assert_eq!((program.state(ids[0]), program.state(ids[999])), ("completed".into(), "completed".into()));
+    program.client.close();
+}
+
+#[test]
+fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
+    let program = Program::new();
+    let spec = WorkerSpec {
+        queues: vec![("default".to_owned(), 1)],
+        kinds: vec!["mail.send".to_owned()],
+        timeout: Some(Duration::from_millis(50)),
+        grace_period: Some(Duration::ZERO),
+        ..WorkerSpec::default()
+    };
+    let worker = Worker::start(&program.client, &spec).unwrap();
+    let (sender, bell) = mpsc::channel();
+    let desk = worker.desk(move || sender.send(()).unwrap_or_default()).unwrap();
+    let id = program.enqueue("mail.send", "{\"to\":\n\"a\"}", 1)[0];
+    let other = program.enqueue("unknown", "{}", 1)[0];
+    let take = || loop {
+        if let Some(job) = desk.exchange([], Room::jobs(1)).jobs.pop() {
+            return job;
+        }
+        bell.recv_timeout(LONG).expect("nobody rings");
+    };
+    let job = take();
+    let line = String::from_utf8(job_line(&job).unwrap()).unwrap();
+    assert!(line.ends_with("}\n") && line.trim_end().lines().count() == 1, "{line}");
+    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&told["type"], &told["id"], &told["args"]["to"]), (&"job".into(), &id.into(), &"a".into()));
+    desk.context(job.ticket.0).unwrap().log("halfway");
+    let told = loop {
+        let exchange = desk.exchange([], Room::jobs(0));
+        if !exchange.told.is_empty() {
+            break exchange.told;
+        }
+        bell.recv_timeout(LONG).expect("nobody rings");
+    };
+    assert_eq!(told, [Told::Cancel { ticket: job.ticket.0, reason: "timeout" }]);
+    let failed = || Outcome::Retry { after: None, error: "too slow".to_owned() };
+    let twice = [(job.ticket.0, failed()), (job.ticket.0, failed())];
+    assert_eq!(desk.exchange(twice, Room::jobs(0)).refused, 1);
+    assert!(desk.context(job.ticket.0).is_none(), "it has it no more");
+    program.until(id, "retryable");
+    let job = program.client.job(id).unwrap().unwrap();
+    assert!(job.contains("timeout after 50ms: too slow") && job.contains("halfway"), "{job}");
+    let began = Instant::now();
+    while worker.stats().no_handler == 0 {
+        assert!(began.elapsed() < LONG, "nobody looks at the unknown kind");
+        thread::sleep(Duration::from_millis(5));
+    }
+    program.until(other, "available");
+    worker.stop();
+    assert!(worker.wait(LONG).unwrap());
+}
+
+#[test]
+fn enqueueing_calls_back_and_errors_have_codes() {
+    let program = Program::new();
+    let (sender, receiver) = mpsc::channel();
+    let job = NewJob::new("a", Args::parse("{}").unwrap());
+    program.client.start_enqueue(vec![job], move |ids| sender.send(ids).unwrap()).unwrap();
+    assert_eq!(receiver.recv().unwrap().unwrap().len(), 1);
+    let bad = NewJob::new("a b", Args::parse("{}").unwrap());
+    let refused = program.client.enqueue(vec![bad]).unwrap_err();
+    assert_eq!((refused.code, refused.retryable, refused.ambiguous), ("invalid_name", false, false));
+    assert_eq!(program.client.job(4711).unwrap(), None);
+    let refused = Client::open(&Engine::of_process().unwrap(), "mysql://x").unwrap_err();
+    assert_eq!(refused.code, "invalid_option");
+}

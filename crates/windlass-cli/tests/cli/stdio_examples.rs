@@ -1,0 +1,137 @@
+//! The clients in examples/stdio, each of which does the same. Those whose language is not here are left out, and said so.
+
+use crate::program::{Home, eventually, signal};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// An example: its folder, and how it is run.
+struct Example {
+    language: &'static str,
+    command: String,
+}
+
+fn folder(language: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stdio").join(language).canonicalize().unwrap()
+}
+
+/// Whether a command says that it is there, with these words.
+fn is_there(command: &[&str], words: &str) -> bool {
+    let output = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output();
+    output.is_ok_and(|output| {
+        output.status.success() && String::from_utf8_lossy(&output.stdout).contains(words)
+    })
+}
+
+/// An example, when its language is here. What `make deps` installs has to be, unless somebody allows that it is not.
+fn example(language: &'static str, is_there: bool, is_installed: bool, file: &str) -> Option<Example> {
+    let run = match language {
+        "shell" => "sh",
+        "python" => "python3",
+        other => other,
+    };
+    let command = format!("exec {run} '{}'", folder(language).join(file).display());
+    if !is_there {
+        let why = format!(
+            "{run} (or jq) is not installed; run `make deps`, or set WINDLASS_ALLOW_SKIP=1 to leave this example out"
+        );
+        assert!(!is_installed || std::env::var_os("WINDLASS_ALLOW_SKIP").is_some(), "{why}");
+        // Not by a macro: what those print shows for failing tests alone.
+        let _ = writeln!(
+            io::stderr(),
+            "LEFT OUT: the stdio example in {language}, which is not here, or too old"
+        );
+    }
+    is_there.then_some(Example { language, command })
+}
+
+/// Works good and bad jobs off with an example.
+fn works(Example { language, command }: &Example) {
+    let home = Home::new();
+    let good: Vec<_> =
+        (0..5).map(|n| home.enqueue(&["mail.send", &format!(r#"{{"to":"ä{n} $'\""}}"#)])).collect();
+    let bad = home.enqueue(&["mail.send", "{}"]);
+    let other = home.enqueue(&["image.resize", "{}"]);
+    let args = ["work", "--stdio", command, "--processes", "2"];
+    let worker = home.spawn(home.command(&args).stdin(Stdio::null()).env("LC_ALL", "C"));
+    eventually(language, || {
+        let ended = good.iter().all(|id| home.state(id) == "completed");
+        ended
+            && ["retryable", "available"].contains(&home.state(&bad).as_str())
+            && !home.json(&["jobs", "show", &bad])["errors"].as_array().unwrap().is_empty()
+    });
+    signal(&worker, "TERM");
+    let output = worker.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{language}: {stderr}");
+    for (n, id) in good.iter().enumerate() {
+        let job = home.json(&["jobs", "show", id]);
+        assert_eq!(job["result"]["sent_to"], format!("ä{n} $'\""), "{language}: {job}");
+        assert_eq!(job["report"]["log"][0]["text"], "attempt 1", "{language}: {job}");
+    }
+    let error = home.json(&["jobs", "show", &bad])["errors"][0]["error"].to_string();
+    assert!(error.contains("nobody to send it to"), "{language}: {error}");
+    assert_eq!(home.state(&other), "available", "{language}: it is not the example's");
+}
+
+macro_rules! examples {
+    ($($name:ident: $is_there:expr, $is_installed:expr, $file:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            if let Some(example) = example(stringify!($name), $is_there, $is_installed, $file) {
+                works(&example);
+            }
+        })*
+    };
+}
+
+examples! {
+    python: is_there(&["python3", "--version"], "Python 3"), true, "worker.py";
+    ruby: is_there(&["ruby", "--version"], "ruby"), true, "worker.rb";
+    php: is_there(&["php", "--version"], "PHP 8"), true, "worker.php";
+    shell: is_there(&["jq", "--version"], "jq"), true, "worker.sh";
+    node: is_there(&["node", "--version"], "v"), false, "worker.mjs";
+    elixir: is_there(&["elixir", "-e", "JSON.encode!(1)"], ""), false, "worker.exs";
+}
+
+#[test]
+fn go() {
+    if example("go", is_there(&["go", "version"], "go1."), false, "worker.go").is_none() {
+        return;
+    }
+    let dir = tempfile::TempDir::new().unwrap();
+    let (worker, source) = (dir.path().join("worker"), folder("go").join("worker.go"));
+    let mut build = Command::new("go");
+    build.arg("build").arg("-o").arg(&worker).arg(source).env("GOFLAGS", "-mod=mod").current_dir(dir.path());
+    let output = build.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    works(&Example { language: "go", command: format!("exec '{}'", worker.display()) });
+}
+
+/// The issue's promise: any language, with a page of code.
+#[test]
+fn no_example_is_longer_than_a_page() {
+    for language in fs::read_dir(folder("")).unwrap() {
+        for file in fs::read_dir(language.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let lines = fs::read_to_string(&path).unwrap().lines().count();
+            assert!(lines <= 60, "{} has {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_guide_begins_with_a_program_that_works() {
+    let home = Home::new();
+    let guide = fs::read_to_string(folder("").join("../../docs/guide/any_language.md")).unwrap();
+    let program = guide.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(home.path().join("worker.py"), program).unwrap();
+    let id = home.enqueue(&["mail.send", r#"{"to":"ada@example.com"}"#]);
+    let report =
+        home.json(&["work", "--until-empty", "--stdio", "exec python3 worker.py", "--processes", "4"]);
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!(job["result"]["sent_to"], "ada@example.com", "{report}");
+}

@@ -1,0 +1,138 @@
+//! Jobs that threads of foreign code run: none is forgotten between the engine and them, and none is settled twice.
+
+use super::{bench::Bench, fake::Handlers, in_every_order};
+use crate::{
+    lend::{Exchanged, HandIn, Lender, LentJob, Room},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        spawn,
+    },
+};
+use shuttle::future::{JoinHandle, block_on};
+use std::sync::Arc;
+use tokio::sync::Notify;
+use windlass_core::{JobState, Outcome};
+
+/// A thread of foreign code that runs jobs until the lender is closed: how many it ran.
+fn run(lender: &Lender, room: usize) -> JoinHandle<usize> {
+    let bell = Arc::new(Notify::new());
+    let ring = Arc::clone(&bell);
+    let borrower = lender.borrower(move || ring.notify_one());
+    spawn(async move {
+        let (mut done, mut lent, mut ran): (Vec<HandIn>, Vec<LentJob>, _) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let Exchanged { closed, refused, .. } = borrower.exchange(&mut done, Room::jobs(room), &mut lent);
+            assert_eq!(refused, 0);
+            ran += lent.len();
+            let outcome = || Outcome::Complete(None);
+            done.extend(lent.drain(..).map(|job| HandIn { ticket: job.ticket, outcome: outcome() }));
+            if done.is_empty() {
+                if closed {
+                    return ran;
+                }
+                bell.notified().await;
+            }
+        }
+    })
+}
+
+#[test]
+fn every_job_finds_a_thread() {
+    in_every_order(|| {
+        block_on(async {
+            let lender = Lender::new();
+            let bench = Bench::start(3, Handlers::default().lend("lent", &lender)).await;
+            let threads = [run(&lender, 1), run(&lender, 2)];
+            let store = bench.store.clone();
+            store.add("q", "lent", 4);
+            bench.claim(3).await;
+            bench.claim(1).await;
+            store.until("all done", |model| model.all_completed()).await;
+            bench.finish().await;
+            lender.close();
+            let mut ran = 0;
+            for thread in threads {
+                ran += thread.await.expect("it ends");
+            }
+            assert_eq!(ran, 4);
+        });
+    });
+}
+
+#[test]
+fn a_job_that_is_taken_away_while_it_is_handed_in_is_settled_once() {
+    in_every_order(|| {
+        block_on(async {
+            let lender = Lender::new();
+            let bench = Bench::start(2, Handlers::default().lend("lent", &lender)).await;
+            let store = bench.store.clone();
+            store.add("q", "lent", 2);
+            bench.claim(2).await;
+            let refused = Arc::new(AtomicUsize::new(0));
+            let thread = {
+                let (lender, refused) = (lender.clone(), Arc::clone(&refused));
+                spawn(async move {
+                    let bell = Arc::new(Notify::new());
+                    let ring = Arc::clone(&bell);
+                    let borrower = lender.borrower(move || ring.notify_one());
+                    let (mut done, mut lent) = (Vec::new(), Vec::new());
+                    loop {
+                        let exchanged = borrower.exchange(&mut done, Room::jobs(2), &mut lent);
+                        refused.fetch_add(exchanged.refused as usize, Ordering::SeqCst);
+                        done.extend(
+                            lent.drain(..)
+                                .map(|job| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) }),
+                        );
+                        if done.is_empty() {
+                            if exchanged.closed {
+                                return;
+                            }
+                            bell.notified().await;
+                        }
+                    }
+                })
+            };
+            bench.epoch.evict();
+            bench.finish().await;
+            lender.close();
+            thread.await.expect("it ends");
+            let model = store.model();
+            let completed = model.count(JobState::Completed);
+            assert_eq!((model.held(), completed + model.count(JobState::Available)), (0, 2));
+            let refused = refused.load(Ordering::SeqCst);
+            assert!(completed + refused <= 2, "{completed} completed, {refused} refused");
+        });
+    });
+}
+
+#[test]
+fn a_thread_that_goes_leaves_its_jobs_to_the_other() {
+    in_every_order(|| {
+        block_on(async {
+            let lender = Lender::new();
+            let bench = Bench::start(1, Handlers::default().lend("lent", &lender)).await;
+            let store = bench.store.clone();
+            let took = Arc::new(Mutex::new(0));
+            let goes = {
+                let (lender, took) = (lender.clone(), Arc::clone(&took));
+                spawn(async move {
+                    let borrower = lender.borrower(|| {});
+                    let mut lent = Vec::new();
+                    borrower.exchange(&mut Vec::new(), Room::jobs(1), &mut lent);
+                    *took.lock().expect("no panic") = lent.len();
+                })
+            };
+            let stays = run(&lender, 1);
+            store.add("q", "lent", 2);
+            bench.claim(2).await;
+            goes.await.expect("it ends");
+            store.until("none is held", |model| model.held() == 0).await;
+            bench.finish().await;
+            lender.close();
+            let (ran, took) = (stays.await.expect("it ends"), *took.lock().expect("no panic"));
+            assert_eq!(ran + took, 2);
+            assert_eq!(store.model().count(JobState::Retryable), took, "what it had failed");
+        });
+    });
+}
