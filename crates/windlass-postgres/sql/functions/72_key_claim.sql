@@ -21,7 +21,7 @@ END $$;
 -- notice_keys(lane): gives turns to the keys of rows that came since, by (xid, key): the rest of a key's rows of one transaction is skipped. Whether
 -- there is more to notice.
 -- Invariant: each row is noticed once, by the snapshots of key_cursor, as a lane's cursor moves. One whose key is beyond its id by then is late.
--- Cost: a page of rows for each pair of transaction and key; 20 ms, or 16 pages where that is more.
+-- Cost: a page of rows for each pair of transaction and key; 20 ms, or 64 pages where that is more.
 CREATE OR REPLACE FUNCTION {schema}.notice_keys(p_lane integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
@@ -81,7 +81,7 @@ BEGIN
         c.end_xid := r.xid;
         c.end_key := r.key;
         v_pages := v_pages + 1;
-        EXIT WHEN v_fresh AND c.end_xid IS NULL OR v_pages >= 16 AND clock_timestamp() - v_began > '20 ms';
+        EXIT WHEN v_fresh AND c.end_xid IS NULL OR v_pages >= 64 AND clock_timestamp() - v_began > '20 ms';
         v_page := CASE WHEN r.pairs * 8 > v_page THEN least(v_page * 4, 1024) ELSE greatest(v_page / 4, 64) END;
     END LOOP;
     IF v_changed THEN
