@@ -40,7 +40,6 @@ mod grant;
 mod group_commit;
 mod guard;
 mod history;
-mod keys;
 mod lane;
 mod leader;
 mod limits;

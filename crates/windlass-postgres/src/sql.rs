@@ -21,8 +21,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/010_counters.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/011_schedules.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/012_limits.sql"), compatible_with: 1 },
-    Tables { file: include_str!("../sql/tables/013_keys.sql"), compatible_with: 1 },
-    Tables { file: include_str!("../sql/tables/014_start_waits.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/013_start_waits.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -31,8 +30,6 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/00_replaced.sql"),
     include_str!("../sql/functions/01_snapshot.sql"),
     include_str!("../sql/functions/02_ranges.sql"),
-    include_str!("../sql/functions/70_key_state.sql"),
-    include_str!("../sql/functions/71_key_slots.sql"),
     include_str!("../sql/functions/03_lane.sql"),
     include_str!("../sql/functions/04_enqueue.sql"),
     include_str!("../sql/functions/05_enqueue_key.sql"),
@@ -78,9 +75,6 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/60_limits.sql"),
     include_str!("../sql/functions/61_slots.sql"),
     include_str!("../sql/functions/62_starts.sql"),
-    include_str!("../sql/functions/72_key_claim.sql"),
-    include_str!("../sql/functions/73_key_limits.sql"),
-    include_str!("../sql/functions/74_forget_visits.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

@@ -1,7 +1,7 @@
 -- Lanes: one queue at one priority each, and the wake-up of workers that wait for them.
 
 -- lane_of(queue, priority): the lane's id; makes it on first use. Never waits for another transaction.
--- A lane that was idle for a day is passed over: forget_lanes is about to remove it. A keyed lane has a negative id, so it comes first.
+-- A lane that was idle for a day is passed over: forget_lanes is about to remove it.
 CREATE OR REPLACE FUNCTION {schema}.lane_of(p_queue text, p_priority integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -9,7 +9,7 @@ DECLARE
     v_lane integer;
 BEGIN
     SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority
-        AND (l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day') AND NOT l.closed ORDER BY l.id LIMIT 1;
+        AND (l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day') ORDER BY l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
     IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
         RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')

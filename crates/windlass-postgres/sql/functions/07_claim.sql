@@ -59,28 +59,17 @@ DECLARE
     v_sum     bigint;
     v_limited boolean; -- some queue has limits
     v_without bigint[]; -- those of which the worker has no share
-    v_keyed   boolean; -- some queue has limits of its keys
-    v_mine    bigint[]; -- of those, the ones that nobody else claims from just now
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), {schema}.read_committed('claim');
     v_kinds := {schema}.fence(p_worker);
-    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[], bool_or(l.limited), bool_or(l.keyed)
-        INTO v_lanes, v_priorities, v_queues, v_shares, v_limited, v_keyed FROM (
-        SELECT l.id, l.priority, u.n, q.concurrency IS NOT NULL OR q.rate IS NOT NULL AS limited, q.keyed OR l.id < 0 AS keyed
+    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[], bool_or(l.limited)
+        INTO v_lanes, v_priorities, v_queues, v_shares, v_limited FROM (
+        SELECT l.id, l.priority, u.n, q.concurrency IS NOT NULL OR q.rate IS NOT NULL AS limited
         FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
         JOIN {schema}.lane l ON l.queue = u.queue
         LEFT JOIN {schema}.queue q ON q.name = u.queue
         WHERE u.most > 0 AND q.paused_at IS NULL
         ORDER BY u.n, l.priority, l.id) AS l;
-    IF v_keyed THEN
-        SELECT k.mine, k.more INTO v_mine, v_more FROM {schema}.keyed_queues(p_queues) k;
-        SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n) INTO v_lanes, v_priorities, v_queues FROM (
-            SELECT l.id, l.priority, u.n FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
-            JOIN {schema}.lane l ON l.queue = u.queue
-            LEFT JOIN {schema}.queue q ON q.name = u.queue
-            WHERE u.most > 0 AND q.paused_at IS NULL AND CASE WHEN l.id < 0 THEN u.n = ANY (v_mine) ELSE q.keyed IS NOT TRUE END
-            ORDER BY u.n, l.priority, l.id) AS l;
-    END IF;
     IF v_limited THEN
         v_without := {schema}.without_share(p_worker, p_queues);
         IF v_without <> '{}' THEN
@@ -120,27 +109,17 @@ BEGIN
         END IF;
         v_locked := v_locked + 1;
         v_most := least(v_left, coalesce(v_shares[nth], v_left));
-        IF v_lane < 0 THEN
-            RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority, p_queues[i]);
-            v_left := v_left - current_setting('windlass.keyed')::integer;
-            CONTINUE;
-        END IF;
         -- What is left of the open difference, then a new one; more only to get past cancelled jobs.
         FOR pass IN 1..100 LOOP
             EXIT WHEN v_most <= 0;
             -- One statement for all that the lane's state tells: statements cost more than probes.
             SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
                    EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane) AS cancelled,
-                   EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler,
-                   EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.keyed AND q.name = p_queues[i]) AS keyed -- meanwhile
+                   EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler
                 INTO v_cursor
                 FROM (SELECT 1) AS one LEFT JOIN LATERAL (
                     SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                     FROM {schema}.claim k WHERE k.lane_id = v_lane ORDER BY k.seq DESC LIMIT 1) AS c ON true;
-            IF v_cursor.keyed THEN
-                v_more := true;
-                EXIT;
-            END IF;
             IF v_cursor.no_handler AND pass = 1 AND (v_kinds = '{}' OR EXISTS (
                    SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler' AND h.kind = ANY (v_kinds))) THEN
                 RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority);
@@ -309,8 +288,7 @@ BEGIN
     WITH looked AS MATERIALIZED (
         SELECT u.id, u.priority, u.queue, u.nth,
                CASE WHEN c.end_xid IS NOT NULL THEN c.claimed_at ELSE greatest(c.claimed_at, j.enqueued_at) END AS since,
-               CASE WHEN u.id < 0 THEN {schema}.key_ready(u.id, (SELECT l.queue FROM {schema}.lane l WHERE l.id = u.id))
-                    WHEN c.end_xid IS NOT NULL OR j.enqueued_at IS NOT NULL THEN true
+               CASE WHEN c.end_xid IS NOT NULL OR j.enqueued_at IS NOT NULL THEN true
                     WHEN pg_snapshot_xmin(c.to_snapshot) <> pg_snapshot_xmax(c.to_snapshot) AND EXISTS (
                         SELECT 1 FROM pg_snapshot_xip(c.to_snapshot) AS x
                         CROSS JOIN LATERAL (SELECT 1 FROM {schema}.job o WHERE o.lane_id = u.id AND o.xid = x LIMIT 1) AS late

@@ -73,7 +73,7 @@ BEGIN
         SELECT * INTO c FROM {schema}.claim_of(r.lane_id, r.xid, p_id);
         IF c.seq IS NULL THEN
             -- Nothing but a row to step over: deleted, or cancelled and past its retention, or another row has the job.
-            CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id AND x.lane_id = r.lane_id AND x.xid IN ('0', r.xid));
+            CONTINUE WHEN EXISTS (SELECT 1 FROM {schema}.cancelled_in_log x WHERE x.job_id = p_id AND x.lane_id = r.lane_id);
             place := 'log'; lane_id := r.lane_id; xid := r.xid;
             seq := NULL; worker_id := NULL; claimed_at := NULL; settled_at := NULL;
             RETURN;
@@ -133,11 +133,6 @@ BEGIN
         seq := p_xid::text::bigint - {direct};
         SELECT k.worker_id, k.claimed_at INTO worker_id, claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.seq = claim_of.seq;
         IF NOT FOUND THEN seq := 0; END IF;
-        RETURN;
-    END IF;
-    IF p_lane < 0 THEN -- claims of keyed lanes hand out copies, so a row that was claimed is history
-        IF EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = p_lane AND j.xid = p_xid AND j.id = p_id
-                   AND NOT {schema}.key_unclaimed(p_lane, p_xid, p_id, {schema}.key_of(j.attributes))) THEN seq := 0; END IF;
         RETURN;
     END IF;
     SELECT * INTO c FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;

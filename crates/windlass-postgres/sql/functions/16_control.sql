@@ -30,7 +30,7 @@ BEGIN
             RETURN 'running';
         END IF;
         CONTINUE WHEN f.place IN ('waiting', 'moved');
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, CASE WHEN f.lane_id < 0 THEN f.xid ELSE '0' END);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', 'cancelled by request', j.kind, j.args, j.attributes
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
@@ -74,7 +74,7 @@ BEGIN
         IF d.lane_id <> v_lane THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id); END IF; -- edited meanwhile
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
-        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id AND s.xid = '0'; -- in a keyed lane it may have several rows
+        DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
             PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
             RETURN 'retried';

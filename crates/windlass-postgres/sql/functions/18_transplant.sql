@@ -84,15 +84,14 @@ BEGIN
     DELETE FROM {schema}.job j USING windlass_own o WHERE j.lane_id = o.lane_id AND j.xid = o.xid AND j.id = o.id;
     -- Cancelled here since the move; where an older job has the id too, it is that one.
     DELETE FROM windlass_own o USING {schema}.cancelled_in_log s
-        WHERE s.job_id = o.id AND s.lane_id = o.lane_id AND s.xid IN ('0', o.xid)
+        WHERE s.job_id = o.id AND s.lane_id = o.lane_id
           AND NOT EXISTS (SELECT 1 FROM {schema}.job j WHERE j.lane_id = o.lane_id AND j.id = o.id AND j.xid <> o.xid);
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
         SELECT j.id, clock_timestamp(), j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, true, 'scheduled', j.kind, j.args, j.attributes
         FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
         WHERE j.xid < '{direct}'
-          AND CASE WHEN j.lane_id < 0 THEN {schema}.key_unclaimed(j.lane_id, j.xid, j.id, {schema}.key_of(j.attributes))
-              ELSE NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) END
-          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id AND s.xid IN ('0', j.xid))
+          AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
+          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
         ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_count = ROW_COUNT;
     INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
@@ -112,8 +111,7 @@ BEGIN
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     DELETE FROM {schema}.slot;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim,
-        {schema}.key_cursor, {schema}.key_visit, {schema}.key_late, {schema}.key_hold, {schema}.key_before, {schema}.key_signal;
+    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
     UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;
@@ -149,5 +147,4 @@ BEGIN
     PERFORM setval(pg_get_serial_sequence('{schema}.lane', 'id'),
                    (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.lane
                     UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));
-    PERFORM setval('{schema}.keyed_lane_seq', (SELECT greatest(1 - min(l.id), nextval('{schema}.keyed_lane_seq')) FROM {schema}.lane l));
 END $$;

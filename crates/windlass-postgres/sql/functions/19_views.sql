@@ -4,9 +4,8 @@
 CREATE OR REPLACE VIEW {schema}.unclaimed AS
     SELECT j.* FROM {schema}.cursor k JOIN {schema}.job j ON j.lane_id = k.lane_id
     WHERE j.xid >= pg_snapshot_xmin(k.from_snapshot) AND j.xid < '{direct}'
-      AND CASE WHEN j.lane_id < 0 THEN {schema}.key_unclaimed(j.lane_id, j.xid, j.id, {schema}.key_of(j.attributes))
-          ELSE NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) END
-      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id AND s.xid IN ('0', j.xid));
+      AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
+      AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id);
 
 -- exceptional: jobs that have a row of their own outside the log, in the columns that jobs is made of.
 CREATE OR REPLACE VIEW {schema}.exceptional AS
@@ -91,15 +90,13 @@ CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[
 AS $$
 DECLARE
     v_lane integer;
-    v_queue text;
 BEGIN
-    FOR v_lane, v_queue IN SELECT l.id, l.queue FROM {schema}.lane l WHERE l.queue = ANY (p_queues)
+    FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = ANY (p_queues)
         AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
-           OR v_lane < 0 AND {schema}.key_ready(v_lane, v_queue)
-           OR v_lane > 0 AND EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
+           OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
                       CROSS JOIN LATERAL (
                           SELECT 1 FROM {schema}.job j
@@ -129,18 +126,12 @@ DECLARE
     v_count bigint;
 BEGIN
     estimates := '{}';
-    IF p_lane < 0 THEN
-        SELECT '{0}'::xid8[] AS lo, '{0}'::bigint[] AS lo_id, ARRAY[({direct} - 1)::text::xid8] AS hi INTO u; -- all but copies
-    ELSE
-        SELECT * INTO u FROM {schema}.unclaimed_ranges(p_lane);
-    END IF;
+    SELECT * INTO u FROM {schema}.unclaimed_ranges(p_lane);
     SELECT count(*), min(x.enqueued_at) INTO available, oldest FROM (
-        SELECT j.enqueued_at FROM {schema}.unclaimed_keyed(p_lane, p_exact + 1) j WHERE p_lane < 0
-        UNION ALL
         SELECT j.enqueued_at FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
         CROSS JOIN LATERAL (
             SELECT j.enqueued_at FROM {schema}.job j
-            WHERE p_lane > 0 AND j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
+            WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
             ORDER BY j.xid, j.id LIMIT p_exact + 1) AS j
         LIMIT p_exact + 1) AS x;
     IF available > p_exact THEN
@@ -232,8 +223,7 @@ AS $$
 BEGIN
     RETURN (SELECT count(*) FROM {schema}.job j
             WHERE j.segment = p_segment AND j.ctid = ANY (p_tids) AND j.lane_id = k.lane_id
-              AND j.xid < '{direct}' AND CASE WHEN j.lane_id < 0 THEN {schema}.key_unclaimed(j.lane_id, j.xid, j.id, {schema}.key_of(j.attributes))
-                  ELSE NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) END);
+              AND j.xid < '{direct}' AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id));
 END $$;
 
 -- claimed_estimate(lane): about how many jobs the claims hold that are still stored, by 200 of them.

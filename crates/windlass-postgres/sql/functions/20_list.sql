@@ -65,7 +65,7 @@ BEGIN
     FOR n IN coalesce(p_after[1], 1)..cardinality(v_stages) LOOP
         v_stage := v_stages[n];
         CONTINUE WHEN p_state <> CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END;
-        v_at := CASE WHEN n = p_after[1] THEN p_after ELSE ARRAY[n, -2147483648] END;
+        v_at := CASE WHEN n = p_after[1] THEN p_after ELSE ARRAY[n, 0] END;
         IF v_stage = 'running' THEN
             SELECT array_agg(c.lane_id), array_agg(c.seq) INTO v_open_lanes, v_open_seqs FROM {schema}.open_claims(NULL) c;
         END IF;
@@ -120,15 +120,10 @@ DECLARE
     v_rows refcursor;
     v_lo xid8[]; v_lo_id bigint[]; v_hi xid8[];
 BEGIN
-    IF p_lane < 0 THEN -- all but the copies that were handed out
-        v_lo := '{0}'; v_lo_id := '{0}'; v_hi := ARRAY[({direct} - 1)::text::xid8];
-    ELSE
-        SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
-    END IF;
+    SELECT u.lo, u.lo_id, u.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.unclaimed_ranges(p_lane) u;
     OPEN v_rows FOR
         SELECT j.xid::text::bigint AS a, j.id AS b, NULL::bigint AS c,
-               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane AND s.xid IN ('0', j.xid))
-                         AND (p_lane > 0 OR {schema}.key_unclaimed(p_lane, j.xid, j.id, {schema}.key_of(j.attributes))) THEN j.id END AS id,
+               CASE WHEN NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = p_lane) THEN j.id END AS id,
                j.kind, j.attempt, j.max_attempts, j.crash_count, j.args, j.enqueued_at, NULL::timestamptz AS scheduled_at,
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
                NULL::text AS reason, j.attributes

@@ -56,12 +56,11 @@ DECLARE
 BEGIN
     WITH near AS MATERIALIZED (
         SELECT j.place, k.lane_id, j.xid, j.id, j.bytes,
-               CASE WHEN k.lane_id < 0 THEN NOT {schema}.key_unclaimed(k.lane_id, j.xid, j.id, {schema}.key_of(j.attributes))
-                    ELSE {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) END AS consumed
+               {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id) AS consumed
         FROM (SELECT c.*, c.lane_id = p_lane AND p_xid >= pg_snapshot_xmin(c.from_snapshot) AS begun
               FROM {schema}.cursor c WHERE c.lane_id >= p_lane ORDER BY c.lane_id) AS k
         CROSS JOIN LATERAL (
-            SELECT x.ctid AS place, x.xid, x.id, pg_column_size(x.args) AS bytes, x.attributes FROM {schema}.job x
+            SELECT x.ctid AS place, x.xid, x.id, pg_column_size(x.args) AS bytes FROM {schema}.job x
             WHERE x.segment = p_segment AND x.lane_id = k.lane_id AND x.xid < '{direct}'
               AND (x.xid, x.id) > (CASE WHEN k.begun THEN p_xid ELSE pg_snapshot_xmin(k.from_snapshot) END,
                                    CASE WHEN k.begun THEN p_id ELSE 0 END)
@@ -82,7 +81,7 @@ BEGIN
     IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log) THEN
         -- With its lane locked nobody claims a job, cancels it or takes that back. A busy lane's jobs just move.
         FOR v_lane IN SELECT DISTINCT j.lane_id FROM {schema}.job j
-                      WHERE j.segment = p_segment AND j.ctid = ANY (v_places) AND j.lane_id > 0
+                      WHERE j.segment = p_segment AND j.ctid = ANY (v_places)
                         AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id) LOOP
             CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
             WITH gone AS (

@@ -33,12 +33,7 @@ BEGIN
                CROSS JOIN LATERAL {schema}.ranges_ahead(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id) r
                CROSS JOIN LATERAL (
                    SELECT 1 FROM {schema}.job j WHERE j.segment = p_segment AND j.lane_id = k.lane_id
-                     AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi ORDER BY j.xid, j.id LIMIT 1) AS j
-               WHERE k.lane_id > 0)
-       OR EXISTS (SELECT 1 FROM {schema}.lane l CROSS JOIN LATERAL (
-                   SELECT 1 FROM {schema}.job j WHERE j.segment = p_segment AND j.lane_id = l.id AND j.xid < '{direct}'
-                     AND {schema}.key_unclaimed(j.lane_id, j.xid, j.id, {schema}.key_of(j.attributes)) LIMIT 1) AS j
-               WHERE l.id < 0) THEN
+                     AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi ORDER BY j.xid, j.id LIMIT 1) AS j) THEN
         RETURN 'jobs that nobody has claimed';
     END IF;
     FOR c IN SELECT o.lane_id, o.seq FROM {schema}.open_claims(NULL) o LOOP
@@ -86,7 +81,6 @@ BEGIN
     END;
     IF {schema}.still_needed(p_segment) IS NOT NULL THEN RETURN 'needed'; END IF;
     IF {schema}.uncounted_in(p_segment) THEN RETURN 'busy'; END IF; -- written since maintain looked
-    IF NOT {schema}.fold_all_keys() THEN RETURN 'busy'; END IF; -- settlements here may say that slots are free
     PERFORM {schema}.forget_events({schema}.newest_in_segment(p_segment));
     FOR attempt IN 1..5 LOOP
         BEGIN

@@ -53,7 +53,7 @@ BEGIN
     )
     SELECT h.nth, h.id, h.xid, CASE
         WHEN h.expires IS NOT NULL THEN h.expires > clock_timestamp()
-        WHEN h.lane_id IS NULL OR h.lane_id < 0 THEN {schema}.unique_held(h.id, h.until_finished)
+        WHEN h.lane_id IS NULL THEN {schema}.unique_held(h.id, h.until_finished)
         WHEN c.lane_id IS NULL OR NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id, h.xid, h.id) THEN
             -- What is stepped over was cancelled, or edited: then the job is elsewhere.
             CASE WHEN (SELECT 1 FROM {schema}.job j WHERE j.lane_id = h.lane_id AND j.xid = h.xid AND j.id = h.id LIMIT 1) IS NOT NULL

@@ -2,7 +2,7 @@
 --
 -- Rows of the log never change. A job that stands there unclaimed is taken out as cancel does it, by an entry in
 -- cancelled_in_log, and written anew: into waiting, or into the log again. The entry is by id and lane, so the new row stands in
--- another lane, if need be a second one of the same queue and priority. In a keyed lane the entry names the row, and the new one may stand in it.
+-- another lane, if need be a second one of the same queue and priority.
 -- Invariant: a job is never in a lane, live or dead but for cancel, where an entry with its id stands; so a lane has at most one
 -- unclaimed row of a job, and no claim has two.
 
@@ -20,12 +20,11 @@ BEGIN
     SELECT l.id INTO v_lane FROM {schema}.lane l
         WHERE l.queue = v_queue AND l.priority = v_priority
           AND (l.id = p_lane OR l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day')
-          AND (l.id < 0 OR NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = l.id))
-          AND NOT l.closed
+          AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = l.id)
         ORDER BY l.id <> p_lane, l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
     v_lane := {schema}.lane_of(v_queue, v_priority); -- checks them, too
-    IF v_lane > 0 AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = v_lane) THEN
+    IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = v_lane) THEN
         INSERT INTO {schema}.lane (queue, priority) VALUES (v_queue, v_priority) RETURNING id INTO v_lane;
     END IF;
     RETURN v_lane;
@@ -88,7 +87,7 @@ BEGIN
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
             RETURN 'edited';
         END IF;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, CASE WHEN f.lane_id < 0 THEN f.xid ELSE '0' END);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         EXIT;
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
@@ -164,7 +163,7 @@ BEGIN
         CONTINUE WHEN f.place <> 'log';
         IF f.settled_at IS NOT NULL THEN RETURN 'completed'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, CASE WHEN f.lane_id < 0 THEN f.xid ELSE '0' END);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
         INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
             SELECT p_id, j.lane_id, j.attempt, {schema}.current_segment(), 'deleted', j.kind
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;

@@ -29,15 +29,8 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
     ALTER TABLE windlass.claim DROP COLUMN event_pos CASCADE, DROP COLUMN event_late CASCADE;
     ALTER TABLE windlass.settlement DROP COLUMN event_xid CASCADE; DROP SEQUENCE windlass.event_seq CASCADE;";
 
-/// Takes from a schema what versions 12 and 13 brought.
+/// Takes from a schema what version 12 brought.
 pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.slot, windlass.started CASCADE;
-    DROP TABLE windlass.key_limit, windlass.key_cursor, windlass.key_visit, windlass.key_late, windlass.key_hold, windlass.key_before,
-        windlass.key_signal CASCADE;
-    DROP SEQUENCE windlass.keyed_lane_seq, windlass.key_visit_seq CASCADE; DROP INDEX windlass.job_key, windlass.job_arrival;
-    DROP INDEX IF EXISTS windlass.settlement_keyed; DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_came ON windlass.waiting;
-    ALTER TABLE windlass.queue DROP COLUMN keyed CASCADE; ALTER TABLE windlass.lane DROP COLUMN closed CASCADE;
-    ALTER TABLE windlass.housekeeping DROP COLUMN visits_checked CASCADE, DROP COLUMN visits_began_at CASCADE;
-    ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid CASCADE, ADD PRIMARY KEY (job_id, lane_id);
     ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE,
         DROP COLUMN rate_burst CASCADE;";
 
