@@ -67,11 +67,16 @@ impl Round<'_> {
             self.claimed.limited.push(Arc::clone(&self.demand.queue));
             return Ok(());
         }
-        if let Some(nth) = lanes::starving(tx, &lanes)? {
-            let (lane, share) = (&mut lanes[nth], (self.left / 16).max(1));
+        let (before, share) = (self.left, (self.left / 16).max(1));
+        for nth in lanes::starving(tx, &lanes)? {
+            let lane = &mut lanes[nth];
             match lane.keyed {
                 true => self.hand_out_by_keys(tx, lane, share)?,
                 false => drop(self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?),
+            }
+            // All of a keyed lane may have to wait for others of their keys.
+            if self.left < before {
+                break;
             }
         }
         for lane in &mut lanes {

@@ -53,21 +53,21 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue: &str) -> Outcome<Vec<Lane>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The lane that has waited longest behind better lanes, if that was too long. It is served first.
-pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Option<usize>> {
+/// The lanes that have waited too long behind better lanes, longest first. The first of them that may have a job is served before all others.
+pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Vec<usize>> {
     if lanes.len() < 2 || fastrand::u32(..LOOK_EVERY) > 0 {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let mut longest = None;
+    let mut starving = Vec::new();
     for (nth, lane) in lanes.iter().enumerate().skip(1) {
         if let Some(since) = since(tx, lane)?
             && since < tx.now - PATIENCE
-            && longest.is_none_or(|(_, before)| since < before)
         {
-            longest = Some((nth, since));
+            starving.push((since, nth));
         }
     }
-    Ok(longest.map(|(nth, _)| nth))
+    starving.sort_unstable();
+    Ok(starving.into_iter().map(|(_, nth)| nth).collect())
 }
 
 /// Since when its next job has waited and nothing was claimed; `None` when it has no such job.

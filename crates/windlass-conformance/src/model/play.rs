@@ -87,11 +87,15 @@ impl Play {
             let id = play.register(&store, kinds, LEASE).await;
             play.actors.push(Actor { store, id, kinds });
         }
-        // Every other history has limits of keys from its beginning.
-        for _ in 0..4 * (seed % 2) {
+        for _ in 0..4 * u32::from(play.has_keys()) {
             play.limit_keys().await;
         }
         play
+    }
+
+    /// Whether queues have limits of keys: in every other history, from its beginning.
+    pub(super) fn has_keys(&self) -> bool {
+        self.seed % 2 == 1
     }
 
     pub(super) fn trace(&mut self, call: String) {
@@ -121,7 +125,8 @@ impl Play {
             92..93 => self.suspect(who).await,
             93..96 => self.report(who).await,
             96..98 => self.heartbeat(who).await,
-            _ => self.limit_keys().await,
+            _ if self.has_keys() => self.limit_keys().await,
+            _ => self.claim(who).await,
         }
     }
 

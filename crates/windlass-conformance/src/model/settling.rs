@@ -90,7 +90,12 @@ impl Play {
 
     fn exception(&mut self, claim: ClaimRef, id: JobId) -> Exception {
         let position = self.claims[&claim].iter().find(|job| job.0 == id).expect("a job of the claim").1;
-        Exception { claim, job: id, position, disposition: any_fate(&mut self.rng) }
+        let disposition = match any_fate(&mut self.rng) {
+            // A claim by somebody who knows its kind puts it in its turn; who comes when it has that may not know the kind.
+            Disposition::NoHandler if self.has_keys() => Disposition::Return,
+            disposition => disposition,
+        };
+        Exception { claim, job: id, position, disposition }
     }
 
     /// Sends an old settlement again: nothing changes, and nothing is accepted twice.
