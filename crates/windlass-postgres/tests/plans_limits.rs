@@ -10,6 +10,8 @@ use windlass_conformance::steps::LEASE;
 
 /// The pages that a share of one queue may cost: descents of the indexes of the worker, the queue and what was given out.
 const OF_A_SHARE: i64 = 90;
+/// With a job that costs so much that many rows have to leave the window first: it reads a thousand of them.
+const OF_A_DEAR_SHARE: i64 = 200;
 /// And a claim that finds out that it has none, or finds nothing.
 const OF_A_CLAIM: i64 = 90;
 /// Of each further queue.
@@ -72,6 +74,11 @@ impl Session {
         for starts in [1, 0, 2_000_000] {
             self.bounded(when, &self.share("ARRAY['q']", starts), OF_A_SHARE).await;
         }
+        let dear = format!(
+            "windlass.share({}, '{{q}}', '{{0}}', '{{5}}', '{{1}}', 0, ARRAY['{{{{1,1000000}}}}'])",
+            self.worker
+        );
+        self.bounded(when, &dear, OF_A_DEAR_SHARE).await;
         self.bounded(when, &self.claim("ARRAY['q']"), OF_A_CLAIM).await;
         self.bounded(when, &self.claim("ARRAY['free']"), OF_A_CLAIM).await;
         self.bounded(when, &format!("windlass.limited_queues({})", self.worker), OF_A_CLAIM).await;

@@ -21,6 +21,9 @@ const LAST: &str =
 const FIRST: &str = "SELECT before FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at LIMIT 1";
 const LEAVES: &str =
     "SELECT at FROM started WHERE queue = ?1 AND at > ?2 AND started > ?3 ORDER BY at LIMIT 1";
+/// The same where many may have to leave: then it is worth to look again when a thousand have.
+const MANY_LEAVE: &str = "SELECT coalesce(min(at) FILTER (WHERE started > ?3), max(at))
+    FROM (SELECT at, started FROM started WHERE queue = ?1 AND at > ?2 ORDER BY at LIMIT 1000)";
 const ADD: &str =
     "INSERT INTO started (queue, at, clock, expires_at, before, started) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const FORGET: &str = "DELETE FROM started WHERE (queue, at) IN
@@ -114,9 +117,10 @@ fn next(tx: &Tx<'_>, queue: i64, now: Micros, windows: &[Window], total: i64, ro
         }
         // Once this row has left the window, no more than that is in it.
         let from = params![queue, now - window.length, total - most - 1];
-        let leaves: Option<Micros> =
-            tx.conn.prepare_cached(LEAVES)?.query_one(from, |row| row.get(0)).optional()?;
-        latest = latest.max(leaves.map_or(0, |at| at + window.length - now));
+        let leave = if room == 1 { LEAVES } else { MANY_LEAVE };
+        let leaves: Option<Option<Micros>> =
+            tx.conn.prepare_cached(leave)?.query_one(from, |row| row.get(0)).optional()?;
+        latest = latest.max(leaves.flatten().map_or(0, |at| at + window.length - now));
     }
     Ok(latest)
 }

@@ -47,7 +47,8 @@ END $$;
 -- do not take for ever what comes free. Who is refused for that has the place behind it. A place is kept until a second after the worker was told to
 -- ask again.
 -- Cost: three index probes, and one or two for each window, whatever the table holds. None begins where rows were removed, so a
--- snapshot that is held for long costs nothing. Only after a limit was lowered, and where a job costs more than 1, does next_ms read what is too much.
+-- snapshot that is held for long costs nothing. Only after a limit was lowered does next_ms read what is too much, and where a job costs more than 1, a
+-- thousand rows: if that many have to leave and more, the worker asks again when they have.
 CREATE OR REPLACE FUNCTION {schema}.give_starts(
     q {schema}.queue, p_worker integer, p_runs integer[], OUT starts integer, OUT next_ms double precision)
     LANGUAGE plpgsql VOLATILE
@@ -113,10 +114,16 @@ BEGIN
         next_ms := CASE WHEN v_ahead > 0 THEN 20 ELSE 0 END;
         FOR i IN 1..cardinality(w.counts) LOOP
             v_most := greatest(w.counts[i] - v_ahead - v_given.next_cost, 0);
-            -- Once this row has left the window, there is room for the next.
-            SELECT extract(epoch FROM t.at + w.lengths[i] - v_now) * 1000 INTO v_ms FROM {schema}.started t
-                WHERE t.queue = q.name AND t.at > v_now - w.lengths[i] AND t.started > v_total - v_most - 1 ORDER BY t.at LIMIT 1;
-            CONTINUE WHEN NOT FOUND;
+            -- Once this row has left the window, there is room for the next; or it is worth to look again.
+            IF v_ahead = 0 AND v_given.next_cost = 1 THEN
+                SELECT extract(epoch FROM t.at + w.lengths[i] - v_now) * 1000 INTO v_ms FROM {schema}.started t
+                    WHERE t.queue = q.name AND t.at > v_now - w.lengths[i] AND t.started > v_total - v_most - 1 ORDER BY t.at LIMIT 1;
+            ELSE
+                SELECT extract(epoch FROM coalesce(min(t.at) FILTER (WHERE t.started > v_total - v_most - 1), max(t.at)) + w.lengths[i] - v_now) * 1000
+                    INTO v_ms FROM (SELECT x.at, x.started FROM {schema}.started x
+                        WHERE x.queue = q.name AND x.at > v_now - w.lengths[i] ORDER BY x.at LIMIT 1000) AS t;
+            END IF;
+            CONTINUE WHEN v_ms IS NULL;
             SELECT t.before INTO v_first FROM {schema}.started t
                 WHERE t.queue = q.name AND t.at > v_now - w.lengths[i] ORDER BY t.at LIMIT 1;
             next_ms := greatest(next_ms, CASE WHEN v_total - v_first.before > v_most THEN v_ms ELSE 0 END);
