@@ -32,7 +32,7 @@ impl Process {
         let process = Arc::new(Self { world, store, worker: worker.clone(), running });
         let config = worker.config.clone();
         // Every other process has its jobs run by foreign code.
-        let lender = process.client().is_multiple_of(2).then(Lender::new);
+        let lender = lends(process.client()).then(Lender::new);
         if let Some(lender) = &lender {
             let places = config.queues.iter().map(|queue| queue.concurrency).sum();
             tokio::spawn(foreign_loop(Arc::clone(&process), lender.clone(), places));
@@ -136,4 +136,9 @@ pub async fn stop(process: Arc<Process>, engine: EngineHandle, second_signal: Op
 /// Whether and when a second signal comes.
 pub fn second_signal(dice: &mut Dice) -> Option<Duration> {
     dice.percent(40).then(|| dice.millis(0, 3_000))
+}
+
+/// Whether jobs of this process are run by foreign code.
+pub fn lends(client: usize) -> bool {
+    client.is_multiple_of(2)
 }
