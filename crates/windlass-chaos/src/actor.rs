@@ -15,7 +15,6 @@ mod timetable;
 mod worker;
 
 pub(crate) use leading::LEADER;
-pub(crate) use load::{KEY_LIMIT, is_serial, key_of, name_of};
 pub use load::{Load, Mix};
 pub(crate) use producer::unique_key;
 pub use task::{Act, Task};

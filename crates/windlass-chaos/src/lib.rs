@@ -6,6 +6,7 @@ pub mod bug;
 pub mod checker;
 mod database;
 pub mod history;
+mod keys;
 pub mod node;
 pub mod permuter;
 pub mod proxy;

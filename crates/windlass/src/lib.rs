@@ -52,6 +52,7 @@ mod lent;
 mod middleware;
 #[cfg(feature = "postgres")]
 mod privileges;
+mod queue_limits;
 mod raw_job;
 mod registry;
 #[cfg(feature = "toml")]

@@ -7,6 +7,7 @@ use crate::{
     meter::Meter,
     options::{MAX_CONCURRENCY, MAX_JOBS, QUEUE, batch_of},
     store::{connect, connect_each, next_id},
+    worked,
     worker_settings::{Settling, WorkerSettings},
     workers::Workers,
 };
@@ -72,8 +73,8 @@ impl Keys {
         let client = connect(store, CLIENTS).await?;
         client.migrate().await?;
         let measured = match self.noisy {
-            Some(samples) => self.beside_another(globals, store, &client, samples).await,
-            None => self.in_turns(globals, store, &client).await,
+            Some(samples) => self.beside_another(globals, (store, &meter), &client, samples).await,
+            None => self.in_turns(globals, (store, &meter), &client).await,
         };
         client.unlimit_keys(QUEUE).await?;
         let (figures, worked) = measured?;
@@ -102,13 +103,13 @@ impl Keys {
     async fn in_turns(
         &self,
         globals: &Globals,
-        store: &MeasuredStore,
+        (store, meter): (&MeasuredStore, &Meter),
         client: &Client,
     ) -> Outcome<(Value, u64)> {
-        let (enqueued_free, free) = self.work(globals, store, client, Load::Noop).await?;
+        let (enqueued_free, free) = self.work(globals, (store, meter), client, Load::Noop).await?;
         client.limit_keys(QUEUE, self.limit()).await?;
         let load = Load::Keyed { keys: self.keys };
-        let (enqueued, took) = self.work(globals, store, client, load).await?;
+        let (enqueued, took) = self.work(globals, (store, meter), client, load).await?;
         let figures = json!({
             "completed_per_second": per_second(self.jobs, took),
             "enqueued_per_second": per_second(self.jobs, enqueued),
@@ -123,36 +124,31 @@ impl Keys {
     async fn work(
         &self,
         globals: &Globals,
-        store: &MeasuredStore,
+        (store, meter): (&MeasuredStore, &Meter),
         client: &Client,
         load: Load,
     ) -> Outcome<(Duration, Duration)> {
         let work = Fill { queue: QUEUE, jobs: self.jobs, batch: batch_of(0), clients: CLIENTS };
         let (filled, _) = fill(client, &work, load, globals.json).await?;
-        let clients = connect_each(&store.url, self.workers as usize).await?;
         let expected = Expected { jobs: self.jobs, first: filled.first };
-        let (mut workers, _starts) = Workers::start(&clients, self.workers(), expected).await?;
-        let took = workers.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
-        workers.verify()?;
-        workers.stop().await;
-        for client in clients {
-            client.close().await;
-        }
-        Ok((filled.took, took))
+        let workers = (self.workers, self.worker_settings());
+        let mut progress = Progress::new("completed", self.jobs, globals.json);
+        let worked = worked::work(store, workers, expected, meter, &mut progress).await?;
+        Ok((filled.took, worked.took))
     }
 
     /// Single jobs of a key, alone and beside the backlog of another.
     async fn beside_another(
         &self,
         globals: &Globals,
-        store: &MeasuredStore,
+        (store, meter): (&MeasuredStore, &Meter),
         client: &Client,
         samples: u64,
     ) -> Outcome<(Value, u64)> {
         client.limit_keys(QUEUE, self.limit()).await?;
         let clients = connect_each(&store.url, 1).await?;
         let expected = Expected { jobs: u64::MAX, first: next_id(client).await? };
-        let (mut workers, mut starts) = Workers::start(&clients, self.workers(), expected).await?;
+        let (workers, mut starts) = Workers::start(&clients, self.worker_settings(), expected).await?;
         let job = |job: windlass::NewJob| job.with_queue(QUEUE).with_key(QUIET);
         let mut progress = Progress::new("alone", WARM_UP + samples, globals.json);
         ping(client, job, (WARM_UP, Duration::ZERO), &mut starts, |done| progress.reach(done)).await?;
@@ -172,9 +168,8 @@ impl Keys {
             return Err(Failure::failed("too_short", message.to_owned()));
         }
         workers.counts().expect(self.jobs);
-        workers.finish(&mut Progress::new("completed", self.jobs, globals.json)).await?;
-        workers.verify()?;
-        workers.stop().await;
+        let mut progress = Progress::new("completed", self.jobs, globals.json);
+        worked::finish(workers, meter, &mut progress).await?;
         for client in clients {
             client.close().await;
         }
@@ -185,7 +180,7 @@ impl Keys {
         Ok((figures, self.jobs + WARM_UP + 2 * samples))
     }
 
-    fn workers(&self) -> WorkerSettings {
+    fn worker_settings(&self) -> WorkerSettings {
         WorkerSettings { concurrency: self.concurrency as usize, settling: self.settling }
     }
 }

@@ -1,10 +1,9 @@
-use super::task::Act;
+use super::task::{Act, Task};
+use crate::keys;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use windlass::{Args, NewJob};
-
-use super::Task;
 
 /// What a producer enqueues.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,31 +72,12 @@ pub enum Mix {
     Poison(i64),
 }
 
-/// How many jobs of a key that is not serial may be held at once.
-pub(crate) const KEY_LIMIT: usize = 2;
-
-/// The key of the job with this number, of so many.
-pub(crate) fn key_of(number: i64, keys: u32) -> u32 {
-    // The upper half is the producer's.
-    (number & 0xffff_ffff) as u32 % keys
-}
-
-/// What it is called.
-pub(crate) fn name_of(key: u32) -> String {
-    format!("key {key}")
-}
-
-/// Whether the jobs of a key run one after the other.
-pub(crate) fn is_serial(key: u32) -> bool {
-    key % 2 == 1
-}
-
 impl Load {
     /// Says whom the job with this number is about.
     pub fn about(&self, job: NewJob, number: i64) -> NewJob {
         match self.keys {
             0 => job,
-            keys => job.with_key(name_of(key_of(number, keys))),
+            count => job.with_key(keys::name_of(keys::key_of(number, count))),
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     faults::Faults,
     holds::{Hold, Job, Jobs},
 };
-use crate::actor::{KEY_LIMIT, is_serial, key_of};
+use crate::keys::{KEY_LIMIT, is_serial, key_of};
 use std::collections::BTreeMap;
 
 pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Report) {

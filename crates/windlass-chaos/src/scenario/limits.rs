@@ -23,26 +23,33 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         client.close().await;
         anyhow::Ok(())
     })?;
-    crew(&mut run, trial)?;
+    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
+}
+
+/// Three workers and a producer for each of these, with its rate, in a storm of faults.
+pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(Mix, f64)]) -> Result<Ended> {
+    crew(&mut run, trial, producers)?;
     let faults = Faults {
         length: trial.scaled(Duration::from_secs(60), Duration::from_secs(5)),
         crashes: trial.scaled(5, 1),
         rest: 150..450,
     };
-    Ok(Ended::ran(faults.inject(run, &ground, trial, |_| Ok(()))?))
+    Ok(Ended::ran(faults.inject(run, ground, trial, |_| Ok(()))?))
 }
 
-fn crew(run: &mut Run, trial: &Trial) -> Result<()> {
+fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)]) -> Result<()> {
     for knows_rare in [true, true, false] {
         run.worker(Work { slots: 8, lease_ms: LEASE_MS, knows_rare, ..Work::default() })?;
     }
-    for (mix, rate) in [(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)] {
+    let keys = run.rules.keys;
+    for &(mix, rate) in producers {
         run.producer(Load {
             mix,
             rate,
             batch: 6,
             transactions: trial.store == Store::Postgres,
             meddles: true,
+            keys,
             lanes: 2,
             ..Load::default()
         })?;

@@ -81,10 +81,11 @@ impl Queues {
             Action::LimitKeys(limit) => limit.run(globals, &client).await?,
             Action::UnlimitKeys(unlimit) => unlimit.run(globals, &client).await?,
             Action::Keys { queue } => {
-                if client.key_limits(&queue).await?.is_none() {
+                let limits = client.key_limits(&queue).await?;
+                if limits.is_none() {
                     known(&client, &queue).await?;
                 }
-                keys::show(globals, &client, &queue).await?;
+                keys::show(globals, &queue, limits.as_ref())?;
             }
             Action::Purge { queue, dry_run } => {
                 known(&client, &queue).await?;

@@ -7,7 +7,8 @@ use windlass::{StoreStatus, WorkerRecord, redact_url};
 pub(crate) async fn run(globals: &Globals) -> Outcome {
     let client = open::existing(globals.url()).await?;
     let status = client.status().await?;
-    let queues = Listed::of(&client, status.queues.clone()).await?;
+    // The JSON is the status itself.
+    let queues = if globals.json { Vec::new() } else { Listed::of(&client, status.queues.clone()).await? };
     client.close().await;
     globals.print(&status, || text(globals.url(), &status, &queues))
 }

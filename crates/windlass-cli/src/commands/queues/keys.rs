@@ -57,13 +57,12 @@ fn named(keys: Vec<String>, limit: Option<KeyLimit>) -> KeyLimitsChange {
 
 async fn set(globals: &Globals, client: &Client, queue: &str, change: KeyLimitsChange) -> Outcome {
     client.store().limit_keys(queue, &change).await?;
-    show(globals, client, queue).await
+    show(globals, queue, client.key_limits(queue).await?.as_ref())
 }
 
 /// All limits of the keys of a queue.
-pub(super) async fn show(globals: &Globals, client: &Client, queue: &str) -> Outcome {
-    let limits = client.key_limits(queue).await?;
-    globals.print(&json!({ "queue": queue, "key_limits": limits }), || match &limits {
+pub(super) fn show(globals: &Globals, queue: &str, limits: Option<&KeyLimits>) -> Outcome {
+    globals.print(&json!({ "queue": queue, "key_limits": limits }), || match limits {
         None => format!("the keys of queue {} have no limits", escape(queue)),
         Some(limits) => whole(limits),
     })

@@ -1,0 +1,20 @@
+//! What the keys of jobs are, which producers, scenarios and the checker agree on.
+
+/// How many jobs of a key that is not serial may be held at once.
+pub(crate) const KEY_LIMIT: usize = 2;
+
+/// The key of the job with this number, of so many.
+pub(crate) fn key_of(number: i64, keys: u32) -> u32 {
+    // The upper half is the producer's.
+    (number & 0xffff_ffff) as u32 % keys
+}
+
+/// What it is called.
+pub(crate) fn name_of(key: u32) -> String {
+    format!("key {key}")
+}
+
+/// Whether the jobs of a key run one after the other.
+pub(crate) fn is_serial(key: u32) -> bool {
+    key % 2 == 1
+}
