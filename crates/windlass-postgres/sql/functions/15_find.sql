@@ -100,7 +100,8 @@ BEGIN
 END $$;
 
 -- find_locked(id): as find_job, with the lock that decides about the job's row in the log; the transaction holds it until it ends.
--- place: also 'moved' when the row stands in another lane since; look again.
+-- place: also 'moved' when the row stands in another lane since; look again. Then, and where the job is not in the log, the lock is
+-- given back: who looks again waits for one lane and holds none, so that no two of them wait for one another.
 CREATE OR REPLACE FUNCTION {schema}.find_locked(
     p_id bigint, OUT place text, OUT lane_id integer, OUT xid xid8, OUT seq bigint, OUT worker_id integer,
     OUT claimed_at timestamptz, OUT settled_at timestamptz)
@@ -110,9 +111,14 @@ DECLARE
     v_lane integer;
 BEGIN
     v_lane := {schema}.lane_in_log(p_id);
-    IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
-    SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
-    IF place = 'log' AND seq IS NULL AND lane_id IS DISTINCT FROM v_lane THEN place := 'moved'; END IF;
+    BEGIN
+        IF v_lane IS NOT NULL THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane); END IF;
+        SELECT f.* INTO place, lane_id, xid, seq, worker_id, claimed_at, settled_at FROM {schema}.find_job(p_id) f;
+        IF place = 'log' AND seq IS NULL AND lane_id IS DISTINCT FROM v_lane THEN place := 'moved'; END IF;
+        -- The lock goes with what this block did; what it found stays.
+        IF place IS DISTINCT FROM 'log' AND v_lane IS NOT NULL THEN RAISE 'not in the log' USING ERRCODE = 'WL098'; END IF;
+    EXCEPTION WHEN SQLSTATE 'WL098' THEN NULL;
+    END;
 END $$;
 
 -- claim_of(lane, xid, id): the claim that handed this log row out, NULLs when none has, seq 0 when that

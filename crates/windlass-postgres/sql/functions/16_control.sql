@@ -50,7 +50,6 @@ DECLARE
     p_id alias for $1;
     f    record;
     d    record;
-    v_lane integer;
 BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
@@ -64,14 +63,13 @@ BEGIN
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
         IF d.attributes <> '' AND NOT {schema}.take_unique_again(d.attributes, p_id) THEN RETURN 'key_taken'; END IF;
-        -- A cancelled job may still stand in the log, to be stepped over: settle that with its lane locked.
-        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
-        v_lane := d.lane_id;
-        DELETE FROM {schema}.dead x WHERE x.id = p_id RETURNING * INTO d;
+        SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id FOR UPDATE;
         IF NOT FOUND THEN -- retried or deleted meanwhile
             RETURN CASE WHEN (SELECT f.place FROM {schema}.find_job(p_id) f) IS NULL THEN 'not_found' ELSE 'pending' END;
         END IF;
-        IF d.lane_id <> v_lane THEN PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id); END IF; -- edited meanwhile
+        -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked.
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
+        DELETE FROM {schema}.dead x WHERE x.id = p_id;
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;

@@ -45,6 +45,11 @@ BEGIN
             DELETE FROM {schema}.cancel_request q WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
             CONTINUE;
         END IF;
+        IF {schema}.lane_in_log(r.job_id) <> r.lane_id THEN -- an edit moved it: the next call locks that lane
+            UPDATE {schema}.cancel_request q SET lane_id = {schema}.lane_in_log(r.job_id), seq = 0
+                WHERE q.job_id = r.job_id AND q.lane_id = r.lane_id AND q.seq = r.seq;
+            CONTINUE;
+        END IF;
         CONTINUE WHEN r.lane_id <> v_lane;
         v_lane := r.lane_id;
         -- The lane first, as cancel and retry do. A retry that came before has taken the request back.
