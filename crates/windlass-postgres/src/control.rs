@@ -1,7 +1,7 @@
 use crate::{
     database::Database,
     deadline::Patience,
-    error::Effect,
+    error::{Effect, is_lock_failure},
     query::{Param, Query},
 };
 use tokio_postgres::{Row, types::Type};
@@ -53,7 +53,7 @@ impl<T> Control<T> {
             match together {
                 Ok(some) => replies.extend(some),
                 // Two calls may wait for one another's lanes; each job by itself waits for one only.
-                Err(error) if some.len() > 1 && !error.is_connection_loss() => {
+                Err(error) if some.len() > 1 && (is_lock_failure(&error) || !error.is_connection_loss()) => {
                     for id in some {
                         connection.extend(Patience::Call);
                         replies.push(self.one_on(db, &connection, *id, more).await?);

@@ -94,6 +94,13 @@ fn is_transient(code: &str) -> bool {
     .any(|state| state.code() == code)
 }
 
+/// Whether the statement was refused because of somebody else's lock. The connection is well.
+pub(crate) fn is_lock_failure(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    let code = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.code());
+    code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
+}
+
 /// The driver could not convert a value: a defect of ours, not a lost connection.
 fn is_value_error(cause: &tokio_postgres::Error) -> bool {
     let text = cause.to_string();

@@ -40,6 +40,7 @@ mod grant;
 mod group_commit;
 mod guard;
 mod history;
+mod keys;
 mod lane;
 mod leader;
 mod limits;

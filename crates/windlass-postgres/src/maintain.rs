@@ -36,9 +36,16 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
         Err(error) if error.kind() == ErrorKind::SchemaMissing => {} // not migrated to version 10 yet
         done => done?,
     }
-    for what in ["forget_requests", "forget_unique", "forget_reports", "forget_counters", "forget_shares"] {
+    for what in [
+        "forget_requests",
+        "forget_unique",
+        "forget_reports",
+        "forget_counters",
+        "forget_shares",
+        "forget_key_turns",
+    ] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4, 6, 10 or 12 yet: nobody can ask, no job is unique, nothing is reported, counted or limited.
+            // Not migrated to version 3, 4, 6, 10, 12 or 14 yet: nobody can ask, no job is unique, nothing is reported, counted or limited.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

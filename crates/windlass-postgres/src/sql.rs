@@ -22,6 +22,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/011_schedules.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/012_limits.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/013_start_waits.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/014_keys.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -75,6 +76,13 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/60_limits.sql"),
     include_str!("../sql/functions/61_slots.sql"),
     include_str!("../sql/functions/62_starts.sql"),
+    include_str!("../sql/functions/70_keys.sql"),
+    include_str!("../sql/functions/71_key_room.sql"),
+    include_str!("../sql/functions/72_key_route.sql"),
+    include_str!("../sql/functions/73_key_claim.sql"),
+    include_str!("../sql/functions/74_key_limits.sql"),
+    include_str!("../sql/functions/75_key_signals.sql"),
+    include_str!("../sql/functions/76_forget_keys.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),
 ];

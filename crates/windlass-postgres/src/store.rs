@@ -5,7 +5,7 @@ use crate::{
     ends::{self, PostgresEnds},
     enqueue, events,
     group_commit::GroupCommit,
-    history, leader, limits, list, maintain, migrate, once,
+    history, keys, leader, limits, list, maintain, migrate, once,
     options::PostgresOptions,
     promote, record, report, retention, settings, settle, stats, unique,
     unique_single::UniqueSingle,
@@ -17,10 +17,10 @@ use std::time::Duration;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
-    JobFilter, JobId, JobPage, JobRecord, JobStore, Leader, Limits, MaintainReport, MigrationReport, NewJob,
-    Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
-    RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus,
-    UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -62,6 +62,7 @@ impl JobStore for PostgresStore {
         let mut capabilities = Capabilities::default();
         capabilities.transactions = true;
         capabilities.concurrent_writers = true;
+        capabilities.keys = true;
         capabilities
     }
 
@@ -180,6 +181,14 @@ impl JobStore for PostgresStore {
 
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         limits::limit(&self.db, queue, limits).await
+    }
+
+    async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        keys::limit(&self.db, queue, change).await
+    }
+
+    async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
+        keys::limits(&self.db, queue).await
     }
 
     async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {

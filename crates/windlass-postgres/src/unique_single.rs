@@ -3,7 +3,7 @@
 use crate::{
     batch::queues_of,
     database::Database,
-    error::Effect,
+    error::{Effect, is_lock_failure},
     group_commit::Single,
     lane::lanes_on,
     new_row::attempts,
@@ -18,10 +18,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
-use tokio_postgres::{
-    error::SqlState,
-    types::{ToSql, Type},
-};
+use tokio_postgres::types::{ToSql, Type};
 use windlass_core::{
     Conflict, EnqueuedUnique, Error, ErrorKind, NewJob, OnConflict, Result, UniqueBatch, UniqueKey,
 };
@@ -121,18 +118,12 @@ impl Single for UniqueSingle {
                 error.kind(),
                 ErrorKind::Internal | ErrorKind::SchemaMissing | ErrorKind::PermissionDenied
             )
-            || is_of_a_lock(error)
+            || is_lock_failure(error)
     }
 }
 
 fn rule(job: &NewJob) -> OnConflict {
     job.unique().map(windlass_core::Unique::conflict_rule).unwrap_or_default()
-}
-
-fn is_of_a_lock(error: &Error) -> bool {
-    let source = std::error::Error::source(error);
-    let code = source.and_then(|source| source.downcast_ref::<tokio_postgres::Error>()?.code());
-    code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
 }
 
 /// One statement, one round trip. No two have one key.

@@ -5,6 +5,7 @@ mod cluster;
 use cluster::Fixture;
 use tokio_postgres::Client;
 use windlass_conformance::steps::eventually;
+use windlass_core::{CancelReply, JobId, JobStore};
 
 /// A job in the log of lane `from`, a lane `to` of another queue, and somebody who holds the lock of `to`.
 struct Lanes {
@@ -63,7 +64,7 @@ impl Lanes {
         });
         let waits = format!(
             "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND l.locktype = '{kind}' {lane}
-             AND a.query LIKE '%{}.%'",
+             AND a.query LIKE '%{}%'",
             self.fixture.schema
         );
         eventually("somebody waits", || async { (self.number(&waits).await > 0).then_some(()) }).await;
@@ -130,4 +131,20 @@ async fn a_request_holds_none_while_it_follows_a_job() {
     let seen = format!("SELECT count(*) FROM windlass.jobs WHERE id = {} AND state = 'cancelled'", lanes.job);
     assert_eq!(lanes.number(&seen).await, 1);
     assert_eq!(lanes.number("SELECT count(*) FROM windlass.cancel_request").await, 0);
+}
+
+/// Many jobs in one transaction may wait for lanes in another order than somebody else does. Then they are cancelled one by one.
+#[tokio::test]
+async fn a_deadlock_of_many_is_nobodys_error() {
+    let lanes = Lanes::new().await;
+    let other = lanes.number("SELECT id FROM windlass.jobs WHERE queue = 'q'").await;
+    let store = lanes.fixture.store().await;
+    let ids = [JobId(lanes.job), JobId(other)];
+    let cancel = tokio::spawn(async move { store.cancel(&ids).await });
+    lanes.somebody_waits("advisory", Some(lanes.to)).await;
+    // Of two that wait for one another the one with the shorter patience is refused.
+    lanes.holder.batch_execute("SET deadlock_timeout = '1h'").await.unwrap();
+    lanes.holder.batch_execute(&lanes.lock("pg_advisory_xact_lock", lanes.from)).await.unwrap();
+    lanes.holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(cancel.await.unwrap().unwrap(), [CancelReply::Cancelled, CancelReply::Cancelled]);
 }

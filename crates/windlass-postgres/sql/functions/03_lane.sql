@@ -1,14 +1,14 @@
 -- Lanes: one queue at one priority each, and the wake-up of workers that wait for them.
 
 -- lane_of(queue, priority): the lane's id; makes it on first use. Never waits for another transaction.
--- A lane that was idle for a day is passed over: forget_lanes is about to remove it.
+-- A lane that was idle for a day is passed over: forget_lanes is about to remove it. So are keyed lanes, which have negative ids.
 CREATE OR REPLACE FUNCTION {schema}.lane_of(p_queue text, p_priority integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_lane integer;
 BEGIN
-    SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority
+    SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority AND l.id > 0
         AND (l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day') ORDER BY l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
     IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN

@@ -59,12 +59,13 @@ DECLARE
     v_sum     bigint;
     v_limited boolean; -- some queue has limits
     v_without bigint[]; -- those of which the worker has no share
+    v_keyed   bigint[]; -- those that have limits of their keys
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), {schema}.read_committed('claim');
     v_kinds := {schema}.fence(p_worker);
-    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[], bool_or(l.limited)
-        INTO v_lanes, v_priorities, v_queues, v_shares, v_limited FROM (
-        SELECT l.id, l.priority, u.n, q.concurrency IS NOT NULL OR q.rate IS NOT NULL AS limited
+    SELECT array_agg(l.id), array_agg(l.priority), array_agg(l.n), NULL::integer[], bool_or(l.limited), array_agg(DISTINCT l.n) FILTER (WHERE l.keyed)
+        INTO v_lanes, v_priorities, v_queues, v_shares, v_limited, v_keyed FROM (
+        SELECT l.id, l.priority, u.n, q.concurrency IS NOT NULL OR q.rate IS NOT NULL AS limited, q.keyed
         FROM unnest(p_queues, p_limits) WITH ORDINALITY AS u(queue, most, n)
         JOIN {schema}.lane l ON l.queue = u.queue
         LEFT JOIN {schema}.queue q ON q.name = u.queue
@@ -84,6 +85,14 @@ BEGIN
                 INTO v_lanes, v_priorities, v_queues
                 FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
         END IF;
+    END IF;
+    IF v_keyed IS NOT NULL THEN
+        FOR i IN SELECT u FROM unnest(v_keyed) AS u WHERE u = ANY (v_queues) LOOP
+            RETURN QUERY SELECT * FROM {schema}.claim_keyed_queue(p_worker, p_queues[i], p_limits[i], coalesce(p_bytes[i], 33554432), v_kinds, p_call, i);
+        END LOOP;
+        SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
+            INTO v_lanes, v_priorities, v_queues
+            FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_keyed);
     END IF;
     -- A few lanes are simply tried: a look costs half of an empty claim. Of a queue with several lanes one claim
     -- in 16 looks which of them starve.
@@ -115,11 +124,17 @@ BEGIN
             -- One statement for all that the lane's state tells: statements cost more than probes.
             SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
                    EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane) AS cancelled,
-                   EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler
+                   EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler,
+                   EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.keyed AND q.name = p_queues[i]) AS keyed -- since
                 INTO v_cursor
                 FROM (SELECT 1) AS one LEFT JOIN LATERAL (
                     SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id
                     FROM {schema}.claim k WHERE k.lane_id = v_lane ORDER BY k.seq DESC LIMIT 1) AS c ON true;
+            IF v_cursor.keyed OR v_lane < 0 AND {schema}.unroute(v_lane) THEN -- what is in the log now is seen by the next claim
+                v_more := true;
+                v_left := 0;
+                EXIT;
+            END IF;
             IF v_cursor.no_handler AND pass = 1 AND (v_kinds = '{}' OR EXISTS (
                    SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler' AND h.kind = ANY (v_kinds))) THEN
                 RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority);
@@ -294,6 +309,7 @@ BEGIN
                         CROSS JOIN LATERAL (SELECT 1 FROM {schema}.job o WHERE o.lane_id = u.id AND o.xid = x LIMIT 1) AS late
                         WHERE pg_visible_in_snapshot(x, v_now)) THEN true
                     WHEN EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = u.id AND h.state = 'no_handler') THEN true
+                    WHEN u.id < 0 AND EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = u.id AND h.state = 'keyed') THEN true
                     ELSE clock_timestamp() - began.at > '2 ms' END AS work
         FROM unnest(p_ids, p_priorities, p_queues) WITH ORDINALITY AS u(id, priority, queue, nth)
         CROSS JOIN LATERAL (SELECT clock_timestamp() AS at OFFSET u.nth * 0) AS began

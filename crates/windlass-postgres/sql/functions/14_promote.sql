@@ -23,13 +23,13 @@ DECLARE
 BEGIN
     promoted := 0;
     SELECT h.available_at AS at INTO v_last FROM {schema}.waiting h
-        WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
+        WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
     IF v_last.at <= v_now THEN
         IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.promote'), 0) THEN RETURN; END IF;
         v_segment := {schema}.current_segment();
         WITH due AS MATERIALIZED (
             SELECT h.id FROM {schema}.waiting h
-            WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) AND h.available_at <= v_now
+            WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) AND h.available_at <= v_now
             ORDER BY h.available_at, h.id LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), taken AS (
             DELETE FROM {schema}.waiting h WHERE h.id = ANY (SELECT d.id FROM due d) RETURNING h.*
@@ -55,5 +55,5 @@ BEGIN
     from_id := CASE WHEN from_at IS NOT NULL THEN v_id END;
     SELECT greatest(extract(epoch FROM h.available_at - clock_timestamp()) * 1000, 0) INTO next_due_ms
         FROM {schema}.waiting h
-        WHERE h.state <> 'no_handler' AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
+        WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
 END $$;

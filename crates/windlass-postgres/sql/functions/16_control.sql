@@ -10,12 +10,14 @@ AS $$
 DECLARE
     p_id alias for $1;
     f    record;
+    v_keyed boolean;
 BEGIN
     PERFORM {schema}.read_committed('cancel');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     -- The job can move between waiting and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
-        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
+        v_keyed := {schema}.lock_keyed(p_id);
+        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) RETURNING h.*)
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
             FROM gone g;

@@ -111,7 +111,10 @@ BEGIN
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     DELETE FROM {schema}.slot;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim;
+    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.key_held;
+    UPDATE {schema}.key_room SET held = 0;
+    UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
+    UPDATE {schema}.key_turn SET tag = finish, blocked = false WHERE blocked;
     UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
     UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;
@@ -147,4 +150,7 @@ BEGIN
     PERFORM setval(pg_get_serial_sequence('{schema}.lane', 'id'),
                    (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.lane
                     UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));
+    PERFORM setval('{schema}.keyed_lane_seq', (SELECT greatest(1 - min(l.id), nextval('{schema}.keyed_lane_seq')) FROM {schema}.lane l));
+    PERFORM setval('{schema}.key_turn_seq', (SELECT greatest(max(i), nextval('{schema}.key_turn_seq')) FROM (
+        SELECT max(n) AS i FROM {schema}.key_turn UNION ALL SELECT max(n) FROM {schema}.key_lane UNION ALL SELECT max(n) FROM {schema}.key_room) AS x));
 END $$;

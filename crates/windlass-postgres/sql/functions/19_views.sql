@@ -9,9 +9,9 @@ CREATE OR REPLACE VIEW {schema}.unclaimed AS
 
 -- exceptional: jobs that have a row of their own outside the log, in the columns that jobs is made of.
 CREATE OR REPLACE VIEW {schema}.exceptional AS
-    SELECT h.id, CASE h.state WHEN 'no_handler' THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
+    SELECT h.id, CASE WHEN h.state IN ('no_handler', 'keyed') THEN 'available' ELSE h.state END AS state, h.kind, h.lane_id,
            h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
-           CASE WHEN h.state <> 'no_handler' THEN h.available_at END AS scheduled_at,
+           CASE WHEN h.state IN ('scheduled', 'retryable') THEN h.available_at END AS scheduled_at,
            NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
            CASE WHEN h.state = 'no_handler' THEN 'waits for a worker that knows its kind' END AS reason, h.attributes
     FROM {schema}.waiting h
@@ -96,6 +96,7 @@ BEGIN
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
+           OR v_lane < 0 AND {schema}.key_ready(v_lane)
            OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
                       CROSS JOIN LATERAL (
@@ -149,7 +150,7 @@ BEGIN
         estimates := estimates || 'completed'::text;
     END IF;
 
-    FOREACH v_state IN ARRAY ARRAY['scheduled', 'retryable', 'no_handler', 'cancelled', 'discarded'] LOOP
+    FOREACH v_state IN ARRAY ARRAY['keyed', 'scheduled', 'retryable', 'no_handler', 'cancelled', 'discarded'] LOOP
         IF v_state IN ('cancelled', 'discarded') THEN
             SELECT count(*) INTO v_count FROM (
                 SELECT 1 FROM {schema}.dead d WHERE d.lane_id = p_lane AND d.state = v_state LIMIT p_exact + 1) AS x;
@@ -159,12 +160,16 @@ BEGIN
         END IF;
         IF v_count > p_exact THEN
             v_count := greatest(v_count, {schema}.state_estimate(p_lane, v_state));
-            estimates := estimates || CASE v_state WHEN 'no_handler' THEN 'available' ELSE v_state END;
+            estimates := estimates || CASE WHEN v_state IN ('no_handler', 'keyed') THEN 'available' ELSE v_state END;
         END IF;
         CASE v_state
             WHEN 'scheduled' THEN scheduled := v_count;
             WHEN 'retryable' THEN retryable := v_count;
             WHEN 'no_handler' THEN no_handler := v_count;
+            WHEN 'keyed' THEN
+                available := available + v_count;
+                oldest := least(oldest, (SELECT h.enqueued_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
+                                         ORDER BY h.lane_id, h.state, h.available_at LIMIT 1));
             WHEN 'cancelled' THEN cancelled := v_count;
             ELSE discarded := v_count;
         END CASE;

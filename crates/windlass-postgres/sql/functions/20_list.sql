@@ -51,7 +51,7 @@ CREATE OR REPLACE FUNCTION {schema}.list_jobs(
     SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
 AS $$
 DECLARE
-    v_stages text[] := '{running,available,no_handler,retryable,scheduled,discarded,cancelled,completed}';
+    v_stages text[] := '{running,available,no_handler,retryable,scheduled,discarded,cancelled,completed,keyed}';
     v_stage  text;
     v_at     bigint[];
     v_looked integer := 0;
@@ -64,8 +64,8 @@ DECLARE
 BEGIN
     FOR n IN coalesce(p_after[1], 1)..cardinality(v_stages) LOOP
         v_stage := v_stages[n];
-        CONTINUE WHEN p_state <> CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END;
-        v_at := CASE WHEN n = p_after[1] THEN p_after ELSE ARRAY[n, 0] END;
+        CONTINUE WHEN p_state <> CASE WHEN v_stage IN ('no_handler', 'keyed') THEN 'available' ELSE v_stage END;
+        v_at := CASE WHEN n = p_after[1] THEN p_after ELSE ARRAY[n, -2147483648] END;
         IF v_stage = 'running' THEN
             SELECT array_agg(c.lane_id), array_agg(c.seq) INTO v_open_lanes, v_open_seqs FROM {schema}.open_claims(NULL) c;
         END IF;
@@ -95,7 +95,7 @@ BEGIN
                     OR (p_tag IS NOT NULL AND NOT p_tag = ANY ({schema}.tags_of(r.attributes)));
                 v_listed := v_listed + 1;
                 next := NULL;
-                job := ROW(r.id, CASE v_stage WHEN 'no_handler' THEN 'available' ELSE v_stage END, r.kind, v_lane.queue, v_lane.priority,
+                job := ROW(r.id, CASE WHEN v_stage IN ('no_handler', 'keyed') THEN 'available' ELSE v_stage END, r.kind, v_lane.queue, v_lane.priority,
                            r.attempt, r.max_attempts, r.crash_count, r.args, r.enqueued_at, r.scheduled_at, r.claimed_at,
                            r.claimed_by, r.finished_at, r.reason, nullif(r.attributes, '')::json->>'key',
                            nullif(r.attributes, '')::json->'meta',
@@ -199,7 +199,7 @@ BEGIN
     OPEN v_rows FOR
         SELECT (extract(epoch FROM h.available_at) * 1000000)::bigint AS a, h.id AS b, NULL::bigint AS c, h.id,
                h.kind, h.attempt, h.max_attempts, h.crash_count, h.args, h.enqueued_at,
-               CASE WHEN h.state <> 'no_handler' THEN h.available_at END AS scheduled_at,
+               CASE WHEN h.state IN ('scheduled', 'retryable') THEN h.available_at END AS scheduled_at,
                NULL::timestamptz AS claimed_at, NULL::integer AS claimed_by, NULL::timestamptz AS finished_at,
                CASE WHEN h.state = 'no_handler' THEN 'waits for a worker that knows its kind' END AS reason, h.attributes
         FROM {schema}.waiting h

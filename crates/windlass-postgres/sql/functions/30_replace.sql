@@ -9,9 +9,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
     f record;
+    v_keyed boolean;
 BEGIN
     buried := true;
-    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'no_handler' AND h.attempt = 0 RETURNING h.*)
+    v_keyed := {schema}.lock_keyed(p_id);
+    WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state = 'no_handler' OR h.state = 'keyed' AND v_keyed) AND h.attempt = 0 RETURNING h.*)
     INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
         SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', p_reason, g.kind, g.args, g.attributes
         FROM gone g RETURNING enqueued_at INTO since;

@@ -46,16 +46,22 @@ DECLARE
     f      record;
     d      record;
     w      {schema}.waiting; -- as it is to be
+    v_keyed boolean;
 BEGIN
     PERFORM {schema}.read_committed('edit');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     -- The job can move between waiting, dead and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
-        SELECT * INTO w FROM {schema}.waiting h WHERE h.id = p_id FOR UPDATE;
+        v_keyed := {schema}.lock_keyed(p_id);
+        SELECT * INTO w FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) FOR UPDATE;
         IF FOUND THEN
             IF p_args IS NOT NULL AND {schema}.is_envelope(w.args) THEN RETURN 'encrypted'; END IF;
             DELETE FROM {schema}.waiting h WHERE h.id = p_id;
             IF w.state = 'no_handler' AND NOT v_now THEN w.state := 'scheduled'; END IF;
+            IF w.state = 'keyed' THEN -- available, as what stands in the log
+                w.state := 'scheduled';
+                v_now := coalesce(v_now, true);
+            END IF;
             -- One that waits for a handler is available already.
             IF w.state <> 'no_handler' THEN w.available_at := coalesce(v_at, w.available_at); END IF;
             v_now := v_now AND w.state <> 'no_handler';
@@ -92,6 +98,7 @@ BEGIN
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
 
+    IF p_queue IS NOT NULL THEN PERFORM {schema}.key_moved(p_id, w.lane_id, p_queue, w.attributes); END IF;
     w.lane_id := {schema}.lane_for(p_id, w.lane_id, p_queue, p_priority);
     w.max_attempts := coalesce(p_max, w.max_attempts);
     w.args := coalesce(p_args, w.args);
@@ -143,11 +150,13 @@ DECLARE
     p_id   alias for $1;
     f      record;
     v_gone boolean := false;
+    v_keyed boolean;
 BEGIN
     PERFORM {schema}.read_committed('delete');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     FOR attempt IN 1..5 LOOP
-        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
+        v_keyed := {schema}.lock_keyed(p_id);
+        WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) RETURNING h.*)
         INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
             SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'deleted', g.kind FROM gone g;
         v_gone := FOUND;

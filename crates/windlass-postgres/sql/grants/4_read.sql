@@ -12,3 +12,5 @@ GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.history, {schema}.result
 GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
     {schema}.claim_jobs, {schema}.events, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
 GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};
+GRANT SELECT ON TABLE {schema}.key_limit, {schema}.key_turn, {schema}.key_lane TO {role};
+GRANT EXECUTE ON FUNCTION {schema}.key_limits, {schema}.key_of, {schema}.key_ready, {schema}.key_lane_of TO {role};

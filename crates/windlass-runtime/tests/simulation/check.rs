@@ -13,9 +13,6 @@ pub const SUSPECT: u16 = 2;
 /// How long a result may wait for the store when all is well.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// How long foreign code may take to begin what it was offered.
-const HANDOVER: Duration = Duration::from_millis(10);
-
 /// What breaks the rules.
 pub fn check(events: &[Event]) -> Vec<String> {
     let mut check = Check::default();
@@ -155,9 +152,8 @@ impl Check {
         if self.processes.was_told_lost(event.client, lease.worker, event.at) {
             return Err("it started although its worker knew that the lease was lost".to_owned());
         }
-        // Foreign code takes a moment later what was offered before.
-        let offered = if lends(event.client) { event.at.saturating_sub(HANDOVER) } else { event.at };
-        if self.processes.is_stopping(event.client, offered) {
+        // What was offered to foreign code before, it may take until the worker has ended.
+        if !lends(event.client) && self.processes.is_stopping(event.client, event.at) {
             return Err("it started although its worker stops".to_owned());
         }
         Ok(())

@@ -1,0 +1,140 @@
+-- Which jobs of keys with a concurrency are held, and which of serial keys are not over. All of it under the queue's lock.
+
+-- key_pending(id, queue, key): whether the job is of this queue and key, and not over.
+CREATE OR REPLACE FUNCTION {schema}.key_pending(p_id bigint, p_queue text, p_key text) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    f record;
+BEGIN
+    SELECT * INTO f FROM {schema}.find_job(p_id);
+    IF f.place = 'waiting' THEN
+        RETURN EXISTS (SELECT 1 FROM {schema}.waiting h JOIN {schema}.lane l ON l.id = h.lane_id
+                       WHERE h.id = p_id AND l.queue = p_queue AND {schema}.key_of(h.attributes) = p_key);
+    END IF;
+    RETURN f.place IS NOT DISTINCT FROM 'log' AND f.settled_at IS NULL AND EXISTS (
+        SELECT 1 FROM {schema}.job j JOIN {schema}.lane l ON l.id = j.lane_id
+        WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND l.queue = p_queue AND {schema}.key_of(j.attributes) = p_key);
+END $$;
+
+-- make_room(queue): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
+-- Cost: linear in the jobs of keys with a concurrency that were settled since.
+CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_lane integer;
+    v_now  pg_snapshot;
+    v_lo   xid8[];
+    v_hi   xid8[];
+    v_any  boolean;
+    v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
+    c      {schema}.key_lane;
+    v_ids  bigint[] := '{}';
+    v_keys text[] := '{}';
+    v_over boolean[] := '{}';  -- of a signal: the job is over; NULL: look
+    v_held boolean[] := '{}';  -- it was held until now
+    r      record;
+BEGIN
+    FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
+        c := {schema}.key_lane_of(v_lane);
+        v_now := pg_current_snapshot();
+        -- Settlements may have gone with their segment before they were seen here.
+        IF c.n > 0 AND pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane)
+           AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d) THEN
+            PERFORM {schema}.count_held(p_queue);
+            RETURN;
+        END IF;
+        SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
+        WITH settled AS MATERIALIZED (
+            SELECT s.seq, s.low_id, s.high_id FROM unnest(v_lo, v_hi) AS r(lo, hi)
+            CROSS JOIN LATERAL (SELECT * FROM {schema}.settlement s
+                WHERE s.lane_id = v_lane AND s.lane_id < 0 AND s.event_xid >= r.lo AND s.event_xid <= r.hi OFFSET 0) AS s
+        ), free AS (
+            DELETE FROM {schema}.key_held h USING settled s
+            WHERE h.lane_id = v_lane AND h.seq = s.seq AND h.id BETWEEN coalesce(s.low_id, 0) AND coalesce(s.high_id, 9223372036854775807)
+            RETURNING h.id, h.key)
+        SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, count(*)::integer AS n, (SELECT count(*) > 0 FROM settled) AS any INTO r FROM free f;
+        IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
+        IF r.n > 0 THEN
+            v_ids := v_ids || r.ids;
+            v_keys := v_keys || r.keys;
+            v_over := v_over || array_fill(NULL::boolean, ARRAY[r.n]);
+            v_held := v_held || array_fill(true, ARRAY[r.n]);
+        END IF;
+        WITH told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*)
+        SELECT array_agg(t.job_id) AS ids, array_agg(t.key) AS keys, array_agg(nullif(t.is_over, false)) AS over, count(*)::integer AS n INTO r FROM told t;
+        IF r.n > 0 THEN
+            v_ids := v_ids || r.ids;
+            v_keys := v_keys || r.keys;
+            v_over := v_over || r.over;
+            v_held := v_held || array_fill(false, ARRAY[r.n]);
+        END IF;
+    END LOOP;
+    -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told.
+    WITH free AS (
+        DELETE FROM {schema}.key_held h USING {schema}.lane l
+        WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
+        RETURNING h.id, h.key, l.priority
+    ), moved AS (
+        UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, f.priority) FROM free f WHERE w.id = f.id AND w.lane_id > 0
+            AND EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = w.lane_id AND l.queue = p_queue))
+    SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, count(*)::integer AS n INTO r FROM free f;
+    IF r.n > 0 THEN
+        v_ids := v_ids || r.ids;
+        v_keys := v_keys || r.keys;
+        v_over := v_over || array_fill(NULL::boolean, ARRAY[r.n]);
+        v_held := v_held || array_fill(true, ARRAY[r.n]);
+    END IF;
+    IF v_ids = '{}' THEN RETURN; END IF;
+    WITH happened AS MATERIALIZED (SELECT * FROM unnest(v_ids, v_keys, v_over, v_held) AS u(id, key, is_over, held)
+    ), room AS MATERIALIZED (
+        SELECT h.*, k.freed FROM (SELECT u.key, count(*) FILTER (WHERE u.held)::integer AS freed FROM happened u GROUP BY u.key) AS k
+        CROSS JOIN LATERAL (SELECT * FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
+    ), was AS (DELETE FROM {schema}.key_room h USING room r WHERE h.queue = p_queue AND h.key = r.key AND h.n = r.n)
+    INSERT INTO {schema}.key_room (queue, key, held, begun)
+        SELECT p_queue, r.key, r.left, r.begun FROM (
+            SELECT r.key, greatest(r.held - r.freed, 0) AS left, ARRAY(
+                SELECT b FROM unnest(r.begun) AS b LEFT JOIN LATERAL (
+                    SELECT bool_or(u.is_over) AS is_over, count(*) AS n FROM happened u WHERE u.id = b) AS u ON true
+                WHERE u.n = 0 OR u.is_over IS NULL AND {schema}.key_pending(b, p_queue, r.key)) AS begun
+            FROM room r) AS r
+        WHERE r.left > 0 OR r.begun <> '{}';
+    PERFORM {schema}.turn_again(p_queue, ARRAY(SELECT DISTINCT k FROM unnest(v_keys) AS k));
+END $$;
+
+-- count_held(queue): counts anew what is held of each key, by the claims that are open, when limits have changed.
+-- Cost: linear in the jobs that workers hold of the queue.
+CREATE OR REPLACE FUNCTION {schema}.count_held(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now pg_snapshot := pg_current_snapshot();
+BEGIN
+    PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now) FROM {schema}.lane l CROSS JOIN LATERAL {schema}.key_lane_of(l.id) c WHERE l.queue = p_queue AND l.id < 0;
+    DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id;
+    INSERT INTO {schema}.key_held (lane_id, seq, id, key)
+        SELECT o.lane_id, o.seq, j.id, {schema}.key_of(j.attributes)
+        FROM {schema}.open_claims(NULL) o JOIN {schema}.lane l ON l.id = o.lane_id
+        CROSS JOIN LATERAL {schema}.unsettled_jobs(o.lane_id, o.seq) j
+        WHERE l.queue = p_queue AND {schema}.keys_have_room(p_queue) AND {schema}.key_of(j.attributes) <> '';
+    WITH told AS (
+        DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = p_queue AND s.lane_id = l.id RETURNING s.*
+    ), before AS MATERIALIZED (
+        DELETE FROM {schema}.key_room h WHERE h.queue = p_queue RETURNING h.*
+    ), held AS MATERIALIZED (
+        SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue
+    ), begun AS (
+        SELECT h.key, h.id FROM held h
+        UNION
+        SELECT b.key, x.id FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
+        WHERE NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over) AND {schema}.key_pending(x.id, p_queue, b.key))
+    INSERT INTO {schema}.key_room (queue, key, held, begun)
+        SELECT p_queue, k.key, (SELECT count(*) FROM held h WHERE h.key = k.key),
+               CASE WHEN {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END
+        FROM (SELECT b.key, array_agg(b.id) AS ids FROM begun b GROUP BY b.key) AS k;
+    PERFORM {schema}.turn_again(p_queue, NULL);
+END $$;

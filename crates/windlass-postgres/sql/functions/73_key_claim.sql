@@ -1,0 +1,194 @@
+-- Claims of keyed queues. They run inside claim.
+--
+-- Order: each key that has something has a turn at a virtual time, which its jobs advance by 1 / weight each; the lowest go first. A key that comes (back)
+-- begins at the present virtual time (start-time fair queueing). Of a key the lowest id goes first.
+
+-- claim_keyed_queue(...): claims of one keyed queue. Result as claim.
+CREATE OR REPLACE FUNCTION {schema}.claim_keyed_queue(
+    p_worker integer, p_name text, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer)
+    RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
+                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
+    LANGUAGE plpgsql VOLATILE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_wakeup text := coalesce(current_setting('windlass.wakeup', true), '');
+    v_more   boolean := false;
+    v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
+    v_left   integer := p_limit;
+    v_keyed  integer;
+    l        record;
+BEGIN
+    IF NOT {schema}.lock_keys(p_name, false) OR NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_name AND q.keyed) THEN
+        v_more := true;
+        v_left := 0;
+    END IF;
+    PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
+    FOR l IN SELECT x.id, x.priority FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name ORDER BY x.priority, x.id LOOP
+        v_keyed := CASE WHEN l.id < 0 THEN l.id ELSE {schema}.keyed_lane(p_name, l.priority) END;
+        IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
+            v_more := true;
+            v_behind := v_behind || v_keyed || CASE WHEN l.id < 0 THEN ARRAY[l.id] END;
+        ELSIF {schema}.route_no_handler(l.id, v_keyed, p_kinds) OR {schema}.route(l.id, v_keyed) THEN
+            v_more := true;
+            v_behind := v_behind || v_keyed;
+        END IF;
+    END LOOP;
+    IF v_left > 0 AND {schema}.keys_have_room(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
+    -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
+    FOR l IN
+        SELECT s.id, s.priority, greatest(p_limit / 16, 1) AS most FROM (
+            SELECT x.id, x.priority, x.priority > min(x.priority) OVER () AS worse,
+                   (SELECT greatest(h.available_at, (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = x.id AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1))
+                    FROM {schema}.waiting h WHERE h.lane_id = x.id AND h.state = 'keyed' ORDER BY h.available_at, h.id LIMIT 1) AS since
+            FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND random() < 0.0625) AS s
+        WHERE s.worse AND s.since < clock_timestamp() - interval '10 seconds' AND s.id <> ALL (v_behind)
+        UNION ALL
+        (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind) ORDER BY x.priority, x.id)
+    LOOP
+        CONTINUE WHEN v_left <= 0;
+        RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, l.id, least(v_left, l.most), p_bytes, p_kinds, p_call, p_queue, l.priority, p_name);
+        v_left := v_left - current_setting('windlass.keyed')::integer;
+        v_more := v_more OR current_setting('windlass.keyed_more') = 'true';
+        p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint;
+        EXIT WHEN p_bytes <= 0;
+    END LOOP;
+    PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
+    IF v_more THEN
+        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+                            NULL::timestamptz, NULL::text, NULL::json, NULL::text;
+    END IF;
+END $$;
+
+-- claim_keyed(...): claims of one keyed lane. Result as claim; the settings windlass.keyed, keyed_bytes and keyed_more say how many jobs, of how many bytes, and
+-- whether there is more.
+-- Cost (the settings leave the planner the indexes that are in order): for each key that has its turn a few probes and a row, and for each job a row that moves.
+CREATE OR REPLACE FUNCTION {schema}.claim_keyed(
+    p_worker integer, p_lane integer, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer, p_priority smallint, p_name text)
+    RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
+                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET enable_hashjoin = off
+    SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
+AS $$
+#variable_conflict use_column
+DECLARE
+    c {schema}.key_lane;
+    d {schema}.key_limit; -- of keys that are not named
+    v_named   boolean := EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.key > '');
+    v_segment smallint := {schema}.current_segment();
+    v_seq     bigint;
+    v_cursor  record;
+    v_left    integer := p_limit;
+    v_bytes   bigint := p_bytes;
+    v_got     integer;
+    v_last    record;
+BEGIN
+    SELECT * INTO d FROM {schema}.key_limit k WHERE k.queue = p_name AND k.key = '';
+    FOR pass IN 1..8 LOOP
+        EXIT WHEN v_left <= 0 OR v_bytes <= 0;
+        c := {schema}.key_lane_of(p_lane);
+        EXIT WHEN NOT {schema}.key_ready(p_lane);
+        SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO v_cursor
+            FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
+        v_seq := coalesce(v_cursor.seq, 0) + 1;
+        PERFORM set_config('windlass.keyed_at', '', true);
+        RETURN QUERY
+        WITH turn AS MATERIALIZED (
+            SELECT row_number() OVER (ORDER BY t.tag, t.n) AS ord, t.key, t.n, t.tag, t.low_id, m.serial, coalesce(h.begun, '{}') AS begun, coalesce(h.held, 0) AS held, h.n AS room_n,
+                   CASE WHEN t.key = '' THEN 1 ELSE coalesce(m.weight, 1) END::integer AS weight,
+                   m.most IS NOT NULL AND t.key <> '' AS limited,
+                   CASE WHEN m.most IS NULL OR t.key = '' THEN 2147483647 ELSE greatest(m.most - coalesce(h.held, 0), 0) END::integer AS room,
+                   m.serial AND coalesce(h.begun, '{}') <> '{}' AS again -- one that was begun goes first
+            FROM (SELECT t.* FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn)
+                  ORDER BY t.tag, t.n LIMIT v_left) AS t
+            LEFT JOIN LATERAL (SELECT * FROM {schema}.key_limit k WHERE v_named AND k.queue = p_name AND k.key = t.key AND t.key <> '') AS k ON true
+            CROSS JOIN LATERAL (
+                SELECT CASE WHEN k.key IS NULL THEN d.weight ELSE k.weight END AS weight,
+                       t.key <> '' AND coalesce(CASE WHEN k.key IS NULL THEN d.serial ELSE k.serial END, false) AS serial,
+                       CASE WHEN k.key IS NULL THEN CASE WHEN d.serial THEN 1 ELSE d.concurrency END
+                            WHEN k.serial THEN 1 ELSE k.concurrency END AS most) AS m
+            LEFT JOIN LATERAL (SELECT * FROM {schema}.key_room h WHERE m.most IS NOT NULL AND h.queue = p_name AND h.key = t.key ORDER BY h.n DESC LIMIT 1) AS h ON true
+        ), share AS (
+            SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
+            FROM turn t
+        ), sized AS (SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM share s
+        ), candidate AS MATERIALIZED (
+            SELECT t.ord, t.tag, t.weight, t.take, j.*, row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth
+            FROM sized t CROSS JOIN LATERAL (
+                (SELECT h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes FROM {schema}.waiting h
+                 WHERE NOT t.again AND h.state = 'keyed' AND h.lane_id = p_lane AND {schema}.key_of(h.attributes) = t.key AND h.id >= t.low_id
+                 ORDER BY h.lane_id, {schema}.key_of(h.attributes), h.id LIMIT t.look)
+                UNION ALL
+                (SELECT h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes
+                 FROM (SELECT unnest(t.begun) AS id ORDER BY 1) AS b JOIN {schema}.waiting h ON h.id = b.id AND h.state = 'keyed' AND h.lane_id = p_lane
+                 WHERE t.again LIMIT t.look)
+                LIMIT t.look) AS j
+        ), marked AS MATERIALIZED (
+            SELECT x.*, x.nth <= x.take AND x.place <= v_left AND (x.bytes <= v_bytes OR x.place = 1) AS chosen FROM (
+                SELECT y.*, row_number() OVER w AS place, sum(octet_length(y.args::text)) OVER w AS bytes FROM candidate y
+                WINDOW w AS (ORDER BY y.nth > y.take, y.tag + (y.nth - 1) / y.weight::double precision, y.ord, y.nth
+                             ROWS UNBOUNDED PRECEDING)) AS x
+        ), result AS MATERIALIZED (
+            SELECT m.ord, count(*) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last,
+                   array_agg(m.id) FILTER (WHERE m.chosen) AS ids
+            FROM marked m GROUP BY m.ord
+        ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.taken = 0
+        ), served AS MATERIALIZED (
+            SELECT t.*, coalesce(r.seen, 0) AS seen, coalesce(r.taken, 0) AS taken, r.last, r.ids
+            FROM stop s CROSS JOIN turn t LEFT JOIN LATERAL (SELECT * FROM result r WHERE r.ord = t.ord) AS r ON true WHERE s.ord IS NULL OR t.ord < s.ord
+        ), now AS MATERIALIZED (
+            SELECT s.tag, s.n, set_config('windlass.keyed_at', s.tag || ' ' || s.n, true) FROM served s ORDER BY s.ord DESC LIMIT 1
+        ), was AS (DELETE FROM {schema}.key_turn t USING served s WHERE t.lane_id = p_lane AND t.key = s.key AND t.n = s.n
+        ), turned AS (
+            INSERT INTO {schema}.key_turn (lane_id, low_id, tag, finish, blocked, key)
+            SELECT p_lane, CASE WHEN s.again OR s.last IS NULL THEN s.low_id ELSE s.last + 1 END, x.tag, s.tag + s.taken / s.weight::double precision,
+                   x.tag IS NULL AND (s.seen > s.taken OR s.room = 0 OR s.again), s.key
+            FROM served s, now, LATERAL (
+                SELECT CASE WHEN s.seen > s.taken AND s.room > s.taken AND NOT (s.serial AND s.taken > 0)
+                            THEN greatest(s.tag + s.taken / s.weight::double precision, now.tag) END AS tag) AS x
+            ORDER BY s.ord
+        ), unroomed AS (
+            DELETE FROM {schema}.key_room h USING served s WHERE s.limited AND s.taken > 0 AND h.queue = p_name AND h.key = s.key AND h.n = s.room_n
+        ), roomed AS (
+            INSERT INTO {schema}.key_room (queue, key, held, begun)
+            SELECT p_name, s.key, s.held + s.taken, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT unnest(s.ids)) ELSE '{}' END
+            FROM served s WHERE s.limited AND s.taken > 0
+        ), held AS (
+            INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_lane, v_seq, unnest(s.ids), s.key FROM served s WHERE s.limited AND s.taken > 0
+        ), chosen AS MATERIALIZED (SELECT m.* FROM marked m, stop s WHERE m.chosen AND (s.ord IS NULL OR m.ord < s.ord)
+        ), gone AS (
+            DELETE FROM {schema}.waiting h USING chosen m WHERE h.id = m.id
+        ), logged AS (
+            INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
+            SELECT ({direct} + v_seq)::text::xid8, m.id, m.enqueued_at, p_lane, v_segment, m.attempt, m.max_attempts, m.crash_count, true,
+                   m.kind, m.args, m.attributes
+            FROM chosen m
+        ), counted AS MATERIALIZED (
+            SELECT count(*) AS n, set_config('windlass.bytes', coalesce(sum(octet_length(m.args::text)), 0)::text, true) AS bytes FROM chosen m
+        ), appended AS (
+            INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count, segment, from_snapshot, to_snapshot,
+                                        direct, event_pos, event_late)
+            SELECT v_seq, v_cursor.start_xid, v_cursor.start_id, v_cursor.end_xid, v_cursor.end_id, p_call, p_lane, (random() * 2147483647)::integer, p_worker, k.n, v_segment,
+                   coalesce(v_cursor.from_snapshot, '4:4:'), coalesce(v_cursor.to_snapshot, '4:4:'), true, {schema}.event_position(), {schema}.event_late()
+            FROM counted k WHERE k.n > 0 AND k.bytes IS NOT NULL
+            RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
+        SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+               clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
+        UNION ALL
+        (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, m.id, nullif(m.attempt, 0), nullif(m.max_attempts, 20), nullif(m.crash_count, 0),
+                m.enqueued_at, m.kind, m.args, m.attributes
+         FROM chosen m ORDER BY m.place);
+        GET DIAGNOSTICS v_got = ROW_COUNT;
+        v_left := v_left - greatest(v_got - 1, 0);
+        v_bytes := v_bytes - coalesce(nullif(current_setting('windlass.bytes', true), '')::bigint, 0);
+        EXIT WHEN current_setting('windlass.keyed_at') = '';
+        PERFORM {schema}.put_key_lane(c, split_part(current_setting('windlass.keyed_at'), ' ', 1)::double precision,
+                                      split_part(current_setting('windlass.keyed_at'), ' ', 2)::bigint, c.folded);
+        EXIT WHEN v_got > 1 AND v_bytes < p_bytes / 2;
+    END LOOP;
+    PERFORM set_config('windlass.bytes', '', true), set_config('windlass.keyed', (p_limit - v_left)::text, true),
+            set_config('windlass.keyed_bytes', (p_bytes - v_bytes)::text, true),
+            set_config('windlass.keyed_more', (v_left > 0 AND {schema}.key_ready(p_lane))::text, true);
+END $$;

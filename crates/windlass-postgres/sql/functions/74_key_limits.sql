@@ -1,0 +1,145 @@
+-- Limits of the keys of a queue: see JobStore::limit_keys. Whoever changes them holds the queue's lock (lock_keys), and then the locks of its lanes without
+-- keys, until the transaction ends: so no claim that has not seen the change hands out jobs beside them. Keep that transaction short.
+
+-- check_key_limit(queue, key, concurrency, serial, weight): refuses what cannot work, as KeyLimit::check does.
+CREATE OR REPLACE FUNCTION {schema}.check_key_limit(p_queue text, p_key text, p_concurrency integer, p_serial boolean, p_weight integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
+        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
+            USING ERRCODE = 'WL002';
+    END IF;
+    IF octet_length(p_key) > 200 THEN
+        RAISE 'a key must be 1 to 200 bytes, got %; hash what is longer', octet_length(p_key) USING ERRCODE = 'WL003';
+    END IF;
+    IF p_concurrency NOT BETWEEN 1 AND 1000000 THEN
+        RAISE 'the limit of concurrency must be 1 to 1000000, got %', p_concurrency USING ERRCODE = 'WL003';
+    END IF;
+    IF p_serial AND p_concurrency <> 1 THEN
+        RAISE 'a serial key has one job at once, so a concurrency of % cannot be: leave out one of both', p_concurrency USING ERRCODE = 'WL003';
+    END IF;
+    IF p_weight IS NULL OR p_weight NOT BETWEEN 1 AND 1000 THEN
+        RAISE 'the weight of a key must be 1 to 1000, got %', coalesce(p_weight::text, 'NULL') USING ERRCODE = 'WL003';
+    END IF;
+END $$;
+
+-- limit_keys(queue, concurrency, serial, weight): the limit of every key of the queue that is not named. The queue need not exist yet.
+CREATE OR REPLACE FUNCTION {schema}.limit_keys(
+    queue text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4), {schema}.lock_keys($1, true);
+    INSERT INTO {schema}.key_limit AS k (queue, key, concurrency, serial, weight) VALUES ($1, '', $2, coalesce($3, false), $4)
+        ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET concurrency = $2, serial = coalesce($3, false), weight = $4;
+    PERFORM {schema}.key_limits_changed($1);
+END $$;
+
+-- put_key_limits(queue, keys, concurrency, serial, weights): the limits of single keys; weight NULL: the key has none of its own. The last of a key counts.
+CREATE OR REPLACE FUNCTION {schema}.put_key_limits(
+    p_queue text, p_keys text[], p_concurrency integer[], p_serial boolean[], p_weights integer[]) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    u record;
+BEGIN
+    PERFORM {schema}.read_committed('limit_key'), {schema}.check_key_limit(p_queue, NULL, NULL, false, 1);
+    FOR u IN SELECT * FROM unnest(p_keys, p_concurrency, p_serial, p_weights) AS x(key, concurrency, serial, weight) LOOP
+        IF u.key IS NULL OR u.key = '' THEN
+            RAISE 'a key must be 1 to 200 bytes, got %', coalesce(octet_length(u.key)::text, 'NULL') USING ERRCODE = 'WL003';
+        END IF;
+        PERFORM {schema}.check_key_limit(p_queue, u.key, u.concurrency, coalesce(u.serial, false), coalesce(u.weight, 1));
+    END LOOP;
+    PERFORM {schema}.lock_keys(p_queue, true);
+    INSERT INTO {schema}.key_limit (queue, key) VALUES (p_queue, '') ON CONFLICT DO NOTHING;
+    DELETE FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.key = ANY (p_keys);
+    INSERT INTO {schema}.key_limit (queue, key, concurrency, serial, weight)
+        SELECT p_queue, l.key, l.concurrency, coalesce(l.serial, false), l.weight FROM (
+            SELECT DISTINCT ON (x.key) x.* FROM unnest(p_keys, p_concurrency, p_serial, p_weights) WITH ORDINALITY AS x(key, concurrency, serial, weight, n)
+            ORDER BY x.key, x.n DESC) AS l
+        WHERE l.weight IS NOT NULL;
+    PERFORM {schema}.key_limits_changed(p_queue);
+END $$;
+
+-- limit_key(queue, key, concurrency, serial, weight): the limit of one key.
+CREATE OR REPLACE FUNCTION {schema}.limit_key(
+    queue text, key text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF $5 IS NULL THEN PERFORM {schema}.check_key_limit($1, $2, $3, $4, $5); END IF;
+    PERFORM {schema}.put_key_limits($1, ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY[$5]);
+END $$;
+
+-- unlimit_key(queue, key): for the key holds what does for those that are not named. Whether it had a limit of its own.
+CREATE OR REPLACE FUNCTION {schema}.unlimit_key(queue text, key text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = $1 AND k.key = $2 AND $2 <> '') THEN RETURN false; END IF;
+    PERFORM {schema}.put_key_limits($1, ARRAY[$2], ARRAY[NULL::integer], ARRAY[NULL::boolean], ARRAY[NULL::integer]);
+    RETURN true;
+END $$;
+
+-- unlimit_keys(queue): the queue knows no keys any more. What waits in its keyed lanes goes back into the log, by
+-- empty_keyed_lanes or, by and by, with claims. Whether it had any.
+CREATE OR REPLACE FUNCTION {schema}.unlimit_keys(queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM {schema}.read_committed('unlimit_keys'), {schema}.check_key_limit($1, NULL, NULL, false, 1), {schema}.lock_keys($1, true);
+    UPDATE {schema}.queue q SET keyed = false WHERE q.name = $1 AND q.keyed;
+    IF NOT FOUND THEN RETURN false; END IF;
+    DELETE FROM {schema}.key_limit k WHERE k.queue = $1;
+    DELETE FROM {schema}.key_room h WHERE h.queue = $1;
+    DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = $1 AND h.lane_id = l.id;
+    DELETE FROM {schema}.key_turn t USING {schema}.lane l WHERE l.queue = $1 AND t.lane_id = l.id;
+    DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = $1 AND s.lane_id = l.id;
+    PERFORM pg_notify({name}, $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+    RETURN true;
+END $$;
+
+-- empty_keyed_lanes(queue): 4,000 of those, at most, of each lane. Whether there may be more. Whoever takes the limits away calls it until there are none.
+CREATE OR REPLACE FUNCTION {schema}.empty_keyed_lanes(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_lane integer;
+    v_more boolean := false;
+BEGIN
+    PERFORM {schema}.read_committed('empty_keyed_lanes'), {schema}.lock_keys(p_queue, true);
+    IF EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_queue AND q.keyed) THEN RETURN false; END IF;
+    FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 ORDER BY l.id LOOP
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
+        v_more := {schema}.unroute(v_lane) OR v_more;
+    END LOOP;
+    RETURN v_more;
+END $$;
+
+-- key_limits_changed(queue): what follows from new limits. With its lanes locked no claim that has not seen the change hands out jobs beside them.
+CREATE OR REPLACE FUNCTION {schema}.key_limits_changed(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    INSERT INTO {schema}.queue AS q (name, keyed) VALUES (p_queue, true) ON CONFLICT (name) DO UPDATE SET keyed = true WHERE NOT q.keyed;
+    IF FOUND THEN -- what waits in its keyed lanes since it had limits before
+        PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), x.id) FROM (
+            SELECT x.id FROM {schema}.lane x WHERE x.queue = p_queue ORDER BY x.id) AS x;
+        PERFORM {schema}.give_turns(l.id, k.keys, k.lows) FROM {schema}.lane l CROSS JOIN LATERAL (
+            SELECT array_agg(w.key) AS keys, array_agg(w.low) AS lows FROM (
+                SELECT {schema}.key_of(h.attributes) AS key, min(h.id) AS low FROM {schema}.waiting h WHERE h.lane_id = l.id AND h.state = 'keyed' GROUP BY 1) AS w) AS k
+            WHERE l.queue = p_queue AND l.id < 0 AND k.keys IS NOT NULL;
+    END IF;
+    PERFORM {schema}.count_held(p_queue);
+    PERFORM pg_notify({name}, p_queue) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+END $$;
+
+-- key_limits(queue): the limits of its keys; key '': of those that are not named. No rows: the queue knows no keys.
+CREATE OR REPLACE FUNCTION {schema}.key_limits(queue text)
+    RETURNS TABLE (key text, concurrency integer, serial boolean, weight integer)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT k.key, k.concurrency, k.serial, k.weight::integer FROM {schema}.key_limit k WHERE k.queue = $1 ORDER BY k.key
+$$;

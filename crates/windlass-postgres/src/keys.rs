@@ -1,0 +1,103 @@
+//! Limits of the keys of a queue. The rules are in sql/functions/74_key_limits.sql.
+
+use crate::{
+    database::Database,
+    deadline::Patience,
+    error::Effect,
+    query::{Param, Query},
+    row::get,
+};
+use std::collections::BTreeMap;
+use tokio_postgres::types::Type;
+use windlass_core::{Error, ErrorKind, KeyLimit, KeyLimits, KeyLimitsChange, Limits, Result};
+
+/// Changes the limits of a queue's keys.
+pub(crate) async fn limit(db: &Database, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+    change.check()?;
+    Limits::check_queue_name(queue)?;
+    let mut connection = db.client("limit_keys").await?;
+    limit_on(db, &connection, queue, change).await?;
+    if *change == KeyLimitsChange::Off {
+        // What waits for its key goes back to where other jobs are. Should this end halfway, claims do the rest.
+        let sql = db.sql("SELECT {schema}.empty_keyed_lanes($1)");
+        loop {
+            connection.extend(Patience::Call);
+            let row = connection.query_one(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await?;
+            if !get::<bool>(&row, 0)? {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn limit_on(db: &Database, on: &impl Query, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+    let done = match change {
+        KeyLimitsChange::Off => {
+            let sql = db.sql("SELECT {schema}.unlimit_keys($1)");
+            on.query(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await
+        }
+        KeyLimitsChange::Default(limit) => {
+            let sql = db.sql("SELECT {schema}.limit_keys($1, $2, $3, $4)");
+            let params: [Param<'_>; 4] = [
+                (&queue, Type::TEXT),
+                (&limit.concurrency.map(int4), Type::INT4),
+                (&limit.serial, Type::BOOL),
+                (&i32::from(limit.weight), Type::INT4),
+            ];
+            on.query(&sql, &params, Effect::Repeatable).await
+        }
+        KeyLimitsChange::Named(named) => {
+            let sql = db.sql("SELECT {schema}.put_key_limits($1, $2, $3, $4, $5)");
+            let keys: Vec<&str> = named.iter().map(|(key, _)| &**key).collect();
+            let limits = || named.iter().map(|(_, limit)| limit);
+            let concurrency: Vec<Option<i32>> =
+                limits().map(|limit| limit.and_then(|limit| limit.concurrency).map(int4)).collect();
+            let serial: Vec<bool> = limits().map(|limit| limit.is_some_and(|limit| limit.serial)).collect();
+            let weights: Vec<Option<i32>> =
+                limits().map(|limit| limit.map(|limit| i32::from(limit.weight))).collect();
+            let params: [Param<'_>; 5] = [
+                (&queue, Type::TEXT),
+                (&keys, Type::TEXT_ARRAY),
+                (&concurrency, Type::INT4_ARRAY),
+                (&serial, Type::BOOL_ARRAY),
+                (&weights, Type::INT4_ARRAY),
+            ];
+            on.query(&sql, &params, Effect::Repeatable).await
+        }
+    };
+    done.map(drop).map_err(too_old)
+}
+
+/// The limits of a queue's keys.
+pub(crate) async fn limits(db: &Database, queue: &str) -> Result<Option<KeyLimits>> {
+    let sql = db.sql("SELECT key, concurrency, serial, weight FROM {schema}.key_limits($1)");
+    let client = db.client("key_limits").await?;
+    let rows = client.query(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await.map_err(too_old)?;
+    let mut named = BTreeMap::new();
+    for row in &rows {
+        let mut limit = KeyLimit::default();
+        limit.concurrency = get::<Option<i32>>(row, 1)?.map(i32::unsigned_abs);
+        limit.serial = get(row, 2)?;
+        limit.weight = u16::try_from(get::<i32>(row, 3)?).unwrap_or(1);
+        named.insert(get::<String>(row, 0)?, limit);
+    }
+    Ok(named.remove("").map(|default| {
+        let mut limits = KeyLimits::default();
+        (limits.default, limits.named) = (default, named);
+        limits
+    }))
+}
+
+fn int4(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The functions are missing in a schema that is older than this program.
+fn too_old(error: Error) -> Error {
+    if error.kind() != ErrorKind::SchemaMissing {
+        return error;
+    }
+    let message = "the schema is older than limits of keys; run `windlass migrate`";
+    Error::new(ErrorKind::SchemaTooOld, message).with_source(error)
+}

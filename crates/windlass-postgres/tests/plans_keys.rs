@@ -1,0 +1,125 @@
+//! A claim of a keyed queue touches a bounded number of pages, however many jobs wait, are finished, or come in one bulk, and however long a snapshot
+//! is held.
+//!
+//! Cost is told by the pages that a call touches, not by time.
+mod cluster;
+
+use cluster::Fixture;
+use tokio_postgres::Client;
+use windlass_conformance::steps::LEASE;
+
+/// The pages of a claim of ten jobs of few keys: descents of some thirty indexes, and of some for each key and job. 130 to 210 here; to step over
+/// a bulk takes a thousand.
+const OF_A_CLAIM: i64 = 300;
+/// Of one that takes a job of each of ten keys.
+const OF_TEN_KEYS: i64 = 600;
+/// And of one that finds nothing.
+const OF_AN_EMPTY_CLAIM: i64 = 120;
+
+struct Session {
+    fixture: Fixture,
+    client: Client,
+    worker: i32,
+}
+
+impl Session {
+    async fn begin() -> Self {
+        let fixture = Fixture::fresh().await;
+        let client = fixture.sql().await;
+        let register =
+            fixture.text(&format!("SELECT windlass.register('w', '{{q}}', '{{}}', {})", LEASE.as_secs_f64()));
+        let worker = client.query_one(&register, &[]).await.unwrap().get(0);
+        let session = Self { fixture, client, worker };
+        session.run("SELECT windlass.limit_keys('q', concurrency => 1000)").await;
+        session
+    }
+
+    async fn run(&self, sql: &str) {
+        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
+    }
+
+    /// Jobs of so many keys, in one transaction.
+    async fn bulk(&self, jobs: i64, keys: i64) {
+        self.run(&format!(
+            "INSERT INTO windlass.job (lane_id, kind, args, attributes)
+             SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % {keys})::text
+             FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, {jobs}) AS i"
+        ))
+        .await;
+    }
+
+    async fn claim_and_settle(&self, times: i32) {
+        let sql = format!(
+            "DO $$ BEGIN FOR i IN 1..{times} LOOP
+                 PERFORM windlass.settle({w}, array_agg(c.head[1]::integer), array_agg(c.head[2]), array_agg(c.head[3]::integer),
+                         array_agg(NULL::integer), '{{}}', '{{}}', '{{}}')
+                 FROM windlass.claim({w}, '{{q}}', '{{100}}') AS c WHERE c.head[1] <> 0;
+                 COMMIT;
+             END LOOP; END $$",
+            w = self.worker
+        );
+        self.run(&sql).await;
+    }
+
+    /// The least of a few claims: whenever somebody makes or changes tables, the next call also reads the catalogs.
+    async fn bounded(&self, when: &str, most: i64) {
+        let call = format!(
+            "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM windlass.claim({}, '{{q}}', '{{10}}')",
+            self.worker
+        );
+        let mut least = i64::MAX;
+        for _ in 0..6 {
+            let plan: serde_json::Value =
+                self.client.query_one(&self.fixture.text(&call), &[]).await.expect(when).get(0);
+            let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
+            least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
+            if least <= most {
+                return;
+            }
+        }
+        panic!("{when}: a claim touched {least} pages, at most {most} were expected");
+    }
+}
+
+#[tokio::test]
+async fn neither_backlog_nor_history_counts() {
+    let session = Session::begin().await;
+    session.bounded("empty", OF_AN_EMPTY_CLAIM).await;
+    session.bulk(60_000, 1).await;
+    session.bounded("many jobs of one key", OF_A_CLAIM).await;
+    session.bulk(20, 2).await;
+    session.bounded("two keys, one of them noisy", OF_A_CLAIM).await;
+    session.claim_and_settle(60).await;
+    session.bounded("and thousands that are done", OF_A_CLAIM).await;
+    session.bulk(20_000, 10_000).await;
+    session.bounded("and many keys", OF_TEN_KEYS).await;
+}
+
+#[tokio::test]
+async fn a_held_snapshot_does_not_count() {
+    let session = Session::begin().await;
+    let reader = session.fixture.sql().await;
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    session.bulk(8_000, 3).await;
+    session.claim_and_settle(50).await;
+    session.bounded("thousands done while a snapshot is held", OF_A_CLAIM).await;
+    session.claim_and_settle(40).await;
+    session.bounded("all done while a snapshot is held", OF_AN_EMPTY_CLAIM).await;
+}
+
+/// A bulk that is not committed, and one that was rolled back, are not walked by every claim.
+#[tokio::test]
+async fn an_open_bulk_does_not_count() {
+    let session = Session::begin().await;
+    let open = session.fixture.sql().await;
+    let bulk = session.fixture.text(
+        "INSERT INTO windlass.job (lane_id, kind, args, attributes)
+         SELECT l.lane, 'k', '{}', '{\"key\": \"key 0\"}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 60000)",
+    );
+    open.batch_execute(&format!("BEGIN; {bulk}")).await.unwrap();
+    session.bulk(200, 1).await;
+    session.bounded("behind an open bulk", OF_A_CLAIM).await;
+    open.batch_execute("ROLLBACK").await.unwrap();
+    session.claim_and_settle(4).await;
+    session.bounded("behind one that was rolled back", OF_A_CLAIM).await;
+}
