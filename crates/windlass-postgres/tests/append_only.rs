@@ -4,7 +4,7 @@ mod cluster;
 use cluster::Fixture;
 use std::sync::Arc;
 use windlass_conformance::steps::{QUEUE, eventually, worker_on};
-use windlass_core::{Args, Disposition, JobStore, NewJob, Settings, Store};
+use windlass_core::{Args, Disposition, JobStore, KeyLimit, KeyLimitsChange, NewJob, Settings, Store};
 
 fn jobs(count: usize) -> Vec<NewJob> {
     let args = Args::parse(r#"{"id": 1}"#).unwrap();
@@ -52,6 +52,37 @@ async fn nothing_updates_or_deletes_the_log() {
         let (inserted, changed): (i64, i64) = (row.get(0), row.get(1));
         assert_eq!(changed, 0, "something updates or deletes rows of the log");
         (inserted >= 340).then_some(())
+    })
+    .await;
+}
+
+/// So it is in a keyed queue, whose jobs wait elsewhere.
+#[tokio::test]
+async fn keys_do_not_update_or_delete_the_log() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let seam: Arc<dyn Store> = Arc::clone(&store) as _;
+    let two = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
+    store.limit_keys(QUEUE, &two).await.unwrap();
+    let keyed = jobs(200).into_iter().enumerate().map(|(n, job)| job.with_key(format!("{}", n % 20)));
+    store.enqueue(&keyed.collect::<Vec<_>>()).await.unwrap();
+    let worker = worker_on(&seam).await;
+    let mut done = 0;
+    while done < 200 {
+        let claims = worker.claim(30).await;
+        worker.complete_claims(&claims).await;
+        done += claims.iter().map(|claim| claim.jobs.len()).sum::<usize>();
+    }
+    store.close().await;
+    let client = fixture.sql().await;
+    let sql = "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd + n_tup_del), 0)::bigint
+               FROM pg_stat_user_tables WHERE schemaname = $1 AND relname ~ '^(job|claim|settlement)_[0-9]$'";
+    eventually("the statistics arrive", || async {
+        client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+        let row = client.query_one(sql, &[&fixture.schema]).await.unwrap();
+        let (inserted, changed): (i64, i64) = (row.get(0), row.get(1));
+        assert_eq!(changed, 0, "something updates or deletes the log");
+        (inserted >= 400).then_some(())
     })
     .await;
 }

@@ -70,6 +70,8 @@ BEGIN
     DELETE FROM {schema}.key_lane k WHERE k.lane_id = p_was.lane_id AND k.n = p_was.n;
 END $$;
 
+-- Rows are replaced by their place: under the queue's lock nobody else does, and joins by their keys are quadratic when the planner thinks that there are few.
+
 -- give_turns(lane, keys, lows): of each key a job with this id, or more, is there now: so it is in turn. A key that comes (back) begins at the lane's present time.
 -- Cost: a probe for each key, and a row for those that had no turn.
 CREATE OR REPLACE FUNCTION {schema}.give_turns(p_lane integer, p_keys text[], p_lows bigint[]) RETURNS void
@@ -80,11 +82,11 @@ DECLARE
     v_tag double precision := ({schema}.key_lane_of(p_lane)).tag;
 BEGIN
     WITH known AS MATERIALIZED (
-        SELECT k.key, k.low, k.nth, t.n, t.tag, t.finish, t.low_id
+        SELECT k.key, k.low, k.nth, t.place, t.tag, t.finish, t.low_id
         FROM unnest(p_keys, p_lows) WITH ORDINALITY AS k(key, low, nth)
-        LEFT JOIN LATERAL (SELECT * FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.key = k.key ORDER BY t.n DESC LIMIT 1) AS t ON true
+        LEFT JOIN LATERAL (SELECT t.*, t.ctid AS place FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.key = k.key ORDER BY t.n DESC LIMIT 1) AS t ON true
         WHERE t.n IS NULL OR t.tag IS NULL OR t.low_id > k.low
-    ), was AS (DELETE FROM {schema}.key_turn t USING known k WHERE t.lane_id = p_lane AND t.key = k.key AND t.n = k.n)
+    ), was AS (DELETE FROM {schema}.key_turn t WHERE t.ctid = ANY (ARRAY(SELECT k.place FROM known k)))
     INSERT INTO {schema}.key_turn (lane_id, key, tag, finish, low_id, blocked)
         SELECT p_lane, k.key, coalesce(k.tag, greatest(v_tag, k.finish)), coalesce(k.finish, 0), least(k.low, k.low_id), false FROM known k ORDER BY k.nth;
 END $$;
@@ -105,9 +107,9 @@ BEGIN
                 SELECT unnest(p_keys) AS key
                 UNION
                 SELECT b.key FROM {schema}.key_turn b WHERE p_keys IS NULL AND b.lane_id = v_lane AND b.blocked) AS k
-            CROSS JOIN LATERAL (SELECT * FROM {schema}.key_turn t WHERE t.lane_id = v_lane AND t.key = k.key ORDER BY t.n DESC LIMIT 1) AS t
+            CROSS JOIN LATERAL (SELECT t.*, t.ctid AS place FROM {schema}.key_turn t WHERE t.lane_id = v_lane AND t.key = k.key ORDER BY t.n DESC LIMIT 1) AS t
             WHERE t.blocked
-        ), was AS (DELETE FROM {schema}.key_turn t USING known k WHERE t.lane_id = v_lane AND t.key = k.key AND t.n = k.n)
+        ), was AS (DELETE FROM {schema}.key_turn t WHERE t.ctid = ANY (ARRAY(SELECT k.place FROM known k)))
         INSERT INTO {schema}.key_turn (lane_id, key, tag, finish, low_id, blocked)
             SELECT v_lane, k.key, greatest(v_tag, k.finish), k.finish, k.low_id, false FROM known k ORDER BY k.n;
     END LOOP;

@@ -29,7 +29,6 @@ DECLARE
     v_now  pg_snapshot;
     v_lo   xid8[];
     v_hi   xid8[];
-    v_any  boolean;
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
     v_ids  bigint[] := '{}';
@@ -49,19 +48,22 @@ BEGIN
         END IF;
         SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
         WITH settled AS MATERIALIZED (
-            SELECT s.seq, s.low_id, s.high_id FROM unnest(v_lo, v_hi) AS r(lo, hi)
+            SELECT s.seq, s.low_id, s.high_id, s.completed FROM unnest(v_lo, v_hi) AS r(lo, hi)
             CROSS JOIN LATERAL (SELECT * FROM {schema}.settlement s
                 WHERE s.lane_id = v_lane AND s.lane_id < 0 AND s.event_xid >= r.lo AND s.event_xid <= r.hi OFFSET 0) AS s
-        ), free AS (
-            DELETE FROM {schema}.key_held h USING settled s
-            WHERE h.lane_id = v_lane AND h.seq = s.seq AND h.id BETWEEN coalesce(s.low_id, 0) AND coalesce(s.high_id, 9223372036854775807)
-            RETURNING h.id, h.key)
-        SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, count(*)::integer AS n, (SELECT count(*) > 0 FROM settled) AS any INTO r FROM free f;
+        ), held AS MATERIALIZED ( -- claim by claim: in the order of the index all that was ever held lies before
+            SELECT x.place, x.id, x.key, s.completed FROM settled s CROSS JOIN LATERAL (
+                SELECT k.ctid AS place, k.id, k.key FROM {schema}.key_held k WHERE k.lane_id = v_lane AND k.seq = s.seq
+                  AND k.id >= coalesce(s.low_id, 0) AND k.id <= coalesce(s.high_id, 9223372036854775807) OFFSET 0) AS x
+        ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT h.place FROM held h))
+        ), free AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
+            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over FROM held h GROUP BY h.id, h.key)
+        SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(f.is_over) AS over, count(*)::integer AS n, (SELECT count(*) > 0 FROM settled) AS any INTO r FROM free f;
         IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         IF r.n > 0 THEN
             v_ids := v_ids || r.ids;
             v_keys := v_keys || r.keys;
-            v_over := v_over || array_fill(NULL::boolean, ARRAY[r.n]);
+            v_over := v_over || r.over;
             v_held := v_held || array_fill(true, ARRAY[r.n]);
         END IF;
         WITH told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*)
@@ -77,30 +79,32 @@ BEGIN
     WITH free AS (
         DELETE FROM {schema}.key_held h USING {schema}.lane l
         WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
-        RETURNING h.id, h.key, l.priority
-    ), moved AS (
-        UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, f.priority) FROM free f WHERE w.id = f.id AND w.lane_id > 0
-            AND EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = w.lane_id AND l.queue = p_queue))
+        RETURNING h.id, h.key)
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, count(*)::integer AS n INTO r FROM free f;
     IF r.n > 0 THEN
         v_ids := v_ids || r.ids;
         v_keys := v_keys || r.keys;
         v_over := v_over || array_fill(NULL::boolean, ARRAY[r.n]);
         v_held := v_held || array_fill(true, ARRAY[r.n]);
+        UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, l.priority) FROM {schema}.lane l
+            WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     END IF;
     IF v_ids = '{}' THEN RETURN; END IF;
-    WITH happened AS MATERIALIZED (SELECT * FROM unnest(v_ids, v_keys, v_over, v_held) AS u(id, key, is_over, held)
+    WITH fate AS MATERIALIZED (
+        SELECT u.id, u.key, bool_or(u.is_over) AS is_over, count(*) FILTER (WHERE u.held) AS freed
+        FROM unnest(v_ids, v_keys, v_over, v_held) AS u(id, key, is_over, held) GROUP BY u.id, u.key
     ), room AS MATERIALIZED (
-        SELECT h.*, k.freed FROM (SELECT u.key, count(*) FILTER (WHERE u.held)::integer AS freed FROM happened u GROUP BY u.key) AS k
-        CROSS JOIN LATERAL (SELECT * FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
-    ), was AS (DELETE FROM {schema}.key_room h USING room r WHERE h.queue = p_queue AND h.key = r.key AND h.n = r.n)
+        SELECT h.*, k.freed, k.over_ids, k.look_ids FROM (
+            SELECT f.key, sum(f.freed)::integer AS freed, coalesce(array_agg(f.id) FILTER (WHERE f.is_over), '{}') AS over_ids,
+                   coalesce(array_agg(f.id) FILTER (WHERE f.is_over IS NOT TRUE), '{}') AS look_ids FROM fate f GROUP BY f.key) AS k
+        CROSS JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
+    ), was AS (DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT r.place FROM room r)))
     INSERT INTO {schema}.key_room (queue, key, held, begun)
         SELECT p_queue, r.key, r.left, r.begun FROM (
             SELECT r.key, greatest(r.held - r.freed, 0) AS left, ARRAY(
-                SELECT b FROM unnest(r.begun) AS b LEFT JOIN LATERAL (
-                    SELECT bool_or(u.is_over) AS is_over, count(*) AS n FROM happened u WHERE u.id = b) AS u ON true
-                WHERE u.n = 0 OR u.is_over IS NULL AND {schema}.key_pending(b, p_queue, r.key)) AS begun
-            FROM room r) AS r
+                SELECT b FROM unnest(r.begun) AS b
+                WHERE b <> ALL (r.over_ids) AND (b <> ALL (r.look_ids) OR {schema}.key_pending(b, p_queue, r.key))) AS begun
+            FROM room r OFFSET 0) AS r
         WHERE r.left > 0 OR r.begun <> '{}';
     PERFORM {schema}.turn_again(p_queue, ARRAY(SELECT DISTINCT k FROM unnest(v_keys) AS k));
 END $$;
@@ -128,13 +132,13 @@ BEGIN
     ), held AS MATERIALIZED (
         SELECT h.key, h.id FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id WHERE l.queue = p_queue
     ), begun AS (
-        SELECT h.key, h.id FROM held h
-        UNION
-        SELECT b.key, x.id FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
-        WHERE NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over) AND {schema}.key_pending(x.id, p_queue, b.key))
+        SELECT h.key, h.id, true AS held FROM held h
+        UNION ALL
+        SELECT b.key, x.id, false FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
+        WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.id = x.id) AND NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over)
+          AND {schema}.key_pending(x.id, p_queue, b.key))
     INSERT INTO {schema}.key_room (queue, key, held, begun)
-        SELECT p_queue, k.key, (SELECT count(*) FROM held h WHERE h.key = k.key),
-               CASE WHEN {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END
-        FROM (SELECT b.key, array_agg(b.id) AS ids FROM begun b GROUP BY b.key) AS k;
+        SELECT p_queue, k.key, k.held, CASE WHEN {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END
+        FROM (SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids FROM begun b GROUP BY b.key) AS k;
     PERFORM {schema}.turn_again(p_queue, NULL);
 END $$;

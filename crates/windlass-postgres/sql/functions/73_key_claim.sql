@@ -15,6 +15,7 @@ DECLARE
     v_wakeup text := coalesce(current_setting('windlass.wakeup', true), '');
     v_more   boolean := false;
     v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
+    v_taken  integer[] := '{}'; -- those of which somebody else has the lock
     v_left   integer := p_limit;
     v_keyed  integer;
     l        record;
@@ -28,23 +29,24 @@ BEGIN
         v_keyed := CASE WHEN l.id < 0 THEN l.id ELSE {schema}.keyed_lane(p_name, l.priority) END;
         IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
             v_more := true;
-            v_behind := v_behind || v_keyed || CASE WHEN l.id < 0 THEN ARRAY[l.id] END;
+            IF l.id < 0 THEN v_taken := v_taken || l.id; ELSE v_behind := v_behind || v_keyed; END IF;
         ELSIF {schema}.route_no_handler(l.id, v_keyed, p_kinds) OR {schema}.route(l.id, v_keyed) THEN
             v_more := true;
             v_behind := v_behind || v_keyed;
         END IF;
     END LOOP;
+    -- Where order does not matter a lane that handed out nothing for a second does so all the same: else jobs that come faster than they are moved would stop it.
+    IF v_behind <> '{}' AND NOT EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.serial) THEN
+        v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
+    END IF;
     IF v_left > 0 AND {schema}.keys_have_room(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
     -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
     FOR l IN
-        SELECT s.id, s.priority, greatest(p_limit / 16, 1) AS most FROM (
-            SELECT x.id, x.priority, x.priority > min(x.priority) OVER () AS worse,
-                   (SELECT greatest(h.available_at, (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = x.id AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1))
-                    FROM {schema}.waiting h WHERE h.lane_id = x.id AND h.state = 'keyed' ORDER BY h.available_at, h.id LIMIT 1) AS since
-            FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND random() < 0.0625) AS s
-        WHERE s.worse AND s.since < clock_timestamp() - interval '10 seconds' AND s.id <> ALL (v_behind)
+        SELECT x.id, x.priority, greatest(p_limit / 16, 1) AS most FROM {schema}.lane x
+        WHERE v_left > 0 AND random() < 0.0625 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) AND {schema}.key_idle_for(x.id, '10 seconds')
+          AND EXISTS (SELECT 1 FROM {schema}.lane o WHERE o.queue = p_name AND o.id < 0 AND o.priority < x.priority)
         UNION ALL
-        (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind) ORDER BY x.priority, x.id)
+        (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) ORDER BY x.priority, x.id)
     LOOP
         CONTINUE WHEN v_left <= 0;
         RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, l.id, least(v_left, l.most), p_bytes, p_kinds, p_call, p_queue, l.priority, p_name);
@@ -58,6 +60,21 @@ BEGIN
         RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
+END $$;
+
+-- key_idle_for(lane, time): whether keys of it are in turn, and nothing of it was claimed for so long.
+CREATE OR REPLACE FUNCTION {schema}.key_idle_for(p_lane integer, p_time interval) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_before timestamptz := clock_timestamp() - p_time;
+BEGIN
+    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before OR NOT {schema}.key_ready(p_lane) THEN
+        RETURN false;
+    END IF;
+    RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
+                       ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
 END $$;
 
 -- claim_keyed(...): claims of one keyed lane. Result as claim; the settings windlass.keyed, keyed_bytes and keyed_more say how many jobs, of how many bytes, and
@@ -96,12 +113,12 @@ BEGIN
         PERFORM set_config('windlass.keyed_at', '', true);
         RETURN QUERY
         WITH turn AS MATERIALIZED (
-            SELECT row_number() OVER (ORDER BY t.tag, t.n) AS ord, t.key, t.n, t.tag, t.low_id, m.serial, coalesce(h.begun, '{}') AS begun, coalesce(h.held, 0) AS held, h.n AS room_n,
+            SELECT row_number() OVER (ORDER BY t.tag, t.n) AS ord, t.key, t.n, t.tag, t.low_id, m.serial, coalesce(h.begun, '{}') AS begun, coalesce(h.held, 0) AS held, h.place AS room_place, t.place AS turn_place,
                    CASE WHEN t.key = '' THEN 1 ELSE coalesce(m.weight, 1) END::integer AS weight,
                    m.most IS NOT NULL AND t.key <> '' AS limited,
                    CASE WHEN m.most IS NULL OR t.key = '' THEN 2147483647 ELSE greatest(m.most - coalesce(h.held, 0), 0) END::integer AS room,
                    m.serial AND coalesce(h.begun, '{}') <> '{}' AS again -- one that was begun goes first
-            FROM (SELECT t.* FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn)
+            FROM (SELECT t.*, t.ctid AS place FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn)
                   ORDER BY t.tag, t.n LIMIT v_left) AS t
             LEFT JOIN LATERAL (SELECT * FROM {schema}.key_limit k WHERE v_named AND k.queue = p_name AND k.key = t.key AND t.key <> '') AS k ON true
             CROSS JOIN LATERAL (
@@ -109,38 +126,39 @@ BEGIN
                        t.key <> '' AND coalesce(CASE WHEN k.key IS NULL THEN d.serial ELSE k.serial END, false) AS serial,
                        CASE WHEN k.key IS NULL THEN CASE WHEN d.serial THEN 1 ELSE d.concurrency END
                             WHEN k.serial THEN 1 ELSE k.concurrency END AS most) AS m
-            LEFT JOIN LATERAL (SELECT * FROM {schema}.key_room h WHERE m.most IS NOT NULL AND h.queue = p_name AND h.key = t.key ORDER BY h.n DESC LIMIT 1) AS h ON true
+            LEFT JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE m.most IS NOT NULL AND h.queue = p_name AND h.key = t.key ORDER BY h.n DESC LIMIT 1) AS h ON true
         ), share AS (
             SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
             FROM turn t
         ), sized AS (SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM share s
         ), candidate AS MATERIALIZED (
-            SELECT t.ord, t.tag, t.weight, t.take, j.*, row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth
-            FROM sized t CROSS JOIN LATERAL (
-                (SELECT h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes FROM {schema}.waiting h
+            SELECT t.ord, t.key, t.n, t.tag, t.low_id, t.weight, t.serial, t.limited, t.room, t.again, t.held, t.room_place, t.turn_place, t.take, j.*,
+                   row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth,
+                   CASE WHEN row_number() OVER (PARTITION BY t.ord ORDER BY j.id) = 1 THEN t.begun END AS begun
+            FROM sized t LEFT JOIN LATERAL (
+                (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes FROM {schema}.waiting h
                  WHERE NOT t.again AND h.state = 'keyed' AND h.lane_id = p_lane AND {schema}.key_of(h.attributes) = t.key AND h.id >= t.low_id
                  ORDER BY h.lane_id, {schema}.key_of(h.attributes), h.id LIMIT t.look)
                 UNION ALL
-                (SELECT h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes
+                (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes
                  FROM (SELECT unnest(t.begun) AS id ORDER BY 1) AS b JOIN {schema}.waiting h ON h.id = b.id AND h.state = 'keyed' AND h.lane_id = p_lane
                  WHERE t.again LIMIT t.look)
-                LIMIT t.look) AS j
+                LIMIT t.look) AS j ON true
         ), marked AS MATERIALIZED (
-            SELECT x.*, x.nth <= x.take AND x.place <= v_left AND (x.bytes <= v_bytes OR x.place = 1) AS chosen FROM (
+            SELECT x.*, x.id IS NOT NULL AND x.nth <= x.take AND x.place <= v_left AND (x.bytes <= v_bytes OR x.place = 1) AS chosen FROM (
                 SELECT y.*, row_number() OVER w AS place, sum(octet_length(y.args::text)) OVER w AS bytes FROM candidate y
-                WINDOW w AS (ORDER BY y.nth > y.take, y.tag + (y.nth - 1) / y.weight::double precision, y.ord, y.nth
+                WINDOW w AS (ORDER BY (y.id IS NULL OR y.nth > y.take), y.tag + (y.nth - 1) / y.weight::double precision, y.ord, y.nth
                              ROWS UNBOUNDED PRECEDING)) AS x
-        ), result AS MATERIALIZED (
-            SELECT m.ord, count(*) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last,
+        ), result AS MATERIALIZED ( -- grouped, not joined: a join without an index to go by is quadratic
+            SELECT m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.room_place, m.turn_place, max(m.begun) AS begun,
+                   count(m.id) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last,
                    array_agg(m.id) FILTER (WHERE m.chosen) AS ids
-            FROM marked m GROUP BY m.ord
-        ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.taken = 0
-        ), served AS MATERIALIZED (
-            SELECT t.*, coalesce(r.seen, 0) AS seen, coalesce(r.taken, 0) AS taken, r.last, r.ids
-            FROM stop s CROSS JOIN turn t LEFT JOIN LATERAL (SELECT * FROM result r WHERE r.ord = t.ord) AS r ON true WHERE s.ord IS NULL OR t.ord < s.ord
+            FROM marked m GROUP BY m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.room_place, m.turn_place
+        ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.seen > 0 AND r.taken = 0
+        ), served AS MATERIALIZED (SELECT r.* FROM result r, stop s WHERE s.ord IS NULL OR r.ord < s.ord
         ), now AS MATERIALIZED (
             SELECT s.tag, s.n, set_config('windlass.keyed_at', s.tag || ' ' || s.n, true) FROM served s ORDER BY s.ord DESC LIMIT 1
-        ), was AS (DELETE FROM {schema}.key_turn t USING served s WHERE t.lane_id = p_lane AND t.key = s.key AND t.n = s.n
+        ), was AS (DELETE FROM {schema}.key_turn t WHERE t.ctid = ANY (ARRAY(SELECT s.turn_place FROM served s))
         ), turned AS (
             INSERT INTO {schema}.key_turn (lane_id, low_id, tag, finish, blocked, key)
             SELECT p_lane, CASE WHEN s.again OR s.last IS NULL THEN s.low_id ELSE s.last + 1 END, x.tag, s.tag + s.taken / s.weight::double precision,
@@ -150,7 +168,7 @@ BEGIN
                             THEN greatest(s.tag + s.taken / s.weight::double precision, now.tag) END AS tag) AS x
             ORDER BY s.ord
         ), unroomed AS (
-            DELETE FROM {schema}.key_room h USING served s WHERE s.limited AND s.taken > 0 AND h.queue = p_name AND h.key = s.key AND h.n = s.room_n
+            DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT s.room_place FROM served s WHERE s.limited AND s.taken > 0))
         ), roomed AS (
             INSERT INTO {schema}.key_room (queue, key, held, begun)
             SELECT p_name, s.key, s.held + s.taken, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT unnest(s.ids)) ELSE '{}' END
@@ -159,7 +177,7 @@ BEGIN
             INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_lane, v_seq, unnest(s.ids), s.key FROM served s WHERE s.limited AND s.taken > 0
         ), chosen AS MATERIALIZED (SELECT m.* FROM marked m, stop s WHERE m.chosen AND (s.ord IS NULL OR m.ord < s.ord)
         ), gone AS (
-            DELETE FROM {schema}.waiting h USING chosen m WHERE h.id = m.id
+            DELETE FROM {schema}.waiting h WHERE h.ctid = ANY (ARRAY(SELECT m.stands FROM chosen m))
         ), logged AS (
             INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             SELECT ({direct} + v_seq)::text::xid8, m.id, m.enqueued_at, p_lane, v_segment, m.attempt, m.max_attempts, m.crash_count, true,
