@@ -61,6 +61,11 @@ impl EngineHandle {
         self.wait().await;
     }
 
+    /// Ready when a shutdown begins, however that comes about.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.core.switches.stop.clone().cancelled_owned()
+    }
+
     /// Ends the grace period of a shutdown: drops the running handlers and hands their jobs back now.
     /// Begins a shutdown when there was none. Returns at once; [`Self::wait`] waits for the end.
     pub fn abort_now(&self) {

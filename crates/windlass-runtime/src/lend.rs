@@ -78,6 +78,12 @@ impl Lender {
         Borrower::new(self.clone(), id)
     }
 
+    /// Says that the worker begins to stop: what no borrower has taken goes back, without the use of an attempt, and so does what is offered from
+    /// now on. Borrowers go on with what they have.
+    pub fn hand_back(&self) {
+        self.change(Loans::hand_back);
+    }
+
     /// Says that no job will come any more: the worker ended. Every borrower is told by its bell and
     /// [`Exchanged::closed`].
     pub fn close(&self) {

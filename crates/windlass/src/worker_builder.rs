@@ -20,6 +20,7 @@ pub struct WorkerBuilder {
     accept_plain_args: bool,
     schedules: Vec<Result<Schedule>>,
     source: Option<String>,
+    lenders: Vec<Lender>,
 }
 
 impl Worker {
@@ -32,6 +33,7 @@ impl Worker {
             accept_plain_args: false,
             schedules: Vec::new(),
             source: None,
+            lenders: Vec::new(),
         }
     }
 }
@@ -131,7 +133,7 @@ impl WorkerBuilder {
     }
 
     /// Runs jobs of these kinds by foreign code: another language, a child process. Whoever runs them takes them from the lender; see
-    /// [`lend`](crate::lend).
+    /// [`lend`](crate::lend). A lender serves one worker; when that stops, what nobody has taken goes back.
     ///
     /// ```
     /// use windlass::lend::{HandIn, Lender, Room};
@@ -150,6 +152,7 @@ impl WorkerBuilder {
     /// # Ok(()) }
     /// ```
     pub fn lend(mut self, kinds: impl IntoIterator<Item = impl Into<String>>, lender: &Lender) -> Self {
+        self.lenders.push(lender.clone());
         for kind in kinds {
             let handler = LentHandler(lender.clone());
             self.registry.insert(kind.into(), false, |_| Ok(handler));
@@ -159,6 +162,7 @@ impl WorkerBuilder {
 
     /// Runs jobs of every kind that has no handler of its own by foreign code; see [`Self::lend`].
     pub fn lend_any(mut self, lender: &Lender) -> Self {
+        self.lenders.push(lender.clone());
         let handler = LentHandler(lender.clone());
         self.registry.insert_any(|_| Ok(handler));
         self
@@ -310,11 +314,19 @@ impl WorkerBuilder {
     /// gave, a schedule that is none, or the store's error when it cannot be reached. Once started, a worker survives every outage of the store.
     pub async fn start(mut self) -> Result<Worker> {
         let (schedules, source) = (std::mem::take(&mut self.schedules), self.source.take());
+        let lenders = std::mem::take(&mut self.lenders);
         let (client, config, handlers) = self.build()?;
         declare(&client, schedules, source).await?;
         let queues = config.queues.iter().map(|queue| queue.queue.clone()).collect();
         let source = Source { client: client.clone(), queues, kinds: handlers.kinds() };
         let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
+        for lender in lenders {
+            let stopping = engine.stopping();
+            tokio::spawn(async move {
+                stopping.await;
+                lender.hand_back();
+            });
+        }
         Ok(Worker::new(engine, source))
     }
 

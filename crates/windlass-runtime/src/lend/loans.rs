@@ -6,6 +6,7 @@ use std::{
     fmt,
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 use windlass_core::Outcome;
 
@@ -23,6 +24,8 @@ pub(super) struct Loans {
     waiting: VecDeque<BorrowerId>,
     last_ticket: u64,
     last_borrower: u64,
+    /// The worker stops: nothing more is lent.
+    stops: bool,
     closed: bool,
 }
 
@@ -68,6 +71,11 @@ fn not_started() -> Outcome {
     Outcome::Retry { after: None, error: "nobody was there to run it".to_owned() }
 }
 
+/// A job that nobody took before its worker stopped: another worker's, now.
+fn not_wanted() -> Outcome {
+    Outcome::Snooze(Duration::ZERO)
+}
+
 impl Lender {
     /// The outcome of a job that was handed in, or else who waits for it.
     pub(super) fn outcome(&self, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
@@ -91,6 +99,10 @@ impl Loans {
     pub(super) fn offer(&mut self, args: Bytes, context: Context, calls: &mut Calls) -> Ticket {
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
+        if self.stops {
+            self.jobs.insert(ticket, Loan { stage: Stage::HandedIn(not_wanted()), waker: None });
+            return ticket;
+        }
         self.jobs.insert(ticket, Loan { stage: Stage::Offered(args, Box::new(context)), waker: None });
         self.offered.insert(ticket);
         self.ring_next(calls);
@@ -262,6 +274,13 @@ impl Loans {
 
     pub(super) fn offered(&self) -> usize {
         self.offered.len()
+    }
+
+    pub(super) fn hand_back(&mut self, calls: &mut Calls) {
+        self.stops = true;
+        for ticket in std::mem::take(&mut self.offered) {
+            self.settle(ticket, not_wanted(), calls);
+        }
     }
 
     pub(super) fn close(&mut self, calls: &mut Calls) {

@@ -93,6 +93,29 @@ async fn what_is_cancelled_or_expires_before_it_is_lent_is_never_lent() {
     assert!(reason.starts_with("expired: it was not started by"), "{reason}");
 }
 
+/// A worker that stops gives back what nobody has taken, and what was claimed meanwhile; whoever has a job may finish it.
+#[tokio::test(start_paused = true)]
+async fn what_nobody_took_goes_back_when_the_worker_stops() {
+    let (store, lender) = (FakeStore::new(), Lender::new());
+    let ids = store.add("q", "lent", 3);
+    let (engine, foreign) = (start(&store, config(3), &lender).await, Foreign::new(&lender));
+    let taken = foreign.take(1).await;
+    while lender.offered() < 2 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let stopping = engine.stopping();
+    engine.stop();
+    stopping.await;
+    lender.hand_back();
+    assert!(foreign.exchange(Vec::new(), 9).0.is_empty(), "it was lent after the stop");
+    foreign.complete(&taken);
+    engine.wait().await;
+    let mut jobs: Vec<_> = ids.iter().map(|id| store.model().job(*id)).collect();
+    let done = jobs.remove(0);
+    assert_eq!((done.id, done.state), (taken[0].context.id(), JobState::Completed));
+    assert!(jobs.iter().all(|job| job.state == JobState::Scheduled && job.attempt == 0), "{jobs:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lost_lease_takes_its_jobs_away_and_refuses_what_comes_of_them() {
     let (store, lender) = (FakeStore::new(), Lender::new());

@@ -13,6 +13,9 @@ pub const SUSPECT: u16 = 2;
 /// How long a result may wait for the store when all is well.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
+/// How long foreign code may take to begin what it took.
+const HANDOVER: Duration = Duration::from_millis(10);
+
 /// What breaks the rules.
 pub fn check(events: &[Event]) -> Vec<String> {
     let mut check = Check::default();
@@ -152,8 +155,9 @@ impl Check {
         if self.processes.was_told_lost(event.client, lease.worker, event.at) {
             return Err("it started although its worker knew that the lease was lost".to_owned());
         }
-        // What was offered to foreign code before, it may take until the worker has ended.
-        if !lends(event.client) && self.processes.is_stopping(event.client, event.at) {
+        // Foreign code begins a moment later what it took before.
+        let taken = if lends(event.client) { event.at.saturating_sub(HANDOVER) } else { event.at };
+        if self.processes.is_stopping(event.client, taken) {
             return Err("it started although its worker stops".to_owned());
         }
         Ok(())
@@ -182,6 +186,11 @@ impl Check {
             (Fate::Discard { failed: false }, Some((_, End::Discarded, _))) => true,
             // What was lent is taken back at once, and foreign code hears of it afterwards.
             (Fate::Return, None) if lends(holding.client) => true,
+            // What foreign code had not taken when its worker began to stop, in that moment or before.
+            (Fate::Snooze, None) if lends(holding.client) => {
+                let now = event.at + Duration::from_nanos(1);
+                holding.started.is_none() && self.processes.is_stopping(event.client, now)
+            }
             (Fate::NoHandler | Fate::Return, None) => holding.started.is_none(),
             (Fate::Return, Some((_, End::Dropped, _))) => true,
             // A suspect waits for the store before its fate is decided; its interruption may come meanwhile.

@@ -37,8 +37,16 @@ impl Process {
             let places = config.queues.iter().map(|queue| queue.concurrency).sum();
             tokio::spawn(foreign_loop(Arc::clone(&process), lender.clone(), places));
         }
-        let dispatch = Handlers { process: Arc::clone(&process), knows_rare: worker.knows_rare, lender };
+        let dispatch =
+            Handlers { process: Arc::clone(&process), knows_rare: worker.knows_rare, lender: lender.clone() };
         let engine = WorkerEngine::start(process.store.shared(), config, Arc::new(dispatch)).await.ok()?;
+        if let Some(lender) = lender {
+            let stopping = engine.stopping();
+            tokio::spawn(async move {
+                stopping.await;
+                lender.hand_back();
+            });
+        }
         Some((process, engine))
     }
 
