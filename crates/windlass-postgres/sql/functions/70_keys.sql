@@ -45,6 +45,8 @@ BEGIN
     IF NOT FOUND THEN
         v_lane := -nextval('{schema}.keyed_lane_seq');
         INSERT INTO {schema}.lane (id, queue, priority) OVERRIDING SYSTEM VALUE VALUES (v_lane, p_queue, p_priority);
+        -- Nothing was settled there yet: so no segment can have gone with it.
+        INSERT INTO {schema}.key_lane (lane_id, tag, turn, folded) VALUES (v_lane, 0, 0, pg_current_snapshot());
     END IF;
     RETURN v_lane;
 END $$;
