@@ -62,7 +62,7 @@ impl EngineHandle {
     }
 
     /// Ready when a shutdown begins, however that comes about.
-    pub fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.core.switches.stop.clone().cancelled_owned()
     }
 

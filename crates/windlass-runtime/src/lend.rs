@@ -14,7 +14,7 @@ pub use borrower::Borrower;
 pub use terms::{Exchanged, HandIn, LentJob, News, Room, StopReason};
 
 use crate::{
-    Context, Handler, HandlerFuture,
+    Context, EngineHandle, Handler, HandlerFuture,
     sync::{Mutex, MutexGuard},
 };
 use bytes::Bytes;
@@ -78,10 +78,14 @@ impl Lender {
         Borrower::new(self.clone(), id)
     }
 
-    /// Says that the worker begins to stop: what no borrower has taken goes back, without the use of an attempt, and so does what is offered from
-    /// now on. Borrowers go on with what they have.
-    pub fn hand_back(&self) {
-        self.change(Loans::hand_back);
+    /// Serves this worker, and no other. When that begins to stop, what no borrower has taken goes back, without the use of an attempt, and so
+    /// does what is offered from then on. Borrowers go on with what they have.
+    pub fn serve(&self, engine: &EngineHandle) {
+        let (lender, stopping) = (self.clone(), engine.stopping());
+        tokio::spawn(async move {
+            stopping.await;
+            lender.change(Loans::hand_back);
+        });
     }
 
     /// Says that no job will come any more: the worker ended. Every borrower is told by its bell and

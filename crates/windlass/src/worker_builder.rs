@@ -320,13 +320,7 @@ impl WorkerBuilder {
         let queues = config.queues.iter().map(|queue| queue.queue.clone()).collect();
         let source = Source { client: client.clone(), queues, kinds: handlers.kinds() };
         let engine = WorkerEngine::start(Arc::clone(client.store()), config, Arc::new(handlers)).await?;
-        for lender in lenders {
-            let stopping = engine.stopping();
-            tokio::spawn(async move {
-                stopping.await;
-                lender.hand_back();
-            });
-        }
+        lenders.iter().for_each(|lender| lender.serve(&engine));
         Ok(Worker::new(engine, source))
     }
 

@@ -41,11 +41,7 @@ impl Process {
             Handlers { process: Arc::clone(&process), knows_rare: worker.knows_rare, lender: lender.clone() };
         let engine = WorkerEngine::start(process.store.shared(), config, Arc::new(dispatch)).await.ok()?;
         if let Some(lender) = lender {
-            let stopping = engine.stopping();
-            tokio::spawn(async move {
-                stopping.await;
-                lender.hand_back();
-            });
+            lender.serve(&engine);
         }
         Some((process, engine))
     }
