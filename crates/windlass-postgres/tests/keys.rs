@@ -2,8 +2,15 @@
 mod cluster;
 
 use cluster::Fixture;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use windlass_conformance::steps::{Held, QUEUE, TestWorker, job, jobs, maintain_with, worker_on};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use windlass_conformance::steps::{Held, QUEUE, TestWorker, eventually, job, jobs, maintain_with, worker_on};
 use windlass_core::{
     ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Settings, Store,
 };
@@ -129,17 +136,18 @@ async fn limits_come_while_others_work() {
         })
     });
     let producers: Vec<_> = producers.collect();
-    let done = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (done, worked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..2)
         .map(|_| {
-            let (store, done) = (Arc::clone(&store), Arc::clone(&done));
+            let (store, done, worked) = (Arc::clone(&store), Arc::clone(&done), Arc::clone(&worked));
             tokio::spawn(async move {
                 let worker = worker_on(&store).await;
                 let mut ids = Vec::new();
                 loop {
-                    let last = done.load(std::sync::atomic::Ordering::Acquire);
+                    let last = done.load(Ordering::Acquire);
                     let held = claim(&worker, 15).await;
                     complete(&worker, &held).await;
+                    worked.fetch_add(held.len(), Ordering::AcqRel);
                     ids.extend(held.iter().map(|held| held.job.id));
                     if last && held.is_empty() {
                         return ids;
@@ -151,13 +159,17 @@ async fn limits_come_while_others_work() {
     let two = KeyLimitsChange::Default(KeyLimit::default().with_concurrency(2));
     for change in [two.clone(), KeyLimitsChange::Off, two] {
         store.limit_keys(QUEUE, &change).await.expect("limit keys");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let before = worked.load(Ordering::Acquire);
+        eventually("jobs are worked under the change", || async {
+            (worked.load(Ordering::Acquire) >= before + 100).then_some(())
+        })
+        .await;
     }
     let mut enqueued = Vec::new();
     for producer in producers {
         enqueued.extend(producer.await.unwrap());
     }
-    done.store(true, std::sync::atomic::Ordering::Release);
+    done.store(true, Ordering::Release);
     let mut seen = Vec::new();
     for worker in workers {
         seen.extend(worker.await.unwrap());

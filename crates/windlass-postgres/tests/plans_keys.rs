@@ -3,10 +3,9 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 mod cluster;
+mod pages;
 
-use cluster::Fixture;
-use tokio_postgres::Client;
-use windlass_conformance::steps::LEASE;
+use pages::Session;
 
 /// The pages of a claim of ten jobs of few keys: descents of some thirty indexes, and of some for each key and job. 220 to 310 here; to step over
 /// a bulk takes a thousand.
@@ -16,36 +15,25 @@ const OF_TEN_KEYS: i64 = 600;
 /// And of one that finds nothing.
 const OF_AN_EMPTY_CLAIM: i64 = 120;
 
-struct Session {
-    fixture: Fixture,
-    client: Client,
-    worker: i32,
-}
+/// A worker of a keyed queue.
+struct Keyed(Session);
 
-impl Session {
+impl Keyed {
     async fn begin() -> Self {
-        let fixture = Fixture::fresh().await;
-        let client = fixture.sql().await;
-        let register =
-            fixture.text(&format!("SELECT windlass.register('w', '{{q}}', '{{}}', {})", LEASE.as_secs_f64()));
-        let worker = client.query_one(&register, &[]).await.unwrap().get(0);
-        let session = Self { fixture, client, worker };
+        let session = Session::begin("'{q}'").await;
         session.run("SELECT windlass.limit_keys('q', concurrency => 1000)").await;
-        session
-    }
-
-    async fn run(&self, sql: &str) {
-        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
+        Self(session)
     }
 
     /// Jobs of so many keys, in one transaction.
     async fn bulk(&self, jobs: i64, keys: i64) {
-        self.run(&format!(
-            "INSERT INTO windlass.job (lane_id, kind, args, attributes)
+        self.0
+            .run(&format!(
+                "INSERT INTO windlass.job (lane_id, kind, args, attributes)
              SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % {keys})::text
              FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, {jobs}) AS i"
-        ))
-        .await;
+            ))
+            .await;
     }
 
     async fn claim_and_settle(&self, times: i32) {
@@ -56,35 +44,21 @@ impl Session {
                  FROM windlass.claim({w}, '{{q}}', '{{100}}') AS c WHERE c.head[1] <> 0;
                  COMMIT;
              END LOOP; END $$",
-            w = self.worker
+            w = self.0.worker
         );
-        self.run(&sql).await;
+        self.0.run(&sql).await;
     }
 
-    /// The least of some claims: the first ones move what came from the log, and whenever somebody makes or changes tables, the next call also
-    /// reads the catalogs.
+    /// The least of some claims: the first ones move what came from the log.
     async fn bounded(&self, when: &str, most: i64) {
-        let call = format!(
-            "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM windlass.claim({}, '{{q}}', '{{10}}')",
-            self.worker
-        );
-        let mut least = i64::MAX;
-        for _ in 0..30 {
-            let plan: serde_json::Value =
-                self.client.query_one(&self.fixture.text(&call), &[]).await.expect(when).get(0);
-            let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-            least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
-            if least <= most {
-                return;
-            }
-        }
-        panic!("{when}: a claim touched {least} pages, at most {most} were expected");
+        let call = format!("windlass.claim({}, '{{q}}', '{{10}}')", self.0.worker);
+        self.0.bounded_in(30, when, &call, most).await;
     }
 }
 
 #[tokio::test]
 async fn neither_backlog_nor_history_counts() {
-    let session = Session::begin().await;
+    let session = Keyed::begin().await;
     session.bounded("empty", OF_AN_EMPTY_CLAIM).await;
     session.bulk(60_000, 1).await;
     session.bounded("many jobs of one key", OF_A_CLAIM).await;
@@ -98,8 +72,8 @@ async fn neither_backlog_nor_history_counts() {
 
 #[tokio::test]
 async fn a_held_snapshot_does_not_count() {
-    let session = Session::begin().await;
-    let reader = session.fixture.sql().await;
+    let session = Keyed::begin().await;
+    let reader = session.0.fixture.sql().await;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     session.bulk(8_000, 3).await;
     session.claim_and_settle(50).await;
@@ -111,9 +85,9 @@ async fn a_held_snapshot_does_not_count() {
 /// A bulk that is not committed, and one that was rolled back, are not walked by every claim.
 #[tokio::test]
 async fn an_open_bulk_does_not_count() {
-    let session = Session::begin().await;
-    let open = session.fixture.sql().await;
-    let bulk = session.fixture.text(
+    let session = Keyed::begin().await;
+    let open = session.0.fixture.sql().await;
+    let bulk = session.0.fixture.text(
         "INSERT INTO windlass.job (lane_id, kind, args, attributes)
          SELECT l.lane, 'k', '{}', '{\"key\": \"key 0\"}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 60000)",
     );

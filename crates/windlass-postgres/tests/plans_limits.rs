@@ -3,10 +3,9 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 mod cluster;
+mod pages;
 
-use cluster::Fixture;
-use tokio_postgres::Client;
-use windlass_conformance::steps::LEASE;
+use pages::Session;
 
 /// The pages that a share of one queue may cost: descents of the indexes of the worker, the queue and what was given out.
 const OF_A_SHARE: i64 = 90;
@@ -17,49 +16,7 @@ const OF_A_CLAIM: i64 = 90;
 /// Of each further queue.
 const OF_A_QUEUE: i64 = 30;
 
-/// One connection to the end, so that whatever plan it cached while the tables were empty is used.
-struct Session {
-    fixture: Fixture,
-    client: Client,
-    worker: i32,
-}
-
 impl Session {
-    async fn begin(queues: &str) -> Self {
-        let fixture = Fixture::fresh().await;
-        let client = fixture.sql().await;
-        let register = fixture
-            .text(&format!("SELECT windlass.register('w', {queues}, '{{}}', {})", LEASE.as_secs_f64()));
-        let worker = client.query_one(&register, &[]).await.unwrap().get(0);
-        Self { fixture, client, worker }
-    }
-
-    async fn run(&self, sql: &str) {
-        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
-    }
-
-    /// The pages that a call touches.
-    async fn pages(&self, call: &str) -> i64 {
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
-        let row = self.client.query_one(&self.fixture.text(&explain), &[]).await.expect(call);
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-        number("Shared Hit Blocks") + number("Shared Read Blocks")
-    }
-
-    /// Asserts that a call touches at most so many pages. Whenever somebody makes or changes tables, the next call
-    /// also reads the catalogs: the least of a few counts.
-    async fn bounded(&self, when: &str, call: &str, most: i64) {
-        let mut least = i64::MAX;
-        for _ in 0..6 {
-            least = least.min(self.pages(call).await);
-            if least <= most {
-                return;
-            }
-        }
-        panic!("{when}: {call} touched {least} pages, at most {most} were expected");
-    }
-
     fn share(&self, queues: &str, starts: i32) -> String {
         let all = |value: i32| format!("array_fill({value}, ARRAY[cardinality({queues})])");
         format!("windlass.share({}, {queues}, {}, {}, {})", self.worker, all(0), all(5), all(starts))

@@ -1,5 +1,27 @@
 -- Lanes: one queue at one priority each, and the wake-up of workers that wait for them.
 
+-- check_queue(queue): refuses what cannot be the name of one.
+CREATE OR REPLACE FUNCTION {schema}.check_queue(p_queue text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
+        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
+            USING ERRCODE = 'WL002';
+    END IF;
+END $$;
+
+-- check_lane(queue, priority): refuses what no lane can have.
+CREATE OR REPLACE FUNCTION {schema}.check_lane(p_queue text, p_priority integer) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM {schema}.check_queue(p_queue);
+    IF p_priority IS NULL OR p_priority NOT BETWEEN -100 AND 100 THEN
+        RAISE 'priority must be -100 to 100, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
+    END IF;
+END $$;
+
 -- lane_of(queue, priority): the lane's id; makes it on first use. Never waits for another transaction.
 -- A lane that was idle for a day is passed over: forget_lanes is about to remove it. So are keyed lanes, which have negative ids.
 CREATE OR REPLACE FUNCTION {schema}.lane_of(p_queue text, p_priority integer) RETURNS integer
@@ -11,13 +33,7 @@ BEGIN
     SELECT l.id INTO v_lane FROM {schema}.lane l WHERE l.queue = p_queue AND l.priority = p_priority AND l.id > 0
         AND (l.idle_since IS NULL OR l.idle_since > clock_timestamp() - interval '1 day') ORDER BY l.id LIMIT 1;
     IF FOUND THEN RETURN v_lane; END IF;
-    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
-        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
-            USING ERRCODE = 'WL002';
-    END IF;
-    IF p_priority IS NULL OR p_priority NOT BETWEEN -100 AND 100 THEN
-        RAISE 'priority must be -100 to 100, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
-    END IF;
+    PERFORM {schema}.check_lane(p_queue, p_priority);
     INSERT INTO {schema}.lane (queue, priority) VALUES (p_queue, p_priority) RETURNING id INTO v_lane;
     RETURN v_lane;
 END $$;

@@ -58,7 +58,7 @@ DECLARE
     v_late    boolean; -- what is seen now may be of later transactions than this one; see table claim
     v_sum     bigint;
     v_limited boolean; -- some queue has limits
-    v_without bigint[]; -- those of which the worker has no share
+    v_without bigint[]; -- those of which the worker has no share; then also those that were seen to
     v_keyed   bigint[]; -- those that have limits of their keys
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true), {schema}.read_committed('claim');
@@ -81,18 +81,17 @@ BEGIN
                   FROM unnest(v_lanes, v_priorities, v_queues) AS l(id, priority, n) WHERE l.n = ANY (v_without)) AS w
             CROSS JOIN LATERAL {schema}.lanes_with_work(w.ids, w.priorities, w.queues, p_limits) AS k
             CROSS JOIN LATERAL (SELECT DISTINCT u AS n FROM unnest(k.queues) AS u) AS o;
-            SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
-                INTO v_lanes, v_priorities, v_queues
-                FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
         END IF;
     END IF;
-    IF v_keyed IS NOT NULL THEN
-        FOR i IN SELECT u FROM unnest(v_keyed) AS u WHERE u = ANY (v_queues) LOOP
-            RETURN QUERY SELECT * FROM {schema}.claim_keyed_queue(p_worker, p_queues[i], p_limits[i], coalesce(p_bytes[i], 33554432), v_kinds, p_call, i);
-        END LOOP;
+    FOREACH i IN ARRAY coalesce(v_keyed, '{}') LOOP
+        CONTINUE WHEN i = ANY (v_without);
+        RETURN QUERY SELECT * FROM {schema}.claim_keyed_queue(p_worker, p_queues[i], p_limits[i], coalesce(p_bytes[i], 33554432), v_kinds, p_call, i);
+    END LOOP;
+    v_without := v_without || v_keyed;
+    IF v_without <> '{}' THEN
         SELECT array_agg(l.id ORDER BY l.nth), array_agg(l.priority ORDER BY l.nth), array_agg(l.n ORDER BY l.nth)
             INTO v_lanes, v_priorities, v_queues
-            FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_keyed);
+            FROM unnest(v_lanes, v_priorities, v_queues) WITH ORDINALITY AS l(id, priority, n, nth) WHERE l.n <> ALL (v_without);
     END IF;
     -- A few lanes are simply tried: a look costs half of an empty claim. Of a queue with several lanes one claim
     -- in 16 looks which of them starve.

@@ -72,6 +72,7 @@ BEGIN
         -- It may have been cancelled where it stands in the log, to be stepped over: settle that with its lane locked.
         PERFORM pg_advisory_xact_lock(hashtext({name} || '.lane'), d.lane_id);
         DELETE FROM {schema}.dead x WHERE x.id = p_id;
+        IF d.attributes <> '' THEN PERFORM {schema}.tell_key(p_id, d.lane_id, d.attributes, true); END IF; -- it is as one that was never handed out
         PERFORM {schema}.note_event('retried', p_id, d.lane_id, 0::smallint, d.kind, NULL);
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;

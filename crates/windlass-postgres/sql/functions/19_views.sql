@@ -96,7 +96,7 @@ BEGIN
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
-           OR v_lane < 0 AND {schema}.key_ready(v_lane)
+           OR v_lane < 0 AND {schema}.key_ready({schema}.key_lane_of(v_lane))
            OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
                       CROSS JOIN LATERAL (

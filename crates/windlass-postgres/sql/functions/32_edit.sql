@@ -98,7 +98,9 @@ BEGIN
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
 
-    IF p_queue IS NOT NULL THEN PERFORM {schema}.key_moved(p_id, w.lane_id, p_queue, w.attributes); END IF;
+    IF w.attributes <> '' AND p_queue <> (SELECT l.queue FROM {schema}.lane l WHERE l.id = w.lane_id) THEN
+        PERFORM {schema}.tell_key(p_id, w.lane_id, w.attributes, true); -- over, in the queue that it leaves
+    END IF;
     w.lane_id := {schema}.lane_for(p_id, w.lane_id, p_queue, p_priority);
     w.max_attempts := coalesce(p_max, w.max_attempts);
     w.args := coalesce(p_args, w.args);

@@ -65,20 +65,6 @@ BEGIN
     RETURN (SELECT p.puts[1] FROM {schema}.put_schedules(ARRAY[$1], ARRAY[$21], ARRAY[v_definition::text], NULL) AS p);
 END $$;
 
--- check_lane(queue, priority): refuses what no lane can have.
-CREATE OR REPLACE FUNCTION {schema}.check_lane(p_queue text, p_priority integer) RETURNS void
-    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
-        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
-            USING ERRCODE = 'WL002';
-    END IF;
-    IF p_priority IS NULL OR p_priority NOT BETWEEN -100 AND 100 THEN
-        RAISE 'priority must be -100 to 100, got %', coalesce(p_priority::text, 'NULL') USING ERRCODE = 'WL003';
-    END IF;
-END $$;
-
 -- remove_schedule(name), pause_schedule(name), resume_schedule(name): whether there is such a schedule.
 CREATE OR REPLACE FUNCTION {schema}.remove_schedule(name text) RETURNS boolean
     LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

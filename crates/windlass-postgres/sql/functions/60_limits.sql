@@ -60,10 +60,7 @@ AS $$
 DECLARE
     v_ms numeric := p_burst * extract(epoch FROM p_period)::numeric * 1000 / nullif(p_rate, 0);
 BEGIN
-    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
-        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
-            USING ERRCODE = 'WL002';
-    END IF;
+    PERFORM {schema}.check_queue(p_queue);
     IF p_concurrency IS NULL AND p_rate IS NULL THEN
         RAISE 'a limit needs a concurrency, or a rate with its period; unlimit_queue takes limits away' USING ERRCODE = 'WL003';
     END IF;

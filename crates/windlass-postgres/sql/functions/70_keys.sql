@@ -55,12 +55,8 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.key_lane_of(p_lane integer) RETURNS {schema}.key_lane
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
 AS $$
-DECLARE
-    c {schema}.key_lane;
 BEGIN
-    SELECT * INTO c FROM {schema}.key_lane k WHERE k.lane_id = p_lane ORDER BY k.n DESC LIMIT 1;
-    IF NOT FOUND THEN c := ROW(p_lane, 0::bigint, 0::double precision, 0::bigint, '4:4:'::pg_snapshot); END IF;
-    RETURN c;
+    RETURN (SELECT k FROM {schema}.key_lane k WHERE k.lane_id = p_lane ORDER BY k.n DESC LIMIT 1);
 END $$;
 
 -- put_key_lane(was, tag, turn, folded): how far it is now.
@@ -72,9 +68,8 @@ BEGIN
     DELETE FROM {schema}.key_lane k WHERE k.lane_id = p_was.lane_id AND k.n = p_was.n;
 END $$;
 
--- Rows are replaced by their place: under the queue's lock nobody else does, and joins by their keys are quadratic when the planner thinks that there are few.
-
 -- give_turns(lane, keys, lows): of each key a job with this id, or more, is there now: so it is in turn. A key that comes (back) begins at the lane's present time.
+-- Rows are replaced by their place: nobody else replaces them, and joins by their keys are quadratic when the planner thinks that there are few.
 -- Cost: a probe for each key, and a row for those that had no turn.
 CREATE OR REPLACE FUNCTION {schema}.give_turns(p_lane integer, p_keys text[], p_lows bigint[]) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
@@ -117,8 +112,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- keys_have_room(queue): whether some key of it has a concurrency, or is serial.
-CREATE OR REPLACE FUNCTION {schema}.keys_have_room(p_queue text) RETURNS boolean
+-- keys_are_limited(queue): whether some key of it has a concurrency, or is serial.
+CREATE OR REPLACE FUNCTION {schema}.keys_are_limited(p_queue text) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -135,12 +130,10 @@ BEGIN
 END $$;
 
 -- key_ready(lane): whether a key of the lane is in turn.
-CREATE OR REPLACE FUNCTION {schema}.key_ready(p_lane integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.key_ready(c {schema}.key_lane) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
     SET enable_bitmapscan = off SET enable_sort = off
 AS $$
-DECLARE
-    c {schema}.key_lane := {schema}.key_lane_of(p_lane);
 BEGIN
-    RETURN EXISTS (SELECT 1 FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn));
+    RETURN EXISTS (SELECT 1 FROM {schema}.key_turn t WHERE t.lane_id = c.lane_id AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn));
 END $$;

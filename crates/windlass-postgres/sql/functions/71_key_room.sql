@@ -41,7 +41,7 @@ BEGIN
         c := {schema}.key_lane_of(v_lane);
         v_now := pg_current_snapshot();
         -- Settlements may have gone with their segment before they were seen here.
-        IF c.n > 0 AND pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane)
+        IF pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane)
            AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d) THEN
             PERFORM {schema}.count_held(p_queue);
             RETURN;
@@ -56,39 +56,25 @@ BEGIN
                 SELECT k.ctid AS place, k.id, k.key FROM {schema}.key_held k WHERE k.lane_id = v_lane AND k.seq = s.seq
                   AND k.id >= coalesce(s.low_id, 0) AND k.id <= coalesce(s.high_id, 9223372036854775807) OFFSET 0) AS x
         ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT h.place FROM held h))
-        ), free AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
-            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over FROM held h GROUP BY h.id, h.key)
-        SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(f.is_over) AS over, count(*)::integer AS n, (SELECT count(*) > 0 FROM settled) AS any INTO r FROM free f;
+        ), told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*
+        ), happened AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
+            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, true AS held FROM held h GROUP BY h.id, h.key
+            UNION ALL
+            SELECT t.job_id, t.key, nullif(t.is_over, false), false FROM told t)
+        SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, (SELECT count(*) > 0 FROM settled) AS any
+            INTO r FROM happened h;
         IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
-        IF r.n > 0 THEN
-            v_ids := v_ids || r.ids;
-            v_keys := v_keys || r.keys;
-            v_over := v_over || r.over;
-            v_held := v_held || array_fill(true, ARRAY[r.n]);
-        END IF;
-        WITH told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*)
-        SELECT array_agg(t.job_id) AS ids, array_agg(t.key) AS keys, array_agg(nullif(t.is_over, false)) AS over, count(*)::integer AS n INTO r FROM told t;
-        IF r.n > 0 THEN
-            v_ids := v_ids || r.ids;
-            v_keys := v_keys || r.keys;
-            v_over := v_over || r.over;
-            v_held := v_held || array_fill(false, ARRAY[r.n]);
-        END IF;
+        v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told.
     WITH free AS (
         DELETE FROM {schema}.key_held h USING {schema}.lane l
         WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
         RETURNING h.id, h.key)
-    SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, count(*)::integer AS n INTO r FROM free f;
-    IF r.n > 0 THEN
-        v_ids := v_ids || r.ids;
-        v_keys := v_keys || r.keys;
-        v_over := v_over || array_fill(NULL::boolean, ARRAY[r.n]);
-        v_held := v_held || array_fill(true, ARRAY[r.n]);
-        UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, l.priority) FROM {schema}.lane l
-            WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
-    END IF;
+    SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held INTO r FROM free f;
+    v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held;
+    UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, l.priority) FROM {schema}.lane l
+        WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     IF v_ids = '{}' THEN RETURN; END IF;
     WITH fate AS MATERIALIZED (
         SELECT u.id, u.key, bool_or(u.is_over) AS is_over, count(*) FILTER (WHERE u.held) AS freed
@@ -120,11 +106,13 @@ DECLARE
 BEGIN
     PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now) FROM {schema}.lane l CROSS JOIN LATERAL {schema}.key_lane_of(l.id) c WHERE l.queue = p_queue AND l.id < 0;
     DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id;
-    INSERT INTO {schema}.key_held (lane_id, seq, id, key)
-        SELECT o.lane_id, o.seq, j.id, {schema}.key_of(j.attributes)
-        FROM {schema}.open_claims(NULL) o JOIN {schema}.lane l ON l.id = o.lane_id
-        CROSS JOIN LATERAL {schema}.unsettled_jobs(o.lane_id, o.seq) j
-        WHERE l.queue = p_queue AND {schema}.keys_have_room(p_queue) AND {schema}.key_of(j.attributes) <> '';
+    IF {schema}.keys_are_limited(p_queue) THEN
+        INSERT INTO {schema}.key_held (lane_id, seq, id, key)
+            SELECT o.lane_id, o.seq, j.id, {schema}.key_of(j.attributes)
+            FROM {schema}.open_claims(NULL) o JOIN {schema}.lane l ON l.id = o.lane_id
+            CROSS JOIN LATERAL {schema}.unsettled_jobs(o.lane_id, o.seq) j
+            WHERE l.queue = p_queue AND {schema}.key_of(j.attributes) <> '';
+    END IF;
     WITH told AS (
         DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = p_queue AND s.lane_id = l.id RETURNING s.*
     ), before AS MATERIALIZED (

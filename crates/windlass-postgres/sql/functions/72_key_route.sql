@@ -2,7 +2,7 @@
 
 -- route(lane, keyed): the jobs of a lane's log wait in the keyed lane from now on, and their keys are in turn. At most 4,000; whether there may be more.
 -- Under the locks of the queue and of both lanes. To everybody else it is a claim without jobs, so that what stands in the log is history.
--- Cost: 15 us for each job.
+-- Cost: 8 us for each job.
 CREATE OR REPLACE FUNCTION {schema}.route(p_lane integer, p_keyed integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off

@@ -39,7 +39,7 @@ BEGIN
     IF v_behind <> '{}' AND NOT EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.serial) THEN
         v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
     END IF;
-    IF v_left > 0 AND {schema}.keys_have_room(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
+    IF v_left > 0 AND {schema}.keys_are_limited(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
     -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
     FOR l IN
         SELECT x.id, x.priority, greatest(p_limit / 16, 1) AS most FROM {schema}.lane x
@@ -70,7 +70,7 @@ AS $$
 DECLARE
     v_before timestamptz := clock_timestamp() - p_time;
 BEGIN
-    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before OR NOT {schema}.key_ready(p_lane) THEN
+    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before OR NOT {schema}.key_ready({schema}.key_lane_of(p_lane)) THEN
         RETURN false;
     END IF;
     RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
@@ -100,13 +100,12 @@ DECLARE
     v_left    integer := p_limit;
     v_bytes   bigint := p_bytes;
     v_got     integer;
-    v_last    record;
 BEGIN
     SELECT * INTO d FROM {schema}.key_limit k WHERE k.queue = p_name AND k.key = '';
     FOR pass IN 1..8 LOOP
         EXIT WHEN v_left <= 0 OR v_bytes <= 0;
         c := {schema}.key_lane_of(p_lane);
-        EXIT WHEN NOT {schema}.key_ready(p_lane);
+        EXIT WHEN NOT {schema}.key_ready(c);
         SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO v_cursor
             FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
         v_seq := coalesce(v_cursor.seq, 0) + 1;
@@ -127,15 +126,15 @@ BEGIN
                        CASE WHEN k.key IS NULL THEN CASE WHEN d.serial THEN 1 ELSE d.concurrency END
                             WHEN k.serial THEN 1 ELSE k.concurrency END AS most) AS m
             LEFT JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE m.most IS NOT NULL AND h.queue = p_name AND h.key = t.key ORDER BY h.n DESC LIMIT 1) AS h ON true
-        ), share AS (
-            SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
-            FROM turn t
-        ), sized AS (SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM share s
+        ), share AS ( -- one more than it takes is looked at: whether it has more
+            SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM (
+                SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
+                FROM turn t) AS s
         ), candidate AS MATERIALIZED (
             SELECT t.ord, t.key, t.n, t.tag, t.low_id, t.weight, t.serial, t.limited, t.room, t.again, t.held, t.room_place, t.turn_place, t.take, j.*,
                    row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth,
                    CASE WHEN row_number() OVER (PARTITION BY t.ord ORDER BY j.id) = 1 THEN t.begun END AS begun
-            FROM sized t LEFT JOIN LATERAL (
+            FROM share t LEFT JOIN LATERAL (
                 (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes FROM {schema}.waiting h
                  WHERE NOT t.again AND h.state = 'keyed' AND h.lane_id = p_lane AND {schema}.key_of(h.attributes) = t.key AND h.id >= t.low_id
                  ORDER BY h.lane_id, {schema}.key_of(h.attributes), h.id LIMIT t.look)
@@ -208,5 +207,5 @@ BEGIN
     END LOOP;
     PERFORM set_config('windlass.bytes', '', true), set_config('windlass.keyed', (p_limit - v_left)::text, true),
             set_config('windlass.keyed_bytes', (p_bytes - v_bytes)::text, true),
-            set_config('windlass.keyed_more', (v_left > 0 AND {schema}.key_ready(p_lane))::text, true);
+            set_config('windlass.keyed_more', (v_left > 0 AND {schema}.key_ready({schema}.key_lane_of(p_lane)))::text, true);
 END $$;

@@ -6,10 +6,7 @@ CREATE OR REPLACE FUNCTION {schema}.check_key_limit(p_queue text, p_key text, p_
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF p_queue IS NULL OR p_queue !~ '^[A-Za-z0-9_.:/-]{1,128}$' THEN
-        RAISE 'invalid queue name %; use 1 to 128 of letters, digits and _ - . : /', coalesce(quote_literal(left(p_queue, 64)), 'NULL')
-            USING ERRCODE = 'WL002';
-    END IF;
+    PERFORM {schema}.check_queue(p_queue);
     IF octet_length(p_key) > 200 THEN
         RAISE 'a key must be 1 to 200 bytes, got %; hash what is longer', octet_length(p_key) USING ERRCODE = 'WL003';
     END IF;
@@ -44,7 +41,7 @@ AS $$
 DECLARE
     u record;
 BEGIN
-    PERFORM {schema}.read_committed('limit_key'), {schema}.check_key_limit(p_queue, NULL, NULL, false, 1);
+    PERFORM {schema}.read_committed('limit_key'), {schema}.check_queue(p_queue);
     FOR u IN SELECT * FROM unnest(p_keys, p_concurrency, p_serial, p_weights) AS x(key, concurrency, serial, weight) LOOP
         IF u.key IS NULL OR u.key = '' THEN
             RAISE 'a key must be 1 to 200 bytes, got %', coalesce(octet_length(u.key)::text, 'NULL') USING ERRCODE = 'WL003';
@@ -88,7 +85,7 @@ CREATE OR REPLACE FUNCTION {schema}.unlimit_keys(queue text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM {schema}.read_committed('unlimit_keys'), {schema}.check_key_limit($1, NULL, NULL, false, 1), {schema}.lock_keys($1, true);
+    PERFORM {schema}.read_committed('unlimit_keys'), {schema}.check_queue($1), {schema}.lock_keys($1, true);
     UPDATE {schema}.queue q SET keyed = false WHERE q.name = $1 AND q.keyed;
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM {schema}.key_limit k WHERE k.queue = $1;

@@ -21,39 +21,35 @@ DECLARE
 BEGIN
     IF current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off' THEN
         v_queue := (SELECT l.queue FROM {schema}.lane l WHERE l.id = NEW.lane_id);
-        IF {schema}.keys_have_room(v_queue) THEN PERFORM {schema}.wake_queue(v_queue); END IF;
+        IF {schema}.keys_are_limited(v_queue) THEN PERFORM {schema}.wake_queue(v_queue); END IF;
     END IF;
     RETURN NULL;
 END $$;
 
--- key_left(): a job of a serial key is elsewhere now, or another job: claims have to look whether it is over.
+-- tell_key(job, lane, attributes, over): of a serial key claims have to look whether this job, which was in this lane, is over; `over`: it is, whatever they find.
+CREATE OR REPLACE FUNCTION {schema}.tell_key(p_id bigint, p_lane integer, p_attributes text, p_over boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_queue text := (SELECT l.queue FROM {schema}.lane l WHERE l.id = p_lane);
+    v_key   text := {schema}.key_of(p_attributes);
+BEGIN
+    IF {schema}.key_is_serial(v_queue, v_key) THEN
+        INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
+            SELECT k.id, p_id, p_over, v_key FROM {schema}.lane k WHERE k.queue = v_queue AND k.id < 0 LIMIT 1;
+        PERFORM {schema}.wake_queue(v_queue);
+    END IF;
+END $$;
+
+-- key_left(): a job that waited is elsewhere now, or another job.
 CREATE OR REPLACE FUNCTION {schema}.key_left() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    v_queue text := (SELECT l.queue FROM {schema}.lane l WHERE l.id = OLD.lane_id);
-    v_key   text := {schema}.key_of(OLD.attributes);
-    v_over  boolean := TG_TABLE_NAME = 'dead'; -- it is made anew
 BEGIN
-    IF {schema}.key_is_serial(v_queue, v_key) THEN
-        IF TG_OP = 'UPDATE' THEN
-            v_over := v_key <> {schema}.key_of(NEW.attributes) OR v_queue IS DISTINCT FROM (SELECT l.queue FROM {schema}.lane l WHERE l.id = NEW.lane_id);
-        END IF;
-        INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key) VALUES (OLD.lane_id, OLD.id, v_over, v_key);
-        PERFORM {schema}.wake_queue(v_queue);
-    END IF;
+    PERFORM {schema}.tell_key(OLD.id, OLD.lane_id, OLD.attributes, TG_OP = 'UPDATE' AND (
+        {schema}.key_of(OLD.attributes) <> {schema}.key_of(NEW.attributes)
+        OR (SELECT count(DISTINCT l.queue) FROM {schema}.lane l WHERE l.id IN (OLD.lane_id, NEW.lane_id)) > 1));
     RETURN NULL;
-END $$;
-
--- key_moved(job, lane, queue): a job of a lane goes to this queue; of a serial key of another one it is over there.
-CREATE OR REPLACE FUNCTION {schema}.key_moved(p_id bigint, p_lane integer, p_queue text, p_attributes text) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
-        SELECT k.id, p_id, true, {schema}.key_of(p_attributes)
-        FROM {schema}.lane l CROSS JOIN LATERAL (SELECT x.id FROM {schema}.lane x WHERE x.queue = l.queue AND x.id < 0 LIMIT 1) AS k
-        WHERE l.id = p_lane AND l.queue <> p_queue AND {schema}.key_is_serial(l.queue, {schema}.key_of(p_attributes));
 END $$;
 
 DO $$
@@ -66,8 +62,6 @@ BEGIN
             EXECUTE FUNCTION {schema}.key_left();
         CREATE TRIGGER key_changed AFTER UPDATE OF lane_id, attributes ON {schema}.waiting FOR EACH ROW
             WHEN (OLD.lane_id < 0 AND OLD.attributes <> '' AND (OLD.lane_id <> NEW.lane_id OR OLD.attributes <> NEW.attributes))
-            EXECUTE FUNCTION {schema}.key_left();
-        CREATE TRIGGER key_left AFTER DELETE ON {schema}.dead FOR EACH ROW WHEN (OLD.lane_id < 0 AND OLD.attributes <> '')
             EXECUTE FUNCTION {schema}.key_left();
     END IF;
 END $$;

@@ -4,34 +4,36 @@
 -- Cost: two probes for each.
 CREATE OR REPLACE FUNCTION {schema}.forget_key_turns(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
     v_state {schema}.housekeeping;
-    v_low   bigint;
-    v_high  bigint;
-    v_count bigint;
+    v_lanes integer[];
+    v_keys  text[];
     v_queue text;
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM {schema}.key_turn) THEN RETURN 0; END IF;
+    IF NOT EXISTS (SELECT 1 FROM {schema}.key_lane) THEN RETURN 0; END IF;
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF;
-    v_low := v_state.turns_checked;
     IF v_state.turns_began_at < clock_timestamp() - interval '1 hour' THEN
-        v_low := 0;
-        UPDATE {schema}.housekeeping SET turns_began_at = clock_timestamp();
-        DELETE FROM {schema}.key_turn t WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = t.lane_id);
+        v_state.turns_lane := -2147483648;
+        v_state.turns_key := '';
+        UPDATE {schema}.housekeeping SET turns_began_at = clock_timestamp(), turns_lane = v_state.turns_lane, turns_key = v_state.turns_key;
         DELETE FROM {schema}.key_lane c WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = c.lane_id);
         DELETE FROM {schema}.key_signal s WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = s.lane_id);
     END IF;
-    SELECT max(x.n), count(*) INTO v_high, v_count FROM (SELECT t.n FROM {schema}.key_turn t WHERE t.n > v_low ORDER BY t.n LIMIT p_most) AS x;
-    FOR v_queue IN SELECT DISTINCT l.queue FROM {schema}.key_turn t JOIN {schema}.lane l ON l.id = t.lane_id WHERE t.n > v_low AND t.n <= v_high LOOP
-        CONTINUE WHEN NOT {schema}.lock_keys(v_queue, false);
-        -- The end of its last job is past: so it will begin at the lane's present time, as a new one does.
-        DELETE FROM {schema}.key_turn t USING {schema}.lane l
-            WHERE l.queue = v_queue AND t.lane_id = l.id AND t.n > v_low AND t.n <= v_high AND t.tag IS NULL AND NOT t.blocked
-              AND (SELECT 1 FROM {schema}.waiting h WHERE h.state = 'keyed' AND h.lane_id = t.lane_id AND {schema}.key_of(h.attributes) = t.key LIMIT 1) IS NULL;
+    SELECT array_agg(x.lane_id), array_agg(x.key) INTO v_lanes, v_keys FROM (
+        SELECT t.lane_id, t.key FROM {schema}.key_turn t WHERE (t.lane_id, t.key) > (v_state.turns_lane, v_state.turns_key)
+        ORDER BY t.lane_id, t.key, t.n LIMIT p_most) AS x;
+    IF v_lanes IS NULL THEN RETURN 0; END IF;
+    FOR v_queue IN SELECT DISTINCT l.queue FROM unnest(v_lanes) AS u LEFT JOIN {schema}.lane l ON l.id = u LOOP
+        CONTINUE WHEN v_queue IS NOT NULL AND NOT {schema}.lock_keys(v_queue, false);
+        -- Should it come back it begins at the lane's present time, as a new one does.
+        DELETE FROM {schema}.key_turn t USING unnest(v_lanes, v_keys) AS u(lane_id, key) LEFT JOIN {schema}.lane l ON l.id = u.lane_id
+            WHERE l.queue IS NOT DISTINCT FROM v_queue AND t.lane_id = u.lane_id AND t.key = u.key
+              AND (l.id IS NULL OR t.tag IS NULL AND NOT t.blocked AND NOT EXISTS (
+                  SELECT 1 FROM {schema}.waiting h WHERE h.state = 'keyed' AND h.lane_id = t.lane_id AND {schema}.key_of(h.attributes) = t.key));
     END LOOP;
-    UPDATE {schema}.housekeeping SET turns_checked = coalesce(v_high, v_low);
-    RETURN v_count;
+    UPDATE {schema}.housekeeping SET turns_lane = v_lanes[cardinality(v_lanes)], turns_key = v_keys[cardinality(v_keys)];
+    RETURN cardinality(v_lanes);
 END $$;

@@ -34,9 +34,9 @@ CREATE TABLE {schema}.key_lane (
     n       bigint NOT NULL DEFAULT nextval('{schema}.key_turn_seq'),
     tag     double precision NOT NULL,
     turn    bigint NOT NULL,
-    folded  pg_snapshot NOT NULL
+    folded  pg_snapshot NOT NULL,
+    PRIMARY KEY (lane_id, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX key_lane_n ON {schema}.key_lane (lane_id, n);
 
 -- A key of a lane. tag: it is the key's turn at this virtual time; NULL: it has no turn, because nothing of it is there, or because it is blocked: what is there
 -- waits for the end of something. finish: the virtual time at which its last job ended. low_id: no job of it that is there has a lower one.
@@ -47,9 +47,9 @@ CREATE TABLE {schema}.key_turn (
     finish  double precision NOT NULL,
     low_id  bigint NOT NULL,
     blocked boolean NOT NULL,
-    key     text NOT NULL
+    key     text NOT NULL,
+    PRIMARY KEY (lane_id, key, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX key_turn_key ON {schema}.key_turn (lane_id, key, n);
 CREATE INDEX key_turn_tag ON {schema}.key_turn (lane_id, tag, n) WHERE tag IS NOT NULL;
 CREATE INDEX key_turn_blocked ON {schema}.key_turn (lane_id, key) WHERE blocked;
 
@@ -60,28 +60,29 @@ CREATE TABLE {schema}.key_room (
     held  integer NOT NULL,
     begun bigint[] NOT NULL,
     queue text NOT NULL,
-    key   text NOT NULL
+    key   text NOT NULL,
+    PRIMARY KEY (queue, key, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX key_room_key ON {schema}.key_room (queue, key, n);
 
 -- The jobs that `held` counts, by their claim.
 CREATE TABLE {schema}.key_held (
     lane_id integer NOT NULL,
     seq     bigint NOT NULL,
     id      bigint NOT NULL,
-    key     text NOT NULL
+    key     text NOT NULL,
+    PRIMARY KEY (lane_id, seq, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX key_held_claim ON {schema}.key_held (lane_id, seq, id);
 
--- A job of a serial key of which claims must look whether it is over; is_over: it is, whatever they find. Written by whoever did something to it.
+-- A job of a serial key of which claims must look whether it is over; is_over: it is, whatever they find. Written by tell_key.
 CREATE TABLE {schema}.key_signal (
     lane_id integer NOT NULL,
     n       bigint NOT NULL DEFAULT nextval('{schema}.key_turn_seq'),
     job_id  bigint NOT NULL,
     is_over boolean NOT NULL,
-    key     text NOT NULL
+    key     text NOT NULL,
+    PRIMARY KEY (lane_id, n)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX key_signal_lane ON {schema}.key_signal (lane_id, n);
 
--- How far forget_key_turns is.
-ALTER TABLE {schema}.housekeeping ADD COLUMN turns_checked bigint NOT NULL DEFAULT 0, ADD COLUMN turns_began_at timestamptz NOT NULL DEFAULT '-infinity';
+-- Up to where forget_key_turns has looked, and since when.
+ALTER TABLE {schema}.housekeeping ADD COLUMN turns_lane integer NOT NULL DEFAULT -2147483648, ADD COLUMN turns_key text NOT NULL DEFAULT '',
+    ADD COLUMN turns_began_at timestamptz NOT NULL DEFAULT '-infinity';

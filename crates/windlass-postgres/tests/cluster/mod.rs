@@ -32,11 +32,11 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
 /// Takes from a schema what versions 12 to 14 brought.
 pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.slot, windlass.started CASCADE;
     DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_left ON windlass.waiting; DROP TRIGGER key_changed ON windlass.waiting;
-    DROP TRIGGER key_left ON windlass.dead; DROP TABLE windlass.key_limit, windlass.key_lane, windlass.key_turn, windlass.key_room,
+    DROP TABLE windlass.key_limit, windlass.key_lane, windlass.key_turn, windlass.key_room,
         windlass.key_held, windlass.key_signal CASCADE;
     DROP SEQUENCE windlass.keyed_lane_seq, windlass.key_turn_seq CASCADE; DROP INDEX windlass.waiting_key; DROP INDEX IF EXISTS windlass.settlement_keyed;
     ALTER TABLE windlass.queue DROP COLUMN keyed CASCADE;
-    ALTER TABLE windlass.housekeeping DROP COLUMN turns_checked CASCADE, DROP COLUMN turns_began_at CASCADE;
+    ALTER TABLE windlass.housekeeping DROP COLUMN turns_lane CASCADE, DROP COLUMN turns_key CASCADE, DROP COLUMN turns_began_at CASCADE;
     ALTER TABLE windlass.queue DROP COLUMN concurrency CASCADE, DROP COLUMN rate CASCADE, DROP COLUMN rate_period CASCADE,
         DROP COLUMN rate_burst CASCADE;";
 
