@@ -579,3 +579,22 @@ fn i3_and_i13_what_was_taken_back_does_not_run() {
     let unknown = Told::begun().then(TWO, deleted(false)).drained().check();
     assert_eq!(unknown.verdict, Verdict::Valid, "{unknown:?}");
 }
+
+/// The answer to its own commit was lost, so it settles the job in another way: that it was settled already does not say how.
+#[test]
+fn i13_who_lost_the_answer_to_its_own_commit_knows_nothing_of_its_end() {
+    let told = |commits: bool, fate| {
+        let begun = Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+        let begun =
+            if commits { begun.then(ONE, What::EffectSent { worker: 1, id: 7, seq: 1 }) } else { begun };
+        let ended = begun
+            .then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Retry })
+            .settled(ONE, 1, 1, fate, Outcome::Cancel)
+            .drained()
+            .stored(7, 70, JobState::Completed);
+        if commits { ended.then(INJECTOR, What::Effect { id: 7 }) } else { ended }.check()
+    };
+    assert_eq!(told(true, Fate::Already).verdict, Verdict::Valid, "{:?}", told(true, Fate::Already));
+    assert_eq!(broken(&told(true, Fate::Accepted)), [Invariant::I13], "one end, and this was it");
+    assert!(broken(&told(false, Fate::Already)).contains(&Invariant::I13), "nothing else completed it");
+}

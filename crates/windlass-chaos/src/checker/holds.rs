@@ -27,6 +27,8 @@ pub(super) struct Hold {
     pub(super) resumed: Option<u32>,
     /// Checkpoints that its handler was about to keep, or that it was told are kept (true), and when.
     pub(super) checkpoints: Vec<(u32, bool, u64)>,
+    /// Whether its handler was about to commit the completion in a transaction of its own.
+    pub(super) effect_sent: bool,
     /// Answers to its settlements: fate, what they said, when they were sent, when answered.
     pub(super) answers: Vec<(Fate, Outcome, u64, u64)>,
 }
@@ -36,6 +38,13 @@ impl Hold {
     pub(super) fn settled(&self) -> Option<Outcome> {
         let settles = |fate: Fate| matches!(fate, Fate::Accepted | Fate::Already);
         self.answers.iter().find(|(fate, ..)| settles(*fate)).map(|(_, outcome, ..)| *outcome)
+    }
+
+    /// How the store says that it ended the job. That it was settled already does not say how where the handler's
+    /// own commit may have completed it: whoever lost the answer to that commit settles it as failed, or as cancelled.
+    pub(super) fn ended(&self) -> Option<JobState> {
+        let accepted = self.answers.iter().any(|(fate, ..)| *fate == Fate::Accepted);
+        self.settled().filter(|_| accepted || !self.effect_sent).and_then(Outcome::final_state)
     }
 
     /// Whether its handler's end was answered, and only ever with a refusal.
@@ -222,6 +231,7 @@ impl Job {
                 given_back: None,
                 resumed: None,
                 checkpoints: Vec::new(),
+                effect_sent: false,
                 answers: Vec::new(),
             }),
             What::Started { worker, seq, key, .. } => {
@@ -251,7 +261,12 @@ impl Job {
                     None => {}
                 }
             }
-            What::EffectSent { .. } => self.effects_sent.push(at),
+            What::EffectSent { worker, seq, .. } => {
+                self.effects_sent.push(at);
+                if let Some(hold) = self.hold(process, worker, seq, |_| true) {
+                    hold.effect_sent = true;
+                }
+            }
             What::Returned { .. } => self.returned = true,
             What::StoredResult { key, .. } => self.results.push(key),
             What::Effect { .. } => self.effects += 1,

@@ -132,8 +132,7 @@ fn records(job: &Job, rules: &Rules, report: &mut Report) {
         let states: Vec<&str> = job.records.iter().map(|record| record.state.as_str()).collect();
         report.violate(Invariant::I13, id, format!("stored {} times: {}", states.len(), states.join(", ")));
     }
-    let ends: Vec<JobState> =
-        job.holds.iter().filter_map(|hold| hold.settled()).filter_map(Outcome::final_state).collect();
+    let ends: Vec<JobState> = job.holds.iter().filter_map(|hold| hold.ended()).collect();
     if ends.len() > 1 + job.retries_asked {
         report.violate(Invariant::I13, id, format!("its end was accepted {} times", ends.len()));
     }
