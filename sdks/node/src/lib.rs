@@ -1,0 +1,16 @@
+//! The native part of the npm package `windlass`: a thin addon over `windlass-bridge`.
+//!
+//! JSON text and typed arrays cross the boundary, in batches; what they mean is said in `ts/native.ts`, which is the only
+//! file that loads this. No thread of the engine ever enters JavaScript but through the bell of a worker and the answers of promises.
+
+#[allow(unsafe_code, reason = "what the macros of napi write")]
+mod client;
+mod job_numbers;
+#[allow(unsafe_code, reason = "what the macros of napi write")]
+mod lent;
+mod promise;
+mod spec;
+#[allow(unsafe_code, reason = "what the macros of napi write")]
+mod version;
+#[allow(unsafe_code, reason = "what the macros of napi write")]
+mod worker;

@@ -1,0 +1,183 @@
+use crate::{
+    client::NativeClient,
+    job_numbers::Names,
+    lent::{Batch, batch},
+    promise::{Promise, error, failure, on_a_thread},
+    spec,
+};
+use napi::{
+    Env, Result, Status,
+    bindgen_prelude::{Function, Object},
+    threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode},
+};
+use napi_derive::napi;
+use serde_json::json;
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU32, Ordering},
+};
+use windlass::{Args, Context, ErrorKind, Outcome, Progress, lend::Room};
+use windlass_bridge::{Answer, Client, Desk, Engine, Failure, Malformed, Said, Say, Worker};
+
+/// Keeps the process alive until it is dropped. One ring may wait: the exchange that it leads to sees everything.
+type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
+
+/// A worker whose jobs this thread runs.
+#[napi]
+pub struct NativeWorker {
+    client: Client,
+    worker: Arc<Worker>,
+    /// Gone once the worker ended: it keeps the bell, and the bell the process.
+    desk: Mutex<Option<Desk>>,
+    names: Mutex<Names>,
+    refused: AtomicU32,
+}
+
+/// Starts a worker: a promise of it. The bell is called when an exchange would bring something.
+#[napi(catch_unwind)]
+pub fn start_worker<'env>(
+    env: &'env Env,
+    client: &NativeClient,
+    spec: String,
+    bell: Function<'_, (), ()>,
+) -> Result<Object<'env>> {
+    let bell: Bell =
+        bell.build_threadsafe_function::<()>().max_queue_size::<1>().callee_handled::<false>().build()?;
+    let client = client.inner.clone();
+    on_a_thread(env, move || {
+        let worker = Worker::start(&client, &spec::parse(&spec)?)?;
+        let desk = worker.desk(move || {
+            bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        })?;
+        let (desk, worker) = (Mutex::new(Some(desk)), Arc::new(worker));
+        Ok(NativeWorker { client, worker, desk, names: Mutex::default(), refused: AtomicU32::new(0) })
+    })
+}
+
+#[napi]
+impl NativeWorker {
+    /// Hands in what is done, and takes jobs. `done` are tickets of jobs that completed without a result; `said` are lines of the stdio
+    /// protocol about the others. `None`: there is nothing, and the bell will ring.
+    #[napi(catch_unwind)]
+    pub fn exchange(&self, done: &[f64], said: Option<String>, jobs: u32, bytes: u32) -> Option<Batch> {
+        let said = said.iter().flat_map(|lines| lines.lines().filter_map(outcome));
+        let done = done.iter().map(|ticket| (*ticket as u64, Outcome::Complete(None))).chain(said);
+        let room = Room { jobs: jobs as usize, bytes: bytes as usize };
+        let exchange = lock(&self.desk).as_ref()?.exchange(done, room);
+        self.refused.fetch_add(exchange.refused, Ordering::Relaxed);
+        batch(&exchange, &mut lock(&self.names))
+    }
+
+    /// Says how far a job is.
+    #[napi(catch_unwind)]
+    pub fn progress(&self, ticket: f64, percent: f64, note: Option<String>) -> Result<()> {
+        let said = self.context(ticket).and_then(|job| Ok(job.progress(Progress { percent, note })?));
+        said.map_err(|failure| error(&failure))
+    }
+
+    /// Adds a line to a job's log.
+    #[napi(catch_unwind)]
+    pub fn log(&self, ticket: f64, text: String) -> Result<()> {
+        self.context(ticket).map(|job| job.log(text)).map_err(|failure| error(&failure))
+    }
+
+    /// Keeps a value, JSON text, for the job's next attempt: a promise.
+    #[napi(catch_unwind)]
+    pub fn checkpoint<'env>(&self, env: &'env Env, ticket: f64, value: String) -> Result<Object<'env>> {
+        let keep = self.context(ticket).and_then(|job| Ok((job, Args::parse(&value)?)));
+        let (job, value) = keep.map_err(|failure| error(&failure))?;
+        spawn(env, async move { job.checkpoint(&value).await })
+    }
+
+    /// What an earlier attempt kept: a promise of JSON text or null.
+    #[napi(catch_unwind)]
+    pub fn last_checkpoint<'env>(&self, env: &'env Env, ticket: f64) -> Result<Object<'env>> {
+        let job = self.context(ticket).map_err(|failure| error(&failure))?;
+        spawn(env, async move {
+            Ok(job.last_checkpoint::<Args>().await?.map(|value| value.as_str().to_owned()))
+        })
+    }
+
+    /// The statement that completes a job in a transaction of PostgreSQL, as JSON: its parameters in order.
+    #[napi(catch_unwind)]
+    pub fn complete_params(&self, ticket: f64) -> Result<Vec<String>> {
+        let params = self.context(ticket).and_then(|job| self.client.complete_params(&job));
+        let params = params.map_err(|failure| error(&failure))?;
+        Ok(params.iter().map(ToString::to_string).collect())
+    }
+
+    /// Begins a graceful shutdown.
+    #[napi(catch_unwind)]
+    pub fn stop(&self) {
+        self.worker.stop();
+    }
+
+    /// Hands running jobs back now.
+    #[napi(catch_unwind)]
+    pub fn abort_now(&self) {
+        self.worker.abort_now();
+    }
+
+    /// Lets go of the bell, and with it of the process. Jobs that are still run here fail.
+    #[napi(catch_unwind)]
+    pub fn leave(&self) {
+        let desk = lock(&self.desk).take();
+        drop(desk);
+    }
+
+    /// What the worker did and holds, as JSON.
+    #[napi(catch_unwind)]
+    pub fn stats(&self) -> String {
+        let stats = self.worker.stats();
+        json!({
+            "claimed": stats.claimed, "completed": stats.completed, "retried": stats.retried, "snoozed": stats.snoozed,
+            "cancelled": stats.cancelled, "discarded": stats.discarded, "noHandler": stats.no_handler,
+            "returned": stats.returned, "settled": stats.settled, "running": stats.running, "ready": stats.ready,
+            "unsettled": stats.unsettled, "refused": self.refused.load(Ordering::Relaxed),
+        })
+        .to_string()
+    }
+
+    /// Waits until nothing is available and nothing runs: a promise. For tests.
+    #[napi(catch_unwind)]
+    pub fn until_idle<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
+        let worker = Arc::clone(&self.worker);
+        on_a_thread(env, move || worker.wait_until_idle())
+    }
+
+    fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {
+        let context = lock(&self.desk).as_ref().and_then(|desk| desk.context(ticket as u64));
+        let gone = || {
+            failure(
+                ErrorKind::LeaseLost,
+                "the job is over, or is not this worker's any more: nothing more can be said of it",
+            )
+        };
+        context.ok_or_else(gone)
+    }
+}
+
+/// What a line says became of a job. TypeScript wrote it, so only a result can be wrong: one that is no JSON to the core.
+fn outcome(line: &str) -> Option<(u64, Outcome)> {
+    match Said::parse(line.as_bytes()) {
+        Ok(Said::OfJob(Answer { ticket, say: Say::Outcome(outcome) })) => Some((ticket, outcome)),
+        Err(Malformed::OfJob { ticket, error, .. }) => {
+            Some((ticket, Outcome::Discard(format!("the result cannot be stored: {error}"))))
+        }
+        Ok(_) | Err(_) => None,
+    }
+}
+
+fn spawn<T: napi::bindgen_prelude::ToNapiValue + Send + 'static>(
+    env: &Env,
+    work: impl Future<Output = windlass::Result<T>> + Send + 'static,
+) -> Result<Object<'_>> {
+    let (answer, promise) = Promise::new(env)?;
+    let started = Engine::of_process().and_then(|engine| engine.start(work, |done| answer.settle(done)));
+    started.map_err(|failure| error(&failure))?;
+    Ok(promise)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
