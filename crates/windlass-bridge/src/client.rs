@@ -1,6 +1,9 @@
-use crate::{Engine, Failure};
-use serde_json::json;
-use windlass::{JobId, NewJob};
+use crate::{
+    Engine, Failure,
+    calls::{call, sql_json},
+};
+use serde_json::value::RawValue;
+use windlass::{Args, Context};
 
 /// A client for code without an async runtime: each call blocks its thread.
 #[derive(Clone, Debug)]
@@ -19,47 +22,89 @@ impl Client {
         Ok(Self { engine: engine.clone(), inner })
     }
 
-    /// Creates or upgrades the store's schema.
+    /// Does one operation and waits for its end: JSON in, JSON out.
+    ///
+    /// | operation | takes | gives |
+    /// |---|---|---|
+    /// | `migrate` | | `from`, `to` |
+    /// | `enqueue` | `jobs`: [specs](crate::JobSpec); or `job`, and `args` of several like it; `idempotency_key` | `ids`, `repeated` |
+    /// | `enqueue_unique` | the same without a key | `jobs`: `id`, `conflict` |
+    /// | `enqueue_sql` | the same | a list of `text`, `params`: to be run by the user's own driver |
+    /// | `job`, `result`, `checkpoint` | `id` | a record, a value, or null |
+    /// | `wait` | `id`, `timeout_ms` | the record of the job that ended, or null |
+    /// | `jobs` | `state`, `queue`, `kind`, `tag`, `after`, `limit` | `jobs`, `next` |
+    /// | `cancel`, `retry`, `delete`, `edit` | `ids` | `replies` |
+    /// | | `filter` or `everything`, `dry_run`, `at_most`, `per_second` | counts |
+    /// | `edit` also | `edit`: `now`, `delay_ms` or `scheduled_at`, `queue`, `priority`, `max_attempts`, `args` | |
+    /// | `pause`, `resume`, `unlimit_keys`, `key_limits` | `queue` | nothing; the limits or null |
+    /// | `limit` | `queue`, `limits` | |
+    /// | `limit_keys`, `limit_key`, `unlimit_key` | `queue`, `key`, `limit` | |
+    /// | `put_schedules` | `schedules`, `source`, `prune` | `replies`, `removed` |
+    /// | `schedules` | `source`, `after`, `limit` | `schedules`, `next` |
+    /// | `schedule`, `remove_schedule`, `pause_schedule`, `resume_schedule`, `run_schedule` | `name` | a record or null; nothing; `id` |
+    /// | `preview_schedule` | `schedule`, `after`, `count` | times |
+    /// | `events` | `from`, `queues`, `kinds`, `events`, `limit` | `events`, `next`, `more` |
+    /// | `history` | `last_ms`, `step_ms`, `queue`, `kind`, `outcome` | the counts |
+    /// | `queues`, `status`, `settings`, `retention` | | the list or record |
+    /// | `set_retention` | `rules` | |
     ///
     /// # Errors
-    /// The store's.
-    pub fn migrate(&self) -> Result<(), Failure> {
-        self.engine.run(async { self.inner.migrate().await.map(drop) })
-    }
-
-    /// Enqueues jobs: all or none. Their ids, in order.
-    ///
-    /// # Errors
-    /// What breaks a limit, or the store's.
-    pub fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<i64>, Failure> {
-        let ids = self.engine.run(self.inner.enqueue_many(jobs))?;
-        Ok(ids.into_iter().map(|id| id.0).collect())
+    /// [`windlass::ErrorKind::InvalidOption`] for a payload that does not fit, and the client's.
+    pub fn run(&self, op: &str, payload: &str) -> Result<String, Failure> {
+        self.engine.run(call(&self.inner, op, payload))
     }
 
     /// The same without waiting: calls back from another thread.
     ///
     /// # Errors
-    /// In a forked child.
-    pub fn start_enqueue(
+    /// In a forked child; nothing is called back then.
+    pub fn start(
         &self,
-        jobs: Vec<NewJob>,
-        done: impl FnOnce(Result<Vec<i64>, Failure>) + Send + 'static,
+        op: &str,
+        payload: String,
+        done: impl FnOnce(Result<String, Failure>) + Send + 'static,
     ) -> Result<(), Failure> {
-        let client = self.inner.clone();
-        let ids = async move {
-            let ids = client.enqueue_many(jobs).await?;
-            Ok::<_, windlass::Error>(ids.into_iter().map(|id| id.0).collect())
-        };
-        self.engine.start(ids, done)
+        let (client, op) = (self.inner.clone(), op.to_owned());
+        self.engine.start(async move { call(&client, &op, &payload).await }, done)
     }
 
-    /// A job as JSON; `None` when there is none.
+    /// The statement that completes a job inside its handler's transaction, for the user's own driver: `text`, `params`.
     ///
     /// # Errors
-    /// The store's.
-    pub fn job(&self, id: i64) -> Result<Option<String>, Failure> {
-        let job = self.engine.run(self.inner.job(JobId(id)))?;
-        Ok(job.map(|job| json!(job).to_string()))
+    /// [`windlass::ErrorKind::Unsupported`] when the store is not PostgreSQL.
+    pub fn complete_sql(&self, context: &Context) -> Result<String, Failure> {
+        Ok(sql_json(self.inner.complete_sql(context)?).to_string())
+    }
+
+    /// Keeps a checkpoint of a running job, given as JSON, and calls back when the store has it.
+    ///
+    /// # Errors
+    /// What is no JSON, and in a forked child; nothing is called back then.
+    pub fn start_checkpoint(
+        &self,
+        context: Context,
+        value: &str,
+        done: impl FnOnce(Result<String, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let value = Args::parse(value)?;
+        let kept = async move { context.checkpoint(&value).await.map(|()| "null".to_owned()) };
+        self.engine.start(kept, done)
+    }
+
+    /// Asks for the last checkpoint of a running job, and calls back with its JSON, `null` when there is none.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is called back then.
+    pub fn start_last_checkpoint(
+        &self,
+        context: Context,
+        done: impl FnOnce(Result<String, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let asked = async move {
+            let kept = context.last_checkpoint::<Box<RawValue>>().await?;
+            Ok::<_, windlass::Error>(kept.map_or_else(|| "null".to_owned(), |kept| kept.get().to_owned()))
+        };
+        self.engine.start(asked, done)
     }
 
     /// Closes its connections.

@@ -5,25 +5,30 @@
 //! * a [`Desk`] is where one event loop, thread or child process takes jobs and hands in what became of them;
 //! * [`job_line`] and [`Said`] are the two halves of the stdio protocol, as text (docs/protocols/stdio.md);
 //! * [`Engine`] is the tokio runtime of a process that has none, and knows when it was forked;
-//! * [`Client`] and [`Worker`] are those of `windlass`, for callers that block or are called back.
+//! * [`Client`] and [`Worker`] are those of `windlass`, for callers that block or are called back;
+//! * [`JobSpec`], [`event_json`] and [`schedule_json`] are what is enqueued and listed, as the JSON that bindings and the CLI share.
 //!
 //! # Architecture invariants
 //!
 //! * Nothing here calls into foreign code but a bell and a callback, both outside every lock.
 //! * No rule of the queue lives here: what happens to a job is the engine's.
 
+mod calls;
 mod client;
 mod desk;
 mod engine;
 mod failure;
+mod job_spec;
 mod line;
 mod said;
 mod worker;
 
+pub use calls::{event_json, schedule_json};
 pub use client::Client;
 pub use desk::{Desk, Exchange, Told};
 pub use engine::Engine;
 pub use failure::Failure;
+pub use job_spec::JobSpec;
 pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
 pub use said::{About, Answer, Malformed, Said, Say};
 pub use worker::{Worker, WorkerSpec};

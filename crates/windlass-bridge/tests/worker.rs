@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use windlass::{Args, NewJob, Outcome, lend::Room};
+use windlass::{Outcome, lend::Room};
 use windlass_bridge::{Client, Desk, Engine, Told, Worker, WorkerSpec, job_line};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -21,17 +21,21 @@ impl Program {
         let dir = TempDir::new().unwrap();
         let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
         let client = Client::open(&Engine::of_process().unwrap(), &url).unwrap();
-        client.migrate().unwrap();
+        client.run("migrate", "{}").unwrap();
         Self { client, _dir: dir }
     }
 
     fn enqueue(&self, kind: &'static str, args: &str, count: usize) -> Vec<i64> {
-        let job = || NewJob::new(kind, Args::parse(args).unwrap());
-        self.client.enqueue((0..count).map(|_| job()).collect()).unwrap()
+        let args = vec![args; count].join(",");
+        let payload = format!(r#"{{"job":{{"kind":"{kind}"}},"args":[{args}]}}"#);
+        let answer: serde_json::Value =
+            serde_json::from_str(&self.client.run("enqueue", &payload).unwrap()).unwrap();
+        answer["ids"].as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect()
     }
 
     fn state(&self, id: i64) -> String {
-        let job: serde_json::Value = serde_json::from_str(&self.client.job(id).unwrap().unwrap()).unwrap();
+        let job = self.client.run("job", &format!(r#"{{"id":{id}}}"#)).unwrap();
+        let job: serde_json::Value = serde_json::from_str(&job).unwrap();
         job["state"].as_str().unwrap().to_owned()
     }
 
@@ -119,7 +123,7 @@ fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     assert_eq!(desk.exchange(twice, Room::jobs(0)).refused, 1);
     assert!(desk.context(job.ticket.0).is_none(), "it has it no more");
     program.until(id, "retryable");
-    let job = program.client.job(id).unwrap().unwrap();
+    let job = program.client.run("job", &format!(r#"{{"id":{id}}}"#)).unwrap();
     assert!(job.contains("timeout after 50ms: too slow") && job.contains("halfway"), "{job}");
     let began = Instant::now();
     while worker.stats().no_handler == 0 {
@@ -129,19 +133,4 @@ fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     program.until(other, "available");
     worker.stop();
     assert!(worker.wait(LONG).unwrap());
-}
-
-#[test]
-fn enqueueing_calls_back_and_errors_have_codes() {
-    let program = Program::new();
-    let (sender, receiver) = mpsc::channel();
-    let job = NewJob::new("a", Args::parse("{}").unwrap());
-    program.client.start_enqueue(vec![job], move |ids| sender.send(ids).unwrap()).unwrap();
-    assert_eq!(receiver.recv().unwrap().unwrap().len(), 1);
-    let bad = NewJob::new("a b", Args::parse("{}").unwrap());
-    let refused = program.client.enqueue(vec![bad]).unwrap_err();
-    assert_eq!((refused.code, refused.retryable, refused.ambiguous), ("invalid_name", false, false));
-    assert_eq!(program.client.job(4711).unwrap(), None);
-    let refused = Client::open(&Engine::of_process().unwrap(), "mysql://x").unwrap_err();
-    assert_eq!(refused.code, "invalid_option");
 }

@@ -62,6 +62,13 @@ impl NewJob {
         }
     }
 
+    /// Sets the args.
+    #[must_use]
+    pub fn with_args(mut self, args: Args) -> Self {
+        self.args = args;
+        self
+    }
+
     /// Sets the queue; it is created on first use.
     #[must_use]
     pub fn with_queue(mut self, queue: impl Into<Cow<'static, str>>) -> Self {

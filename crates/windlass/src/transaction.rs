@@ -179,7 +179,16 @@ impl Client {
     /// [`ErrorKind::LeaseLost`] when the job was taken from this worker: roll back.
     /// [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
     pub async fn complete_in(&self, tx: impl SqlTransaction, context: &Context) -> Result<()> {
-        tx.run(self.transactional()?.complete_sql(context.lease())).await.map(drop)
+        tx.run(self.complete_sql(context)?).await.map(drop)
+    }
+
+    /// The SQL that completes a handler's job, for any driver: see [`Self::complete_in`]. It fails with SQLSTATE `WL001` when the job was taken
+    /// from this worker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] when this client's store is not PostgreSQL.
+    pub fn complete_sql(&self, context: &Context) -> Result<SqlCall> {
+        Ok(self.transactional()?.complete_sql(context.lease()))
     }
 
     fn transactional(&self) -> Result<&Arc<PostgresStore>> {

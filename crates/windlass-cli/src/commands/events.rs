@@ -7,7 +7,6 @@ use crate::{
     text::{escape, shorten},
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::json;
 use std::{
     io::{self, Write},
     path::PathBuf,
@@ -15,6 +14,7 @@ use std::{
 };
 use tokio::time::sleep;
 use windlass::{EventCursor, EventType, Events, JobEvent};
+use windlass_bridge::event_json;
 
 /// The longest reason that a line of text shows.
 const REASON: usize = 120;
@@ -75,7 +75,7 @@ async fn print(mut events: Events, follow: bool, json: bool, keep: Option<Cursor
         let page = events.next_page().await?;
         let mut lines = String::new();
         for event in &page.events {
-            lines.push_str(&if json { json_line(event) } else { line(event) });
+            lines.push_str(&if json { event_json(event).to_string() } else { line(event) });
             lines.push('\n');
         }
         // The reader may be gone; that ends the command, and is no failure.
@@ -104,15 +104,6 @@ fn reader_is_there(stdout: &io::StdoutLock<'_>) -> bool {
     let mut fds = [PollFd::new(stdout, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut fds, Some(&now)).is_err() || !fds[0].revents().contains(PollFlags::ERR)
-}
-
-/// One JSON document on one line.
-fn json_line(event: &JobEvent) -> String {
-    json!({
-        "cursor": event.cursor.as_str(), "event": event.event.as_str(), "id": event.job, "at": event.at, "queue": &*event.queue,
-        "kind": &*event.kind, "attempt": event.attempt, "worker": event.worker, "reason": event.reason,
-    })
-    .to_string()
 }
 
 fn line(event: &JobEvent) -> String {

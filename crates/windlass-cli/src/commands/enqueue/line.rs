@@ -1,92 +1,8 @@
 //! One line of `enqueue --many`.
 
-use super::unique::Rule;
 use crate::failure::{Failure, Outcome};
-use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::time::Duration;
-use windlass::{Args, Limits, NewJob, RetryPolicy, Unique, UniqueKey};
-
-/// One line of the input.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line<'a> {
-    kind: String,
-    #[serde(borrow)]
-    args: Option<&'a RawValue>,
-    queue: Option<String>,
-    priority: Option<i16>,
-    max_attempts: Option<u16>,
-    scheduled_at: Option<Timestamp>,
-    delay_ms: Option<u64>,
-    expires_at: Option<Timestamp>,
-    expires_in_ms: Option<u64>,
-    timeout_ms: Option<u64>,
-    retry_policy: Option<RetryPolicy>,
-    key: Option<String>,
-    #[serde(default)]
-    tags: Vec<String>,
-    cost: Option<u32>,
-    unique_key: Option<String>,
-    #[serde(default)]
-    unique_args: bool,
-    unique_fields: Option<Vec<String>>,
-    unique_in: Option<Scope>,
-    unique_until: Option<Until>,
-    unique_for_ms: Option<u64>,
-    on_conflict: Option<Rule>,
-    max_wait_ms: Option<u64>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Scope {
-    Kind,
-    Queue,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Until {
-    Started,
-    Finished,
-}
-
-impl Line<'_> {
-    /// Whether and how the job is unique.
-    fn unique(&mut self) -> Outcome<Option<Unique>> {
-        let refuse = |message: &str| Err(Failure::usage("invalid_input", message));
-        let unique = match (self.unique_key.take(), self.unique_fields.take(), self.unique_args) {
-            (Some(key), None, false) => Unique::by_key(key),
-            (None, Some(fields), false) => Unique::by_fields(fields),
-            (None, None, true) => Unique::by_args(),
-            (None, None, false) => {
-                let Self { unique_in, unique_until, unique_for_ms, on_conflict, max_wait_ms, .. } = self;
-                let rest = unique_in.is_some() || unique_until.is_some() || unique_for_ms.is_some();
-                if rest || on_conflict.is_some() || max_wait_ms.is_some() {
-                    return refuse(
-                        "unique_in, unique_until, unique_for_ms, on_conflict and max_wait_ms need a key: give unique_key, unique_args or unique_fields",
-                    );
-                }
-                return Ok(None);
-            }
-            _ => return refuse("unique_key, unique_args and unique_fields exclude each other"),
-        };
-        let unique = if let Some(Scope::Queue) = self.unique_in { unique.in_queue() } else { unique };
-        let unique = match (self.unique_until, self.unique_for_ms) {
-            (Some(_), Some(_)) => return refuse("unique_until and unique_for_ms exclude each other"),
-            (None, Some(window)) => unique.for_window(Duration::from_millis(window)),
-            (Some(Until::Started), None) => unique.until_started(),
-            (Some(Until::Finished) | None, None) => unique,
-        };
-        let rule = self.on_conflict.unwrap_or_default();
-        if self.max_wait_ms.is_some() && rule != Rule::Replace {
-            return refuse("max_wait_ms goes with on_conflict \"replace\"");
-        }
-        Ok(Some(unique.on_conflict(rule.with_max_wait(self.max_wait_ms.map(Duration::from_millis)))))
-    }
-}
+use windlass::{Limits, NewJob, UniqueKey};
+use windlass_bridge::JobSpec;
 
 /// The job of a line.
 pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
@@ -95,54 +11,7 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
         let text = error.to_string().replace(" at line 1 column ", " at column ");
         Failure::usage("invalid_input", text)
     };
-    let mut line: Line<'_> = serde_json::from_slice(line).map_err(wrong)?;
-    let unique = line.unique()?;
-    let args = Args::parse(line.args.map_or("{}", RawValue::get))?;
-    let mut job = NewJob::new(line.kind, args);
-    if let Some(queue) = line.queue {
-        job = job.with_queue(queue);
-    }
-    job = job
-        .with_priority(line.priority.unwrap_or(0))
-        .with_max_attempts(line.max_attempts.unwrap_or(NewJob::DEFAULT_MAX_ATTEMPTS));
-    job = match (line.scheduled_at, line.delay_ms) {
-        (Some(_), Some(_)) => {
-            return Err(Failure::usage("invalid_input", "scheduled_at and delay_ms exclude each other"));
-        }
-        (Some(at), None) => job.with_scheduled_at(at),
-        (None, Some(delay)) => job.with_delay(Duration::from_millis(delay)),
-        (None, None) => job,
-    };
-    job = match (line.expires_at, line.expires_in_ms) {
-        (Some(_), Some(_)) => {
-            return Err(Failure::usage("invalid_input", "expires_at and expires_in_ms exclude each other"));
-        }
-        (Some(at), None) => job.with_expires_at(at),
-        (None, Some(after)) => job.with_expiry(Duration::from_millis(after)),
-        (None, None) => job,
-    };
-    if let Some(timeout) = line.timeout_ms {
-        job = job.with_timeout(Duration::from_millis(timeout));
-    }
-    if let Some(policy) = line.retry_policy {
-        job = job.with_retry_policy(policy);
-    }
-    if let Some(key) = line.key {
-        job = job.with_key(key);
-    }
-    if let Some(cost) = line.cost {
-        job = job.with_cost(cost);
-    }
-    if !line.tags.is_empty() {
-        job = job.with_tags(line.tags);
-    }
-    if let Some(unique) = unique {
-        if line.expires_in_ms.is_some() {
-            let message = "a unique job takes a time to expire at (expires_at), not one from now on";
-            return Err(Failure::usage("invalid_input", message));
-        }
-        job = job.with_unique(unique);
-    }
+    let job = serde_json::from_slice::<JobSpec<'_>>(line).map_err(wrong)?.job()?;
     // Checked here as well, so that the error names the line and not the batch.
     Limits::default().check(std::slice::from_ref(&job))?;
     UniqueKey::of(&job)?;
@@ -152,7 +21,8 @@ pub(super) fn parse(line: &[u8]) -> Outcome<NewJob> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass::{OnConflict, When};
+    use std::time::Duration;
+    use windlass::{OnConflict, Unique, When};
 
     #[test]
     fn a_line_says_all_about_its_job() {

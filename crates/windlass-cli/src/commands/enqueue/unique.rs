@@ -32,10 +32,8 @@ pub(crate) struct Options {
 }
 
 /// What to do when another job has the key.
-#[derive(Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Rule {
-    #[default]
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Rule {
     Keep,
     Replace,
     Extend,
@@ -62,7 +60,7 @@ impl Options {
 }
 
 impl Rule {
-    pub(super) fn with_max_wait(self, max_wait: Option<Duration>) -> OnConflict {
+    fn with_max_wait(self, max_wait: Option<Duration>) -> OnConflict {
         match self {
             Self::Keep => OnConflict::Keep,
             Self::Replace => OnConflict::Replace { max_wait },

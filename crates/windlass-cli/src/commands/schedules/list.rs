@@ -5,9 +5,10 @@ use crate::{
     text::{escape, shorten},
 };
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write;
 use windlass::{Client, ListedSchedule, ScheduleFilter};
+use windlass_bridge::schedule_json;
 
 /// How much of an expression a list shows.
 const CRON_SHOWN: usize = 30;
@@ -33,28 +34,9 @@ impl List {
         let listed = client.schedules().list(&filter).await?;
         let next = listed.last().filter(|_| listed.len() == limit as usize);
         let next = next.map(|last| last.record.name.as_str());
-        let schedules: Vec<_> = listed.iter().map(as_json).collect();
+        let schedules: Vec<_> = listed.iter().map(schedule_json).collect();
         globals.print(&json!({ "schedules": schedules, "next": next }), || text(&listed, next))
     }
-}
-
-fn as_json(listed: &ListedSchedule) -> Value {
-    let record = &listed.record;
-    let at = |at: Option<Timestamp>| at.map(|at| at.to_string());
-    json!({
-        "name": record.name,
-        "source": record.source,
-        "definition": serde_json::from_str::<Value>(&record.definition).unwrap_or(Value::Null),
-        "paused": record.paused,
-        "next_tick": at(record.next_tick),
-        "due_at": at(record.due_at),
-        "last_tick": at(record.last_tick),
-        "last_job": record.last_job,
-        "last_enqueued_at": at(record.last_enqueued_at),
-        "last_run": listed.last_run.map(|run| run.as_str()),
-        "queued_tick": at(record.queued_tick),
-        "error": record.error,
-    })
 }
 
 fn text(listed: &[ListedSchedule], next: Option<&str>) -> String {

@@ -1,0 +1,224 @@
+//! Every operation by its name, as a binding calls it.
+
+use serde_json::{Value, json};
+use std::sync::mpsc;
+use tempfile::TempDir;
+use windlass_bridge::{Client, Engine, Failure};
+
+struct Store {
+    client: Client,
+    _dir: TempDir,
+}
+
+impl Store {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
+        let store = Self { client: Client::open(&Engine::of_process().unwrap(), &url).unwrap(), _dir: dir };
+        assert_eq!(store.ask("migrate", &json!({}))["from"], 0);
+        store
+    }
+
+    fn tried(&self, op: &str, payload: &Value) -> Result<Value, Failure> {
+        self.client.run(op, &payload.to_string()).map(|answer| serde_json::from_str(&answer).unwrap())
+    }
+
+    #[track_caller]
+    fn ask(&self, op: &str, payload: &Value) -> Value {
+        self.tried(op, payload).unwrap_or_else(|failure| panic!("{op} {payload}: {failure}"))
+    }
+
+    #[track_caller]
+    fn refused(&self, op: &str, payload: &Value, code: &str, words: &str) {
+        let failure = self.tried(op, payload).expect_err(op);
+        assert_eq!(failure.code, code, "{op} {payload}: {failure}");
+        assert!(failure.message.contains(words), "{op} {payload}: {failure}");
+    }
+}
+
+#[test]
+fn jobs_are_enqueued_listed_changed_and_removed() {
+    let store = Store::new();
+    let mail = json!({"kind": "mail", "args": {"to": "a"}, "delay_ms": 3_600_000, "tags": ["x"], "meta": {"who": "me"}});
+    let one = store.ask("enqueue", &json!({"jobs": [mail]}));
+    assert_eq!(one["repeated"], false);
+    let id = &one["ids"][0];
+    let job = store.ask("job", &json!({"id": id}));
+    assert_eq!(
+        (&job["state"], &job["args"], &job["meta"]),
+        (&json!("scheduled"), &json!({"to": "a"}), &json!({"who": "me"}))
+    );
+    let many =
+        store.ask("enqueue", &json!({"job": {"kind": "mail", "queue": "q"}, "args": [1, {"b": 2}, null]}));
+    assert_eq!(many["ids"].as_array().unwrap().len(), 3);
+    let page = store.ask("jobs", &json!({"queue": "q", "limit": 2}));
+    assert_eq!((page["jobs"].as_array().unwrap().len(), page["jobs"][0]["kind"].as_str()), (2, Some("mail")));
+    let rest = store.ask("jobs", &json!({"queue": "q", "limit": 2, "after": page["next"]}));
+    assert_eq!(rest["jobs"].as_array().unwrap().len(), 1);
+    let once = |key: &str| store.ask("enqueue", &json!({"job": {"kind": "a"}, "idempotency_key": key}));
+    assert_eq!((once("k")["repeated"].clone(), once("k")["repeated"].clone()), (json!(false), json!(true)));
+    let unique = json!({"jobs": [{"kind": "u", "unique_key": "a"}]});
+    assert_eq!(store.ask("enqueue_unique", &unique)["jobs"][0]["conflict"], Value::Null);
+    assert_eq!(store.ask("enqueue_unique", &unique)["jobs"][0]["conflict"], "kept");
+    let edit = json!({"ids": [id], "edit": {"now": true, "priority": -5}});
+    assert_eq!(store.ask("edit", &edit), json!({"replies": ["edited"]}));
+    assert_eq!(store.ask("job", &json!({"id": id}))["priority"], -5);
+    assert_eq!(
+        store.ask("cancel", &json!({"ids": [id, 999]})),
+        json!({"replies": ["cancelled", "not_found"]})
+    );
+    let dry = store.ask("delete", &json!({"filter": {"queue": "q"}, "dry_run": true}));
+    assert_eq!((&dry["selected"], &dry["dry_run"]), (&json!(3), &json!(true)));
+    assert_eq!(store.ask("delete", &json!({"filter": {"queue": "q"}}))["done"], 3);
+    assert_eq!(store.ask("retry", &json!({"ids": [id]})), json!({"replies": ["retried"]}));
+    assert_eq!(store.ask("job", &json!({"id": 999})), Value::Null);
+    assert_eq!(store.ask("wait", &json!({"id": id, "timeout_ms": 1})), Value::Null);
+    assert_eq!(store.ask("checkpoint", &json!({"id": id})), Value::Null);
+    let events = store.ask("events", &json!({"kinds": ["mail"], "events": ["enqueued"], "limit": 2}));
+    assert_eq!((events["events"].as_array().unwrap().len(), &events["events"][0]["id"]), (2, id));
+}
+
+#[test]
+fn queues_are_paused_and_limited_and_schedules_declared() {
+    let store = Store::new();
+    store.ask("enqueue", &json!({"job": {"kind": "a", "key": "acme"}}));
+    store.ask("pause", &json!({"queue": "default"}));
+    assert_eq!(store.ask("queues", &json!({}))[0]["paused"], true);
+    store.ask("resume", &json!({"queue": "default"}));
+    store.ask(
+        "limit",
+        &json!({"queue": "default", "limits": {"concurrency": 5, "rate": {"count": 10, "period_ms": 1000}}}),
+    );
+    assert_eq!(store.ask("queues", &json!({}))[0]["limits"]["concurrency"], 5);
+    store.ask("limit_keys", &json!({"queue": "default", "limit": {"concurrency": 2}}));
+    store.ask("limit_key", &json!({"queue": "default", "key": "acme", "limit": {"serial": true}}));
+    let limits = store.ask("key_limits", &json!({"queue": "default"}));
+    assert_eq!(
+        (&limits["default"]["concurrency"], &limits["named"]["acme"]["serial"]),
+        (&json!(2), &json!(true))
+    );
+    store.ask("unlimit_key", &json!({"queue": "default", "key": "acme"}));
+    store.ask("unlimit_keys", &json!({"queue": "default"}));
+    assert_eq!(store.ask("key_limits", &json!({"queue": "default"})), Value::Null);
+
+    let nightly = json!({"name": "nightly", "cron": "0 3 * * *", "zone": "Europe/Berlin", "overlap": "skip", "missed": {"all": 3}, "job": {"kind": "a"}});
+    let put = json!({"schedules": [nightly], "source": "app"});
+    assert_eq!(store.ask("put_schedules", &put), json!({"replies": ["created"], "removed": []}));
+    assert_eq!(store.ask("put_schedules", &put)["replies"], json!(["unchanged"]));
+    let ticks = store
+        .ask("preview_schedule", &json!({"schedule": nightly, "after": "2026-01-01T00:00:00Z", "count": 2}));
+    assert_eq!(ticks, json!(["2026-01-01T02:00:00Z", "2026-01-02T02:00:00Z"]));
+    let name = json!({"name": "nightly"});
+    assert!(store.ask("run_schedule", &name)["id"].is_i64());
+    store.ask("pause_schedule", &name);
+    let listed = store.ask("schedules", &json!({"source": "app"}));
+    assert_eq!(
+        (&listed["schedules"][0]["paused"], &listed["schedules"][0]["last_run"]),
+        (&json!(true), &json!("unfinished"))
+    );
+    store.ask("resume_schedule", &name);
+    assert_eq!(store.ask("schedule", &name)["paused"], false);
+    let pruned = store.ask("put_schedules", &json!({"schedules": [], "source": "app", "prune": true}));
+    assert_eq!(pruned, json!({"replies": [], "removed": ["nightly"]}));
+    store.refused("remove_schedule", &name, "not_found", "nightly");
+}
+
+#[test]
+fn the_store_tells_its_state_and_keeps_its_policy() {
+    let store = Store::new();
+    assert!(store.ask("status", &json!({}))["store"].as_str().unwrap().starts_with("SQLite"));
+    assert_eq!(store.ask("retention", &json!({})), json!([]));
+    store.ask("set_retention", &json!({"rules": [{"outcome": "completed", "age_ms": 1000}]}));
+    assert_eq!(store.ask("retention", &json!({}))[0]["age_ms"], 1000);
+    assert!(store.ask("settings", &json!({})).is_object());
+    assert_eq!(store.ask("history", &json!({"last_ms": 60_000}))["counts"], json!([]));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let store = Store::new();
+    for (op, payload, code, words) in [
+        (
+            "enqueue",
+            json!({"jobs": [{"kind": "a", "colour": 1}]}),
+            "invalid_option",
+            "unknown field `colour`",
+        ),
+        ("enqueue", json!({"jobs": [{"args": 1}]}), "invalid_option", "missing field `kind`"),
+        ("enqueue", json!({"jobs": [{"kind": "a"}, {"kind": "a b"}]}), "invalid_name", "a b"),
+        (
+            "enqueue",
+            json!({"jobs": [], "job": {"kind": "a"}, "args": [[[]]], "x": 1}),
+            "invalid_option",
+            "unknown field `x`",
+        ),
+        (
+            "enqueue",
+            json!({"jobs": [{"kind": "a"}], "job": {"kind": "a"}}),
+            "invalid_option",
+            "either jobs, or one job",
+        ),
+        (
+            "enqueue",
+            json!({"job": {"kind": "a", "delay_ms": 1, "scheduled_at": "2031-01-01T00:00:00Z"}}),
+            "invalid_option",
+            "exclude each other",
+        ),
+        ("enqueue", json!({"job": {"kind": "a", "priority": 101}}), "invalid_option", "101"),
+        (
+            "enqueue_unique",
+            json!({"job": {"kind": "a"}, "idempotency_key": "k"}),
+            "invalid_option",
+            "takes no idempotency_key",
+        ),
+        ("enqueue_sql", json!({"job": {"kind": "a"}}), "unsupported", "postgres://"),
+        ("jobs", json!({"limit": 0}), "invalid_option", "limit must be"),
+        ("jobs", json!({"state": "lost"}), "invalid_option", "lost"),
+        ("cancel", json!({}), "invalid_option", "either ids, or a filter"),
+        ("cancel", json!({"ids": [1], "everything": true}), "invalid_option", "either ids, or a filter"),
+        ("cancel", json!({"filter": {}}), "invalid_option", "selects every job"),
+        ("cancel", json!({"everything": true, "per_second": 0}), "invalid_option", "more than 0"),
+        ("cancel", json!({"ids": [1], "edit": {}}), "invalid_option", "only an edit"),
+        ("edit", json!({"ids": [1]}), "invalid_option", "what to edit"),
+        ("edit", json!({"ids": [1], "edit": {}}), "invalid_option", "changes nothing"),
+        ("edit", json!({"ids": [1], "edit": {"now": true, "delay_ms": 5}}), "invalid_option", "exclude"),
+        ("pause", json!({"queue": "none"}), "not_found", "none"),
+        ("limit", json!({"queue": "q", "limits": {"concurrency": 0}}), "invalid_option", "must be 1 to"),
+        ("limit_keys", json!({"queue": "q", "limit": {"rate": 1}}), "invalid_option", "unknown field `rate`"),
+        (
+            "put_schedules",
+            json!({"schedules": [{"name": "a", "cron": "61 * * * *", "job": {"kind": "a"}}]}),
+            "invalid_option",
+            "minute",
+        ),
+        (
+            "put_schedules",
+            json!({"schedules": [{"name": "a", "cron": "@daily", "zone": "Mars", "job": {"kind": "a"}}]}),
+            "invalid_option",
+            "time zone",
+        ),
+        ("run_schedule", json!({"name": "none"}), "not_found", "none"),
+        ("queues", json!({"x": 1}), "invalid_option", "unknown field `x`"),
+        ("history", json!({"last_ms": 60_000, "outcome": "lost"}), "invalid_option", "lost"),
+        ("events", json!({"from": "nonsense"}), "invalid_option", "nonsense"),
+        ("fly", json!({}), "internal", "\"fly\" is no operation"),
+    ] {
+        store.refused(op, &payload, code, words);
+    }
+    assert_eq!(store.client.run("jobs", "{").unwrap_err().code, "invalid_option");
+    assert_eq!(store.ask("jobs", &json!({}))["jobs"], json!([]));
+}
+
+#[test]
+fn a_call_that_does_not_wait_calls_back() {
+    let store = Store::new();
+    let (sender, receiver) = mpsc::channel();
+    store
+        .client
+        .start("enqueue", r#"{"job":{"kind":"a"}}"#.to_owned(), move |done| sender.send(done).unwrap())
+        .unwrap();
+    let answer: Value = serde_json::from_str(&receiver.recv().unwrap().unwrap()).unwrap();
+    assert!(answer["ids"][0].is_i64());
+    let refused = Client::open(&Engine::of_process().unwrap(), "mysql://x").unwrap_err();
+    assert_eq!((refused.code, refused.retryable, refused.ambiguous), ("invalid_option", false, false));
+}
