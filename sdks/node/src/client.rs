@@ -1,4 +1,4 @@
-use crate::promise::{Promise, error, on_a_thread};
+use crate::promise::{on_a_thread, promise};
 use napi::{Env, Result, bindgen_prelude::Object};
 use napi_derive::napi;
 use windlass_bridge::{Client, Engine};
@@ -20,9 +20,7 @@ impl NativeClient {
     /// One operation of the store, JSON text in and out: a promise of text.
     #[napi(catch_unwind)]
     pub fn call<'env>(&self, env: &'env Env, op: String, payload: String) -> Result<Object<'env>> {
-        let (answer, promise) = Promise::<String>::new(env)?;
-        self.inner.start(&op, &payload, |text| answer.settle(text)).map_err(|failure| error(&failure))?;
-        Ok(promise)
+        promise::<String>(env, move |answer| self.inner.start(&op, payload, move |text| answer.settle(text)))
     }
 
     /// Closes its connections: a promise.

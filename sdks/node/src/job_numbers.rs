@@ -25,7 +25,12 @@ impl Names {
 }
 
 /// The numbers of jobs, one job after the other. `ends` says where the args of each end, in UTF-16 units.
-pub(crate) fn numbers(jobs: &[LentJob], ends: &[usize], names: &mut Names, new: &mut Vec<String>) -> Vec<f64> {
+pub(crate) fn numbers(
+    jobs: &[LentJob],
+    ends: &[usize],
+    names: &mut Names,
+    new: &mut Vec<String>,
+) -> Vec<f64> {
     let mut numbers = Vec::with_capacity(jobs.len() * PER_JOB);
     for (LentJob { ticket, context, .. }, end) in jobs.iter().zip(ends) {
         // Tickets, ids and lengths are below 2^53.

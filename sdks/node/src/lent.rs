@@ -43,7 +43,15 @@ pub(crate) fn batch(exchange: &Exchange, names: &mut Names) -> Option<Batch> {
     let mut new = Vec::new();
     let numbers = Float64Array::new(numbers(jobs, &ends, names, &mut new));
     let told = (!told.is_empty()).then(|| json!(told.iter().map(entry).collect::<Vec<_>>()).to_string());
-    Some(Batch { numbers, names: new, args, attributes: attributes(jobs), told, more: *more, closed: *closed })
+    Some(Batch {
+        numbers,
+        names: new,
+        args,
+        attributes: attributes(jobs),
+        told,
+        more: *more,
+        closed: *closed,
+    })
 }
 
 /// All args as one JSON array, and where in it those of each job end, in UTF-16 units.

@@ -2,7 +2,7 @@ use crate::{
     client::NativeClient,
     job_numbers::Names,
     lent::{Batch, batch},
-    promise::{Promise, error, failure, on_a_thread},
+    promise::{error, failure, on_a_thread, promise},
     spec,
 };
 use napi::{
@@ -16,8 +16,8 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
-use windlass::{Args, Context, ErrorKind, Outcome, Progress, lend::Room};
-use windlass_bridge::{Answer, Client, Desk, Engine, Failure, Malformed, Said, Say, Worker};
+use windlass::{Context, ErrorKind, Outcome, Progress, lend::Room};
+use windlass_bridge::{Answer, Client, Desk, Failure, Malformed, Said, Say, Worker};
 
 /// Keeps the process alive until it is dropped. One ring may wait: the exchange that it leads to sees everything.
 type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
@@ -60,7 +60,8 @@ impl NativeWorker {
     /// protocol about the others. `None`: there is nothing, and the bell will ring.
     #[napi(catch_unwind)]
     pub fn exchange(&self, done: &[f64], said: Option<String>, jobs: u32, bytes: u32) -> Option<Batch> {
-        let said = said.iter().flat_map(|lines| lines.lines().filter_map(outcome));
+        let said = said.unwrap_or_default();
+        let said = said.lines().filter_map(outcome);
         let done = done.iter().map(|ticket| (*ticket as u64, Outcome::Complete(None))).chain(said);
         let room = Room { jobs: jobs as usize, bytes: bytes as usize };
         let exchange = lock(&self.desk).as_ref()?.exchange(done, room);
@@ -84,26 +85,26 @@ impl NativeWorker {
     /// Keeps a value, JSON text, for the job's next attempt: a promise.
     #[napi(catch_unwind)]
     pub fn checkpoint<'env>(&self, env: &'env Env, ticket: f64, value: String) -> Result<Object<'env>> {
-        let keep = self.context(ticket).and_then(|job| Ok((job, Args::parse(&value)?)));
-        let (job, value) = keep.map_err(|failure| error(&failure))?;
-        spawn(env, async move { job.checkpoint(&value).await })
-    }
-
-    /// What an earlier attempt kept: a promise of JSON text or null.
-    #[napi(catch_unwind)]
-    pub fn last_checkpoint<'env>(&self, env: &'env Env, ticket: f64) -> Result<Object<'env>> {
-        let job = self.context(ticket).map_err(|failure| error(&failure))?;
-        spawn(env, async move {
-            Ok(job.last_checkpoint::<Args>().await?.map(|value| value.as_str().to_owned()))
+        promise::<String>(env, move |answer| {
+            let job = self.context(ticket)?;
+            self.client.start_checkpoint(job, &value, move |kept| answer.settle(kept))
         })
     }
 
-    /// The statement that completes a job in a transaction of PostgreSQL, as JSON: its parameters in order.
+    /// What an earlier attempt kept: a promise of JSON text.
     #[napi(catch_unwind)]
-    pub fn complete_params(&self, ticket: f64) -> Result<Vec<String>> {
-        let params = self.context(ticket).and_then(|job| self.client.complete_params(&job));
-        let params = params.map_err(|failure| error(&failure))?;
-        Ok(params.iter().map(ToString::to_string).collect())
+    pub fn last_checkpoint<'env>(&self, env: &'env Env, ticket: f64) -> Result<Object<'env>> {
+        promise::<String>(env, |answer| {
+            let job = self.context(ticket)?;
+            self.client.start_last_checkpoint(job, move |kept| answer.settle(kept))
+        })
+    }
+
+    /// The statement that completes a job in a transaction of PostgreSQL, as JSON.
+    #[napi(catch_unwind)]
+    pub fn complete_sql(&self, ticket: f64) -> Result<String> {
+        let call = self.context(ticket).and_then(|job| self.client.complete_sql(&job));
+        call.map_err(|failure| error(&failure))
     }
 
     /// Begins a graceful shutdown.
@@ -166,16 +167,6 @@ fn outcome(line: &str) -> Option<(u64, Outcome)> {
         }
         Ok(_) | Err(_) => None,
     }
-}
-
-fn spawn<T: napi::bindgen_prelude::ToNapiValue + Send + 'static>(
-    env: &Env,
-    work: impl Future<Output = windlass::Result<T>> + Send + 'static,
-) -> Result<Object<'_>> {
-    let (answer, promise) = Promise::new(env)?;
-    let started = Engine::of_process().and_then(|engine| engine.start(work, |done| answer.settle(done)));
-    started.map_err(|failure| error(&failure))?;
-    Ok(promise)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
