@@ -135,10 +135,10 @@ onSqlite('what cannot be enqueued is refused, and says what and why', async ({ w
   })
   const any = defineJob<unknown>('any')
   for (const [args, words] of [
-    [NaN, /contains NaN/], [{ a: [1, Infinity] }, /contains Infinity/], [1n, /BigInt/], ['\ud800', /surrogate/], [() => 1, /null|function/],
-  ] as Array<[unknown, RegExp]>) {
-    if (typeof args !== 'function') await assert.rejects(windlass.enqueue(any, args), words)
-  }
+    [NaN, /contains NaN/], [{ a: [1, Infinity] }, /contains Infinity/], [1n, /BigInt/], ['\ud800', /surrogate/], ['\0', /NUL/],
+    [() => 1, /args of kind "any" .* function/], [Symbol('x'), /args of kind "any" .* symbol/], ['x'.repeat(2 << 20), /1048576/],
+    [Array.from({ length: 65 }).reduce(args => [args], 1), /64 levels/],
+  ] as Array<[unknown, RegExp]>) await assert.rejects(windlass.enqueue(any, args), words)
   const circle: { self?: unknown } = {}
   circle.self = circle
   await assert.rejects(windlass.enqueue(any, circle), /circular/)

@@ -53,6 +53,17 @@ test('an idle worker keeps its process alive until it is closed', async t => {
   assert.deepEqual(await closed.end(), { code: 0, out: 'closed\n' })
 })
 
+test('a worker that cannot start keeps no process alive', async t => {
+  const { code, out } = await program(t, sqliteUrl(t), `await windlass.worker({ queues: { 'bad queue': 1 } }).handle(any, () => {}).start().catch(error => console.log(error.name))`).end()
+  assert.deepEqual([code, out], [0, 'InvalidOption\n'])
+})
+
+test('require works, too', async t => {
+  const { code, out } = await program(t, sqliteUrl(t), `const { createRequire } = await import('node:module')
+    console.log(createRequire(${JSON.stringify(import.meta.url)})('windlass').Windlass === Windlass)`).end()
+  assert.deepEqual([code, out.split('\n')[0]], [0, 'true'])
+})
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   test(`run() ends gracefully on ${signal}, and takes its listeners away`, async t => {
     const child = program(t, sqliteUrl(t), `await windlass.migrate(); const id = await windlass.enqueue(any, 1)

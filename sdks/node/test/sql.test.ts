@@ -164,7 +164,7 @@ test('statements are plain text with text parameters, for edge runtimes', () => 
     assert.deepEqual(text.match(/\$\d/g), params.map((_, nth) => `$${nth + 1}`), 'each once, in order')
     assert.ok(!text.includes('?'), 'Knex would read it as a parameter')
   }
-  assert.throws(() => enqueueSql(mail, { to: NaN } as never), InvalidArgs)
+  for (const args of [{ to: NaN }, () => 1, Symbol('x'), 1n]) assert.throws(() => enqueueSql(mail, args as never), InvalidArgs)
   assert.throws(() => enqueueSql(mail, { to: 'a' }, { delai: 1 } as never), /"delai" is no option/)
 })
 

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cancel, defineJob, discard, InvalidOption, JobInterrupted, LeaseLost, retry, snooze, type Job } from 'windlass'
+import pg from 'pg'
 import { z } from 'zod'
-import { ended, onBoth, onSqlite, Signal, started } from './support.js'
+import { ended, onBoth, onPostgres, onSqlite, Signal, started } from './support.js'
 
 const any = defineJob<unknown>('any')
+/** Arrays in arrays. */
+const nested = (depth: number): unknown => depth === 0 ? 1 : [nested(depth - 1)]
 const quiet = { queues: { default: 10 }, onError: () => {} }
 
 onBoth('a job is worked with all that is known of it, and its return value is its result', async ({ windlass }, t) => {
@@ -43,7 +46,7 @@ onBoth('a handler says retry, snooze, cancel or discard, returned or thrown', as
   }
 })
 
-onSqlite('whatever a handler throws becomes the error of its attempt', async ({ windlass }, t) => {
+onBoth('whatever a handler throws becomes the error of its attempt', async ({ windlass }, t) => {
   const told: unknown[] = []
   const thrown: Array<[unknown, RegExp]> = [
     [new TypeError('no route', { cause: new Error('cable') }), /^TypeError: no route\n\s+at .*worker\.test[^]*caused by Error: cable/],
@@ -80,7 +83,7 @@ onSqlite('odd return values are results, or none, and never fail their neighbour
     [() => new Date(0), 'completed', '1970-01-01T00:00:00.000Z'], [() => ({ then: (done: (value: unknown) => void) => done(8) }), 'completed', 8],
     [() => ({ get then () { throw new Error('mean') } }), 'discarded', null],
     [() => 1n, 'discarded', null], [() => circle, 'discarded', null], [() => NaN, 'discarded', null], [() => '\ud800', 'discarded', null],
-    [() => 'x'.repeat(2 << 20), 'discarded', null],
+    [() => 'x'.repeat(2 << 20), 'discarded', null], [() => nested(65), 'discarded', null], [() => nested(1_000), 'discarded', null],
   ]
   const job = defineJob<{ nth: number }>('odd', { maxAttempts: 1 })
   await started(t, windlass.worker({ queues: { default: 100 }, onError: () => {} }).handle(job, ({ nth }) => odd[nth]![0]()))
@@ -231,12 +234,25 @@ onSqlite('large args come a few at a time, and none is kept', async ({ windlass 
   assert.ok(Math.max(...most) <= 2, `${Math.max(...most)} of them between two turns of the event loop`)
 })
 
-onSqlite('integers beyond 2^53 are in the text of the args', async ({ windlass }, t) => {
+onSqlite('the text of each job\'s args is its own', async ({ windlass }, t) => {
   const seen: string[] = []
   const worker = await started(t, windlass.worker(quiet).handle(any, (_, job) => { seen.push(job.argsJson) }))
   await windlass.enqueueMany(any, ['é😀', 2, { 'a\u2028': '"]' }, '\u0001'])
   await worker.untilIdle()
   assert.deepEqual(seen.map(text => JSON.parse(text)), ['é😀', 2, { 'a\u2028': '"]' }, '\u0001'])
+})
+
+onPostgres('what JavaScript cannot say exactly is in the text of the args', async ({ windlass, url }, t) => {
+  const seen: Array<[unknown, string]> = []
+  const worker = await started(t, windlass.worker(quiet).handle(any, (args, job) => { seen.push([args, job.argsJson]) }))
+  const db = new pg.Client(url.split('?')[0])
+  await db.connect()
+  t.after(() => db.end())
+  const schema = url.split('=')[1]
+  await db.query(`select "${schema}".enqueue('any', '{"n": 9007199254740993}'), "${schema}".enqueue('any', '1180591620717411303424'), "${schema}".enqueue('any', '[1e300, -0.0, "\\u2028"]')`)
+  await worker.untilIdle()
+  assert.deepEqual(seen.map(([args]) => args), [{ n: 9007199254740992 }, 2 ** 70, [1e300, 0, '\u2028']])
+  assert.deepEqual(seen.map(([, text]) => text.replaceAll(' ', '')).slice(0, 2), ['{"n":9007199254740993}', '1180591620717411303424'])
 })
 
 test('what cannot be handled is refused where it is registered, and named', async () => {

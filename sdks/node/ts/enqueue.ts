@@ -40,7 +40,16 @@ async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptio
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }
   if (job.schema) for (const each of args) await check(job, each)
-  const text = encode(args.map(each => each === undefined ? {} : each), `the args of kind "${job.kind}"`)
+  const text = encodeAll(job.kind, args)
   const wire = JSON.stringify({ job: wireJob(job.kind, job.options, options), idempotency_key: key })
   return `${wire.slice(0, -1)},"args":${text}}`
+}
+
+/** The JSON array of all args; what is left out is `{}`. */
+export function encodeAll (kind: string, args: unknown[]): string {
+  const what = `the args of kind "${kind}"`
+  // In an array JSON would make null of them.
+  const odd = args.find(each => typeof each === 'function' || typeof each === 'symbol')
+  if (odd !== undefined) return encode(odd, what)
+  return encode(args.map(each => each === undefined ? {} : each), what)
 }

@@ -22,7 +22,7 @@ export interface Unique {
   /** By all args. */
   args?: true
   /** By these fields of the args. */
-  fields?: string[]
+  fields?: readonly string[]
   /** Among the jobs of its kind (default) or of its queue. */
   in?: 'kind' | 'queue'
   /** Until it is finished (default) or started. */
@@ -48,7 +48,7 @@ export interface JobOptions {
   /** When failed attempts are tried again. */
   retryPolicy?: RetryPolicy
   /** What jobs can be found by: at most 20. */
-  tags?: string[]
+  tags?: readonly string[]
   /** How many starts it takes of the rate of its queue. Default 1. */
   cost?: number
   /** What makes a job unique. */
