@@ -158,6 +158,14 @@ impl NativeWorker {
     }
 }
 
+/// When its thread is terminated: what it runs fails by the end of the desk, as that of a process that dies, and the rest goes back instead of
+/// being held by a worker that nobody serves.
+impl Drop for NativeWorker {
+    fn drop(&mut self) {
+        self.worker.abort_now();
+    }
+}
+
 /// What a line says became of a job. TypeScript wrote it, so only a result can be wrong: one that is no JSON to the core.
 fn outcome(line: &str) -> Option<(u64, Outcome)> {
     match Said::parse(line.as_bytes()) {
