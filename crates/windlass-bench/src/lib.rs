@@ -32,5 +32,5 @@ use std::process::ExitCode;
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    windlass_cli::program::main::<cli::Cli>()
+    windlass_cli::program::main::<cli::Cli>(std::env::args_os()).into()
 }

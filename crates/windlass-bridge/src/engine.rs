@@ -1,7 +1,8 @@
 use crate::Failure;
 use std::{
     future::Future,
-    sync::{Arc, OnceLock},
+    mem,
+    sync::{Arc, Mutex, PoisonError},
 };
 use tokio::runtime::{Builder, Runtime};
 use windlass::ErrorKind;
@@ -19,21 +20,20 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The one of this process, made on first use and never ended.
+    /// The one of this process, made on first use and never ended. A forked child gets one of its own; what its parent opened stays refused.
     ///
     /// # Errors
-    /// When no thread can be started, and in a child of the process that made it.
+    /// When no thread can be started.
     pub fn of_process() -> Result<Self, Failure> {
-        static ENGINE: OnceLock<Engine> = OnceLock::new();
-        let engine = match ENGINE.get() {
-            Some(engine) => engine,
-            None => {
-                let made = Self::new()?;
-                ENGINE.get_or_init(|| made)
-            }
-        };
-        engine.check()?;
-        Ok(engine.clone())
+        static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
+        let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = engine.as_ref().filter(|engine| engine.check().is_ok()) {
+            return Ok(engine.clone());
+        }
+        let made = Self::new()?;
+        // Dropping the parent's would wait for threads that are not there.
+        mem::forget(engine.replace(made.clone()));
+        Ok(made)
     }
 
     /// A new one.

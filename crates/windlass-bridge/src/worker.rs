@@ -1,34 +1,60 @@
 use crate::{Client, Desk, Engine, Failure};
+use serde::{Deserialize, Deserializer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use windlass::{
-    WorkerBuilder, WorkerStats,
+    Error, ErrorKind, WorkerBuilder, WorkerStats,
     lend::{Bell, Lender},
 };
 
-/// What a worker works.
-#[derive(Clone, Debug, Default)]
+/// What a worker works. As JSON: its fields, and times with the suffix `_ms`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct WorkerSpec {
     /// Queues, and how many jobs of each run at once. Empty: `default`, 10 at once.
     pub queues: Vec<(String, usize)>,
-    /// The kinds that it can run. Empty: any.
+    /// The kinds that it can run, at [desks](Worker::desk). Empty, and no blocking ones: any.
     pub kinds: Vec<String>,
+    /// Further kinds, which are run elsewhere: at [desks of their own](Worker::blocking_desk).
+    pub blocking_kinds: Vec<String>,
+    /// Its name for people. Default: the host's and the process's.
+    pub name: Option<String>,
     /// How long an attempt may take.
+    #[serde(rename = "timeout_ms", deserialize_with = "millis")]
     pub timeout: Option<Duration>,
     /// How long the worker may be silent before others take its jobs.
+    #[serde(rename = "lease_ms", deserialize_with = "millis")]
     pub lease: Option<Duration>,
     /// How long a shutdown lets running jobs go on.
+    #[serde(rename = "grace_period_ms", deserialize_with = "millis")]
     pub grace_period: Option<Duration>,
 }
 
+fn millis<'de, D: Deserializer<'de>>(ms: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::<u64>::deserialize(ms)?.map(Duration::from_millis))
+}
+
 impl WorkerSpec {
-    /// The same as a builder, which lends all its jobs.
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for what is none.
+    pub fn parse(json: &str) -> Result<Self, Failure> {
+        serde_json::from_str(json).map_err(|cause| {
+            Error::new(ErrorKind::InvalidOption, format!("the worker's options: {cause}")).into()
+        })
+    }
+
+    /// The same as a builder, which lends all its jobs but those of blocking kinds.
     pub fn builder(&self, client: &windlass::Client, lender: &Lender) -> WorkerBuilder {
         let mut builder = windlass::Worker::builder(client);
         for (queue, concurrency) in &self.queues {
             builder = builder.queue(queue, *concurrency);
         }
-        builder = match self.kinds.is_empty() {
+        if let Some(name) = &self.name {
+            builder = builder.name(name);
+        }
+        builder = match self.kinds.is_empty() && self.blocking_kinds.is_empty() {
             true => builder.lend_any(lender),
             false => builder.lend(&self.kinds, lender),
         };
@@ -50,6 +76,7 @@ pub struct Worker {
     engine: Engine,
     inner: Arc<windlass::Worker>,
     lender: Lender,
+    blocking: Lender,
 }
 
 impl Worker {
@@ -58,15 +85,16 @@ impl Worker {
     /// # Errors
     /// An option that cannot work, or the store's.
     pub fn start(client: &Client, spec: &WorkerSpec) -> Result<Self, Failure> {
-        let (engine, lender) = (client.engine().clone(), Lender::new());
-        let inner = Arc::new(engine.run(spec.builder(&client.inner, &lender).start())?);
-        let (ended, closing) = (Arc::clone(&inner), lender.clone());
+        let (engine, lender, blocking) = (client.engine().clone(), Lender::new(), Lender::new());
+        let builder = spec.builder(&client.inner, &lender).lend(&spec.blocking_kinds, &blocking);
+        let inner = Arc::new(engine.run(builder.start())?);
+        let (ended, closing) = (Arc::clone(&inner), [lender.clone(), blocking.clone()]);
         let wait = async move {
             ended.wait().await;
             Ok::<_, Failure>(())
         };
-        engine.start(wait, move |_| closing.close())?;
-        Ok(Self { engine, inner, lender })
+        engine.start(wait, move |_| closing.iter().for_each(Lender::close))?;
+        Ok(Self { engine, inner, lender, blocking })
     }
 
     /// Makes a place where jobs are taken: one for each event loop, thread or process.
@@ -76,6 +104,15 @@ impl Worker {
     pub fn desk(&self, bell: impl Bell) -> Result<Desk, Failure> {
         self.engine.check()?;
         Ok(Desk::new(&self.lender, bell))
+    }
+
+    /// The same for jobs of [blocking kinds](WorkerSpec::blocking_kinds): one for each thread.
+    ///
+    /// # Errors
+    /// In a forked child.
+    pub fn blocking_desk(&self, bell: impl Bell) -> Result<Desk, Failure> {
+        self.engine.check()?;
+        Ok(Desk::new(&self.blocking, bell))
     }
 
     /// Begins a graceful shutdown.
@@ -94,6 +131,31 @@ impl Worker {
     /// In a forked child.
     pub fn wait(&self, most: Duration) -> Result<bool, Failure> {
         self.engine.run(async { Ok::<_, Failure>(timeout(most, self.inner.wait()).await.is_ok()) })
+    }
+
+    /// Calls back when it ended.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is called back then.
+    pub fn start_wait(&self, done: impl FnOnce(Result<(), Failure>) + Send + 'static) -> Result<(), Failure> {
+        let inner = Arc::clone(&self.inner);
+        let wait = async move {
+            inner.wait().await;
+            Ok::<_, Failure>(())
+        };
+        self.engine.start(wait, done)
+    }
+
+    /// Calls back when nothing is available to it and nothing runs, for tests.
+    ///
+    /// # Errors
+    /// In a forked child; nothing is called back then.
+    pub fn start_until_idle(
+        &self,
+        done: impl FnOnce(Result<(), Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let inner = Arc::clone(&self.inner);
+        self.engine.start(async move { inner.until_idle().await }, done)
     }
 
     /// Waits until nothing is available to it and nothing runs, for tests.

@@ -2,10 +2,7 @@
 
 use crate::text::escape;
 use serde_json::{Map, Value};
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 use tokio::task::JoinError;
 use windlass::{Error, ErrorKind};
 
@@ -71,10 +68,10 @@ impl Failure {
         (self.details.get("line").and_then(Value::as_u64), self.message)
     }
 
-    /// Tells it on stderr and ends the process with its exit code.
-    pub fn report(self, json: bool) -> ExitCode {
+    /// Tells it on stderr, and gives its exit code.
+    pub fn report(self, json: bool) -> u8 {
         if self.exit == 0 {
-            return ExitCode::SUCCESS;
+            return 0;
         }
         let text = if json {
             let mut error = self.details;
@@ -86,7 +83,7 @@ impl Failure {
         };
         // When stderr is closed, the exit code has to do.
         let _ = writeln!(io::stderr(), "{text}");
-        ExitCode::from(self.exit)
+        self.exit
     }
 }
 

@@ -26,11 +26,16 @@ pub mod table;
 #[doc(hidden)]
 pub mod text;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
-/// Runs the command that the process was started with.
-pub fn main() -> ExitCode {
-    program::main::<cli::Cli>()
+/// Runs a command line, the program's name first, and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 no fitting store.
+///
+/// ```
+/// let args = ["windlass", "--version"].map(Into::into);
+/// assert_eq!(windlass_cli::main(args), 0);
+/// ```
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    program::main::<cli::Cli>(args)
 }
 
 /// Reads an input of `enqueue --many`; see there.

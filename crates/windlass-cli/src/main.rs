@@ -1,5 +1,5 @@
 //! The `windlass` command.
 
 fn main() -> std::process::ExitCode {
-    windlass_cli::main()
+    windlass_cli::main(std::env::args_os()).into()
 }

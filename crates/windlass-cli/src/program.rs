@@ -5,7 +5,7 @@ use crate::{
     globals::Globals,
 };
 use clap::{Parser, error::ErrorKind};
-use std::{io::Write, process::ExitCode};
+use std::{ffi::OsString, io::Write};
 use tracing_subscriber::EnvFilter;
 
 /// A command line that can be run.
@@ -17,33 +17,34 @@ pub trait Program: Parser {
     fn run(self) -> impl Future<Output = Outcome>;
 }
 
-/// Runs the command that this process was started with, and reports how it failed.
-pub fn main<P: Program>() -> ExitCode {
-    let program = match P::try_parse() {
+/// Runs a command line, the program's name first, reports how it failed, and gives the exit code.
+pub fn main<P: Program>(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<_> = args.into_iter().collect();
+    let program = match P::try_parse_from(&args) {
         Ok(program) => program,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&error, &args),
     };
     let json = program.globals().json;
     match start(program) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => failure.report(json),
     }
 }
 
 /// Help and version go to stdout; everything else is a usage error, as JSON when JSON was asked for.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error, args: &[OsString]) -> u8 {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // It is no failure when the reader of stdout has gone.
         let _ = write!(std::io::stdout().lock(), "{}", error.render());
-        return ExitCode::SUCCESS;
+        return 0;
     }
-    if std::env::args_os().any(|arg| arg == "--json") {
+    if args.iter().any(|arg| arg == "--json") {
         let message = error.render().to_string();
         let message = message.trim().trim_start_matches("error: ");
         return Failure::usage("usage", message).report(true);
     }
     let _ = error.print();
-    ExitCode::from(2)
+    2
 }
 
 fn start<P: Program>(program: P) -> Outcome {

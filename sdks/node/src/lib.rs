@@ -9,7 +9,6 @@ mod job_numbers;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod lent;
 mod promise;
-mod spec;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod version;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]

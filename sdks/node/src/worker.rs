@@ -3,7 +3,6 @@ use crate::{
     job_numbers::Names,
     lent::{Batch, batch},
     promise::{error, failure, on_a_thread, promise},
-    spec,
 };
 use napi::{
     Env, Result, Status,
@@ -13,11 +12,11 @@ use napi::{
 use napi_derive::napi;
 use serde_json::json;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 use windlass::{Context, ErrorKind, Outcome, Progress, lend::Room};
-use windlass_bridge::{Answer, Client, Desk, Failure, Malformed, Said, Say, Worker};
+use windlass_bridge::{Answer, Client, Desk, Failure, Malformed, Said, Say, Worker, WorkerSpec};
 
 /// Keeps the process alive until it is dropped. One ring may wait: the exchange that it leads to sees everything.
 type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
@@ -26,7 +25,7 @@ type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
 #[napi]
 pub struct NativeWorker {
     client: Client,
-    worker: Arc<Worker>,
+    worker: Worker,
     /// Gone once the worker ended: it keeps the bell, and the bell the process.
     desk: Mutex<Option<Desk>>,
     names: Mutex<Names>,
@@ -45,11 +44,11 @@ pub fn start_worker<'env>(
         bell.build_threadsafe_function::<()>().max_queue_size::<1>().callee_handled::<false>().build()?;
     let client = client.inner.clone();
     on_a_thread(env, move || {
-        let worker = Worker::start(&client, &spec::parse(&spec)?)?;
+        let worker = Worker::start(&client, &WorkerSpec::parse(&spec)?)?;
         let desk = worker.desk(move || {
             bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
         })?;
-        let (desk, worker) = (Mutex::new(Some(desk)), Arc::new(worker));
+        let desk = Mutex::new(Some(desk));
         Ok(NativeWorker { client, worker, desk, names: Mutex::default(), refused: AtomicU32::new(0) })
     })
 }
@@ -142,8 +141,7 @@ impl NativeWorker {
     /// Waits until nothing is available and nothing runs: a promise. For tests.
     #[napi(catch_unwind)]
     pub fn until_idle<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        let worker = Arc::clone(&self.worker);
-        on_a_thread(env, move || worker.wait_until_idle())
+        promise::<()>(env, |answer| self.worker.start_until_idle(move |idle| answer.settle(idle)))
     }
 
     fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {

@@ -13,7 +13,7 @@ const quiet = { queues: { default: 10 }, onError: () => {} }
 onBoth('a job is worked with all that is known of it, and its return value is its result', async ({ windlass }, t) => {
   const mail = defineJob('mail', { args: z.object({ to: z.string(), copies: z.coerce.number().default(1) }), queue: 'mail' })
   const seen = new Signal<Job<unknown>>()
-  await started(t, windlass.worker({ queues: { mail: 2 } }).handle(mail, async ({ to, copies }, job) => {
+  await started(t, windlass.worker({ queues: { mail: 2 }, name: 'mailer' }).handle(mail, async ({ to, copies }, job) => {
     seen.fire(job)
     assert.deepEqual([job.argsJson.replaceAll(' ', ''), job.args], ['{"to":"a"}', { to: 'a', copies: 1 }])
     return { sent: to.repeat(copies) }
@@ -21,6 +21,7 @@ onBoth('a job is worked with all that is known of it, and its return value is it
   const id = await windlass.enqueue(mail, { to: 'a' }, { key: 'acme', meta: { r: 1 }, tags: ['x'], priority: 4, maxAttempts: 3, expiresIn: '1h' })
   const record = await ended(windlass, id)
   assert.deepEqual([record.state, record.result, await windlass.result(id)], ['completed', { sent: 'a' }, { sent: 'a' }])
+  assert.deepEqual((await windlass.status()).workers.map(({ name, queues, live }) => [name, queues, live]), [['mailer', ['mail'], true]])
   const job = await seen.promise
   assert.deepEqual([job.id, job.kind, job.queue, job.priority, job.attempt, job.maxAttempts, job.crashCount], [id, 'mail', 'mail', 4, 1, 3, 0])
   assert.deepEqual([job.key, job.meta, job.tags, job.enqueuedAt], ['acme', { r: 1 }, ['x'], record.enqueuedAt])

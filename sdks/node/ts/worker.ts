@@ -13,6 +13,8 @@ import { keepAlive, onSignals } from './signals.js'
 export interface WorkerOptions {
   /** Queues, and how many jobs of each run at once: `{ mail: 50, images: 4 }`. */
   queues: Record<string, number>
+  /** Its name for people. Default: the host's and the process's. */
+  name?: string
   /** How long an attempt may take, of jobs that do not say. */
   timeout?: Duration
   /** How long the worker may be silent before others take its jobs. Default 30 s. */
@@ -93,9 +95,9 @@ export class Worker {
   }
 
   async #start (): Promise<void> {
-    const { queues, timeout, lease, gracePeriod, onError = report } = this.#options
+    const { queues, name, timeout, lease, gracePeriod, onError = report } = this.#options
     const spec = JSON.stringify({
-      queues: Object.entries(queues), kinds: this.#handlers.kinds, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
+      queues: Object.entries(queues), kinds: this.#handlers.kinds, name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
       grace_period_ms: span(gracePeriod, 'gracePeriod'),
     })
     const loop = this.#loop = new Loop(this.#handlers, onError)

@@ -1,0 +1,44 @@
+"""Windlass: a durable background-job queue on PostgreSQL or SQLite.
+
+See :class:`App` for where it begins, and docs/python.md for all of it.
+"""
+
+from . import errors
+from ._native import __version__
+from .app import App
+from .client import Client, SyncClient
+from .context import Context
+from .errors import WindlassError
+from .job import Job
+from .options import Backoff, Options, Unique
+from .outcome import Cancel, Discard, Outcome, Retry, Snooze
+from .records import Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .schedule import Schedule
+from .worker import Worker
+
+__all__ = [
+    "App",
+    "Backoff",
+    "Cancel",
+    "Client",
+    "Context",
+    "Discard",
+    "Event",
+    "Job",
+    "JobPage",
+    "JobRecord",
+    "Options",
+    "Outcome",
+    "QueueStats",
+    "Retry",
+    "Schedule",
+    "ScheduleRecord",
+    "Snooze",
+    "SyncClient",
+    "Touched",
+    "Unique",
+    "Worker",
+    "WindlassError",
+    "__version__",
+    "errors",
+]

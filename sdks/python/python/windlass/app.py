@@ -1,0 +1,150 @@
+"""The app: a store, the jobs of a program, and its schedules."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
+
+from . import calls
+from .client import Client, SyncClient
+from .connection import Connection
+from .context import Context
+from .errors import InvalidName, InvalidOption
+from .handler import Handler
+from .job import Job
+from .options import Options
+from .schedule import Schedule
+from .worker import Worker
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class App:
+    """The jobs of a program and the store that they are in::
+
+        app = App("postgres://me@localhost/shop")  # or "sqlite:jobs.db"
+
+        @app.job(queue="mail")
+        async def send_mail(to: str) -> None: ...
+
+    Nothing connects before the first use. The environment variable ``WINDLASS_STORE`` wins over the URL, which so may be that of
+    development.
+    """
+
+    def __init__(self, store: str | None = None, *, name: str = "") -> None:
+        url = os.environ.get("WINDLASS_STORE") or store
+        if not url:
+            raise InvalidOption("name the store: App('postgres://user@host/database'), or set WINDLASS_STORE")
+        self.name = name
+        """Who declares the app's schedules: with a name, those that it no longer declares are removed."""
+        self.jobs: dict[str, Job[Any]] = {}
+        """Its jobs by their kinds."""
+        self.connection = Connection(url)
+        self.client = Client(self.connection)
+        """Looks at jobs and queues and changes them."""
+        self.sync = SyncClient(self.connection)
+        """The same for code without an event loop."""
+        self._schedules: list[Schedule] = []
+
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> Job[P]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P]: ...
+    @overload
+    def job(self, function: Callable[P, Any], /) -> Job[P]: ...
+    @overload
+    def job(self, kind: str | None = None, /, *, args: type | None = None, **options: Any) -> Decorator: ...
+    def job(self, kind: Any = None, /, *, args: type | None = None, **options: Any) -> Any:
+        """Makes a function a job. Its parameters are the job's args; a first parameter of type :class:`Context` is handed in beside them.
+
+        :param kind: The job's name in the store; by default module and name of the function.
+        :param args: A pydantic model or a dataclass that *is* the args: the function takes one of it.
+        :param options: :class:`windlass.Options` of all its jobs, such as ``queue``, ``max_attempts``, ``timeout``.
+
+        An async function runs as a task of the worker's event loop, a plain one in a thread. What it returns is stored as the job's result.
+        """
+        if callable(kind):
+            return self._add(kind, None, None, {}, None)
+        return lambda function: self._add(function, kind, args, options, None)
+
+    def batch(
+        self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any
+    ) -> Callable[[Callable[[list[Any]], Any]], Job[Any]]:
+        """Makes a function a job that takes up to ``max_size`` jobs in one call: a list of their args, as dicts or models. It takes what is
+        there and never waits for more.
+
+        Return ``None`` when all are done, or a list with one outcome or result (or ``None``) for each; raise, and all are tried again.
+        """
+        if max_size < 1:
+            raise InvalidOption(f"max_size must be at least 1, got {max_size}")
+        return lambda function: self._add(function, kind, args, options, max_size)
+
+    def schedule(self, name: str, cron: str, job: Job[Any], args: Any = None, **options: Any) -> Schedule:
+        """Declares a :class:`Schedule` of a job; workers store it when they start, and one of them enqueues its jobs::
+
+            app.schedule("nightly", "0 3 * * *", clean_up, zone="Europe/Berlin")
+        """
+        schedule = Schedule(name, cron, job, args, **options)
+        self._schedules.append(schedule)
+        return schedule
+
+    async def declare_schedules(self) -> list[str]:
+        """Stores the schedules now. For each ``created``, ``changed`` or ``unchanged``."""
+        specs = [schedule._spec() for schedule in self._schedules]
+        if not specs and not self.name:
+            return []
+        call = calls.put_schedules(specs, self.name, prune=bool(self.name))
+        return call.read(await self.connection.call(call.op, call.payload))
+
+    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
+        """A :class:`Worker` for these queues, with how many jobs of each run at once. By default 10 of each queue that a job names."""
+        return Worker(self, queues, **options)
+
+    def run_worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> None:
+        """Works until Ctrl-C or SIGTERM, on an event loop of its own."""
+        asyncio.run(self.worker(queues, **options).run())
+
+    def close(self) -> None:
+        """Closes the connections to the store."""
+        self.connection.close()
+
+    def _add(
+        self, function: Callable[..., Any], kind: str | None, model: type | None, options: dict[str, Any], max_size: int | None
+    ) -> Job[Any]:
+        kind = kind or _kind_of(function)
+        known = self.jobs.get(kind)
+        names = [f"{one.__module__}.{one.__qualname__}" for one in ([known.handler.function] if known else []) + [function]]
+        if len(set(names)) > 1:
+            raise InvalidName(f"two functions have the kind {kind!r}: {' and '.join(names)}; name one with @app.job('another.kind')")
+        job: Job[Any] = Job(kind, Handler(function, model, max_size is not None), Options()._with(options), self.connection, max_size)
+        self.jobs[kind] = job
+        return job
+
+    def __repr__(self) -> str:
+        return f"<App {self.name!r} with {len(self.jobs)} jobs>"
+
+
+if TYPE_CHECKING:
+
+    class Decorator:
+        """What ``@app.job(...)`` decorates with."""
+
+        @overload
+        def __call__(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> Job[P]: ...
+        @overload
+        def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P]: ...
+        @overload
+        def __call__(self, function: Callable[P, Any], /) -> Job[P]: ...
+        def __call__(self, function: Any, /) -> Any: ...
+
+
+def _kind_of(function: Callable[..., Any]) -> str:
+    module, name = function.__module__, function.__qualname__
+    if module == "__main__" or "<" in name:
+        raise InvalidName(
+            f"{name} of module {module} has no name that other processes know: name the job, as in @app.job('mail.send')"
+        )
+    return f"{module}.{name}"

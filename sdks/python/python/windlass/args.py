@@ -1,0 +1,68 @@
+"""Args and results: JSON on one side, Python's values on the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any, Callable
+from uuid import UUID
+
+from .errors import InvalidArgs
+
+
+def _default(value: object) -> object:
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, (UUID, Decimal, PurePath)):
+        return str(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)  # pydantic
+    if callable(dump):
+        return dump(mode="json")
+    raise TypeError(f"a {type(value).__name__} has no JSON form; pass plain values, or give the job a model as its args")
+
+
+_encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_default).encode
+
+
+def encode(value: object) -> str:
+    """The value as JSON."""
+    try:
+        text = _encode(value)
+        if not text.isascii():
+            text.encode()  # refuses halves of surrogate pairs, which are no text
+        return text
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgs(f"no JSON: {error}") from None
+
+
+class Model:
+    """How the args of a job that has a model become one, and the other way round."""
+
+    def __init__(self, model: type) -> None:
+        self.model = model
+        self.read: Callable[[Any], Any]
+        if hasattr(model, "model_validate_json"):
+            validate: Callable[[str], Any] = model.model_validate_json
+            self.read = lambda job: validate(job.args_json)
+        elif dataclasses.is_dataclass(model):
+            self.read = lambda job: model(**job.args)
+        else:
+            raise InvalidArgs(f"args={model.__name__} is no model: use a pydantic model or a dataclass")
+
+    def check(self, value: object) -> object:
+        """The value itself, when it is one of the model."""
+        if not isinstance(value, self.model):
+            raise InvalidArgs(f"the job takes a {self.model.__name__}, got a {type(value).__name__}")
+        return value

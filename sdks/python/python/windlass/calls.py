@@ -1,0 +1,190 @@
+"""Every call of a client as data: the operation, what it takes, and how its answer is read. Both clients stand on these."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Callable, Generic, NamedTuple, TypeVar
+
+from .args import encode
+from .duration import Duration, millis
+from .errors import InvalidOption
+from .options import instant
+from .records import Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+
+T = TypeVar("T")
+
+
+class Call(NamedTuple, Generic[T]):
+    """One call."""
+
+    op: str
+    payload: str
+    read: Callable[[Any], T]
+
+
+def _given(**fields: Any) -> str:
+    return encode({name: value for name, value in fields.items() if value is not None})
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _job(record: Any) -> JobRecord | None:
+    return None if record is None else JobRecord._read(record)
+
+
+def job(id: int) -> Call[JobRecord | None]:
+    return Call("job", _given(id=id), _job)
+
+
+def wait(id: int, timeout: Duration) -> Call[JobRecord | None]:
+    return Call("wait", _given(id=id, timeout_ms=millis(timeout, "timeout")), _job)
+
+
+def result(id: int) -> Call[Any]:
+    return Call("result", _given(id=id), lambda value: value)
+
+
+def checkpoint(id: int) -> Call[Any]:
+    return Call("checkpoint", _given(id=id), lambda value: value)
+
+
+def jobs(**filter: Any) -> Call[JobPage]:
+    return Call(
+        "jobs", _given(**filter), lambda page: JobPage([JobRecord._read(job) for job in page["jobs"]], page["next"])
+    )
+
+
+def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
+    named = [ids] if isinstance(ids, int) else list(ids)
+    return Call(op, _given(ids=named, **more), lambda answer: list(answer["replies"]))
+
+
+def select(op: str, filter: dict[str, Any], **more: Any) -> Call[Touched]:
+    return Call(op, _given(filter={name: value for name, value in filter.items() if value}, **more), Touched._read)
+
+
+def edit_of(changes: dict[str, Any]) -> dict[str, Any]:
+    """What to change, as the engine takes it."""
+    edit: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "delay":
+            edit["delay_ms"] = millis(value, name)
+        elif name == "at":
+            edit["scheduled_at"] = instant(value, name)
+        elif name in ("now", "queue", "priority", "max_attempts", "args"):
+            edit[name] = value
+        else:
+            raise InvalidOption(f"unknown change {name!r}; known are at, args, delay, max_attempts, now, priority, queue")
+    return edit
+
+
+def of_queue(op: str, queue: str, **more: Any) -> Call[None]:
+    return Call(op, _given(queue=queue, **more), _nothing)
+
+
+def limits(concurrency: int | None, rate: int | None, period: Duration, burst: int | None) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    if concurrency is not None:
+        limits["concurrency"] = concurrency
+    if rate is not None:
+        limits["rate"] = {"count": rate, "period_ms": millis(period, "period")}
+        if burst is not None:
+            limits["rate"]["burst"] = burst
+    return limits
+
+
+def key_limit(concurrency: int | None, serial: bool, weight: int) -> dict[str, Any]:
+    limit: dict[str, Any] = {"serial": serial, "weight": weight}
+    if concurrency is not None:
+        limit["concurrency"] = concurrency
+    return limit
+
+
+def key_limits(queue: str) -> Call[dict[str, Any] | None]:
+    return Call("key_limits", _given(queue=queue), lambda limits: limits)
+
+
+def queues() -> Call[list[QueueStats]]:
+    return Call("queues", "{}", lambda queues: [QueueStats._read(queue) for queue in queues])
+
+
+def status() -> Call[dict[str, Any]]:
+    return Call("status", "{}", dict)
+
+
+def migrate() -> Call[tuple[int, int]]:
+    return Call("migrate", "{}", lambda report: (report["from"], report["to"]))
+
+
+def schedules(source: str | None, after: str | None, limit: int) -> Call[list[ScheduleRecord]]:
+    read: Callable[[Any], list[ScheduleRecord]] = lambda page: [ScheduleRecord._read(one) for one in page["schedules"]]
+    return Call("schedules", _given(source=source, after=after, limit=limit), read)
+
+
+def schedule(name: str) -> Call[ScheduleRecord | None]:
+    read: Callable[[Any], ScheduleRecord | None] = lambda one: None if one is None else ScheduleRecord._read(one)
+    return Call("schedule", _given(name=name), read)
+
+
+def put_schedules(specs: list[dict[str, Any]], source: str, prune: bool) -> Call[list[str]]:
+    payload = encode({"schedules": specs, "source": source, "prune": prune})
+    return Call("put_schedules", payload, lambda answer: list(answer["replies"]))
+
+
+def of_schedule(op: str, name: str) -> Call[None]:
+    return Call(op, _given(name=name), _nothing)
+
+
+def run_schedule(name: str) -> Call[int]:
+    return Call("run_schedule", _given(name=name), lambda answer: int(answer["id"]))
+
+
+def preview(spec: dict[str, Any], after: datetime | None, count: int) -> Call[list[datetime]]:
+    payload = _given(schedule=spec, after=after and instant(after, "after"), count=count)
+    read: Callable[[Any], list[datetime]] = lambda ticks: [
+        datetime.fromisoformat(tick[:-1] + "+00:00" if tick.endswith("Z") else tick) for tick in ticks
+    ]
+    return Call("preview_schedule", payload, read)
+
+
+def events(**filter: Any) -> Call[tuple[list[Event], str]]:
+    read: Callable[[Any], tuple[list[Event], str]] = lambda page: (
+        [Event._read(event) for event in page["events"]],
+        page["next"],
+    )
+    return Call("events", _given(**filter), read)
+
+
+def history(last: Duration, step: Duration | None, **filter: Any) -> Call[list[dict[str, Any]]]:
+    step_ms = None if step is None else millis(step, "step")
+    return Call(
+        "history", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), lambda answer: list(answer["counts"])
+    )
+
+
+def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[int]:
+    key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
+    return Call("enqueue", f'{{"job":{encode(job)},"args":[{args}]{key}}}', lambda answer: int(answer["ids"][0]))
+
+
+def enqueue_unique(job: dict[str, Any], args: str) -> Call[int]:
+    payload = f'{{"job":{encode(job)},"args":[{args}]}}'
+    return Call("enqueue_unique", payload, lambda answer: int(answer["jobs"][0]["id"]))
+
+
+def enqueue_many(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[list[int]]:
+    key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
+    return Call("enqueue", f'{{"job":{encode(job)},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
+
+
+def enqueue_many_unique(job: dict[str, Any], args: str) -> Call[list[int]]:
+    payload = f'{{"job":{encode(job)},"args":{args}}}'
+    return Call("enqueue_unique", payload, lambda answer: [int(one["id"]) for one in answer["jobs"]])
+
+
+def enqueue_sql(job: dict[str, Any], args: str) -> Call[list[dict[str, Any]]]:
+    return Call("enqueue_sql", f'{{"job":{encode(job)},"args":{args}}}', list)

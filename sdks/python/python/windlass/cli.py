@@ -1,0 +1,114 @@
+"""The command ``windlass``: that of the engine, and ``windlass worker`` for the jobs of a Python app."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import _native
+from .app import App
+from .errors import WindlassError
+
+_RELOAD_LOOK = 0.5
+
+
+def main(args: list[str] | None = None) -> int:
+    """Runs a command line, by default the process's own, and gives its exit code."""
+    args = sys.argv[1:] if args is None else args
+    if args[:1] == ["worker"]:
+        return _worker(args[1:])
+    if args[:1] in (["--help"], ["-h"], ["help"], []):
+        print("windlass worker MODULE:APP works the jobs of a Python app (windlass worker --help); besides:\n", flush=True)
+    return _native.cli(["windlass", *args])
+
+
+def _worker(args: list[str]) -> int:
+    options = _parser().parse_args(args)
+    if options.reload:
+        return _reload([arg for arg in args if arg != "--reload"])
+    logging.basicConfig(level=options.log.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        app = load(options.app)
+        queues = dict(options.queue) if options.queue else None
+        worker = app.worker(queues, threads=options.threads)
+        asyncio.run(worker.run())
+    except WindlassError as error:
+        print(f"error: {error} [{error.code}]", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 3 if isinstance(error, ConnectionError) else 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="windlass worker", description="Works the jobs of an app until Ctrl-C or SIGTERM.")
+    parser.add_argument("app", metavar="MODULE:APP", help="where the app is, as in shop.jobs:app")
+    parser.add_argument(
+        "--queue",
+        metavar="NAME=JOBS",
+        type=_queue,
+        action="append",
+        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names",
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")
+    parser.add_argument("--log", default="info", choices=["debug", "info", "warning", "error"], help="what is logged")
+    parser.add_argument("--reload", action="store_true", help="starts anew when a Python file below this folder changes; for development")
+    return parser
+
+
+def _queue(text: str) -> tuple[str, int]:
+    name, _, concurrency = text.partition("=")
+    if not name or not concurrency.isdigit() or int(concurrency) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no queue; write it as mail=50")
+    return name, int(concurrency)
+
+
+def load(name: str) -> App:
+    """The app of ``module:attribute``; the attribute is ``app`` where none is named."""
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module == error.name or module.startswith(error.name + ".")):
+            raise  # something that the module imports
+        raise SystemExit(f"error: there is no module {module!r} in {os.getcwd()} or on the path") from None
+    found = loaded
+    for part in (attribute or "app").split("."):
+        found = getattr(found, part, None)  # type: ignore[assignment]
+    if not isinstance(found, App):
+        apps = [key for key, value in vars(loaded).items() if isinstance(value, App)]
+        hint = f"; it has {', '.join(f'{module}:{key}' for key in apps)}" if apps else ""
+        raise SystemExit(f"error: {module}:{attribute or 'app'} is no windlass.App{hint}")
+    return found
+
+
+def _reload(args: list[str]) -> int:
+    """Runs the worker as a child, and a new one whenever a file has changed."""
+    while True:
+        before = _changed()
+        child = subprocess.Popen([sys.executable, "-m", "windlass", "worker", *args])
+        try:
+            while _changed() == before:
+                time.sleep(_RELOAD_LOOK)
+            print("windlass: files have changed, the worker starts anew", file=sys.stderr)
+        except KeyboardInterrupt:
+            return child.wait()
+        child.terminate()
+        child.wait()
+
+
+def _changed() -> dict[Path, float]:
+    return {file: file.stat().st_mtime for file in _files(Path.cwd()) if file.exists()}
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    for file in folder.rglob("*.py"):
+        if not any(part.startswith(".") or part in ("node_modules", "__pycache__") for part in file.relative_to(folder).parts):
+            yield file

@@ -1,0 +1,281 @@
+"""Both clients of a store: one to be awaited, one that waits. A test sees to it that they have the same methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from . import calls
+from .connection import Connection
+from .duration import Duration
+from .records import Event, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
+
+T = TypeVar("T")
+
+
+class Client:
+    """Looks at jobs, queues and schedules and changes them. To be awaited; :class:`SyncClient` has the same methods for code that waits."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def _send(self, call: calls.Call[T]) -> T:
+        return call.read(await self._connection.call(call.op, call.payload))
+
+    async def job(self, id: int) -> JobRecord | None:
+        """A job with its errors and what its handlers said of it; ``None`` when there is none."""
+        return await self._send(calls.job(id))
+
+    async def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, after: str | None = None, limit: int = 100) -> JobPage:
+        """A page of jobs. Go on with ``after=page.next``."""
+        return await self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, after=after, limit=limit))
+
+    async def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
+        """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
+        return await self._send(calls.wait(id, timeout))
+
+    async def result(self, id: int) -> Any:
+        """What a job's handler returned; ``None`` when there is nothing."""
+        return await self._send(calls.result(id))
+
+    async def checkpoint(self, id: int) -> Any:
+        """The last checkpoint of a job; ``None`` when there is none."""
+        return await self._send(calls.checkpoint(id))
+
+    async def cancel(self, ids: int | Sequence[int]) -> list[str]:
+        """Cancels jobs; running ones are told to stop. For each ``cancelled``, ``running``, ``finished`` or ``not_found``."""
+        return await self._send(calls.by_id("cancel", ids))
+
+    async def retry(self, ids: int | Sequence[int]) -> list[str]:
+        """Makes dead, cancelled and retryable jobs available now. For each ``retried``, ``pending``, ``completed``, ``key_taken`` or ``not_found``."""
+        return await self._send(calls.by_id("retry", ids))
+
+    async def delete(self, ids: int | Sequence[int]) -> list[str]:
+        """Removes jobs that wait or are dead. For each ``deleted``, ``running``, ``completed`` or ``not_found``."""
+        return await self._send(calls.by_id("delete", ids))
+
+    async def edit(self, ids: int | Sequence[int], **changes: Any) -> list[str]:
+        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
+        return await self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
+
+    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Cancels all jobs that a filter selects."""
+        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Retries all jobs that a filter selects."""
+        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Removes all jobs that a filter selects."""
+        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    async def pause(self, queue: str) -> None:
+        """Stops the claiming of a queue's jobs. Running ones go on."""
+        return await self._send(calls.of_queue("pause", queue))
+
+    async def resume(self, queue: str) -> None:
+        """Lets a queue go on."""
+        return await self._send(calls.of_queue("resume", queue))
+
+    async def queues(self) -> list[QueueStats]:
+        """All queues with what waits and runs in them."""
+        return await self._send(calls.queues())
+
+    async def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
+        """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
+        return await self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
+
+    async def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys."""
+        return await self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight)))
+
+    async def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+        """Limits one key of a queue."""
+        return await self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight)))
+
+    async def unlimit_key(self, queue: str, key: str) -> None:
+        """Takes a key's own limit away."""
+        return await self._send(calls.of_queue("unlimit_key", queue, key=key))
+
+    async def unlimit_keys(self, queue: str) -> None:
+        """Takes all limits of a queue's keys away."""
+        return await self._send(calls.of_queue("unlimit_keys", queue))
+
+    async def key_limits(self, queue: str) -> dict[str, Any] | None:
+        """The limits of a queue's keys; ``None`` when they have none."""
+        return await self._send(calls.key_limits(queue))
+
+    async def schedules(self, *, source: str | None = None, after: str | None = None, limit: int = 100) -> list[ScheduleRecord]:
+        """A page of schedules by name. Go on with ``after=`` the last one's name."""
+        return await self._send(calls.schedules(source, after, limit))
+
+    async def schedule(self, name: str) -> ScheduleRecord | None:
+        """A schedule by its name."""
+        return await self._send(calls.schedule(name))
+
+    async def pause_schedule(self, name: str) -> None:
+        """Stops a schedule until it is resumed."""
+        return await self._send(calls.of_schedule("pause_schedule", name))
+
+    async def resume_schedule(self, name: str) -> None:
+        """Lets a schedule go on with its next tick from now on."""
+        return await self._send(calls.of_schedule("resume_schedule", name))
+
+    async def remove_schedule(self, name: str) -> None:
+        """Removes a schedule. Jobs that it enqueued stay."""
+        return await self._send(calls.of_schedule("remove_schedule", name))
+
+    async def run_schedule(self, name: str) -> int:
+        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id."""
+        return await self._send(calls.run_schedule(name))
+
+    async def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
+        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``."""
+        return await self._send(calls.events(**{"from": after}, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+
+    async def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> list[dict[str, Any]]:
+        """How many jobs ended how, by time, queue and kind."""
+        return await self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
+
+    async def status(self) -> dict[str, Any]:
+        """The store, its workers and its queues."""
+        return await self._send(calls.status())
+
+    async def migrate(self) -> tuple[int, int]:
+        """Creates or upgrades the store's schema; gives the versions before and after."""
+        return await self._send(calls.migrate())
+
+
+class SyncClient:
+    """The same as :class:`Client`, for code without an event loop."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def _send(self, call: calls.Call[T]) -> T:
+        return call.read(self._connection.call_sync(call.op, call.payload))
+
+    def job(self, id: int) -> JobRecord | None:
+        """A job with its errors and what its handlers said of it; ``None`` when there is none."""
+        return self._send(calls.job(id))
+
+    def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, after: str | None = None, limit: int = 100) -> JobPage:
+        """A page of jobs. Go on with ``after=page.next``."""
+        return self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, after=after, limit=limit))
+
+    def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
+        """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
+        return self._send(calls.wait(id, timeout))
+
+    def result(self, id: int) -> Any:
+        """What a job's handler returned; ``None`` when there is nothing."""
+        return self._send(calls.result(id))
+
+    def checkpoint(self, id: int) -> Any:
+        """The last checkpoint of a job; ``None`` when there is none."""
+        return self._send(calls.checkpoint(id))
+
+    def cancel(self, ids: int | Sequence[int]) -> list[str]:
+        """Cancels jobs; running ones are told to stop. For each ``cancelled``, ``running``, ``finished`` or ``not_found``."""
+        return self._send(calls.by_id("cancel", ids))
+
+    def retry(self, ids: int | Sequence[int]) -> list[str]:
+        """Makes dead, cancelled and retryable jobs available now. For each ``retried``, ``pending``, ``completed``, ``key_taken`` or ``not_found``."""
+        return self._send(calls.by_id("retry", ids))
+
+    def delete(self, ids: int | Sequence[int]) -> list[str]:
+        """Removes jobs that wait or are dead. For each ``deleted``, ``running``, ``completed`` or ``not_found``."""
+        return self._send(calls.by_id("delete", ids))
+
+    def edit(self, ids: int | Sequence[int], **changes: Any) -> list[str]:
+        """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
+        return self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
+
+    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Cancels all jobs that a filter selects."""
+        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Retries all jobs that a filter selects."""
+        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+        """Removes all jobs that a filter selects."""
+        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+
+    def pause(self, queue: str) -> None:
+        """Stops the claiming of a queue's jobs. Running ones go on."""
+        return self._send(calls.of_queue("pause", queue))
+
+    def resume(self, queue: str) -> None:
+        """Lets a queue go on."""
+        return self._send(calls.of_queue("resume", queue))
+
+    def queues(self) -> list[QueueStats]:
+        """All queues with what waits and runs in them."""
+        return self._send(calls.queues())
+
+    def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
+        """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
+        return self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
+
+    def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys."""
+        return self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight)))
+
+    def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+        """Limits one key of a queue."""
+        return self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight)))
+
+    def unlimit_key(self, queue: str, key: str) -> None:
+        """Takes a key's own limit away."""
+        return self._send(calls.of_queue("unlimit_key", queue, key=key))
+
+    def unlimit_keys(self, queue: str) -> None:
+        """Takes all limits of a queue's keys away."""
+        return self._send(calls.of_queue("unlimit_keys", queue))
+
+    def key_limits(self, queue: str) -> dict[str, Any] | None:
+        """The limits of a queue's keys; ``None`` when they have none."""
+        return self._send(calls.key_limits(queue))
+
+    def schedules(self, *, source: str | None = None, after: str | None = None, limit: int = 100) -> list[ScheduleRecord]:
+        """A page of schedules by name. Go on with ``after=`` the last one's name."""
+        return self._send(calls.schedules(source, after, limit))
+
+    def schedule(self, name: str) -> ScheduleRecord | None:
+        """A schedule by its name."""
+        return self._send(calls.schedule(name))
+
+    def pause_schedule(self, name: str) -> None:
+        """Stops a schedule until it is resumed."""
+        return self._send(calls.of_schedule("pause_schedule", name))
+
+    def resume_schedule(self, name: str) -> None:
+        """Lets a schedule go on with its next tick from now on."""
+        return self._send(calls.of_schedule("resume_schedule", name))
+
+    def remove_schedule(self, name: str) -> None:
+        """Removes a schedule. Jobs that it enqueued stay."""
+        return self._send(calls.of_schedule("remove_schedule", name))
+
+    def run_schedule(self, name: str) -> int:
+        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id."""
+        return self._send(calls.run_schedule(name))
+
+    def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
+        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``."""
+        return self._send(calls.events(**{"from": after}, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+
+    def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> list[dict[str, Any]]:
+        """How many jobs ended how, by time, queue and kind."""
+        return self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
+
+    def status(self) -> dict[str, Any]:
+        """The store, its workers and its queues."""
+        return self._send(calls.status())
+
+    def migrate(self) -> tuple[int, int]:
+        """Creates or upgrades the store's schema; gives the versions before and after."""
+        return self._send(calls.migrate())

@@ -1,0 +1,125 @@
+"""The native client of a process, opened on first use, and its calls: awaited on any event loop, or waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import weakref
+from itertools import count
+from typing import Any, Callable
+
+from . import _native
+from .errors import InvalidOption
+
+
+class Mailbox:
+    """Where the answers of calls come in for one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.port = _native.Port()
+        self._numbers = count(1)
+        self._waiting: dict[int, asyncio.Future[str]] = {}
+        loop.add_reader(self.port.fileno(), self._drain)
+
+    async def call(self, start: Callable[[_native.Port, int], None]) -> str:
+        """Starts a call with this port and a number, and waits for its answer."""
+        number = next(self._numbers)
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            start(self.port, number)
+            return await future
+        finally:
+            del self._waiting[number]
+
+    def _drain(self) -> None:
+        for number, answer, error in self.port.drain():
+            future = self._waiting.get(number)
+            if future is None or future.done():
+                continue  # whoever waited was cancelled
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(answer or "null")
+
+
+_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = weakref.WeakKeyDictionary()
+
+
+def mailbox() -> Mailbox:
+    """That of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _mailboxes.get(loop)
+    if found is None:
+        found = _mailboxes[loop] = Mailbox(loop)
+    return found
+
+
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+_of_parents: list[_native.Client] = []  # never dropped here: their threads are in another process
+
+
+class Connection:
+    """A store by its URL. A fork opens its own."""
+
+    def __init__(self, url: str) -> None:
+        if not isinstance(url, str) or not url:
+            raise InvalidOption("the store must be a URL such as 'postgres://user@host/database' or 'sqlite:jobs.db'")
+        self._url = url
+        self._lock = threading.Lock()
+        self._opened: _native.Client | None = None
+        self._instead: Connection | None = None
+        _connections.add(self)
+
+    def native(self) -> _native.Client:
+        """The native client; opens the store on first use."""
+        if self._instead is not None:
+            return self._instead.native()
+        opened = self._opened
+        if opened is None:
+            with self._lock:
+                opened = self._opened = self._opened or _native.Client(self._url)
+        return opened
+
+    async def opened(self) -> _native.Client:
+        """The same without blocking the event loop."""
+        if self._instead is not None:
+            return await self._instead.opened()
+        opened = self._opened
+        return opened if opened is not None else await asyncio.to_thread(self.native)
+
+    async def call(self, op: str, payload: str) -> Any:
+        """Does an operation."""
+        native = await self.opened()
+        return json.loads(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
+
+    def call_sync(self, op: str, payload: str) -> Any:
+        """Does an operation while this thread waits."""
+        return json.loads(self.native().run(op, payload))
+
+    def _lend(self, instead: Connection | None) -> None:
+        """Has another store used in its place, for tests."""
+        self._instead = instead
+
+    def close(self) -> None:
+        """Closes the store. The next use opens it again."""
+        with self._lock:
+            native, self._opened = self._opened, None
+        if native is not None:
+            native.close()
+
+    def _forked(self) -> None:
+        if self._opened is not None:
+            _of_parents.append(self._opened)
+        self._opened, self._lock = None, threading.Lock()
+
+
+def _forked() -> None:
+    _mailboxes.clear()
+    for connection in list(_connections):
+        connection._forked()
+
+
+os.register_at_fork(after_in_child=_forked)

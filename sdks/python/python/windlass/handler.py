@@ -1,0 +1,140 @@
+"""The function of a job: how args reach it, and what becomes of what it returns or raises."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import traceback
+import typing
+from typing import Any, Callable
+
+from . import _native
+from .args import Model, encode
+from .context import Context
+from .errors import InvalidArgs, InvalidOption
+from .outcome import Discard, Outcome, Retry
+
+logger = logging.getLogger("windlass")
+
+_FRAMES = 10  # of a traceback that is kept with the job
+
+
+def takes_context(function: Callable[..., Any]) -> bool:
+    """Whether its first parameter is a ``Context``."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or first.annotation is inspect.Parameter.empty:
+        return False
+    try:
+        return typing.get_type_hints(function).get(first.name) is Context
+    except Exception:  # annotations that only a type checker can read
+        return first.annotation in ("Context", "windlass.Context")
+
+
+class Handler:
+    """How a job's function is called."""
+
+    def __init__(self, function: Callable[..., Any], model: type | None, is_batch: bool) -> None:
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_batch = is_batch
+        self.model = None if model is None else Model(model)
+        self.takes_context = not is_batch and takes_context(function)
+        self.names = self.needed = frozenset[str]()
+        if not is_batch:
+            self._read_signature(function)
+
+    def _read_signature(self, function: Callable[..., Any]) -> None:
+        parameters = list(inspect.signature(function).parameters.values())[self.takes_context :]
+        for parameter in parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                raise InvalidOption(f"{function.__qualname__}: args have names, so the parameter {parameter} cannot be one of them")
+        self.signature = inspect.Signature(parameters)
+        self.names = frozenset(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)
+        self.needed = frozenset(p.name for p in parameters if p.default is p.empty and p.name in self.names)
+
+    def args_of(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        """The args of a job to be enqueued, of how its function would be called."""
+        if self.model is not None:
+            if len(args) != 1 or given:
+                raise InvalidArgs(f"the job takes one {self.model.model.__name__}")
+            return self.model.check(args[0])
+        if self.is_batch and not args:
+            return given
+        if not args and self.needed <= given.keys() <= self.names:
+            return given
+        if self.is_batch:
+            raise InvalidArgs(f"{self.function.__qualname__} takes several jobs, so the args of one are named")
+        try:
+            bound = self.signature.bind(*args, **given)
+        except TypeError as error:
+            raise InvalidArgs(f"{self.function.__qualname__} takes {self.signature}: {error}") from None
+        return {name: value for name, value in _flat(bound)}
+
+    def call(self, job: _native.Job, context: Context) -> Any:
+        """Calls the function; a coroutine of an async one. Raises ``Discard`` for args that do not fit: they never will."""
+        if self.model is not None:
+            try:
+                value = self.model.read(job)
+            except Exception as error:
+                raise Discard(f"the args do not fit: {error}") from error
+            return self.function(context, value) if self.takes_context else self.function(value)
+        args = job.args
+        if type(args) is not dict or not self.needed <= args.keys():
+            raise Discard(f"the args do not fit: {self.function.__qualname__} takes {self.signature}")
+        try:
+            return self.function(context, **args) if self.takes_context else self.function(**args)
+        except TypeError as error:
+            try:
+                self.signature.bind(**args)
+            except TypeError:
+                raise Discard(f"the args do not fit: {error}") from error
+            raise
+
+
+def _flat(bound: inspect.BoundArguments) -> Any:
+    for name, value in bound.arguments.items():
+        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            yield from value.items()
+        else:
+            yield name, value
+
+
+Ended = tuple[str, typing.Optional[float], typing.Optional[str]]
+"""What became of a job, as the engine takes it; ``None`` where it completed without a result."""
+
+
+def returned(value: Any, name: str) -> Ended | None:
+    """What a handler's return says."""
+    if value is None:
+        return None
+    if isinstance(value, Outcome):
+        return value._told()
+    if inspect.isawaitable(value) or inspect.isgenerator(value):
+        kind = type(value).__name__
+        if inspect.iscoroutine(value):
+            value.close()
+        return Retry(f"{name} is no async function and returned a {kind}: make it async, or await that")._told()
+    try:
+        return "complete", None, encode(value)
+    except InvalidArgs as error:
+        return Discard(f"what {name} returned cannot be stored: {error}")._told()
+
+
+_observer: Callable[[BaseException], None] | None = None
+
+
+def observe(observer: Callable[[BaseException], None] | None) -> Callable[[BaseException], None] | None:
+    """Has somebody told of what handlers raise, for tests; gives who was told before."""
+    global _observer
+    before, _observer = _observer, observer
+    return before
+
+
+def raised(error: BaseException, job: _native.Job) -> Ended:
+    """What a handler's error says."""
+    if isinstance(error, Outcome):
+        return error._told()
+    if _observer is not None:
+        _observer(error)
+    logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
+    return "retry", None, "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))

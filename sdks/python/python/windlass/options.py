@@ -1,0 +1,137 @@
+"""What can be said of a job besides its args."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, Literal, Mapping, Sequence
+
+from .duration import Duration, millis
+from .errors import InvalidOption
+
+
+@dataclass(frozen=True)
+class Unique:
+    """Makes a job unique: not stored while another one has its key.
+
+    The key is one that you give (``Unique("user/7")``), some fields of its args (``Unique(fields=["user"])``), or all of them
+    (``Unique()``).
+    """
+
+    key: str | None = None
+    fields: Sequence[str] | None = None
+    scope: Literal["kind", "queue"] = "kind"
+    """Among the jobs of its kind or of its queue."""
+    until: Literal["finished", "started"] = "finished"
+    """Until it is finished, or until a worker takes it."""
+    window: Duration | None = None
+    """For so long after the enqueue instead, whatever becomes of it."""
+    on_conflict: Literal["keep", "replace", "extend", "error"] = "keep"
+    """When another has the key: keep that; put this one in its place while that waits; let its window begin anew; raise."""
+    max_wait: Duration | None = None
+    """With ``replace``: the job is not put off further than this after its first enqueue."""
+
+    def _spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"unique_in": self.scope, "on_conflict": self.on_conflict}
+        if self.key is not None:
+            spec["unique_key"] = self.key
+        if self.fields is not None:
+            spec["unique_fields"] = list(self.fields)
+        if self.key is None and self.fields is None:
+            spec["unique_args"] = True
+        if self.window is not None:
+            spec["unique_for_ms"] = millis(self.window, "window")
+        if self.window is None or self.until != "finished":
+            spec["unique_until"] = self.until
+        if self.max_wait is not None:
+            spec["max_wait_ms"] = millis(self.max_wait, "max_wait")
+        return spec
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long failed attempts wait for the next one."""
+
+    base: Duration = 15
+    """The first delay."""
+    growth: Literal["exponential", "linear", "fixed"] = "exponential"
+    max: Duration = "1d"
+    """The longest delay."""
+    jitter: float | None = None
+    """The part of a delay, 0 to 1, that is left to chance: by default 0.1, and 0 where the delay is fixed."""
+
+    def _spec(self) -> dict[str, Any]:
+        is_fixed = self.growth == "fixed"
+        jitter = self.jitter if self.jitter is not None else 0.0 if is_fixed else 0.1
+        longest = self.base if is_fixed else self.max
+        return {
+            "backoff": self.growth,
+            "base_ms": millis(self.base, "base"),
+            "max_ms": millis(longest, "max"),
+            "jitter": jitter,
+        }
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a job: those of its definition, and what :meth:`windlass.Job.with_options` changes."""
+
+    queue: str | None = None
+    priority: int | None = None
+    """-100 to 100; lower runs first."""
+    max_attempts: int | None = None
+    delay: Duration | None = None
+    at: datetime | None = None
+    expires_in: Duration | None = None
+    expires_at: datetime | None = None
+    timeout: Duration | None = None
+    """How long an attempt may take."""
+    backoff: Backoff | None = None
+    key: str | None = None
+    """Whom or what the job is about, a tenant or a customer, where its queue limits each of them."""
+    meta: Mapping[str, Any] | None = None
+    tags: Sequence[str] = ()
+    cost: int | None = None
+    """What a start takes of the queue's rate."""
+    unique: Unique | None = None
+    idempotency_key: str | None = None
+    """Enqueuing with a key that was used before stores nothing, and gives the id of what was stored then."""
+
+    def _with(self, changes: Mapping[str, Any]) -> Options:
+        known = {field.name for field in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise InvalidOption(f"unknown option {name!r}; known are {', '.join(sorted(known))}")
+        return replace(self, **changes)
+
+    def _spec(self, kind: str) -> dict[str, Any]:
+        """The job as the engine takes it, without its args."""
+        spec: dict[str, Any] = {"kind": kind}
+        for name in ("queue", "priority", "max_attempts", "key", "meta", "cost"):
+            value = getattr(self, name)
+            if value is not None:
+                spec[name] = value
+        for name, value in (("delay", self.delay), ("expires_in", self.expires_in), ("timeout", self.timeout)):
+            if value is not None:
+                spec[f"{name}_ms"] = millis(value, name)
+        for name, time in (("scheduled_at", self.at), ("expires_at", self.expires_at)):
+            if time is not None:
+                spec[name] = instant(time, name)
+        if self.tags:
+            if isinstance(self.tags, str):
+                raise InvalidOption(f"tags must be a list of texts, got {self.tags!r}")
+            spec["tags"] = list(self.tags)
+        if self.backoff is not None:
+            spec["retry_policy"] = self.backoff._spec()
+        if self.unique is not None:
+            spec.update(self.unique._spec())
+        return spec
+
+
+def instant(time: datetime, name: str) -> str:
+    """A time with its zone as text."""
+    if not isinstance(time, datetime):
+        raise InvalidOption(f"{name} must be a datetime, got {time!r}")
+    if time.tzinfo is None:
+        raise InvalidOption(f"{name} must have a time zone, got {time.isoformat()}; use datetime.now(timezone.utc) or .astimezone()")
+    return time.isoformat()

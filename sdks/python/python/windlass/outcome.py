@@ -1,0 +1,63 @@
+"""What a handler can say of its job besides that it is done. Return one, or raise it from however deep."""
+
+from __future__ import annotations
+
+from .duration import Duration, seconds
+
+
+class Outcome(Exception):
+    """The base of all outcomes."""
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        """The word, the seconds and the text that the engine takes."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, Outcome) and other._told() == self._told()
+
+    __hash__ = Exception.__hash__
+
+
+class Retry(Outcome):
+    """The attempt failed. It is tried again after this delay, by default that of the job's retry policy, until the attempts are used up."""
+
+    def __init__(self, error: str = "asked for another attempt", *, after: Duration | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.after = None if after is None else seconds(after, "after")
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        return "retry", self.after, self.error
+
+
+class Snooze(Outcome):
+    """Not now: run again after this time. Uses up no attempt."""
+
+    def __init__(self, after: Duration) -> None:
+        self.after = seconds(after, "after")
+        super().__init__(f"again in {self.after:g} s")
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        return "snooze", self.after, None
+
+
+class Cancel(Outcome):
+    """The job is no longer wanted: it ends as cancelled."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        return "cancel", None, self.reason
+
+
+class Discard(Outcome):
+    """The job can never succeed: it ends as discarded, without further attempts."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        return "discard", None, self.reason

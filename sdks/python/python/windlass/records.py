@@ -1,0 +1,146 @@
+"""What is listed and looked up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+JobState = Literal["scheduled", "available", "running", "retryable", "completed", "cancelled", "discarded"]
+"""Where a job is in its life."""
+
+_T = TypeVar("_T", bound="_Record")
+_FRACTION = re.compile(r"\.(\d{1,6})\d*")
+
+
+def _time(text: Any) -> Any:
+    """A time with its zone; Python 3.10 reads neither Z nor nanoseconds."""
+    if not isinstance(text, str):
+        return text
+    text = _FRACTION.sub(lambda fraction: f".{fraction[1]:0<6}", text)
+    return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+
+
+@dataclass(frozen=True)
+class _Record:
+    @classmethod
+    def _read(cls: type[_T], record: dict[str, Any]) -> _T:
+        """A record of what the engine tells; fields of newer engines are left out."""
+        read = {}
+        for known in fields(cls):
+            if known.name in record:
+                value = record[known.name]
+                read[known.name] = _time(value) if known.name.endswith(("_at", "_tick")) or known.name == "at" else value
+        return cls(**read)
+
+
+@dataclass(frozen=True)
+class JobRecord(_Record):
+    """A job as the store has it."""
+
+    id: int
+    state: JobState
+    kind: str
+    queue: str
+    priority: int
+    attempt: int
+    """Attempts begun so far."""
+    max_attempts: int
+    args: Any
+    enqueued_at: datetime
+    crash_count: int = 0
+    """How many workers died while they held it."""
+    scheduled_at: datetime | None = None
+    """When it becomes available, while it waits for that."""
+    claimed_at: datetime | None = None
+    finished_at: datetime | None = None
+    reason: str | None = None
+    """Why it was cancelled or discarded."""
+    key: str | None = None
+    meta: dict[str, Any] | None = None
+    tags: list[str] = field(default_factory=list)
+    expires_at: datetime | None = None
+    result: Any = None
+    """What its handler returned."""
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    """Its failed attempts, oldest first: ``attempt``, ``at``, ``error``. Empty in lists."""
+    report: dict[str, Any] | None = None
+    """What its handlers said: progress, log, checkpoint. Not in lists."""
+
+
+@dataclass(frozen=True)
+class JobPage:
+    """A page of jobs. It may hold fewer than asked for though more follow."""
+
+    jobs: list[JobRecord]
+    next: str | None
+    """Where to go on: the ``after`` of the next call; ``None`` when nothing follows."""
+
+
+@dataclass(frozen=True)
+class QueueStats(_Record):
+    """A queue. Large counts may be estimates: see ``estimates``."""
+
+    name: str
+    paused: bool
+    available: int
+    running: int
+    scheduled: int
+    retryable: int
+    completed: int
+    cancelled: int
+    discarded: int
+    limits: dict[str, Any] = field(default_factory=dict)
+    oldest_available_at: datetime | None = None
+    estimates: list[str] = field(default_factory=list)
+    """The states whose counts are estimates."""
+
+
+@dataclass(frozen=True)
+class ScheduleRecord(_Record):
+    """A schedule."""
+
+    name: str
+    source: str
+    """Who declared it."""
+    definition: dict[str, Any]
+    paused: bool
+    next_tick: datetime | None = None
+    last_tick: datetime | None = None
+    last_job: int | None = None
+    last_run: str | None = None
+    """What became of its last job: ``unfinished``, a state, or ``forgotten``."""
+    error: str | None = None
+    """Why it never fires."""
+
+
+@dataclass(frozen=True)
+class Event(_Record):
+    """Something that happened to a job."""
+
+    cursor: str
+    """Keep it to go on behind this event."""
+    event: str
+    """``enqueued``, ``started``, ``completed``, ``failed``, ``retried``, ``snoozed``, ``cancelled``, ``discarded``, ``rescued``, ``returned``, ``deleted``."""
+    id: int
+    at: datetime
+    queue: str
+    kind: str
+    attempt: int
+    worker: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Touched(_Record):
+    """How many jobs a call with a filter touched."""
+
+    selected: int
+    done: int
+    asked: int = 0
+    """Running ones whose workers were asked to stop them."""
+    encrypted: int = 0
+    left: int = 0
+    """Those that had moved on."""
+    dry_run: bool = False

@@ -1,0 +1,51 @@
+"""Schedules: jobs that are enqueued again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from .duration import Duration, millis
+from .errors import InvalidOption
+from .job import Job
+from .options import instant
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A job at the ticks of a cron expression (``"30 6 * * MON-FRI"``, six fields with seconds first), an alias (``"@daily"``) or an interval
+    (``"every 90s"``)."""
+
+    name: str
+    cron: str
+    job: Job[Any]
+    args: Any = None
+    zone: str = "UTC"
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    jitter: Duration = 0
+    overlap: Literal["allow", "skip", "queue_one"] = "allow"
+    """What happens at a tick while the job before has not ended."""
+    missed: Literal["none", "last"] | int = "last"
+    """Which ticks fire that nobody was there to fire in time; a number: so many at most."""
+
+    def _spec(self) -> dict[str, Any]:
+        job = self.job._spec()
+        handler = self.job.handler
+        job["args"] = handler.model.check(self.args) if handler.model else handler.args_of((), dict(self.args or {}))
+        if self.job.options.delay is not None or self.job.options.at is not None:
+            raise InvalidOption(f"schedule {self.name!r}: its ticks say when its job runs, so the job takes no delay or time")
+        spec: dict[str, Any] = {
+            "name": self.name,
+            "cron": self.cron,
+            "zone": self.zone,
+            "jitter_ms": millis(self.jitter, "jitter"),
+            "overlap": self.overlap,
+            "missed": {"all": self.missed} if isinstance(self.missed, int) else self.missed,
+            "job": job,
+        }
+        for name, time in (("starts_at", self.starts_at), ("ends_at", self.ends_at)):
+            if time is not None:
+                spec[name] = instant(time, name)
+        return spec

@@ -1,0 +1,288 @@
+"""The worker: jobs of async functions as tasks of the running event loop, those of plain functions in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextvars
+import signal
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .args import encode
+from .connection import mailbox
+from .context import Context, _current
+from .duration import Duration, millis
+from .errors import InvalidOption
+from .handler import Ended, logger, raised, returned
+from .threads import Threads
+
+if TYPE_CHECKING:
+    from .app import App
+    from .job import Job
+
+_MOST_THREADS = 32
+_running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()
+
+
+class Worker:
+    """Runs the jobs of an app. Made by :meth:`windlass.App.worker`::
+
+        async with app.worker(queues={"mail": 20}):  # inside a program of your own
+            ...
+        await app.worker(queues={"mail": 20}).run()  # until Ctrl-C or SIGTERM
+    """
+
+    def __init__(
+        self,
+        app: App,
+        queues: Mapping[str, int] | None = None,
+        *,
+        threads: int | None = None,
+        name: str | None = None,
+        lease: Duration | None = None,
+        grace_period: Duration | None = None,
+    ) -> None:
+        self._app = app
+        self._jobs: dict[str, Job[Any]] = dict(app.jobs)
+        self._queues = _checked(queues) if queues is not None else _of_jobs(app)
+        most = sum(self._queues.values())
+        self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
+        if self._thread_count < 1:
+            raise InvalidOption(f"threads must be at least 1, got {threads}")
+        self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name}
+        for option, value in (("lease", lease), ("grace_period", grace_period)):
+            if value is not None:
+                self._spec[f"{option}_ms"] = millis(value, option)
+        self._native: _native.Worker | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._reasons: dict[int, str] = {}
+        self._completed: list[_native.Job] = []
+        self._others: list[_native.Ended] = []
+        self._is_due = False
+        self._is_stopping = False
+
+    async def start(self) -> None:
+        """Registers with the store and begins to run jobs."""
+        if self._native is not None:
+            raise InvalidOption("the worker was started before; make a new one with app.worker()")
+        blocking = {kind: job.handler for kind, job in self._jobs.items() if not job.handler.is_async and not job.max_size}
+        self._spec["blocking_kinds"] = list(blocking)
+        self._spec["kinds"] = [kind for kind in self._jobs if kind not in blocking]
+        if not self._jobs:
+            raise InvalidOption("the app has no jobs; decorate a function with @app.job, and import its module")
+        connection = self._app.connection
+        client = await connection.opened()
+        await self._app.declare_schedules()
+        self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+        self._ended = self._loop.create_future()
+        native = await asyncio.to_thread(_native.Worker, client, encode(self._spec))
+        self._native = native
+        _running.add(native)
+        self._desk = native.desk()
+        self._threads = Threads(native, blocking, connection, self._thread_count) if blocking else None
+        self._loop.add_reader(self._desk.fileno(), self._exchange)
+        self._exchange()
+
+    async def run(self) -> None:
+        """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
+        loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            loop.add_signal_handler(number, self._signalled)
+        try:
+            await self.start()
+            if self._is_stopping:
+                self.stop()
+            await self.wait()
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    async def wait(self) -> None:
+        """Waits for the worker's end."""
+        self._started()
+        await asyncio.shield(self._ended)
+        if self._threads is not None and not await asyncio.to_thread(self._threads.join, 1.0):
+            logger.warning("a handler goes on in its thread, though its job was taken away when the worker ended")
+
+    async def close(self) -> None:
+        """Ends: running jobs have the grace period, what has not begun goes back."""
+        self._started().stop()
+        await self.wait()
+
+    async def until_idle(self) -> None:
+        """Waits until nothing is available to the worker and nothing runs; for tests."""
+        native = self._started()
+        await mailbox().call(lambda port, number: native.start_wait(port, number, True))
+
+    def stop(self) -> None:
+        """Begins to end, and does not wait."""
+        self._started().stop()
+
+    def abort(self) -> None:
+        """Hands running jobs back at once."""
+        self._started().abort()
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """How many jobs it claimed, completed, retried, snoozed, cancelled, discarded, returned and settled, and how many run."""
+        return dict(self._started().stats())
+
+    async def __aenter__(self) -> Worker:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _started(self) -> _native.Worker:
+        if self._native is None:
+            raise InvalidOption("the worker is not started; await worker.start() or worker.run()")
+        return self._native
+
+    def _signalled(self) -> None:
+        is_first, self._is_stopping = not self._is_stopping, True
+        if self._native is None:
+            return  # it ends as soon as it has begun
+        if is_first:
+            logger.info("stopping: running jobs may end; a second signal hands them back at once")
+            self._native.stop()
+        else:
+            self._native.abort()
+
+    def _exchange(self) -> None:
+        """Hands in what is done and starts what comes: once in each turn of the event loop at most."""
+        self._is_due = False
+        completed, self._completed = self._completed, []
+        others, self._others = self._others, []
+        jobs, told, more, is_closed = self._desk.exchange(completed, others)
+        batches: dict[str, list[_native.Job]] = {}
+        for job in jobs:
+            if self._jobs[job.kind].max_size:
+                batches.setdefault(job.kind, []).append(job)
+            else:
+                self._tasks[job.ticket] = self._loop.create_task(self._run(job))
+        for kind, group in batches.items():
+            self._start_batches(self._jobs[kind], group)
+        for ticket, reason in told:
+            self._tell(ticket, reason)
+        if more:
+            self._hurry()
+        if is_closed and not self._ended.done():
+            self._loop.remove_reader(self._desk.fileno())
+            self._ended.set_result(None)
+
+    def _hurry(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            # In the worker's own context: the caller may be a handler, and the next job's task would begin with what that has set.
+            self._loop.call_soon(self._exchange, context=self._context)
+
+    def _tell(self, ticket: int, reason: str | None) -> None:
+        task = self._tasks.get(ticket)
+        if task is None:
+            return
+        if reason is not None:
+            self._reasons[ticket] = reason
+        task.cancel()
+
+    async def _run(self, job: _native.Job) -> None:
+        ended: Ended | None
+        try:
+            context = Context(job, self._app.connection, lambda: self._reasons.get(job.ticket))
+            _current.set(context)
+            ended = returned(await self._jobs[job.kind].handler.call(job, context), job.kind)
+        except asyncio.CancelledError:
+            ended = ("retry", None, f"stopped: {self._reasons.get(job.ticket, 'the handler was cancelled')}")
+        except BaseException as error:  # also SystemExit: it ends the job, not the worker
+            ended = raised(error, job)
+        self._end(job, ended)
+        self._forget(job.ticket)
+
+    def _start_batches(self, job: Job[Any], jobs: list[_native.Job]) -> None:
+        most = job.max_size or len(jobs)
+        for at in range(0, len(jobs), most):
+            batch = jobs[at : at + most]
+            task = self._loop.create_task(self._run_batch(job, batch))
+            for one in batch:
+                self._tasks[one.ticket] = task
+
+    async def _run_batch(self, job: Job[Any], jobs: list[_native.Job]) -> None:
+        ended: list[Ended | None]
+        fit: list[_native.Job] = []
+        args: list[Any] = []
+        for one in jobs:
+            try:
+                args.append(job.handler.model.read(one) if job.handler.model else one.args)
+                fit.append(one)
+            except Exception as error:
+                self._end(one, ("discard", None, f"the args do not fit: {error}"))
+        if not fit:
+            return self._forget_all(jobs)
+        try:
+            if job.handler.is_async:
+                value = await job.handler.function(args)
+            else:
+                value = await asyncio.to_thread(job.handler.function, args)
+            ended = _of_batch(value, len(fit), job.kind)
+        except asyncio.CancelledError:
+            reason = next((self._reasons[one.ticket] for one in fit if one.ticket in self._reasons), "cancelled")
+            ended = [("retry", None, f"stopped: {reason}") for _ in fit]
+        except BaseException as error:
+            what = raised(error, fit[0])
+            ended = [what for _ in fit]
+        for one, said in zip(fit, ended):
+            self._end(one, said)
+        self._forget_all(jobs)
+
+    def _end(self, job: _native.Job, ended: Ended | None) -> None:
+        if ended is None:
+            self._completed.append(job)
+        else:
+            self._others.append((job, *ended))
+        self._hurry()
+
+    def _forget_all(self, jobs: list[_native.Job]) -> None:
+        for job in jobs:
+            self._forget(job.ticket)
+
+    def _forget(self, ticket: int) -> None:
+        del self._tasks[ticket]
+        self._reasons.pop(ticket, None)
+
+
+def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
+    """What became of each job of a batch."""
+    if value is None:
+        return [None] * count
+    if isinstance(value, (list, tuple)) and len(value) == count:
+        return [returned(one, kind) for one in value]
+    got = f"{len(value)}" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+    return [("retry", None, f"{kind} must return None, or a list of one outcome for each of {count} jobs; got {got}")] * count
+
+
+def _checked(queues: Mapping[str, int]) -> dict[str, int]:
+    for queue, concurrency in queues.items():
+        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
+            raise InvalidOption(f"queue {queue!r} must run at least 1 job at once, got {concurrency!r}")
+    if not queues:
+        raise InvalidOption("name at least one queue, with how many of its jobs run at once: queues={'default': 10}")
+    return dict(queues)
+
+
+def _of_jobs(app: App) -> dict[str, int]:
+    """All queues that the app's jobs name."""
+    return {job.options.queue or "default": 10 for job in app.jobs.values()} or {"default": 10}
+
+
+def _at_exit() -> None:
+    # Whoever forgot to close it: what runs goes back to the store, where others take it at once.
+    for native in list(_running):
+        native.abort()
+    for native in list(_running):
+        native.wait(3.0)
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,114 @@
+use crate::{failure::raised, job::Job, port::Port};
+use pyo3::prelude::*;
+use std::{
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    time::Duration,
+};
+use windlass_bridge::{Client as Bridge, Engine, Failure};
+
+/// How often a thread that waits looks for signals such as Ctrl-C.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A connection to a store. Python's classes stand on it.
+#[pyclass(frozen)]
+pub(crate) struct Client {
+    pub(crate) bridge: Bridge,
+}
+
+#[pymethods]
+impl Client {
+    /// Opens the store of a URL.
+    #[new]
+    fn new(py: Python<'_>, url: &str) -> PyResult<Self> {
+        let opened = py.detach(|| Bridge::open(&Engine::of_process()?, url));
+        Ok(Self { bridge: opened.map_err(|failure| raised(py, &failure))? })
+    }
+
+    /// Does an operation, and waits for it without the interpreter; Ctrl-C ends the wait.
+    fn run(&self, py: Python<'_>, op: &str, payload: String) -> PyResult<String> {
+        wait(py, |answer| {
+            self.bridge.start(op, payload, move |done| {
+                // Whoever waited may be gone.
+                let _ = answer.send(done);
+            })
+        })
+    }
+
+    /// Begins an operation; its answer comes to the port, by this number.
+    fn start(&self, py: Python<'_>, port: &Port, call: u64, op: &str, payload: String) -> PyResult<()> {
+        let mailbox = port.mailbox();
+        let started = self.bridge.start(op, payload, move |answer| mailbox.put(call, answer));
+        started.map_err(|failure| raised(py, &failure))
+    }
+
+    /// The statement that completes a job in its handler's transaction, as JSON.
+    fn complete_sql(&self, py: Python<'_>, job: &Job) -> PyResult<String> {
+        self.bridge.complete_sql(&job.context).map_err(|failure| raised(py, &failure))
+    }
+
+    /// Begins to keep a checkpoint of a job, or to ask for the last one where no value is given.
+    #[pyo3(signature = (port, call, job, value=None))]
+    fn start_checkpoint(
+        &self,
+        py: Python<'_>,
+        port: &Port,
+        call: u64,
+        job: &Job,
+        value: Option<&str>,
+    ) -> PyResult<()> {
+        let mailbox = port.mailbox();
+        self.checkpoint(job, value, move |answer| mailbox.put(call, answer))
+            .map_err(|failure| raised(py, &failure))
+    }
+
+    /// The same, and waits for it.
+    #[pyo3(signature = (job, value=None))]
+    fn run_checkpoint(&self, py: Python<'_>, job: &Job, value: Option<&str>) -> PyResult<String> {
+        wait(py, |answer| {
+            self.checkpoint(job, value, move |done| {
+                let _ = answer.send(done);
+            })
+        })
+    }
+
+    /// Closes its connections.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.bridge.close());
+    }
+}
+
+impl Client {
+    fn checkpoint(
+        &self,
+        job: &Job,
+        value: Option<&str>,
+        done: impl FnOnce(Result<String, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
+        match value {
+            Some(value) => self.bridge.start_checkpoint(job.context.clone(), value, done),
+            None => self.bridge.start_last_checkpoint(job.context.clone(), done),
+        }
+    }
+}
+
+/// Starts something and waits for its answer.
+fn wait<T: Send>(
+    py: Python<'_>,
+    start: impl FnOnce(Sender<Result<T, Failure>>) -> Result<(), Failure>,
+) -> PyResult<T> {
+    let (sender, mut receiver) = channel();
+    start(sender).map_err(|failure| raised(py, &failure))?;
+    loop {
+        let received;
+        (received, receiver) = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
+        match received {
+            Ok(answer) => return answer.map_err(|failure| raised(py, &failure)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let message = "a call ended without an answer; please report it".to_owned();
+                let failure = Failure { code: "internal", message, retryable: false, ambiguous: true };
+                return Err(raised(py, &failure));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+use crate::{failure::raised, job::Job, signal::Signal};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyList, PyTuple},
+};
+use std::{sync::Arc, time::Duration};
+use windlass::{Args, Outcome, lend::Room};
+use windlass_bridge::{Desk as Bridge, Told, Worker};
+
+/// How many jobs and bytes one exchange brings at most: an event loop has other things to do as well.
+const MOST: Room = Room { jobs: 256, bytes: 256 << 10 };
+
+/// Where an event loop takes its jobs and hands in what became of them.
+#[pyclass(frozen)]
+pub(crate) struct Desk {
+    bridge: Bridge,
+    signal: Arc<Signal>,
+}
+
+impl Desk {
+    pub(crate) fn of(py: Python<'_>, worker: &Worker) -> PyResult<Self> {
+        let signal = Arc::new(Signal::new()?);
+        let bell = Arc::clone(&signal);
+        let bridge = worker.desk(move || bell.raise()).map_err(|failure| raised(py, &failure))?;
+        Ok(Self { bridge, signal })
+    }
+}
+
+/// What an exchange brings: jobs, what is told of jobs (ticket and reason to stop, or None for one that is gone), whether there are
+/// more, and whether the worker ended.
+type Exchanged<'py> = (Bound<'py, PyList>, Vec<(u64, Option<&'static str>)>, bool, bool);
+
+#[pymethods]
+impl Desk {
+    /// Readable when there is a job, or something to be told.
+    fn fileno(&self) -> i32 {
+        self.signal.fileno()
+    }
+
+    /// Hands in jobs that completed, and others with their outcomes; takes new ones.
+    fn exchange<'py>(
+        &self,
+        py: Python<'py>,
+        completed: &Bound<'py, PyList>,
+        others: &Bound<'py, PyList>,
+    ) -> PyResult<Exchanged<'py>> {
+        self.signal.clear();
+        let mut done = Vec::with_capacity(completed.len() + others.len());
+        for job in completed {
+            done.push(job.cast::<Job>()?.get().end(Outcome::Complete(None)));
+        }
+        for other in others {
+            done.push(ended(&other.cast_into::<PyTuple>()?)?);
+        }
+        let exchange = self.bridge.exchange(done, MOST);
+        let told = exchange.told.into_iter().map(|told| match told {
+            Told::Cancel { ticket, reason } => (ticket, Some(reason)),
+            Told::Dropped { ticket } => (ticket, None),
+        });
+        let jobs = PyList::empty(py);
+        for job in exchange.jobs {
+            jobs.append(Bound::new(py, Job::new(job))?)?;
+        }
+        Ok((jobs, told.collect(), exchange.more, exchange.closed))
+    }
+}
+
+/// Reads a job and its outcome: (job, word, seconds or None, text or None).
+pub(crate) fn ended(other: &Bound<'_, PyTuple>) -> PyResult<(u64, Outcome)> {
+    let (job, word, seconds, text): (Bound<'_, Job>, String, Option<f64>, Option<String>) =
+        other.extract()?;
+    let text = || text.unwrap_or_default();
+    let after = seconds.map(Duration::try_from_secs_f64).transpose();
+    let after = after.map_err(|error| PyValueError::new_err(format!("no length of time: {error}")))?;
+    let outcome = match &*word {
+        "complete" => match Args::parse(&text()) {
+            Ok(result) => Outcome::Complete(Some(result)),
+            // What its handler did is done: another attempt would not give another result.
+            Err(error) => Outcome::Discard(format!("what the handler returned cannot be stored: {error}")),
+        },
+        "retry" => Outcome::Retry { after, error: text() },
+        "snooze" => Outcome::Snooze(after.unwrap_or_default()),
+        "cancel" => Outcome::Cancel(text()),
+        "discard" => Outcome::Discard(text()),
+        _ => return Err(PyValueError::new_err(format!("{word:?} is no outcome"))),
+    };
+    Ok(job.get().end(outcome))
+}

@@ -1,0 +1,128 @@
+use crate::{failure::raised, parse::parse};
+use bytes::Bytes;
+use pyo3::{exceptions::PyValueError, prelude::*, sync::PyOnceLock, types::PyString};
+use std::sync::{Mutex, PoisonError};
+use windlass::{Context, Outcome, Progress, lend::LentJob};
+
+/// One attempt of a job that Python runs.
+#[pyclass(frozen)]
+pub(crate) struct Job {
+    pub(crate) ticket: u64,
+    pub(crate) context: Context,
+    /// Until it is handed in: the bytes are a part of all that was claimed with it.
+    args: Mutex<Option<Bytes>>,
+    parsed: PyOnceLock<Py<PyAny>>,
+}
+
+impl Job {
+    pub(crate) fn new(job: LentJob) -> Self {
+        let LentJob { ticket, args, context } = job;
+        Self { ticket: ticket.0, context, args: Mutex::new(Some(args)), parsed: PyOnceLock::new() }
+    }
+
+    /// Hands it in: its args are not needed any more.
+    pub(crate) fn end(&self, outcome: Outcome) -> (u64, Outcome) {
+        self.args.lock().unwrap_or_else(PoisonError::into_inner).take();
+        (self.ticket, outcome)
+    }
+
+    fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let args = self.args.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let args = args.ok_or_else(|| PyValueError::new_err("the job is over, its args are gone"))?;
+        let text =
+            std::str::from_utf8(&args).map_err(|_| PyValueError::new_err("the job's args are no text"))?;
+        Ok(PyString::new(py, text))
+    }
+}
+
+#[pymethods]
+impl Job {
+    #[getter]
+    fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    #[getter]
+    fn id(&self) -> i64 {
+        self.context.id().0
+    }
+
+    #[getter]
+    fn kind(&self) -> &str {
+        self.context.kind()
+    }
+
+    #[getter]
+    fn queue(&self) -> &str {
+        self.context.queue()
+    }
+
+    #[getter]
+    fn priority(&self) -> i16 {
+        self.context.priority()
+    }
+
+    #[getter]
+    fn attempt(&self) -> u16 {
+        self.context.attempt()
+    }
+
+    #[getter]
+    fn max_attempts(&self) -> u16 {
+        self.context.max_attempts()
+    }
+
+    #[getter]
+    fn crash_count(&self) -> u16 {
+        self.context.crash_count()
+    }
+
+    /// Milliseconds since 1970.
+    #[getter]
+    fn enqueued_at_ms(&self) -> i64 {
+        self.context.enqueued_at().as_millisecond()
+    }
+
+    #[getter]
+    fn key(&self) -> Option<&str> {
+        self.context.key()
+    }
+
+    #[getter]
+    fn tags(&self) -> Vec<String> {
+        self.context.tags().to_vec()
+    }
+
+    #[getter]
+    fn meta<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.context.meta().map(|meta| parse(&PyString::new(py, meta.as_str()))).transpose()
+    }
+
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// The args, read on first use.
+    #[getter]
+    fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let parsed = self.parsed.get_or_try_init(py, || parse(&self.text(py)?).map(Bound::unbind))?;
+        Ok(parsed.bind(py).clone())
+    }
+
+    /// The args as they are stored.
+    #[getter]
+    fn args_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.text(py)
+    }
+
+    #[pyo3(signature = (percent, note=None))]
+    fn progress(&self, py: Python<'_>, percent: f64, note: Option<String>) -> PyResult<()> {
+        let said = self.context.progress(Progress { percent, note });
+        said.map_err(|error| raised(py, &error.into()))
+    }
+
+    fn log(&self, line: &str) {
+        self.context.log(line);
+    }
+}

@@ -1,0 +1,40 @@
+//! The native module of the Python package `windlass`: the engine, lent to Python.
+//!
+//! # Architecture invariants
+//!
+//! * No thread of the engine ever enters the interpreter: Python takes jobs and answers when it likes, and is woken by a byte in a pipe.
+//! * Whoever waits has let go of the interpreter, and nobody holds a lock of ours then.
+//! * No rule of the queue lives here, nor one of the Python interface: see `python/windlass`.
+
+mod client;
+mod desk;
+mod failure;
+mod job;
+mod parse;
+mod port;
+mod signal;
+mod thread_desk;
+mod worker;
+
+use pyo3::prelude::*;
+use std::ffi::OsString;
+
+/// Runs the command `windlass` with these args, the program's name first, and gives its exit code. For a process that ends then.
+#[pyfunction]
+fn cli(py: Python<'_>, args: Vec<OsString>) -> u8 {
+    py.detach(|| windlass_cli::main(args))
+}
+
+/// What the Python package imports.
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<client::Client>()?;
+    module.add_class::<desk::Desk>()?;
+    module.add_class::<job::Job>()?;
+    module.add_class::<port::Port>()?;
+    module.add_class::<thread_desk::ThreadDesk>()?;
+    module.add_class::<worker::Worker>()?;
+    module.add_function(wrap_pyfunction!(cli, module)?)?;
+    module.add_function(wrap_pyfunction!(parse::parse, module)?)
+}

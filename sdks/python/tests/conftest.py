@@ -1,0 +1,59 @@
+"""Each test has a store of its own: an SQLite file, and where there is a server (``scripts/with-postgres``) a database."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windlass import App
+
+SERVER = os.environ.get("WINDLASS_TEST_POSTGRES")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_store_of_the_environment() -> None:
+    os.environ.pop("WINDLASS_STORE", None)
+
+
+@pytest.fixture
+def postgres() -> Iterator[str]:
+    """The URL of a fresh database."""
+    if not SERVER:
+        pytest.skip("needs a server: scripts/with-postgres")
+    import psycopg
+
+    name = f"python_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(SERVER, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    url = SERVER.rsplit("/", 1)[0] + f"/{name}"
+    yield url
+    with psycopg.connect(SERVER, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a fresh store."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres"))
+    return f"sqlite:{tmp_path}/jobs.db?synchronous=normal"
+
+
+@pytest.fixture
+def app(store: str) -> Iterator[App]:
+    app = App(store, name="tests")
+    app.sync.migrate()
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[App]:
+    """An app on SQLite alone, for what is no matter of the store."""
+    app = App(f"sqlite:{tmp_path}/jobs.db?synchronous=normal")
+    yield app
+    app.close()

@@ -1,0 +1,93 @@
+"""What the package offers for the tests of others."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windlass import App, Retry
+from windlass.testing import HandlerFailed, TestJobs, jobs_of
+
+pytest_plugins = ["pytester"]
+
+app = App("postgres://nobody@127.0.0.1:1/nowhere")  # what a test must never reach
+
+
+@app.job("mail.send")
+async def send_mail(to: str, template: str = "welcome") -> str:
+    if to == "":
+        raise ValueError("to whom?")
+    if to == "later":
+        return Retry("later", after="1h")  # type: ignore[return-value]
+    await thumb.enqueue(image=7)
+    return to
+
+
+@app.job("thumb")
+def thumb(image: int) -> None: ...
+
+
+@pytest.fixture
+def windlass_app() -> App:
+    return app
+
+
+def test_a_test_has_a_store_of_its_own(windlass_jobs: TestJobs) -> None:
+    windlass_jobs.assert_not_enqueued(send_mail)
+    send_mail.enqueue_sync(to="a@example.com")
+    assert windlass_jobs.assert_enqueued(send_mail, to="a@example.com").state == "available"
+    with pytest.raises(AssertionError, match=r'no job mail.send with \{"to": "b"\} was enqueued; there are:\s+\{"to": "a@example.com"\}'):
+        windlass_jobs.assert_enqueued(send_mail, to="b")
+    with pytest.raises(AssertionError, match="1 jobs mail.send were enqueued"):
+        windlass_jobs.assert_not_enqueued(send_mail)
+    assert windlass_jobs.drain()["completed"] == 2, "and the job that it enqueues"
+    assert [job.kind for job in windlass_jobs.enqueued(state="completed")] == ["mail.send", "thumb"]
+
+
+def test_the_next_one_sees_nothing_of_it(windlass_jobs: TestJobs) -> None:
+    assert windlass_jobs.enqueued() == []
+
+
+def test_draining_raises_what_handlers_raise(windlass_jobs: TestJobs) -> None:
+    send_mail.enqueue_sync(to="")
+    with pytest.raises(HandlerFailed, match="ValueError: to whom?"):
+        windlass_jobs.drain()
+    windlass_jobs.app.sync.retry([job.id for job in windlass_jobs.enqueued()])
+    assert windlass_jobs.drain(raises=False)["retried"] == 1
+
+
+def test_a_function_is_called_as_a_worker_calls_it(windlass_jobs: TestJobs) -> None:
+    assert windlass_jobs.perform(send_mail, to="later") == Retry("later", after="1h")
+    assert windlass_jobs.perform(thumb, image=3) is None
+
+
+def test_inside_an_event_loop() -> None:
+    async def main() -> Any:
+        with jobs_of(app) as jobs:
+            await send_mail.enqueue(to="x")
+            return (await jobs.drain_async())["completed"], jobs.drain()["completed"]
+
+    assert asyncio.run(main()) == (2, 0)
+
+
+def test_the_fixture_finds_the_app_by_its_name(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(
+        shop="""
+        from windlass import App
+        app = App("sqlite:never.db")
+        @app.job("a")
+        def job(n: int) -> None: ...
+        """,
+        test_shop="""
+        import shop
+        def test_shop(windlass_jobs):
+            shop.job.enqueue_sync(n=1)
+            windlass_jobs.assert_enqueued(shop.job, n=1)
+        """,
+    )
+    pytester.makeini("[pytest]\nwindlass_app = shop:app\npythonpath = .")
+    pytester.runpytest_subprocess("-p", "windlass.pytest_plugin").assert_outcomes(passed=1)
+    assert not (pytester.path / "never.db").exists()

@@ -1,0 +1,198 @@
+"""Jobs are enqueued and completed inside the user's own transactions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from windlass import App, Context, Job, Unique
+from windlass.errors import InvalidOption, LeaseLost, Unsupported
+
+
+@pytest.fixture
+def shop(postgres: str) -> Iterator[App]:
+    app = App(postgres)
+    app.sync.migrate()
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE TABLE payment (job bigint)")
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def pay(shop: App) -> Job[Any]:
+    @shop.job("pay", queue="money")
+    async def pay(**args: Any) -> None: ...
+
+    return pay
+
+
+ARGS = {"who": "50 % of $1: ä'\"", "n": 1.5}
+
+
+def test_psycopg(shop: App, pay: Job[Any], postgres: str) -> None:
+    with psycopg.connect(postgres) as connection:
+        id = pay.with_options(priority=-3, key="acme", tags=["x"], delay="1h").enqueue_in_sync(connection, **ARGS)
+        assert shop.sync.job(id) is None
+        connection.commit()
+        job = shop.sync.job(id)
+        assert job is not None and (job.args, job.priority, job.key, job.tags, job.state) == (ARGS, -3, "acme", ["x"], "scheduled")
+        lost = pay.enqueue_in_sync(connection)
+        connection.rollback()
+        assert shop.sync.job(lost) is None
+    with psycopg.connect(postgres, row_factory=psycopg.rows.dict_row) as connection:  # type: ignore[arg-type]
+        assert pay.enqueue_in_sync(connection) > 0
+
+    async def main() -> int:
+        async with await psycopg.AsyncConnection.connect(postgres) as connection:
+            return await pay.enqueue_in(connection, **ARGS)
+
+    assert shop.sync.job(asyncio.run(main())).args == ARGS  # type: ignore[union-attr]
+
+
+def test_asyncpg(shop: App, pay: Job[Any], postgres: str) -> None:
+    async def main() -> tuple[int, int]:
+        async with asyncpg.create_pool(postgres, min_size=1, max_size=1) as pool, pool.acquire() as connection:
+            async with connection.transaction():
+                id = await pay.with_options(delay=3600).enqueue_in(connection, **ARGS)
+                assert await shop.client.job(id) is None
+            transaction = connection.transaction()
+            await transaction.start()
+            lost = await pay.enqueue_in(connection)
+            await transaction.rollback()
+            return id, lost
+
+    id, lost = asyncio.run(main())
+    assert shop.sync.job(id).args == ARGS and shop.sync.job(lost) is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_sqlalchemy(shop: App, pay: Job[Any], postgres: str, driver: str) -> None:
+    url = postgres.replace("postgres://", f"postgresql+{driver}://")
+    if driver == "psycopg":
+        engine = sqlalchemy.create_engine(url)
+        with Session(engine) as session, session.begin():
+            session.execute(sqlalchemy.text("INSERT INTO payment VALUES (1)"))
+            id = pay.enqueue_in_sync(session, **ARGS)
+            assert shop.sync.job(id) is None
+        assert shop.sync.job(id).args == ARGS  # type: ignore[union-attr]
+        with engine.connect() as connection:
+            lost = pay.enqueue_in_sync(connection)
+            connection.rollback()
+        assert shop.sync.job(lost) is None
+        engine.dispose()
+
+    async def main() -> tuple[int, int]:
+        engine = create_async_engine(url)
+        async with AsyncSession(engine) as session, session.begin():
+            first = await pay.enqueue_in(session, **ARGS)
+        async with engine.begin() as connection:
+            second = await pay.enqueue_in(connection)
+        await engine.dispose()
+        return first, second
+
+    first, second = asyncio.run(main())
+    assert shop.sync.job(first).args == ARGS and shop.sync.job(second) is not None  # type: ignore[union-attr]
+
+
+def test_django(shop: App, pay: Job[Any], postgres: str) -> None:
+    import django
+    from django.conf import settings
+
+    parts = psycopg.conninfo.conninfo_to_dict(postgres)
+    database = {"ENGINE": "django.db.backends.postgresql", "NAME": parts["dbname"], "USER": parts["user"], "HOST": parts["host"], "PORT": parts["port"]}
+    settings.configure(DATABASES={"default": database}, USE_TZ=True)
+    django.setup()
+    from django.db import connection, transaction
+
+    with transaction.atomic():
+        id = pay.enqueue_in_sync(connection, **ARGS)
+        assert shop.sync.job(id) is None
+    assert shop.sync.job(id).args == ARGS  # type: ignore[union-attr]
+    connection.close()
+
+
+def test_a_job_completes_with_its_effect_or_not_at_all(shop: App, postgres: str) -> None:
+    fails = {"async": True, "sync": True}
+
+    @shop.job("async")
+    async def pays(ctx: Context) -> None:
+        async with await psycopg.AsyncConnection.connect(postgres) as connection:
+            await connection.execute("INSERT INTO payment VALUES (%s)", [ctx.id])
+            await ctx.complete_in(connection)
+            if fails.pop("async", False):
+                raise ConnectionError("before the commit")
+
+    @shop.job("sync")
+    def pays_in_a_thread(ctx: Context) -> None:
+        with psycopg.connect(postgres) as connection:
+            connection.execute("INSERT INTO payment VALUES (%s)", [ctx.id])
+            ctx.complete_in_sync(connection)
+            if fails.pop("sync", False):
+                raise ConnectionError("before the commit")
+
+    async def main() -> list[int]:
+        ids = [await pays.enqueue(), await pays_in_a_thread.enqueue()]
+        async with shop.worker() as worker:
+            await worker.until_idle()
+            assert await shop.client.retry(ids) == ["retried", "retried"]
+            await worker.until_idle()
+        return ids
+
+    ids = asyncio.run(main())
+    assert [shop.sync.job(id).state for id in ids] == ["completed", "completed"]  # type: ignore[union-attr]
+    with psycopg.connect(postgres) as connection:
+        assert sorted(row[0] for row in connection.execute("SELECT job FROM payment")) == ids
+
+
+def test_a_job_that_was_taken_away_does_not_complete(shop: App, postgres: str) -> None:
+    errors: list[Exception] = []
+
+    @shop.job("twice")
+    async def twice(ctx: Context) -> None:
+        connection = await asyncpg.connect(postgres)
+        async with connection.transaction():
+            await ctx.complete_in(connection)
+        try:
+            async with connection.transaction():
+                await ctx.complete_in(connection)
+        except LeaseLost as error:
+            errors.append(error)
+        await connection.close()
+
+    async def main() -> None:
+        await twice.enqueue()
+        async with shop.worker() as worker:
+            await worker.until_idle()
+
+    asyncio.run(main())
+    assert len(errors) == 1 and "roll back" in str(errors[0])
+
+
+def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres: str, sqlite: App) -> None:
+    with pytest.raises(InvalidOption, match="through a builtins.object; known are psycopg 3"):
+        pay.enqueue_in_sync(object())
+    with psycopg.connect(postgres) as connection:
+        with pytest.raises(InvalidOption, match="use enqueue_in_sync"):
+            asyncio.run(pay.enqueue_in(connection))
+        with pytest.raises(InvalidOption, match="takes no idempotency_key"):
+            pay.with_options(idempotency_key="k").enqueue_in_sync(connection)
+        unique = pay.with_options(unique=Unique("a"))
+        assert unique.enqueue_in_sync(connection) == unique.enqueue_in_sync(connection)
+    engine = sqlalchemy.create_engine("sqlite://")
+    with engine.connect() as other, pytest.raises(InvalidOption, match="this one is of sqlite"):
+        pay.enqueue_in_sync(other)
+
+    @sqlite.job("a")
+    def job() -> None: ...
+
+    with psycopg.connect(postgres) as connection, pytest.raises(Unsupported):
+        job.enqueue_in_sync(connection)

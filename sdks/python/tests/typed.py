@@ -1,0 +1,60 @@
+"""What a type checker says of programs that use the package: each wrong line is marked, and a mark that is not needed is an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from windlass import App, Cancel, Context, Job, JobRecord
+
+app = App("sqlite:jobs.db")
+
+
+@app.job("mail.send", queue="mail", timeout=timedelta(minutes=1))
+async def send_mail(to: str, template: str = "welcome") -> None: ...
+
+
+@app.job
+def thumb(ctx: Context, image: int) -> Cancel | None:
+    return Cancel("gone") if ctx.attempt > 3 else None
+
+
+@dataclass
+class Order:
+    id: int
+
+
+@app.job("ship", args=Order)
+async def ship(order: Order) -> int:
+    return order.id
+
+
+@app.batch("index", max_size=500)
+async def index(jobs: list[dict[str, int]]) -> None: ...
+
+
+async def right() -> None:
+    id: int = await send_mail.enqueue(to="a")
+    await send_mail.enqueue("a", template="b")
+    thumb.enqueue_sync(image=7)
+    await thumb.with_options(delay="5m").enqueue(7)
+    await ship.enqueue(Order(7))
+    many: list[int] = await ship.enqueue_many([Order(7)])
+    job: JobRecord | None = await app.client.job(id)
+    waiting: JobRecord | None = app.sync.wait(many[0], timeout=timedelta(seconds=5))
+    print(job, waiting)
+
+
+async def wrong() -> None:
+    await send_mail.enqueue()  # type: ignore[call-arg]
+    await send_mail.enqueue(to=7)  # type: ignore[arg-type]
+    await send_mail.enqueue(to="a", colour="red")  # type: ignore[call-arg]
+    thumb.enqueue_sync()  # type: ignore[call-arg]
+    thumb.enqueue_sync(image="x")  # type: ignore[arg-type]
+    await ship.enqueue(7)  # type: ignore[arg-type]
+    await app.client.jobs(state="lost")  # type: ignore[arg-type]
+    await app.client.cancel("7")  # type: ignore[arg-type]
+    app.job(7)  # type: ignore[call-overload]
+
+
+def takes_a_job(job: Job[[str]]) -> None: ...
