@@ -19,6 +19,14 @@ test('a test asserts what is enqueued, and drains it', async () => {
   assert.deepEqual([report.completed, sent, (await t.enqueued(mail)).length], [1, ['a'], 1])
 })
 
+test('a drain follows jobs into queues that its handlers made', async () => {
+  await using t = await testWindlass()
+  const next = defineJob<number>('next')
+  await t.windlass.enqueue(next, 3, { queue: 'q3' })
+  const report = await t.drain(worker => worker.handle(next, async n => { if (n > 0) await t.windlass.enqueue(next, n - 1, { queue: `q${n - 1}` }) }))
+  assert.deepEqual([report.completed, report.claimed], [4, 4])
+})
+
 test('what a handler throws is thrown by drain, unless it may fail', async () => {
   await using t = await testWindlass()
   await t.windlass.enqueueMany(mail, [{ to: 'a' }, { to: 'b' }])

@@ -37,7 +37,7 @@ export class Connection {
   /** The schema of a PostgreSQL store, and nothing for SQLite. */
   schema (): string | undefined {
     if (!/^postgres(ql)?:/.test(this.#url)) return undefined
-    return /[?&]schema=([^&]*)/.exec(this.#url)?.[1] ?? 'windlass'
+    return decodeURIComponent(/[?&]schema=([^&]*)/.exec(this.#url)?.[1] ?? 'windlass')
   }
 
   async close (): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
-import { InvalidOption } from './errors.js'
+import { InvalidArgs, InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import { wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
@@ -17,6 +17,19 @@ export interface OnceOptions extends EnqueueOptions {
 /** Checks args by the schema of their job. What is enqueued is what came in: the handler gets what the schema makes of it. */
 export async function check (job: JobDefinition, args: unknown): Promise<void> {
   if (job.schema) await validate(job.kind, job.schema, args)
+}
+
+/** The same for all jobs of a call; the error says which does not fit. */
+export async function checkAll (job: JobDefinition, args: unknown[]): Promise<void> {
+  if (!job.schema) return
+  for (const [nth, each] of args.entries()) {
+    try {
+      await check(job, each)
+    } catch (error) {
+      if (args.length === 1 || !(error instanceof InvalidArgs)) throw error
+      throw new InvalidArgs('invalid_args', `job ${nth} of ${args.length}: ${error.message}; nothing was enqueued`)
+    }
+  }
 }
 
 /** Enqueues jobs of one kind: one text, one call. */
@@ -39,7 +52,7 @@ async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptio
   if (!Array.isArray(args)) {
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }
-  if (job.schema) for (const each of args) await check(job, each)
+  await checkAll(job, args)
   const text = encodeAll(job.kind, args)
   const wire = JSON.stringify({ job: wireJob(job.kind, job.options, options), idempotency_key: key })
   return `${wire.slice(0, -1)},"args":${text}}`

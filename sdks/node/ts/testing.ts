@@ -77,8 +77,24 @@ export class TestWindlass {
    */
   async drain (register: (worker: Worker) => unknown, { allowFailures = false } = {}): Promise<DrainReport> {
     const errors: unknown[] = []
-    const queues = Object.fromEntries((await this.windlass.queues()).map(({ name }) => [name, 10]))
-    const worker = this.windlass.worker({ queues: { default: 10, ...queues }, onError: error => { errors.push(error) } })
+    let total: WorkerStats | undefined
+    // Handlers may enqueue into queues that were not there before.
+    for (let known: string[] = [], queues = await this.#queues(); queues.some(name => !known.includes(name)); queues = await this.#queues()) {
+      const stats = await this.#work(queues, register, errors)
+      total = total ? sum(total, stats) : stats
+      known = queues
+    }
+    if (errors.length > 0 && !allowFailures) throw errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} attempts failed`)
+    return { ...total!, errors }
+  }
+
+  async #queues (): Promise<string[]> {
+    return [...new Set(['default', ...(await this.windlass.queues()).map(({ name }) => name)])]
+  }
+
+  async #work (queues: string[], register: (worker: Worker) => unknown, errors: unknown[]): Promise<WorkerStats> {
+    const at = Object.fromEntries(queues.map(name => [name, 10]))
+    const worker = this.windlass.worker({ queues: at, onError: error => { errors.push(error) } })
     register(worker)
     await worker.start()
     try {
@@ -86,8 +102,7 @@ export class TestWindlass {
     } finally {
       await worker.close()
     }
-    if (errors.length > 0 && !allowFailures) throw errors.length === 1 ? errors[0] : new AggregateError(errors, `${errors.length} attempts failed`)
-    return { ...worker.stats(), errors }
+    return worker.stats()
   }
 
   /** Closes the store and removes its file. */
@@ -104,4 +119,8 @@ function matches (args: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) return wanted === undefined || isDeepStrictEqual(args, wanted)
   if (typeof args !== 'object' || args === null) return false
   return Object.entries(wanted).every(([name, value]) => isDeepStrictEqual((args as Record<string, unknown>)[name], value))
+}
+
+function sum (a: WorkerStats, b: WorkerStats): WorkerStats {
+  return Object.fromEntries(Object.entries(a).map(([name, count]) => [name, count + b[name as keyof WorkerStats]])) as unknown as WorkerStats
 }

@@ -1,7 +1,7 @@
 import { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
-import { check, enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
+import { checkAll, enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import { Limits } from './limits.js'
 import type { EnqueueOptions } from './options.js'
@@ -72,7 +72,7 @@ export class Windlass {
   async enqueueManyIn<J extends JobDefinition> (executor: Executor, job: J, args: Array<ArgsInput<J>>, options?: EnqueueSqlOptions): Promise<number[]> {
     const schema = this.#on.schema()
     if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
-    for (const each of args) await check(job, each)
+    await checkAll(job, args)
     return enqueueBy(executor, job, args, { schema, ...options })
   }
 

@@ -104,6 +104,7 @@ export class Worker {
     const client = await this.#on.client()
     this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
     loop.begin(this.#native)
+    if (this.#stopping) this.#native.stop()
   }
 
   /**
