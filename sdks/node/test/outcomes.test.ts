@@ -31,7 +31,7 @@ onBoth('a handler says retry, snooze, cancel or discard, returned or thrown', as
 onBoth('whatever a handler throws becomes the error of its attempt', async ({ windlass }, t) => {
   const told: unknown[] = []
   const thrown: Array<[unknown, RegExp]> = [
-    [new TypeError('no route', { cause: new Error('cable') }), /^TypeError: no route\n\s+at .*worker\.test[^]*caused by Error: cable/],
+    [new TypeError('no route', { cause: new Error('cable') }), /^TypeError: no route\n\s+at .*outcomes\.test[^]*caused by Error: cable/],
     ['text', /^text$/], [7, /^7$/], [null, /^null$/], [{ a: 1 }, /^{ a: 1 }$/], [undefined, /./],
     [Object.create(null), /Object/], [new Proxy(new Error('x'), { get () { throw new Error('mean') } }), /cannot be shown/],
     [new Error('\ud800 \u0000 nul'), /nul/],

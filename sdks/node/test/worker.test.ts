@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cancel, defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
+import { defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
 import { z } from 'zod'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
 
