@@ -9,6 +9,7 @@ mod job_numbers;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod lent;
 mod promise;
+mod shared;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod version;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]

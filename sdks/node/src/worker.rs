@@ -3,6 +3,7 @@ use crate::{
     job_numbers::Names,
     lent::{Batch, batch},
     promise::{error, failure, on_a_thread, promise},
+    shared::Shared,
 };
 use napi::{
     Env, Result, Status,
@@ -11,12 +12,9 @@ use napi::{
 };
 use napi_derive::napi;
 use serde_json::json;
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering};
 use windlass::{Context, ErrorKind, Outcome, Progress, lend::Room};
-use windlass_bridge::{Answer, Client, Desk, Failure, Malformed, Said, Say, Worker, WorkerSpec};
+use windlass_bridge::{Answer, Desk, Failure, Malformed, Said, Say, Worker, WorkerSpec};
 
 /// Keeps the process alive until it is dropped. One ring may wait: the exchange that it leads to sees everything.
 type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
@@ -24,12 +22,12 @@ type Bell = ThreadsafeFunction<(), (), (), Status, false, false, 1>;
 /// A worker whose jobs this thread runs.
 #[napi]
 pub struct NativeWorker {
-    client: Client,
-    worker: Worker,
+    shared: Arc<Shared>,
+    /// Another thread of the same worker: its end is not the worker's.
+    attached: bool,
     /// Gone once the worker ended: it keeps the bell, and the bell the process.
     desk: Mutex<Option<Desk>>,
     names: Mutex<Names>,
-    refused: AtomicU32,
 }
 
 /// Starts a worker: a promise of it. The bell is called when an exchange would bring something.
@@ -40,21 +38,46 @@ pub fn start_worker<'env>(
     spec: String,
     bell: Function<'_, (), ()>,
 ) -> Result<Object<'env>> {
-    let bell: Bell =
-        bell.build_threadsafe_function::<()>().max_queue_size::<1>().callee_handled::<false>().build()?;
+    let ring = ring(&bell)?;
     let client = client.inner.clone();
     on_a_thread(env, move || {
         let worker = Worker::start(&client, &WorkerSpec::parse(&spec)?)?;
-        let desk = worker.desk(move || {
-            bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
-        })?;
-        let desk = Mutex::new(Some(desk));
-        Ok(NativeWorker { client, worker, desk, names: Mutex::default(), refused: AtomicU32::new(0) })
+        let desk = worker.desk(ring)?;
+        Ok(NativeWorker::new(Shared::register(client, worker), desk, false))
     })
+}
+
+/// Joins a worker of another thread, by its number, for its blocking kinds.
+#[napi(catch_unwind)]
+pub fn attach_worker(number: u32, bell: Function<'_, (), ()>) -> Result<NativeWorker> {
+    let ring = ring(&bell)?;
+    let joined = Shared::find(number).and_then(|shared| Ok((shared.worker.blocking_desk(ring)?, shared)));
+    let (desk, shared) = joined.map_err(|failure| error(&failure))?;
+    Ok(NativeWorker::new(shared, desk, true))
+}
+
+fn ring(bell: &Function<'_, (), ()>) -> Result<impl Fn() + Send + Sync + 'static> {
+    let bell: Bell =
+        bell.build_threadsafe_function::<()>().max_queue_size::<1>().callee_handled::<false>().build()?;
+    Ok(move || {
+        bell.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    })
+}
+
+impl NativeWorker {
+    fn new(shared: Arc<Shared>, desk: Desk, attached: bool) -> Self {
+        Self { shared, attached, desk: Mutex::new(Some(desk)), names: Mutex::default() }
+    }
 }
 
 #[napi]
 impl NativeWorker {
+    /// By which other threads attach to it.
+    #[napi(getter, catch_unwind)]
+    pub fn number(&self) -> u32 {
+        self.shared.number
+    }
+
     /// Hands in what is done, and takes jobs. `done` are tickets of jobs that completed without a result; `said` are lines of the stdio
     /// protocol about the others. `None`: there is nothing, and the bell will ring.
     #[napi(catch_unwind)]
@@ -64,7 +87,7 @@ impl NativeWorker {
         let done = done.iter().map(|ticket| (*ticket as u64, Outcome::Complete(None))).chain(said);
         let room = Room { jobs: jobs as usize, bytes: bytes as usize };
         let exchange = lock(&self.desk).as_ref()?.exchange(done, room);
-        self.refused.fetch_add(exchange.refused, Ordering::Relaxed);
+        self.shared.refused.fetch_add(exchange.refused, Ordering::Relaxed);
         batch(&exchange, &mut lock(&self.names))
     }
 
@@ -86,7 +109,7 @@ impl NativeWorker {
     pub fn checkpoint<'env>(&self, env: &'env Env, ticket: f64, value: String) -> Result<Object<'env>> {
         promise::<String>(env, move |answer| {
             let job = self.context(ticket)?;
-            self.client.start_checkpoint(job, &value, move |kept| answer.settle(kept))
+            self.shared.client.start_checkpoint(job, &value, move |kept| answer.settle(kept))
         })
     }
 
@@ -95,27 +118,27 @@ impl NativeWorker {
     pub fn last_checkpoint<'env>(&self, env: &'env Env, ticket: f64) -> Result<Object<'env>> {
         promise::<String>(env, |answer| {
             let job = self.context(ticket)?;
-            self.client.start_last_checkpoint(job, move |kept| answer.settle(kept))
+            self.shared.client.start_last_checkpoint(job, move |kept| answer.settle(kept))
         })
     }
 
     /// The statement that completes a job in a transaction of PostgreSQL, as JSON.
     #[napi(catch_unwind)]
     pub fn complete_sql(&self, ticket: f64) -> Result<String> {
-        let call = self.context(ticket).and_then(|job| self.client.complete_sql(&job));
+        let call = self.context(ticket).and_then(|job| self.shared.client.complete_sql(&job));
         call.map_err(|failure| error(&failure))
     }
 
     /// Begins a graceful shutdown.
     #[napi(catch_unwind)]
     pub fn stop(&self) {
-        self.worker.stop();
+        self.shared.worker.stop();
     }
 
     /// Hands running jobs back now.
     #[napi(catch_unwind)]
     pub fn abort_now(&self) {
-        self.worker.abort_now();
+        self.shared.worker.abort_now();
     }
 
     /// Lets go of the bell, and with it of the process. Jobs that are still run here fail.
@@ -128,12 +151,12 @@ impl NativeWorker {
     /// What the worker did and holds, as JSON.
     #[napi(catch_unwind)]
     pub fn stats(&self) -> String {
-        let stats = self.worker.stats();
+        let stats = self.shared.worker.stats();
         json!({
             "claimed": stats.claimed, "completed": stats.completed, "retried": stats.retried, "snoozed": stats.snoozed,
             "cancelled": stats.cancelled, "discarded": stats.discarded, "noHandler": stats.no_handler,
             "returned": stats.returned, "settled": stats.settled, "running": stats.running, "ready": stats.ready,
-            "unsettled": stats.unsettled, "refused": self.refused.load(Ordering::Relaxed),
+            "unsettled": stats.unsettled, "refused": self.shared.refused.load(Ordering::Relaxed),
         })
         .to_string()
     }
@@ -141,7 +164,7 @@ impl NativeWorker {
     /// Waits until nothing is available and nothing runs: a promise. For tests.
     #[napi(catch_unwind)]
     pub fn until_idle<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        promise::<()>(env, |answer| self.worker.start_until_idle(move |idle| answer.settle(idle)))
+        promise::<()>(env, |answer| self.shared.worker.start_until_idle(move |idle| answer.settle(idle)))
     }
 
     fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {
@@ -160,7 +183,9 @@ impl NativeWorker {
 /// being held by a worker that nobody serves.
 impl Drop for NativeWorker {
     fn drop(&mut self) {
-        self.worker.abort_now();
+        if !self.attached {
+            self.shared.worker.abort_now();
+        }
     }
 }
 

@@ -20,6 +20,7 @@ const PRINTS: Record<string, string> = {
   progress: '4 parts\n2 4\n',
   manage: '2 null 2 images\n',
   schedules: '3 mail.send\n',
+  threads: '7@64.png\n',
 }
 
 for (const [name, out] of Object.entries(PRINTS)) {
@@ -61,5 +62,5 @@ for (const page of ['../../../../docs/typescript.md', '../../README.md']) {
 
 test('every example is run by a test', () => {
   const names = readdirSync(sources).map(name => name.replace(/\.ts$/, ''))
-  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'sign_up.test', 'transaction', 'worker'].sort())
+  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'resize', 'sign_up.test', 'transaction', 'worker'].sort())
 })

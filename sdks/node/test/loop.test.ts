@@ -16,7 +16,7 @@ class FakeNative {
   readonly batches: Array<Partial<NativeBatch> & { texts?: string[] }> = []
   ticket = 0
 
-  exchange (done: Float64Array, said: string | null): NativeBatch | null {
+  exchange (done: Float64Array, said: string | null, _room?: number): NativeBatch | null {
     this.exchanges++
     this.completed.push(...done)
     if (said) this.said.push(...said.split('\n'))
@@ -91,6 +91,41 @@ test('the end of the worker ends the loop, which lets go of the process and inte
   loop.schedule()
   await settled()
   assert.equal(native.exchanges, 2)
+})
+
+test('a signal that is first asked for after the interrupt is aborted', async () => {
+  let goOn = () => {}
+  const handlers = new Handlers()
+  const handler = async (_: unknown, job: { signal: AbortSignal }) => {
+    await new Promise<void>(resolve => { goOn = resolve })
+    return [job.signal.aborted, job.signal.reason.reason]
+  }
+  handlers.add({ job, one: handler }, handler)
+  const native = new FakeNative()
+  native.batches.push({ texts: ['1'] }, { told: '[[1,"cancelled"]]' })
+  new Loop(handlers, () => {}).begin(native as unknown as NativeWorker)
+  await settled()
+  goOn()
+  await settled()
+  assert.deepEqual(native.said.map(line => JSON.parse(line).result), [[true, 'cancelled']])
+})
+
+test('a loop for one job at a time takes the next when it is done', async () => {
+  const rooms: number[] = []
+  const [handlers, native] = [new Handlers(), new FakeNative()]
+  const ends: Array<() => void> = []
+  const handler = () => new Promise<void>(resolve => ends.push(resolve))
+  handlers.add({ job, one: handler }, handler)
+  native.batches.push({ texts: ['1'], more: true }, { texts: ['2'], more: true })
+  const exchange = native.exchange.bind(native)
+  native.exchange = (done: Float64Array, said: string | null, room = 0) => { rooms.push(room); return exchange(done, said) }
+  const loop = new Loop(handlers, () => {}, 1)
+  loop.begin(native as unknown as NativeWorker)
+  await settled()
+  assert.deepEqual([rooms, native.completed], [[1], []])
+  ends[0]!()
+  await settled()
+  assert.deepEqual([rooms, native.completed, ends.length], [[1, 1], [1], 2])
 })
 
 test('an exchange that fails ends the loop with its error', async () => {

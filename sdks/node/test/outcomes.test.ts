@@ -124,16 +124,17 @@ onSqlite('large args come a few at a time, and none is kept', async ({ windlass 
 })
 
 onSqlite('the text of each job\'s args is its own', async ({ windlass }, t) => {
-  const seen: string[] = []
-  const worker = await started(t, windlass.worker(quiet).handle(any, (_, job) => { seen.push(job.argsJson) }))
-  await windlass.enqueueMany(any, ['é😀', 2, { 'a\u2028': '"]' }, '\u0001'])
+  const seen = new Map<number, string>()
+  const worker = await started(t, windlass.worker(quiet).handle(any, (_, job) => { seen.set(job.id, job.argsJson) }))
+  const all = ['é😀', 2, { 'a\u2028': '"]' }, '\u0001']
+  const ids = await windlass.enqueueMany(any, all)
   await worker.untilIdle()
-  assert.deepEqual(seen.map(text => JSON.parse(text)), ['é😀', 2, { 'a\u2028': '"]' }, '\u0001'])
+  assert.deepEqual(ids.map(id => JSON.parse(seen.get(id)!)), all)
 })
 
 onPostgres('what JavaScript cannot say exactly is in the text of the args', async ({ windlass, url }, t) => {
   const seen: Array<[unknown, string]> = []
-  const worker = await started(t, windlass.worker(quiet).handle(any, (args, job) => { seen.push([args, job.argsJson]) }))
+  const worker = await started(t, windlass.worker({ queues: { default: 1 } }).handle(any, (args, job) => { seen.push([args, job.argsJson]) }))
   const db = new pg.Client(url.split('?')[0])
   await db.connect()
   t.after(() => db.end())

@@ -66,22 +66,6 @@ onBoth('a cancelled job is told by its signal', async ({ windlass }, t) => {
   assert.deepEqual([signal.reason instanceof JobInterrupted, signal.reason.reason], [true, 'cancelled'])
 })
 
-onSqlite('a signal that is first asked for after the interrupt is aborted', async ({ windlass }, t) => {
-  const [running, told] = [[new Signal(), new Signal()], new Signal()]
-  await started(t, windlass.worker(quiet).handle(defineJob<number>('any'), async (nth, job) => {
-    running[nth]!.fire()
-    // The second is cancelled after the first: when it hears of it, the first was told, too.
-    if (nth === 1) return new Promise<void>(done => job.signal.addEventListener('abort', () => { setImmediate(told.fire); done() }))
-    await told.promise
-    return { aborted: job.signal.aborted, reason: job.signal.reason.reason }
-  }))
-  const [first, second] = await windlass.enqueueMany(any, [0, 1])
-  await Promise.all(running.map(({ promise }) => promise))
-  assert.equal(await windlass.cancel(first!), 'running')
-  assert.equal(await windlass.cancel(second!), 'running')
-  assert.deepEqual((await ended(windlass, first!)).result, { aborted: true, reason: 'cancelled' })
-})
-
 onBoth('what is handed in after the job was taken away is refused, and the job runs again', async ({ windlass }, t) => {
   const job = defineJob('slow', { timeout: 20, retryPolicy: { backoff: 'fixed', base: 0, jitter: 0 } })
   const late = new Signal()

@@ -15,9 +15,17 @@ export interface Registered {
   readonly many?: { readonly maxSize: number, readonly call: (jobs: Array<Job<any>>) => unknown }
 }
 
+/** @internal A module with the handler of a kind. */
+export interface ThreadModule { readonly kind: string, readonly url: string }
+
 /** @internal The handlers of a worker, by kind. */
 export class Handlers {
   readonly #byKind = new Map<string, Registered>()
+
+  /** Modules whose handlers run in threads. */
+  readonly modules: ThreadModule[] = []
+  /** How many threads there are for all of them. */
+  threads = 0
 
   get kinds (): string[] { return [...this.#byKind.keys()] }
   get largestBatch (): number { return Math.max(0, ...[...this.#byKind.values()].map(({ many }) => many?.maxSize ?? 0)) }
@@ -31,10 +39,20 @@ export class Handlers {
     if (/^(Async)?GeneratorFunction$/.test((call as Function).constructor.name)) {
       refuse(`${of} is a generator function, whose body would never run: make it an async function`)
     }
-    if (this.#byKind.has(job.kind)) refuse(`two handlers for "${job.kind}": a worker has one handler for each kind`)
+    if (this.#byKind.has(job.kind) || this.modules.some(({ kind }) => kind === job.kind)) refuse(`two handlers for "${job.kind}": a worker has one handler for each kind`)
     const size = registered.many?.maxSize
     if (size !== undefined && !(Number.isInteger(size) && size >= 1 && size <= 10_000)) refuse(`maxSize of ${of} must be 1 to 10000, got ${size}`)
     this.#byKind.set(job.kind, registered)
+  }
+
+  addModule (job: JobDefinition, module: URL | string, threads: number): void {
+    const refuse = (what: string): never => { throw new InvalidOption('invalid_option', what) }
+    if (!(Number.isInteger(threads) && threads >= 1 && threads <= 1_000)) refuse(`threads of the handler of "${job.kind}" must be 1 to 1000, got ${threads}`)
+    if (!URL.canParse(String(module))) refuse(`the module of "${job.kind}" must be a URL, such as new URL('./resize.js', import.meta.url), got ${JSON.stringify(module)}`)
+    this.add({ job }, () => {})
+    this.#byKind.delete(job.kind)
+    this.modules.push({ kind: job.kind, url: String(module) })
+    this.threads += threads
   }
 
   get (kind: string): Registered | undefined { return this.#byKind.get(kind) }

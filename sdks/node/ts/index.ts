@@ -7,7 +7,8 @@ export {
   type ErrorCode,
 } from './errors.js'
 export type { BatchHandler, Handler } from './handlers.js'
-export { JobInterrupted, type Job, type StopReason } from './job.js'
+export { JobInterrupted, type Job, type JobInfo, type StopReason } from './job.js'
+export { inThread, type ThreadHandler } from './in_thread.js'
 export type { KeyLimit, KeyLimits, Limits, QueueLimits } from './limits.js'
 export type { EnqueueOptions, JobOptions, RetryPolicy, Unique } from './options.js'
 export { cancel, discard, retry, snooze, type Outcome } from './outcome.js'

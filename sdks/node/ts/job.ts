@@ -13,6 +13,9 @@ export class JobInterrupted extends Error {
   constructor (readonly reason: StopReason) { super(`the job should stop: ${reason}`) }
 }
 
+/** Which job and which attempt. */
+export interface JobInfo { readonly id: number, readonly kind: string, readonly queue: string, readonly attempt: number, readonly maxAttempts: number }
+
 /** What only some jobs have. */
 export interface Attributes { key: string | null, meta: Record<string, unknown> | null, tags: string[], expires_at: string | null }
 

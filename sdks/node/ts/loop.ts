@@ -18,6 +18,7 @@ export class Loop implements Settle {
   readonly #handlers: Handlers
   readonly #onError: (error: unknown, job: Job) => void
   readonly #jobs: number
+  readonly #atOnce: number
   #native: NativeWorker | undefined
   #reader: BatchReader | undefined
   #done: number[] = []
@@ -30,9 +31,11 @@ export class Loop implements Settle {
   #end!: () => void
   #break!: (error: unknown) => void
 
-  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void) {
+  /** At most `atOnce` jobs run here; how many there are at all is the engine's affair. */
+  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void, atOnce = Infinity) {
     this.#handlers = handlers
     this.#onError = onError
+    this.#atOnce = atOnce
     this.#jobs = Math.max(JOBS, handlers.largestBatch)
     this.ended = new Promise((resolve, reject) => [this.#end, this.#break] = [resolve, reject])
     this.ended.catch(() => {}) // whoever asks is told
@@ -67,7 +70,8 @@ export class Loop implements Settle {
     if (done.length > 0) this.#done = []
     if (said.length > 0) this.#said = []
     const handIn = said.length > 0 ? said.join('\n') : null
-    const batch = direct(() => native.exchange(Float64Array.from(done), handIn, this.#jobs, BYTES))
+    const room = Math.min(this.#jobs, this.#atOnce - this.#running.size)
+    const batch = direct(() => native.exchange(Float64Array.from(done), handIn, room, BYTES))
     if (batch === null) return
     if (batch.told !== undefined) this.#tell(JSON.parse(batch.told))
     const jobs = this.#reader!.read(batch)
@@ -75,7 +79,7 @@ export class Loop implements Settle {
     if (batch.closed) {
       this.#leave()
       this.#end()
-    } else if (jobs.length > 0 || batch.more) {
+    } else if ((jobs.length > 0 || batch.more) && this.#running.size < this.#atOnce) {
       this.schedule()
     }
   }

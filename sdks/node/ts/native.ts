@@ -7,6 +7,7 @@ interface Addon {
   version (): string
   open (url: string): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
+  attachWorker (number: number, bell: () => void): NativeWorker
   panicForTest? (): void
   panicLaterForTest? (): Promise<void>
 }
@@ -19,6 +20,7 @@ export interface NativeClient {
 
 /** A worker whose jobs this thread runs. */
 export interface NativeWorker {
+  readonly number: number
   exchange (done: Float64Array, said: string | null, jobs: number, bytes: number): NativeBatch | null
   progress (ticket: number, percent: number, note: string | null): void
   log (ticket: number, text: string): void

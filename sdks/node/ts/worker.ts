@@ -3,11 +3,12 @@ import type { JobDefinition } from './define.js'
 import type { Duration } from './duration.js'
 import { InvalidOption, WindlassError } from './errors.js'
 import { Handlers, type BatchHandler, type Handler } from './handlers.js'
-import type { Job } from './job.js'
+import type { JobInfo } from './job.js'
 import { Loop } from './loop.js'
 import { addon, answer, type NativeWorker } from './native.js'
 import { span } from './options.js'
 import { keepAlive, onSignals } from './signals.js'
+import { Threads } from './threads.js'
 
 /** What a worker works, and how. */
 export interface WorkerOptions {
@@ -22,7 +23,7 @@ export interface WorkerOptions {
   /** How long a shutdown lets running jobs go on. */
   gracePeriod?: Duration
   /** Told what handlers threw. Default: to `console.error`. */
-  onError?: (error: unknown, job: Job) => void
+  onError?: (error: unknown, job: JobInfo) => void
 }
 
 /** What a worker did since it started, and what it holds now. */
@@ -55,6 +56,7 @@ export class Worker {
   #starting: Promise<void> | undefined
   #native: NativeWorker | undefined
   #loop: Loop | undefined
+  #threads: Threads | undefined
   #stopping = false
 
   /** @internal */
@@ -80,9 +82,23 @@ export class Worker {
     return this
   }
 
+  /**
+   * Works jobs of a kind in threads of Node, for work that takes the processor: each thread runs one job at a time. The module's default
+   * export is what {@link inThread} makes. Threads are of all kinds of this worker that have any, `threads` is added up.
+   *
+   * ```ts
+   * worker.handleInThreads(resize, new URL('./resize.js', import.meta.url), { threads: 4 })
+   * ```
+   */
+  handleInThreads (job: JobDefinition, module: URL | string, { threads }: { threads: number }): this {
+    this.#unstarted()
+    this.#handlers.addModule(job, module, threads)
+    return this
+  }
+
   /** Begins to work, and resolves when the store knows this worker. */
   async start (): Promise<this> {
-    if (this.#handlers.kinds.length === 0) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
+    if (this.#handlers.kinds.length + this.#handlers.modules.length === 0) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
     this.#unstarted()
     this.#starting = this.#start()
     try {
@@ -97,7 +113,7 @@ export class Worker {
   async #start (): Promise<void> {
     const { queues, name, timeout, lease, gracePeriod, onError = report } = this.#options
     const spec = JSON.stringify({
-      queues: Object.entries(queues), kinds: this.#handlers.kinds, name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
+      queues: Object.entries(queues), kinds: this.#handlers.kinds, blocking_kinds: this.#handlers.modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
       grace_period_ms: span(gracePeriod, 'gracePeriod'),
     })
     const loop = this.#loop = new Loop(this.#handlers, onError)
@@ -105,6 +121,14 @@ export class Worker {
     this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
     loop.begin(this.#native)
     if (this.#stopping) this.#native.stop()
+    try {
+      await (this.#threads = new Threads(this.#native.number, this.#handlers.modules, onError)).start(this.#handlers.threads)
+    } catch (error) {
+      this.#native.stop()
+      await loop.ended
+      this.#native = undefined
+      throw error
+    }
   }
 
   /**
@@ -140,6 +164,7 @@ export class Worker {
   async ended (): Promise<void> {
     await this.#starting
     await this.#loop?.ended
+    await this.#threads?.end()
     if (this.#loop && !this.#stopping) throw new WindlassError('internal', 'the worker ended by itself, which is a defect: please report it')
   }
 
@@ -173,6 +198,6 @@ export class Worker {
   }
 }
 
-function report (error: unknown, { id, kind, attempt }: Job): void {
+function report (error: unknown, { id, kind, attempt }: JobInfo): void {
   console.error(`windlass: job ${id} (${kind}) failed at attempt ${attempt}:`, error)
 }

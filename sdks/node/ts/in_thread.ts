@@ -1,0 +1,19 @@
+import type { ArgsOf, JobDefinition } from './define.js'
+import type { Job } from './job.js'
+
+/** A handler that runs in threads, with what it handles. Made by {@link inThread}. */
+export class ThreadHandler {
+  /** @internal */
+  constructor (readonly job: JobDefinition, readonly call: (args: any, job: Job<any>) => unknown) {}
+}
+
+/**
+ * The handler of a module for `worker.handleInThreads`: its default export.
+ *
+ * ```ts
+ * export default inThread(resize, ({ image, width }) => shrink(image, width))
+ * ```
+ */
+export function inThread<J extends JobDefinition> (job: J, handler: (args: ArgsOf<J>, job: Job<ArgsOf<J>>) => unknown): ThreadHandler {
+  return new ThreadHandler(job, handler)
+}
