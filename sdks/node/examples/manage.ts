@@ -1,0 +1,20 @@
+import { resize, sendMail, windlass } from './jobs.js'
+
+await windlass.migrate()
+const [first, second] = await windlass.enqueueMany(resize, [{ image: 1, width: 64 }, { image: 2, width: 64 }])
+await windlass.enqueue(sendMail, { to: 'you@example.com' })
+
+const { jobs, next } = await windlass.jobs({ state: 'available', kind: 'image.resize', limit: 20 }) // go on with { after: next }
+await windlass.cancel(first!) // 'cancelled' | 'running' | 'finished' | 'not_found'
+await windlass.edit(second!, { delay: '1h', priority: 5 })
+await windlass.retry([first!, second!])
+const { done } = await windlass.delete({ kind: 'image.resize' }) // all that a filter selects; dryRun, atMost, perSecond
+
+await windlass.pause('mail')
+await windlass.limits.set('mail', { concurrency: 10, rate: { count: 100, period: '1m' } }) // over all workers
+await windlass.limits.setKeys('mail', { concurrency: 2 }) // of each tenant, say
+await windlass.limits.setKey('mail', 'acme', { weight: 3 })
+await windlass.resume('mail')
+const [queue] = await windlass.queues()
+
+console.log(jobs.length, next, done, queue!.name)

@@ -1,0 +1,51 @@
+use std::collections::HashMap;
+use windlass::lend::LentJob;
+
+/// How many numbers a job has: those of `FIELDS` in ts/batch_reader.ts.
+const PER_JOB: usize = 10;
+
+/// Names of kinds and queues, which cross the boundary once and are numbers from then on.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: HashMap<String, usize>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str, new: &mut Vec<String>) -> f64 {
+        let number = match self.known.get(name) {
+            Some(number) => *number,
+            None => {
+                new.push(name.to_owned());
+                self.known.insert(name.to_owned(), self.known.len());
+                self.known.len() - 1
+            }
+        };
+        number as f64
+    }
+}
+
+/// The numbers of jobs, one job after the other. `ends` says where the args of each end, in UTF-16 units.
+pub(crate) fn numbers(
+    jobs: &[LentJob],
+    ends: &[usize],
+    names: &mut Names,
+    new: &mut Vec<String>,
+) -> Vec<f64> {
+    let mut numbers = Vec::with_capacity(jobs.len() * PER_JOB);
+    for (LentJob { ticket, context, .. }, end) in jobs.iter().zip(ends) {
+        // Tickets, ids and lengths are below 2^53.
+        numbers.extend([
+            ticket.0 as f64,
+            context.id().0 as f64,
+            *end as f64,
+            names.number(context.kind(), new),
+            names.number(context.queue(), new),
+            context.attempt().into(),
+            context.max_attempts().into(),
+            context.priority().into(),
+            context.enqueued_at().as_millisecond() as f64,
+            context.crash_count().into(),
+        ]);
+    }
+    numbers
+}

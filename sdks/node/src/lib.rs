@@ -1,0 +1,15 @@
+//! The native part of the npm package `windlass`: a thin addon over `windlass-bridge`.
+//!
+//! JSON text and typed arrays cross the boundary, in batches; what they mean is said in `ts/native.ts`, which is the only
+//! file that loads this. No thread of the engine ever enters JavaScript but through the bell of a worker and the answers of promises.
+
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod client;
+mod job_numbers;
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod lent;
+mod promise;
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod version;
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod worker;

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { inspect } from 'node:util'
+import { test } from 'node:test'
+import {
+  defineJob, InvalidArgs, InvalidOption, NotFound, schedule, UniqueConflict, Unsupported, Windlass, WindlassError,
+} from 'windlass'
+import { z } from 'zod'
+import { onBoth, onSqlite } from './support.js'
+
+const mail = defineJob('mail.send', { args: z.object({ to: z.email() }), queue: 'mail', maxAttempts: 5, priority: 3 })
+const plain = defineJob<{ n: number }>('plain')
+
+onBoth('a job is enqueued with what its definition and the call say', async ({ windlass }) => {
+  const at = new Date('2031-01-02T03:04:05Z')
+  const id = await windlass.enqueue(mail, { to: 'a@example.com' }, {
+    priority: -5, scheduledAt: at, key: 'acme', meta: { request: 'r1' }, tags: ['x', 'y'], timeout: '1m', cost: 2,
+    retryPolicy: { backoff: 'linear', base: '10s' }, expiresAt: new Date('2032-01-01T00:00:00Z'),
+  })
+  const job = (await windlass.job(id))!
+  assert.deepEqual([job.kind, job.queue, job.priority, job.maxAttempts, job.state], ['mail.send', 'mail', -5, 5, 'scheduled'])
+  assert.deepEqual([job.args, job.key, job.meta, job.tags], [{ to: 'a@example.com' }, 'acme', { request: 'r1' }, ['x', 'y']])
+  assert.deepEqual([job.scheduledAt, job.timeoutMs, job.cost, job.retryPolicy!.backoff, job.retryPolicy!.baseMs], [at, 60_000, 2, 'linear', 10_000])
+  assert.deepEqual(job.expiresAt, new Date('2032-01-01T00:00:00Z'))
+  assert.equal(await windlass.job(4711), null)
+  const later = (await windlass.job(await windlass.enqueue(plain, { n: 1 }, { delay: '1h' })))!
+  assert.equal(later.state, 'scheduled')
+  assert.ok(later.scheduledAt!.getTime() - later.enqueuedAt.getTime() > 3_500_000)
+})
+
+onBoth('many jobs are enqueued in one call, all or none', async ({ windlass }) => {
+  const ids = await windlass.enqueueMany(plain, Array.from({ length: 1_000 }, (_, n) => ({ n })))
+  assert.equal(new Set(ids).size, 1_000)
+  assert.deepEqual((await windlass.job(ids[7]!))!.args, { n: 7 })
+  assert.deepEqual(await windlass.enqueueMany(plain, []), [])
+  await assert.rejects(windlass.enqueueMany(mail, [{ to: 'a@example.com' }, { to: 'nobody' }]), /^InvalidArgs: job 1 of 2: args of kind "mail.send" .* nothing was enqueued$/)
+  await assert.rejects(windlass.enqueueMany(plain, { n: 1 } as never), /takes an array/)
+  assert.equal((await windlass.jobs({ kind: 'mail.send' })).jobs.length, 0)
+})
+
+onBoth('an idempotency key makes an enqueue repeatable', async ({ windlass }) => {
+  const once = () => windlass.enqueue(plain, { n: 1 }, { idempotencyKey: 'welcome/7' })
+  assert.equal(await once(), await once())
+  const many = () => windlass.enqueueMany(plain, [{ n: 1 }, { n: 2 }], { idempotencyKey: 'batch' })
+  assert.deepEqual(await many(), await many())
+  assert.equal((await windlass.jobs()).jobs.length, 3)
+})
+
+onBoth('a unique job keeps, replaces or refuses', async ({ windlass }) => {
+  const index = defineJob<{ user: number, change?: string }>('index', { unique: { fields: ['user'] } })
+  const first = await windlass.enqueueUnique(index, { user: 7 })
+  assert.deepEqual([first.conflict, await windlass.enqueueUnique(index, { user: 7 })], [null, { id: first.id, conflict: 'kept' }])
+  const replaced = await windlass.enqueueUnique(index, { user: 7, change: 'x' }, { unique: { fields: ['user'], onConflict: 'replace' } })
+  assert.deepEqual([replaced.conflict, (await windlass.job(replaced.id))!.args], ['replaced', { user: 7, change: 'x' }])
+  await assert.rejects(windlass.enqueueUnique(index, { user: 7 }, { unique: { fields: ['user'], onConflict: 'error' } }), UniqueConflict)
+  await assert.rejects(windlass.enqueueUnique(plain, { n: 1 }), /what makes a job of kind "plain" unique/)
+})
+
+onBoth('jobs are listed, cancelled, retried, edited and deleted', async ({ windlass }) => {
+  const ids = await windlass.enqueueMany(plain, [{ n: 0 }, { n: 1 }, { n: 2 }, { n: 3 }])
+  const page = await windlass.jobs({ kind: 'plain', state: 'available', limit: 3 })
+  assert.ok(page.jobs.length <= 3 && page.next !== null)
+  const [a, b, c] = ids as [number, number, number, number]
+  assert.equal(await windlass.cancel(a), 'cancelled')
+  assert.deepEqual(await windlass.cancel([a, 4711]), ['finished', 'not_found'])
+  assert.equal((await windlass.job(a))!.state, 'cancelled')
+  assert.equal(await windlass.retry(a), 'retried')
+  assert.equal(await windlass.edit(b, { delay: '1h', priority: 9, args: { n: 99 } }), 'edited')
+  const edited = (await windlass.job(b))!
+  assert.deepEqual([edited.state, edited.priority, edited.args], ['scheduled', 9, { n: 99 }])
+  assert.equal(await windlass.edit(b, { now: true }), 'edited')
+  assert.equal(await windlass.delete(c), 'deleted')
+  assert.equal(await windlass.job(c), null)
+  const would = await windlass.cancel({ kind: 'plain', dryRun: true })
+  assert.deepEqual([would.selected, would.done, would.dryRun], [3, 3, true])
+  assert.equal((await windlass.cancel({ kind: 'plain', atMost: 1 })).done, 1)
+  assert.equal((await windlass.cancel({ everything: true })).done, 2)
+  assert.equal((await windlass.retry({ state: 'cancelled' })).done, 3)
+  assert.equal((await windlass.edit({ kind: 'plain' }, { priority: 1 })).done, 3)
+  assert.equal((await windlass.delete({ kind: 'plain' })).done, 3)
+  await assert.rejects(windlass.cancel({}), /name either ids, or a filter/)
+  await assert.rejects(windlass.edit(a, { args: NaN }), /contains NaN/)
+})
+
+onBoth('queues are paused, limited, and their keys, too', async ({ windlass }) => {
+  await windlass.enqueue(mail, { to: 'a@example.com' })
+  await windlass.pause('mail')
+  assert.equal((await windlass.queues()).find(({ name }) => name === 'mail')!.paused, true)
+  await windlass.resume('mail')
+  await windlass.limits.set('mail', { concurrency: 5, rate: { count: 100, period: '1m', burst: 10 } })
+  const [queue] = (await windlass.queues()).filter(({ name }) => name === 'mail')
+  assert.deepEqual([queue!.paused, queue!.limits], [false, { concurrency: 5, rate: { count: 100, periodMs: 60_000, burst: 10 } }])
+  assert.equal(await windlass.limits.keys('mail'), null)
+  await windlass.limits.setKeys('mail', { concurrency: 2 })
+  await windlass.limits.setKey('mail', 'big_tenant', { weight: 3, serial: true })
+  const keys = (await windlass.limits.keys('mail'))!
+  assert.equal(keys.default.concurrency, 2)
+  assert.deepEqual([keys.named.big_tenant!.weight, keys.named.big_tenant!.serial], [3, true])
+  await windlass.limits.removeKey('mail', 'big_tenant')
+  assert.deepEqual((await windlass.limits.keys('mail'))!.named, {})
+  await windlass.limits.removeKeys('mail')
+  assert.equal(await windlass.limits.keys('mail'), null)
+  const status = await windlass.status()
+  assert.ok(status.schemaVersion > 0 && status.queues.some(({ name }) => name === 'mail'))
+  await assert.rejects(windlass.pause('unknown'), NotFound)
+  await assert.rejects(windlass.limits.set('mail', { concurrency: 0 }), /1 to 1000000, got 0/)
+})
+
+onBoth('schedules are declared, previewed, run, paused and removed', async ({ windlass }) => {
+  const report = schedule({ name: 'report', cron: '30 6 * * MON-FRI', zone: 'Europe/Berlin', job: mail, args: { to: 'a@example.com' }, jitter: '1m', overlap: 'skip' })
+  assert.deepEqual(await windlass.schedules.put([report], { source: 'app' }), { replies: ['created'], removed: [] })
+  assert.deepEqual((await windlass.schedules.put([report], { source: 'app' })).replies, ['unchanged'])
+  const listed = (await windlass.schedules.list({ source: 'app' })).schedules
+  assert.deepEqual([listed.length, listed[0]!.name, listed[0]!.paused], [1, 'report', false])
+  const ticks = await windlass.schedules.preview(report, { after: new Date('2026-11-20T12:00:00Z'), count: 2 })
+  assert.deepEqual(ticks, [new Date('2026-11-23T05:30:00Z'), new Date('2026-11-24T05:30:00Z')])
+  assert.equal((await windlass.job(await windlass.schedules.run('report')))!.queue, 'mail')
+  await windlass.schedules.pause('report')
+  assert.equal((await windlass.schedules.get('report'))!.paused, true)
+  await windlass.schedules.resume('report')
+  assert.equal((await windlass.schedules.get('report'))!.paused, false)
+  assert.deepEqual((await windlass.schedules.put([], { source: 'app', prune: true })).removed, ['report'])
+  assert.equal(await windlass.schedules.get('report'), null)
+  await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: 'soon', job: plain, args: { n: 1 } })]), WindlassError)
+  await assert.rejects(windlass.schedules.remove('report'), NotFound)
+  await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: mail, args: { to: 'nobody' } })]), InvalidArgs)
+})
+
+onSqlite('what cannot be enqueued is refused, and says what and why', async ({ windlass }) => {
+  await assert.rejects(windlass.enqueue(mail, { to: 'nobody' }), (error: InvalidArgs) => {
+    assert.ok(error instanceof InvalidArgs && error instanceof WindlassError)
+    assert.deepEqual([error.code, error.retryable, error.ambiguous], ['invalid_args', false, false])
+    assert.match(error.message, /^args of kind "mail.send" do not fit its schema: to: Invalid email/)
+    assert.match(error.stack!, /client\.test/)
+    return true
+  })
+  const any = defineJob<unknown>('any')
+  for (const [args, words] of [
+    [NaN, /contains NaN/], [{ a: [1, Infinity] }, /contains Infinity/], [1n, /BigInt/], ['\ud800', /surrogate/], ['\0', /NUL/],
+    [() => 1, /args of kind "any" .* function/], [Symbol('x'), /args of kind "any" .* symbol/], ['x'.repeat(2 << 20), /1048576/],
+    [Array.from({ length: 65 }).reduce(args => [args], 1), /64 levels/],
+  ] as Array<[unknown, RegExp]>) await assert.rejects(windlass.enqueue(any, args), words)
+  const circle: { self?: unknown } = {}
+  circle.self = circle
+  await assert.rejects(windlass.enqueue(any, circle), /circular/)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { delai: '5m' } as never), /"delai" is no option .* delay/s)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { delay: 'soon' }), /delay must be .*got "soon"/)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { delay: -1 }), /got -1/)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { priority: 400 }), /400/)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { scheduledAt: new Date('x') }), /scheduledAt must be a valid Date/)
+  await assert.rejects(windlass.enqueue(plain, { n: 1 }, { delay: 1, scheduledAt: new Date() }), InvalidOption)
+  await assert.rejects(windlass.enqueue(defineJob('a b'), {}), InvalidOption)
+  await assert.rejects(windlass.enqueueIn({ query: async () => [] }, plain, { n: 1 }), Unsupported)
+  assert.deepEqual((await windlass.jobs()).jobs, [])
+})
+
+onSqlite('args keep what JSON can say', async ({ windlass }) => {
+  const any = defineJob<unknown>('any')
+  for (const args of [null, 0, '', [], { __proto__x: 1, 'a\u2028b': '\ufeff', nested: { null: null } }, 'é\u0001', [[null]], 9007199254740991]) {
+    assert.deepEqual((await windlass.job(await windlass.enqueue(any, args)))!.args, args)
+  }
+  const evil = JSON.parse('{"__proto__":{"polluted":true}}')
+  const stored = (await windlass.job(await windlass.enqueue(any, evil)))!.args as object
+  assert.deepEqual([Object.keys(stored), ({} as Record<string, unknown>).polluted], [['__proto__'], undefined])
+  assert.deepEqual((await windlass.job(await windlass.enqueue(any, undefined)))!.args, {})
+})
+
+test('a password is in no error and in nothing that is printed', async () => {
+  const url = 'postgres://me:s3cr3t@127.0.0.1:1/none'
+  const windlass = new Windlass(url)
+  assert.doesNotMatch(inspect(windlass, { depth: 9, showHidden: true }) + JSON.stringify(windlass) + String(windlass), /s3cr3t/)
+  await assert.rejects(windlass.queues(), (error: WindlassError) => {
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }) + JSON.stringify(error), /s3cr3t/)
+    return error.code === 'unavailable' && error.retryable
+  })
+  const broken = new Windlass('postgres://me:s3cr3t@[::/none?x=y')
+  await assert.rejects(broken.queues(), (error: WindlassError) => {
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /s3cr3t/)
+    return error instanceof InvalidOption
+  })
+  assert.throws(() => new Windlass(''), /name a store/)
+  await windlass.close()
+  await assert.rejects(windlass.queues(), /is closed/)
+})

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { Windlass } from 'windlass'
+import { sendMail } from '../examples/jobs.js'
+import { postgres, postgresUrl, sqliteUrl } from './support.js'
+
+const run = promisify(execFile)
+const built = (name: string) => new URL(`../examples/${name}.js`, import.meta.url).pathname
+const sources = new URL('../../examples/', import.meta.url)
+
+/** What each example prints. */
+const PRINTS: Record<string, string> = {
+  enqueue: 'available null\n',
+  outcomes: 'Error: no route\nscheduled\nretryable\ncancelled\ndiscarded\nretryable\ncompleted\n',
+  batch: '990 10\n',
+  progress: '4 parts\n2 4\n',
+  manage: '2 null 2 images\n',
+  schedules: '3 mail.send\n',
+}
+
+for (const [name, out] of Object.entries(PRINTS)) {
+  test(`the example ${name} runs`, async t => {
+    const env = { ...process.env, WINDLASS_STORE: sqliteUrl(t) }
+    assert.equal((await run(process.execPath, [built(name)], { env, timeout: 60_000 })).stdout, out)
+  })
+}
+
+test('the example worker works until it is asked to end', async t => {
+  const url = sqliteUrl(t)
+  const child = spawn(process.execPath, [built('worker')], { env: { ...process.env, WINDLASS_STORE: url }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  const windlass = new Windlass(url)
+  t.after(() => windlass.close())
+  await windlass.migrate()
+  await windlass.enqueue(sendMail, { to: 'you@example.com' })
+  const [line] = await once(child.stdout, 'data')
+  child.kill('SIGTERM')
+  assert.deepEqual([String(line), await once(child, 'exit')], ['mail to you@example.com\n', [0, null]])
+})
+
+const server = postgres()
+test('the example transaction runs (PostgreSQL)', { skip: server === null }, async () => {
+  const url = postgresUrl(server!)
+  const env = { ...process.env, WINDLASS_STORE: url, DATABASE_URL: server!, WINDLASS_SCHEMA: url.split('=')[1] }
+  assert.equal((await run(process.execPath, [built('transaction')], { env, timeout: 60_000 })).stdout, 'completed available LeaseLost\n')
+})
+
+for (const page of ['../../../../docs/typescript.md', '../../README.md']) {
+  test(`every example of ${page.split('/').at(-1)} is part of a file that is run here`, () => {
+    const dedented = (text: string) => text.split('\n').map(line => line.trim()).filter(line => line !== '').join('\n')
+    const files = readdirSync(sources).map(name => dedented(readFileSync(new URL(name, sources), 'utf8')))
+    const blocks = [...readFileSync(new URL(page, import.meta.url), 'utf8').matchAll(/```ts\n([^]*?)```/g)].map(([, block]) => block!)
+    assert.ok(blocks.length > 0)
+    for (const block of blocks) assert.ok(files.some(file => file.includes(dedented(block))), `in no example:\n${block}`)
+  })
+}
+
+test('every example is run by a test', () => {
+  const names = readdirSync(sources).map(name => name.replace(/\.ts$/, ''))
+  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'sign_up.test', 'transaction', 'worker'].sort())
+})

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+// The loop and its handlers are not exported: a fake of the native part counts what crosses.
+import { Handlers } from '#internal/handlers'
+import { Loop } from '#internal/loop'
+import { defineJob } from 'windlass'
+import type { NativeBatch, NativeWorker } from '#internal/native'
+
+const job = defineJob<number>('a')
+
+class FakeNative {
+  exchanges = 0
+  left = false
+  readonly completed: number[] = []
+  readonly said: string[] = []
+  readonly batches: Array<Partial<NativeBatch> & { texts?: string[] }> = []
+  ticket = 0
+
+  exchange (done: Float64Array, said: string | null): NativeBatch | null {
+    this.exchanges++
+    this.completed.push(...done)
+    if (said) this.said.push(...said.split('\n'))
+    const next = this.batches.shift()
+    if (!next) return null
+    const texts = next.texts ?? []
+    let end = 0
+    const numbers = texts.flatMap(text => {
+      end += text.length + 1
+      return [++this.ticket, this.ticket, end, 0, 1, 1, 20, 0, 0, 0]
+    })
+    const names = this.ticket === texts.length && texts.length > 0 ? ['a', 'default'] : []
+    return { more: false, closed: false, names, ...next, numbers: Float64Array.from(numbers), args: `[${texts.join(',')}]` }
+  }
+
+  leave (): void { this.left = true }
+}
+
+function loopOf (handler: (args: number) => unknown) {
+  const handlers = new Handlers()
+  handlers.add({ job, one: handler }, handler)
+  const native = new FakeNative()
+  const loop = new Loop(handlers, () => {})
+  return { native, loop, begin: () => loop.begin(native as unknown as NativeWorker) }
+}
+
+/** Lets everything come that is on its way. */
+async function settled (): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+}
+
+test('an idle loop rests until its bell rings, and rings of one turn are one exchange', async () => {
+  const { native, loop, begin } = loopOf(() => {})
+  begin()
+  await settled()
+  assert.equal(native.exchanges, 1)
+  loop.schedule()
+  loop.schedule()
+  await settled()
+  assert.equal(native.exchanges, 2)
+})
+
+test('10,000 jobs cross in few exchanges', async () => {
+  const { native, begin } = loopOf(() => {})
+  for (let n = 0; n < 40; n++) native.batches.push({ texts: Array.from({ length: 250 }, () => '1'), more: true })
+  begin()
+  for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
+  assert.equal(native.completed.length, 10_000)
+  assert.ok(native.exchanges <= 42, `${native.exchanges}`)
+})
+
+test('one unreadable job never fails its batch', async () => {
+  const { native, begin } = loopOf(n => n * 2)
+  native.batches.push({ texts: ['1', '{oops', '3'] })
+  begin()
+  await settled()
+  assert.deepEqual(native.said.map(line => JSON.parse(line)).map(({ type, ticket, result }) => [type, ticket, result]).sort(),
+    [['complete', 1, 2], ['complete', 3, 6], ['retry', 2, undefined]])
+})
+
+test('the end of the worker ends the loop, which lets go of the process and interrupts what still runs', async () => {
+  let signal: AbortSignal | undefined
+  const handlers = new Handlers()
+  const handler = (_: unknown, job: { signal: AbortSignal }) => { signal = job.signal; return new Promise(() => {}) }
+  handlers.add({ job, one: handler }, handler)
+  const native = new FakeNative()
+  native.batches.push({ texts: ['1'] }, { closed: true })
+  const loop = new Loop(handlers, () => {})
+  loop.begin(native as unknown as NativeWorker)
+  await loop.ended
+  assert.deepEqual([native.left, signal!.aborted, signal!.reason.reason], [true, true, 'lost'])
+  loop.schedule()
+  await settled()
+  assert.equal(native.exchanges, 2)
+})
+
+test('an exchange that fails ends the loop with its error', async () => {
+  const { native, loop, begin } = loopOf(() => {})
+  native.exchange = () => { throw new Error('{"code":"internal","message":"broken"}') }
+  begin()
+  await assert.rejects(loop.ended, { code: 'internal', message: 'broken' })
+  assert.equal(native.left, true)
+})

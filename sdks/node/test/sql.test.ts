@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { test, type TestContext } from 'node:test'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { sql as drizzleSql } from 'drizzle-orm'
+import Knex from 'knex'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import postgresJs from 'postgres'
+import { defineJob, fromDrizzle, fromKnex, fromKysely, fromPrisma, InvalidArgs, LeaseLost, UniqueConflict, type Executor } from 'windlass'
+import { enqueueManySql, enqueueSql } from 'windlass/sql'
+import { z } from 'zod'
+import { ended, onPostgres, postgres, Signal, started } from './support.js'
+
+const mail = defineJob('mail.send', { args: z.object({ to: z.string() }), queue: 'mail', maxAttempts: 5 })
+const server = postgres() ?? ''
+/** What a transaction throws that is to be rolled back. */
+const undo = new Error('rolled back')
+
+/** Runs work in a transaction, which rolls back when that throws. */
+type Transaction = (work: (executor: Executor) => Promise<unknown>) => Promise<unknown>
+
+function pool (t: TestContext): pg.Pool {
+  const pool = new pg.Pool({ connectionString: server, max: 2 })
+  t.after(() => pool.end())
+  return pool
+}
+
+async function begin (pool: pg.Pool, work: (client: pg.PoolClient) => Promise<unknown>): Promise<unknown> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const answer = await work(client)
+    await client.query('commit')
+    return answer
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+const LIBRARIES: Record<string, (t: TestContext) => Transaction> = {
+  pg: t => { const db = pool(t); return work => begin(db, work) },
+  'postgres.js': t => { const sql = postgresJs(server, { max: 2 }); t.after(() => sql.end()); return work => sql.begin(tx => work(tx)) },
+  Drizzle: t => { const db = drizzle(pool(t)); return work => db.transaction(tx => work(fromDrizzle(tx, drizzleSql))) },
+  Knex: t => { const knex = Knex({ client: 'pg', connection: server }); t.after(() => knex.destroy()); return work => knex.transaction(trx => work(fromKnex(trx))) },
+  Kysely: t => {
+    const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: server }) }) })
+    t.after(() => db.destroy())
+    return work => db.transaction().execute(trx => work(fromKysely(trx)))
+  },
+  // Their own packages are large or want a generator: what they do with a statement is said by their structural types.
+  'Prisma, by its type': t => { const db = pool(t); return work => begin(db, client => work(fromPrisma({ $queryRawUnsafe: async (text, ...params) => (await client.query(text, params)).rows }))) },
+  'TypeORM, by its type': t => { const db = pool(t); return work => begin(db, client => work({ query: async (text, params) => (await client.query(text, params)).rows })) },
+}
+
+for (const [library, open] of Object.entries(LIBRARIES)) {
+  onPostgres(`${library}: a job exists if and when its transaction commits`, async ({ windlass }, t) => {
+    const transaction = open(t)
+    const tricky = `o'hara $1 ? :x \\ "é😀"`
+    let id = 0
+    await transaction(async tx => {
+      id = await windlass.enqueueIn(tx, mail, { to: tricky }, { delay: '1h', key: 'acme', meta: { r: 1 }, tags: ['x'], timeout: '5m', priority: -3, cost: 2, retryPolicy: { backoff: 'fixed', base: '1m' } })
+      assert.equal(await windlass.job(id), null, 'not committed yet')
+    })
+    const job = (await windlass.job(id))!
+    assert.deepEqual([job.kind, job.queue, job.priority, job.maxAttempts, job.state, job.args], ['mail.send', 'mail', -3, 5, 'scheduled', { to: tricky }])
+    assert.deepEqual([job.key, job.meta, job.tags, job.timeoutMs, job.cost, job.retryPolicy!.baseMs], ['acme', { r: 1 }, ['x'], 300_000, 2, 60_000])
+    await assert.rejects(transaction(async tx => { await windlass.enqueueIn(tx, mail, { to: 'b' }); throw undo }), undo)
+    let ids: number[] = []
+    await transaction(async tx => { ids = await windlass.enqueueManyIn(tx, mail, [{ to: '0' }, { to: '1' }, { to: '2' }]) })
+    assert.deepEqual(await Promise.all(ids.map(async id => (await windlass.job(id))!.args)), [{ to: '0' }, { to: '1' }, { to: '2' }])
+    assert.equal((await windlass.jobs({ queue: 'mail' })).jobs.length, 4)
+    await assert.rejects(transaction(tx => windlass.enqueueIn(tx, mail, { to: 'a' }, { priority: 4_000 })), /4000/)
+    await assert.rejects(transaction(tx => windlass.enqueueIn(tx, mail, { to: 7 } as never)), InvalidArgs)
+    assert.deepEqual(await windlass.enqueueManyIn({ query: () => assert.fail('asked') }, mail, []), [])
+  })
+
+  onPostgres(`${library}: a job is completed with its effects, exactly once`, async ({ windlass }, t) => {
+    const transaction = open(t)
+    const seen: string[] = []
+    const debit = defineJob<{ account: number }>('debit', { retryPolicy: { backoff: 'fixed', base: 0, jitter: 0 } })
+    await started(t, windlass.worker({ queues: { default: 5 }, onError: () => {} }).handle(debit, async (_, job) => {
+      if (job.attempt === 1) {
+        await transaction(async tx => { await windlass.enqueueIn(tx, mail, { to: 'undone' }); await job.completeIn(tx); throw undo })
+      }
+      await transaction(async tx => { await windlass.enqueueIn(tx, mail, { to: 'done' }); await job.completeIn(tx) })
+      await assert.rejects(transaction(tx => job.completeIn(tx)), (error: LeaseLost) => { seen.push(error.name); return error instanceof LeaseLost && /settled already/.test(error.message) })
+    }))
+    const id = await windlass.enqueue(debit, { account: 7 })
+    const job = await ended(windlass, id)
+    assert.deepEqual([job.state, job.attempt, job.errors.length], ['completed', 2, 1])
+    assert.deepEqual((await windlass.jobs({ queue: 'mail' })).jobs.map(({ args }) => args), [{ to: 'done' }])
+    await windlass.wait(id, 0)
+  })
+}
+
+onPostgres('a job that was taken away cannot be completed, and its effects are rolled back', async ({ windlass }, t) => {
+  const db = pool(t)
+  const job = defineJob('slow', { timeout: 20, maxAttempts: 1 })
+  const [gone, outcome] = [new Signal(), new Signal<unknown>()]
+  await started(t, windlass.worker({ queues: { default: 1 }, onError: () => {} }).handle(job, async (_, job) => {
+    await gone.promise
+    await begin(db, async tx => { await windlass.enqueueIn(tx, mail, { to: 'effect' }); await job.completeIn(tx) }).catch(outcome.fire)
+  }))
+  assert.equal((await ended(windlass, await windlass.enqueue(job, {}))).state, 'discarded')
+  gone.fire()
+  assert.ok(await outcome.promise instanceof LeaseLost)
+  assert.equal((await windlass.jobs({ queue: 'mail' })).jobs.length, 0)
+})
+
+onPostgres('completeIn refuses transactions that could not see a lost lease', async ({ windlass }, t) => {
+  const db = pool(t)
+  const job = defineJob('job', { maxAttempts: 1 })
+  await started(t, windlass.worker({ queues: { default: 1 }, onError: () => {} }).handle(job, (_, job) => begin(db, async tx => {
+    await tx.query('set transaction isolation level repeatable read')
+    await job.completeIn(tx)
+  })))
+  const record = await ended(windlass, await windlass.enqueue(job, {}))
+  assert.match(record.errors[0]!.error, /^InvalidOption: .*READ COMMITTED/i)
+})
+
+onPostgres('idempotency keys and unique jobs work by SQL', async ({ windlass }, t) => {
+  const db = pool(t)
+  const once = () => windlass.enqueueIn(db, mail, { to: 'a' }, { idempotencyKey: 'k1', delay: '1h' })
+  assert.equal(await once(), await once())
+  const index = defineJob<{ user: number }>('index', { unique: { fields: ['user'], onConflict: 'error' } })
+  const id = await windlass.enqueueIn(db, index, { user: 7 }, { delay: '1h', key: 'x' })
+  assert.equal((await windlass.job(id))!.state, 'scheduled')
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 7 }), UniqueConflict)
+  await assert.rejects(windlass.enqueueUnique(index, { user: 7 }), UniqueConflict)
+  assert.equal(await windlass.enqueueIn(db, index, { user: 7 }, { unique: { fields: ['user'] } }), id)
+  for (const unique of [{ key: 'k' }, { args: true as const }, { args: true as const, for: '1h', onConflict: 'extend' as const, in: 'queue' as const }]) {
+    const byApi = await windlass.enqueueUnique(index, { user: 8 }, { unique })
+    assert.deepEqual(await windlass.enqueueIn(db, index, { user: 8 }, { unique }), byApi.id, JSON.stringify(unique))
+  }
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 9 }, { tags: ['x'] }), /takes no tags/)
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 9 }, { idempotencyKey: 'x' }), /takes no idempotencyKey/)
+})
+
+onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {
+  const db = pool(t)
+  const options = {
+    scheduledAt: new Date('2031-01-01T00:00:00Z'), expiresAt: new Date('2032-01-01T00:00:00Z'), timeout: 1_500, tags: ['a', 'b'], cost: 3, key: 'k',
+    meta: { delay_ms: 1, n: null }, priority: 7, queue: 'q', maxAttempts: 2, retryPolicy: { backoff: 'linear' as const, base: '1s', max: '1m', jitter: 0.5 },
+  }
+  const job = defineJob<unknown>('job')
+  const records = await Promise.all([windlass.enqueue(job, { a: null }, options), windlass.enqueueIn(db, job, { a: null }, options)])
+  const [byApi, bySql] = await Promise.all(records.map(async id => ({ ...(await windlass.job(id))!, id: 0, enqueuedAt: null })))
+  assert.deepEqual(bySql, byApi)
+  const expiring = (await windlass.job(await windlass.enqueueIn(db, job, null, { expiresIn: '1h' })))!
+  assert.ok(expiring.expiresAt!.getTime() - expiring.enqueuedAt.getTime() > 3_500_000)
+  assert.equal(expiring.args, null)
+})
+
+test('statements are plain text with text parameters, for edge runtimes', () => {
+  const [text, params] = enqueueSql(mail, { to: 'a' }, { schema: 'job"s' })
+  assert.match(text, /^SELECT id FROM "job""s"\.enqueue_many\(/)
+  assert.deepEqual(JSON.parse(params[0]!), [{ kind: 'mail.send', queue: 'mail', max_attempts: 5, args: { to: 'a' } }])
+  for (const [text, params] of [
+    enqueueSql(mail, { to: 'a' }), enqueueManySql(mail, [{ to: 'a' }], { idempotencyKey: 'k' }), enqueueSql(mail, { to: 'a' }, { unique: { args: true } }),
+  ]) {
+    assert.deepEqual(text.match(/\$\d/g), params.map((_, nth) => `$${nth + 1}`), 'each once, in order')
+    assert.ok(!text.includes('?'), 'Knex would read it as a parameter')
+  }
+  for (const args of [{ to: NaN }, () => 1, Symbol('x'), 1n]) assert.throws(() => enqueueSql(mail, args as never), InvalidArgs)
+  assert.throws(() => enqueueSql(mail, { to: 'a' }, { delai: 1 } as never), /"delai" is no option/)
+})
+
+test('windlass/sql loads no native code', async () => {
+  const { execFileSync } = await import('node:child_process')
+  const source = `const { enqueueSql, defineJob } = await import(${JSON.stringify(import.meta.resolve('windlass/sql'))})
+    console.log(enqueueSql(defineJob('a'), {})[1][0], process.report.getReport().sharedObjects.filter(name => name.includes('windlass')).length)`
+  const out = execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' })
+  assert.equal(out, '[{"kind":"a","args":{}}] 0\n')
+})

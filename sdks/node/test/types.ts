@@ -1,0 +1,58 @@
+// Checked by tsc alone: what must not compile is expected not to.
+import { defineJob, type ArgsInput, type ArgsOf, type Job, type Windlass } from 'windlass'
+import { enqueueSql } from 'windlass/sql'
+import type { Client } from 'pg'
+import type { Sql } from 'postgres'
+import { z } from 'zod'
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+const yes = <T extends true>(): T | undefined => undefined
+
+export const mail = defineJob('mail.send', { args: z.object({ to: z.string(), copies: z.coerce.number().default(1) }), queue: 'mail' })
+export const resize = defineJob<{ image: number, width: number }>('image.resize', { queue: 'images' })
+export const tick = defineJob('tick')
+
+yes<Equal<ArgsOf<typeof mail>, { to: string, copies: number }>>()
+yes<Equal<ArgsOf<typeof resize>, { image: number, width: number }>>()
+yes<Equal<ArgsInput<typeof resize>, { image: number, width: number }>>()
+
+export async function program (windlass: Windlass, pg: Client, sql: Sql): Promise<void> {
+  await windlass.enqueue(mail, { to: 'a' })
+  await windlass.enqueue(tick, {})
+  // @ts-expect-error: to is a text
+  await windlass.enqueue(mail, { to: 7 })
+  // @ts-expect-error: width is missing
+  await windlass.enqueue(resize, { image: 7 })
+  // @ts-expect-error: there is no such field
+  await windlass.enqueue(resize, { image: 7, width: 8, height: 9 })
+  // @ts-expect-error: there is no such option
+  await windlass.enqueue(resize, { image: 7, width: 8 }, { delai: '5m' })
+  // @ts-expect-error: an array of args
+  await windlass.enqueueMany(resize, { image: 7, width: 8 })
+  // @ts-expect-error: a unique job takes no idempotency key
+  await windlass.enqueueUnique(resize, { image: 7, width: 8 }, { idempotencyKey: 'a' })
+  await windlass.enqueueIn(pg, resize, { image: 7, width: 8 })
+  await windlass.enqueueIn(sql, resize, { image: 7, width: 8 })
+  // @ts-expect-error: a number runs no statement
+  await windlass.enqueueIn(7, resize, { image: 7, width: 8 })
+  // @ts-expect-error: the args are checked here, too
+  enqueueSql(resize, { image: '7', width: 8 })
+  const one: 'cancelled' | 'running' | 'finished' | 'not_found' = await windlass.cancel(7)
+  const all: number = (await windlass.cancel({ kind: 'x' })).done
+  // @ts-expect-error: an edit says what to change
+  await windlass.edit(7)
+  void [one, all]
+  windlass.worker({ queues: { mail: 1 } })
+    .handle(mail, ({ to, copies }, job) => {
+      yes<Equal<typeof copies, number>>()
+      yes<Equal<typeof job, Job<{ to: string, copies: number }>>>()
+      return to.repeat(copies)
+    })
+    .handleBatch(resize, { maxSize: 10 }, async jobs => jobs.map(job => job.args.width))
+    // @ts-expect-error: a length is no text
+    .handle(tick, () => resize.options.queue?.length satisfies string)
+  // @ts-expect-error: name the queues
+  windlass.worker({})
+  // @ts-expect-error: a schema or a type, not both
+  defineJob<{ a: number }>('x', { args: z.object({ a: z.number() }) })
+}

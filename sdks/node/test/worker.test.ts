@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
+import { z } from 'zod'
+import { ended, onBoth, onSqlite, Signal, started } from './support.js'
+
+const any = defineJob<unknown>('any')
+const quiet = { queues: { default: 10 }, onError: () => {} }
+
+onBoth('a job is worked with all that is known of it, and its return value is its result', async ({ windlass }, t) => {
+  const mail = defineJob('mail', { args: z.object({ to: z.string(), copies: z.coerce.number().default(1) }), queue: 'mail' })
+  const seen = new Signal<Job<unknown>>()
+  await started(t, windlass.worker({ queues: { mail: 2 }, name: 'mailer' }).handle(mail, async ({ to, copies }, job) => {
+    seen.fire(job)
+    assert.deepEqual([job.argsJson.replaceAll(' ', ''), job.args], ['{"to":"a"}', { to: 'a', copies: 1 }])
+    return { sent: to.repeat(copies) }
+  }))
+  const id = await windlass.enqueue(mail, { to: 'a' }, { key: 'acme', meta: { r: 1 }, tags: ['x'], priority: 4, maxAttempts: 3, expiresIn: '1h' })
+  const record = await ended(windlass, id)
+  assert.deepEqual([record.state, record.result, await windlass.result(id)], ['completed', { sent: 'a' }, { sent: 'a' }])
+  assert.deepEqual((await windlass.status()).workers.map(({ name, queues, live }) => [name, queues, live]), [['mailer', ['mail'], true]])
+  const job = await seen.promise
+  assert.deepEqual([job.id, job.kind, job.queue, job.priority, job.attempt, job.maxAttempts, job.crashCount], [id, 'mail', 'mail', 4, 1, 3, 0])
+  assert.deepEqual([job.key, job.meta, job.tags, job.enqueuedAt], ['acme', { r: 1 }, ['x'], record.enqueuedAt])
+  assert.ok(job.expiresAt!.getTime() > job.enqueuedAt.getTime())
+})
+
+onBoth('progress, log and checkpoint are kept, and the next attempt finds the checkpoint', async ({ windlass }, t) => {
+  const job = defineJob('import', { retryPolicy: { backoff: 'fixed', base: 0 } })
+  let kept: Job<unknown> | undefined
+  await started(t, windlass.worker(quiet).handle(job, async (_, job) => {
+    kept = job
+    const last = await job.lastCheckpoint<{ part: number }>()
+    if (last) return last.part
+    job.log('half \ud800 way')
+    job.progress(50, 'part 2')
+    await job.checkpoint({ part: 2 })
+    await assert.rejects(job.checkpoint('\ud800'), /surrogate/)
+    await assert.rejects(job.checkpoint(1n), /the checkpoint cannot be written/)
+    assert.throws(() => job.progress(101), InvalidOption)
+    throw new Error('cut off')
+  }))
+  const id = await windlass.enqueue(job, {})
+  const record = await ended(windlass, id)
+  assert.deepEqual([record.result, record.attempt, record.report!.progress], [2, 2, { percent: 50, note: 'part 2' }])
+  assert.deepEqual([record.report!.log.length, await windlass.checkpoint(id)], [1, { part: 2 }])
+  // A job that is over holds nothing and says so.
+  assert.throws(() => kept!.argsJson, LeaseLost)
+  assert.throws(() => kept!.log('late'), /is over/)
+  assert.throws(() => kept!.progress(1), LeaseLost)
+  await assert.rejects(kept!.checkpoint(1), LeaseLost)
+  await assert.rejects(kept!.lastCheckpoint(), LeaseLost)
+})
+
+onBoth('a cancelled job is told by its signal', async ({ windlass }, t) => {
+  const running = new Signal<AbortSignal>()
+  await started(t, windlass.worker(quiet).handle(any, async (_, job) => {
+    running.fire(job.signal)
+    await new Promise((_, reject) => job.signal.addEventListener('abort', () => reject(job.signal.reason)))
+  }))
+  const id = await windlass.enqueue(any, {})
+  const signal = await running.promise
+  assert.equal(signal.aborted, false)
+  assert.equal(await windlass.cancel(id), 'running')
+  assert.equal((await ended(windlass, id)).state, 'cancelled')
+  assert.deepEqual([signal.reason instanceof JobInterrupted, signal.reason.reason], [true, 'cancelled'])
+})
+
+onSqlite('a signal that is first asked for after the interrupt is aborted', async ({ windlass }, t) => {
+  const [running, told] = [[new Signal(), new Signal()], new Signal()]
+  await started(t, windlass.worker(quiet).handle(defineJob<number>('any'), async (nth, job) => {
+    running[nth]!.fire()
+    // The second is cancelled after the first: when it hears of it, the first was told, too.
+    if (nth === 1) return new Promise<void>(done => job.signal.addEventListener('abort', () => { setImmediate(told.fire); done() }))
+    await told.promise
+    return { aborted: job.signal.aborted, reason: job.signal.reason.reason }
+  }))
+  const [first, second] = await windlass.enqueueMany(any, [0, 1])
+  await Promise.all(running.map(({ promise }) => promise))
+  assert.equal(await windlass.cancel(first!), 'running')
+  assert.equal(await windlass.cancel(second!), 'running')
+  assert.deepEqual((await ended(windlass, first!)).result, { aborted: true, reason: 'cancelled' })
+})
+
+onBoth('what is handed in after the job was taken away is refused, and the job runs again', async ({ windlass }, t) => {
+  const job = defineJob('slow', { timeout: 20, retryPolicy: { backoff: 'fixed', base: 0, jitter: 0 } })
+  const late = new Signal()
+  const reasons: string[] = []
+  let runs = 0
+  const worker = await started(t, windlass.worker(quiet).handle(job, async (_, job) => {
+    if (++runs > 1) return runs
+    job.signal.addEventListener('abort', () => reasons.push(job.signal.reason.reason))
+    await late.promise
+    return 'late'
+  }))
+  const id = await windlass.enqueue(job, {})
+  const record = await ended(windlass, id)
+  assert.deepEqual([record.result, record.attempt, runs, reasons], [2, 2, 2, ['timeout']])
+  assert.match(record.errors[0]!.error, /timeout after 20ms/)
+  late.fire()
+  await new Promise(setImmediate)
+  await worker.close()
+  assert.equal(worker.stats().refused, 1)
+  assert.equal((await windlass.job(id))!.result, 2)
+})
+
+onSqlite('a blocked event loop keeps its jobs: the lease is renewed beside it', async ({ windlass }, t) => {
+  let runs = 0
+  const worker = windlass.worker({ ...quiet, lease: '1s' }).handle(any, () => {
+    runs++
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_500) // nothing else happens in this thread
+  })
+  const ids = await windlass.enqueueMany(any, [1, 2])
+  // Another worker that would rescue them.
+  await started(t, windlass.worker({ ...quiet, lease: '1s', queues: { other: 1 } }).handle(any, () => {}))
+  await started(t, worker)
+  for (const id of ids) assert.deepEqual([(await ended(windlass, id)).state, (await windlass.job(id))!.crashCount], ['completed', 0])
+  assert.equal(runs, 2)
+})
+
+test('what cannot be handled is refused where it is registered, and named', async () => {
+  const { Windlass } = await import('windlass')
+  const windlass = new Windlass('sqlite:never-opened.db')
+  const worker = () => windlass.worker({ queues: { default: 1 } })
+  for (const [call, words] of [
+    [() => worker().handle(any, () => {}).handle(any, () => {}), /two handlers for "any"/],
+    [() => worker().handle(any, undefined as never), /the handler of "any" must be a function, got undefined/],
+    [() => worker().handle(any, function * () {}), /is a generator function/],
+    [() => worker().handle(any, async function * () {}), /is a generator function/],
+    [() => worker().handle('any' as never, () => {}), /made by defineJob first, got string/],
+    [() => worker().handleBatch(any, { maxSize: 0 }, () => {}), /maxSize of the handler of "any" must be 1 to 10000, got 0/],
+    [() => windlass.worker({} as never), /name the queues/],
+    [() => defineJob(''), /a job needs a kind/],
+    [() => defineJob('x', { args: { to: 'string' } as never }), /must be a Standard Schema/],
+    [() => worker().stats(), /was not started/],
+  ] as Array<[() => unknown, RegExp]>) assert.throws(call, { name: 'InvalidOption', message: words })
+  await assert.rejects(worker().start(), /handles nothing/)
+})
+
+onSqlite('a worker that cannot start says why, and may try again', async ({ windlass }, t) => {
+  const worker = windlass.worker({ queues: { 'bad queue': 1 } }).handle(any, () => {})
+  await assert.rejects(worker.start(), /bad queue/)
+  await assert.rejects(windlass.worker({ queues: { default: -1 } }).handle(any, () => {}).start(), /-1/)
+  await assert.rejects(windlass.worker({ queues: { default: 1 }, lease: 'soon' }).handle(any, () => {}).start(), /lease must be/)
+  const good = await started(t, windlass.worker(quiet).handle(any, () => {}))
+  await assert.rejects(good.start(), /was started already/)
+  assert.throws(() => good.handle(defineJob('b'), () => {}), /was started already/)
+})
+
+onSqlite('a worker that is stopped while it starts ends', async ({ windlass }) => {
+  const worker = windlass.worker(quiet).handle(any, () => {})
+  const starting = worker.start()
+  worker.stop()
+  await starting
+  await worker.ended()
+})
+
+onBoth('close lets running jobs finish, and gives back what is not started', async ({ windlass }) => {
+  const running = new Signal()
+  const goOn = new Signal()
+  const ids = await windlass.enqueueMany(any, [1, 2, 3])
+  const worker = await windlass.worker({ queues: { default: 1 } }).handle(any, async () => {
+    running.fire()
+    await goOn.promise
+  }).start()
+  await running.promise
+  const closed = worker.close()
+  goOn.fire()
+  await closed
+  await worker.close()
+  const states = await Promise.all(ids.map(async id => (await windlass.job(id))!.state))
+  assert.deepEqual(states.sort(), ['available', 'available', 'completed'])
+})
+
+onBoth('close interrupts what runs on after the grace period, and gives it back unused', async ({ windlass }) => {
+  const id = await windlass.enqueue(any, 1)
+  const running = new Signal()
+  const reasons: string[] = []
+  {
+    await using worker = windlass.worker({ ...quiet, gracePeriod: 1 }).handle(any, async (_, job) => {
+      running.fire()
+      await new Promise((_, reject) => job.signal.addEventListener('abort', () => { reasons.push(job.signal.reason.reason); reject(job.signal.reason) }))
+    })
+    await worker.start()
+    await running.promise
+  }
+  const job = (await windlass.job(id))!
+  assert.deepEqual([job.state, reasons], ['available', ['shutdown']])
+})
+
+onSqlite('abort hands running jobs back at once, also of handlers that never end', async ({ windlass }) => {
+  const id = await windlass.enqueue(any, 1)
+  const running = new Signal()
+  const worker = await windlass.worker(quiet).handle(any, () => { running.fire(); return new Promise(() => {}) }).start()
+  await running.promise
+  worker.abort()
+  await worker.ended()
+  assert.equal((await windlass.job(id))!.state, 'available')
+  assert.equal(await windlass.wait(id, 0), null)
+})

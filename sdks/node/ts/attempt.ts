@@ -1,0 +1,69 @@
+import { UnreadableArgs } from './batch_reader.js'
+import { WindlassError } from './errors.js'
+import type { Registered } from './handlers.js'
+import type { Job } from './job.js'
+import { validate } from './schema.js'
+
+/** Told what became of jobs. */
+export interface Settle {
+  done (job: Job, value: unknown): void
+  failed (job: Job, error: unknown): void
+}
+
+/** Runs one job. Nothing that its handler does throws here. */
+export function attempt (job: Job, { job: { schema }, one }: Registered, settle: Settle): void {
+  if (schema || job.args instanceof UnreadableArgs) return void checked(job, schema, settle).then(fits => { if (fits) call(job, one!, settle) })
+  call(job, one!, settle)
+}
+
+function call (job: Job, handler: (args: any, job: Job) => unknown, settle: Settle): void {
+  let value
+  try {
+    value = handler(job.args, job)
+  } catch (error) {
+    return settle.failed(job, error)
+  }
+  follow(value, value => settle.done(job, value), error => settle.failed(job, error))
+}
+
+/** Runs jobs together: each gets its own outcome, or all fail alike. */
+export async function attemptMany (jobs: Job[], { job: { schema }, many }: Registered, settle: Settle): Promise<void> {
+  const fits = await Promise.all(jobs.map(job => checked(job, schema, settle)))
+  const left = jobs.filter((_, nth) => fits[nth])
+  if (left.length === 0) return
+  try {
+    const values = await many!.call(left)
+    if (values !== undefined && (!Array.isArray(values) || values.length !== left.length)) {
+      const got = Array.isArray(values) ? `${values.length} outcomes` : typeof values
+      throw new TypeError(`the handler of a batch returns nothing, or an array of one outcome for each of its ${left.length} jobs; it returned ${got}`)
+    }
+    left.forEach((job, nth) => settle.done(job, values?.[nth]))
+  } catch (error) {
+    for (const job of left) settle.failed(job, error)
+  }
+}
+
+/** Whether the args of a job can be read and fit its schema; else it has failed. */
+async function checked (job: Job, schema: Registered['job']['schema'], settle: Settle): Promise<boolean> {
+  try {
+    if (job.args instanceof UnreadableArgs) throw new WindlassError('invalid_args', 'the args are no JSON', { cause: job.args.error })
+    if (schema) job.args = await validate(job.kind, schema, job.args)
+    return true
+  } catch (error) {
+    settle.failed(job, error)
+    return false
+  }
+}
+
+/** Waits for a value that may be a promise, or anything with a `then`. */
+function follow (value: any, done: (value: unknown) => void, failed: (error: unknown) => void): void {
+  if (value instanceof Promise) return void value.then(done, failed)
+  let then
+  try {
+    then = typeof value === 'object' && value !== null ? value.then : undefined
+  } catch (error) {
+    return failed(error)
+  }
+  if (typeof then === 'function') return void Promise.resolve(value).then(done, failed)
+  done(value)
+}

@@ -1,0 +1,27 @@
+import { errorText } from './error_text.js'
+import { encode } from './json.js'
+import { Outcome, text } from './outcome.js'
+
+/** What a handler's return value comes to: nothing to be said (it completed), or a message of the stdio protocol without a ticket. */
+export function ofValue (value: unknown): object | string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (value instanceof Outcome) return value.message
+  if (typeof value === 'function' || typeof value === 'symbol') return undefined
+  try {
+    return encode(value, 'the result')
+  } catch (error) {
+    // Trying again would not help.
+    return { type: 'discard', error: text(`the result cannot be stored: ${error instanceof Error ? error.message : error}`) }
+  }
+}
+
+/** What something thrown comes to. */
+export function ofError (error: unknown): object {
+  return error instanceof Outcome ? error.message : { type: 'retry', error: errorText(error) }
+}
+
+/** The line that says it: a text is a result. */
+export function line (ticket: number, said: object | string): string {
+  if (typeof said === 'string') return `{"type":"complete","ticket":${ticket},"result":${said}}`
+  return JSON.stringify({ ...said, ticket })
+}

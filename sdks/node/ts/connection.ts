@@ -1,0 +1,48 @@
+import { InvalidOption } from './errors.js'
+import { addon, answer, type NativeClient } from './native.js'
+
+/** A store, opened when it is first needed. Its URL, which may hold a password, is in no property. */
+export class Connection {
+  readonly #url: string
+  #client: Promise<NativeClient> | undefined
+  #closed = false
+
+  constructor (url: string) {
+    if (typeof url !== 'string' || url === '') {
+      throw new InvalidOption('invalid_option', "name a store, such as 'postgres://me@localhost/app' or 'sqlite:jobs.db'")
+    }
+    this.#url = url
+  }
+
+  /** The native client; asked again after a failure, it tries again. */
+  client (): Promise<NativeClient> {
+    if (this.#closed) return Promise.reject(new InvalidOption('invalid_option', 'this Windlass is closed: make another one'))
+    return this.#client ??= answer(() => addon().open(this.#url)).catch(error => {
+      this.#client = undefined
+      throw error
+    })
+  }
+
+  /** Does one operation of the core: JSON text in, and its answer parsed. */
+  async text (op: string, payload: string): Promise<string> {
+    const client = await this.client()
+    return answer(() => client.call(op, payload))
+  }
+
+  /** The same with values. */
+  async call (op: string, payload: object = {}): Promise<unknown> {
+    return JSON.parse(await this.text(op, JSON.stringify(payload)))
+  }
+
+  /** The schema of a PostgreSQL store, and nothing for SQLite. */
+  schema (): string | undefined {
+    if (!/^postgres(ql)?:/.test(this.#url)) return undefined
+    return decodeURIComponent(/[?&]schema=([^&]*)/.exec(this.#url)?.[1] ?? 'windlass')
+  }
+
+  async close (): Promise<void> {
+    this.#closed = true
+    const client = await this.#client?.catch(() => undefined)
+    if (client) await answer(() => client.close())
+  }
+}

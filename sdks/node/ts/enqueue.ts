@@ -1,0 +1,68 @@
+import type { Connection } from './connection.js'
+import type { JobDefinition } from './define.js'
+import { InvalidArgs, InvalidOption } from './errors.js'
+import { encode } from './json.js'
+import { wireJob, type EnqueueOptions } from './options.js'
+import { validate } from './schema.js'
+
+/** What came of a unique job: the job that has its key now, and what became of the conflict, if there was one. */
+export interface EnqueuedUnique { id: number, conflict: null | 'kept' | 'replaced' | 'extended' }
+
+/** Options of an enqueue that can be repeated. */
+export interface OnceOptions extends EnqueueOptions {
+  /** 1 to 200 bytes, for the whole store. A repeated call with the same key stores nothing and returns the ids of the first. */
+  idempotencyKey?: string
+}
+
+/** Checks args by the schema of their job. What is enqueued is what came in: the handler gets what the schema makes of it. */
+export async function check (job: JobDefinition, args: unknown): Promise<void> {
+  if (job.schema) await validate(job.kind, job.schema, args)
+}
+
+/** The same for all jobs of a call; the error says which does not fit. */
+export async function checkAll (job: JobDefinition, args: unknown[]): Promise<void> {
+  if (!job.schema) return
+  for (const [nth, each] of args.entries()) {
+    try {
+      await check(job, each)
+    } catch (error) {
+      if (args.length === 1 || !(error instanceof InvalidArgs)) throw error
+      throw new InvalidArgs('invalid_args', `job ${nth} of ${args.length}: ${error.message}; nothing was enqueued`)
+    }
+  }
+}
+
+/** Enqueues jobs of one kind: one text, one call. */
+export async function enqueueAll (on: Connection, job: JobDefinition, args: unknown[], options: OnceOptions = {}): Promise<number[]> {
+  const { idempotencyKey, ...rest } = options
+  const payload = await bulk(job, args, rest, idempotencyKey)
+  return JSON.parse(await on.text('enqueue', payload)).ids
+}
+
+/** Enqueues unique jobs. */
+export async function enqueueUnique (on: Connection, job: JobDefinition, args: unknown, options?: EnqueueOptions): Promise<EnqueuedUnique> {
+  if (!job.options.unique && !options?.unique) {
+    throw new InvalidOption('invalid_option',
+      `say what makes a job of kind "${job.kind}" unique: the option unique, such as { args: true } or { key: '...' }`)
+  }
+  return JSON.parse(await on.text('enqueue_unique', await bulk(job, [args], options))).jobs[0]
+}
+
+async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptions, key?: string): Promise<string> {
+  if (!Array.isArray(args)) {
+    throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
+  }
+  await checkAll(job, args)
+  const text = encodeAll(job.kind, args)
+  const wire = JSON.stringify({ job: wireJob(job.kind, job.options, options), idempotency_key: key })
+  return `${wire.slice(0, -1)},"args":${text}}`
+}
+
+/** The JSON array of all args; what is left out is `{}`. */
+export function encodeAll (kind: string, args: unknown[]): string {
+  const what = `the args of kind "${kind}"`
+  // In an array JSON would make null of them.
+  const odd = args.find(each => typeof each === 'function' || typeof each === 'symbol')
+  if (odd !== undefined) return encode(odd, what)
+  return encode(args.map(each => each === undefined ? {} : each), what)
+}

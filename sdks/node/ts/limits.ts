@@ -1,0 +1,56 @@
+import type { Connection } from './connection.js'
+import { milliseconds, type Duration } from './duration.js'
+import { record } from './records.js'
+
+/** How many jobs of a queue run, over all workers of the store. Left out: no limit. */
+export interface QueueLimits {
+  /** How many at once. */
+  concurrency?: number
+  /** How many start in a time: `count` in every `period`, of them `burst` at once. */
+  rate?: { count: number, period: Duration, burst?: number }
+}
+
+/** What holds for the jobs of a queue that have the same key. */
+export interface KeyLimit {
+  /** How many workers hold at once. */
+  concurrency?: number
+  /** One after the other, in the order of their ids. */
+  serial?: boolean
+  /** How large a share of the queue they get: 1 to 1000, default 1. */
+  weight?: number
+}
+
+/** The limits of a queue's keys. */
+export interface KeyLimits { default: KeyLimit, named: Record<string, KeyLimit> }
+
+/** Limits of queues and of their keys: `windlass.limits`. */
+export class Limits {
+  readonly #on: Connection
+
+  /** @internal */
+  constructor (on: Connection) { this.#on = on }
+
+  /** Limits a queue; `{}` lifts its limits. `await windlass.limits.set('mail', { rate: { count: 100, period: '1m' } })` */
+  async set (queue: string, { concurrency, rate }: QueueLimits): Promise<void> {
+    const wireRate = rate && { count: rate.count, period_ms: milliseconds(rate.period, 'rate.period'), burst: rate.burst }
+    await this.#on.call('limit', { queue, limits: { concurrency, rate: wireRate } })
+  }
+
+  /** Limits every key of a queue that has no limit of its own. */
+  async setKeys (queue: string, limit: KeyLimit): Promise<void> { await this.#on.call('limit_keys', { queue, limit }) }
+
+  /** Limits one key of a queue. */
+  async setKey (queue: string, key: string, limit: KeyLimit): Promise<void> { await this.#on.call('limit_key', { queue, key, limit }) }
+
+  /** Has the default hold for a key again. */
+  async removeKey (queue: string, key: string): Promise<void> { await this.#on.call('unlimit_key', { queue, key }) }
+
+  /** The queue knows no keys any more. */
+  async removeKeys (queue: string): Promise<void> { await this.#on.call('unlimit_keys', { queue }) }
+
+  /** The limits of a queue's keys; null for a queue that knows none. */
+  async keys (queue: string): Promise<KeyLimits | null> {
+    const limits = record<KeyLimits | null>(await this.#on.call('key_limits', { queue }))
+    return limits && { default: limits.default, named: limits.named ?? {} }
+  }
+}

@@ -1,0 +1,142 @@
+import { attempt, attemptMany, type Settle } from './attempt.js'
+import { BatchReader } from './batch_reader.js'
+import { line, ofError, ofValue } from './conclusion.js'
+import type { Handlers, Registered } from './handlers.js'
+import type { Job, StopReason } from './job.js'
+import { direct, type NativeWorker } from './native.js'
+import { Outcome } from './outcome.js'
+
+/** How much one exchange brings at most: what fits between two turns of the event loop, so that timers and sockets get theirs. */
+const JOBS = 256
+const BYTES = 256 * 1024
+
+/**
+ * The loop of a worker: what is done goes in, the next jobs come out, once for each `setImmediate`. When there is nothing it rests until
+ * the bell rings.
+ */
+export class Loop implements Settle {
+  readonly #handlers: Handlers
+  readonly #onError: (error: unknown, job: Job) => void
+  readonly #jobs: number
+  #native: NativeWorker | undefined
+  #reader: BatchReader | undefined
+  #done: number[] = []
+  #said: string[] = []
+  #running = new Map<number, Job>()
+  #scheduled = false
+  #over = false
+  /** Resolves when the worker ended, and rejects when this loop broke. */
+  readonly ended: Promise<void>
+  #end!: () => void
+  #break!: (error: unknown) => void
+
+  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void) {
+    this.#handlers = handlers
+    this.#onError = onError
+    this.#jobs = Math.max(JOBS, handlers.largestBatch)
+    this.ended = new Promise((resolve, reject) => [this.#end, this.#break] = [resolve, reject])
+    this.ended.catch(() => {}) // whoever asks is told
+  }
+
+  begin (native: NativeWorker): void {
+    this.#native = native
+    this.#reader = new BatchReader(native)
+    this.schedule()
+  }
+
+  /** Has the next turn come: the bell calls it, and whatever has something to hand in. */
+  readonly schedule = (): void => {
+    if (this.#scheduled || !this.#native || this.#over) return
+    this.#scheduled = true
+    setImmediate(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#scheduled = false
+    if (this.#over) return
+    try {
+      this.#exchange(this.#native!)
+    } catch (error) {
+      this.#leave()
+      this.#break(error)
+    }
+  }
+
+  #exchange (native: NativeWorker): void {
+    const [done, said] = [this.#done, this.#said]
+    if (done.length > 0) this.#done = []
+    if (said.length > 0) this.#said = []
+    const handIn = said.length > 0 ? said.join('\n') : null
+    const batch = direct(() => native.exchange(Float64Array.from(done), handIn, this.#jobs, BYTES))
+    if (batch === null) return
+    if (batch.told !== undefined) this.#tell(JSON.parse(batch.told))
+    const jobs = this.#reader!.read(batch)
+    this.#run(jobs)
+    if (batch.closed) {
+      this.#leave()
+      this.#end()
+    } else if (jobs.length > 0 || batch.more) {
+      this.schedule()
+    }
+  }
+
+  #run (jobs: Job[]): void {
+    const batches = new Map<Registered, Job[]>()
+    for (const job of jobs) {
+      this.#running.set(job.ticket, job)
+      const handler = this.#handlers.get(job.kind)!
+      if (handler.many) {
+        const batch = batches.get(handler)
+        if (batch) batch.push(job)
+        else batches.set(handler, [job])
+      } else {
+        attempt(job, handler, this)
+      }
+    }
+    for (const [handler, all] of batches) {
+      const { maxSize } = handler.many!
+      for (let at = 0; at < all.length; at += maxSize) void attemptMany(all.slice(at, at + maxSize), handler, this)
+    }
+  }
+
+  #tell (told: Array<[ticket: number, reason: StopReason | null]>): void {
+    for (const [ticket, reason] of told) {
+      const job = this.#running.get(ticket)
+      if (reason === null) this.#running.delete(ticket)
+      job?.interrupt(reason ?? 'lost')
+    }
+  }
+
+  /** A handler returned. */
+  done (job: Job, value: unknown): void {
+    const said = ofValue(value)
+    if (said === undefined) this.#done.push(job.ticket)
+    else this.#said.push(line(job.ticket, said))
+    this.#finish(job)
+  }
+
+  /** A handler threw. */
+  failed (job: Job, error: unknown): void {
+    this.#said.push(line(job.ticket, ofError(error)))
+    this.#finish(job)
+    if (error instanceof Outcome) return
+    try {
+      this.#onError(error, job)
+    } catch (broken) {
+      console.error('windlass: onError threw', broken)
+    }
+  }
+
+  #finish (job: Job): void {
+    this.#running.delete(job.ticket)
+    job.end()
+    this.schedule()
+  }
+
+  #leave (): void {
+    this.#over = true
+    for (const job of this.#running.values()) job.interrupt('lost')
+    this.#running.clear()
+    this.#native!.leave()
+  }
+}

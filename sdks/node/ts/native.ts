@@ -1,0 +1,109 @@
+import { createRequire } from 'node:module'
+import { readFileSync } from 'node:fs'
+import { errorOf, WindlassError, type ErrorCode } from './errors.js'
+
+/** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
+interface Addon {
+  version (): string
+  open (url: string): Promise<NativeClient>
+  startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
+  panicForTest? (): void
+  panicLaterForTest? (): Promise<void>
+}
+
+/** A connection to a store: operations by name, JSON text in and out. */
+export interface NativeClient {
+  call (op: string, payload: string): Promise<string>
+  close (): Promise<void>
+}
+
+/** A worker whose jobs this thread runs. */
+export interface NativeWorker {
+  exchange (done: Float64Array, said: string | null, jobs: number, bytes: number): NativeBatch | null
+  progress (ticket: number, percent: number, note: string | null): void
+  log (ticket: number, text: string): void
+  checkpoint (ticket: number, value: string): Promise<string>
+  lastCheckpoint (ticket: number): Promise<string>
+  completeSql (ticket: number): string
+  stop (): void
+  abortNow (): void
+  leave (): void
+  stats (): string
+  untilIdle (): Promise<void>
+}
+
+/** What an exchange brought: see src/lent.rs. */
+export interface NativeBatch {
+  numbers: Float64Array
+  names: string[]
+  args: string
+  attributes?: string
+  told?: string
+  more: boolean
+  closed: boolean
+}
+
+const require = createRequire(import.meta.url)
+const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+let loaded: Addon | undefined
+
+/** The addon, loaded on first use: whoever only wants types or SQL needs none. */
+export function addon (): Addon {
+  return loaded ??= checked(load())
+}
+
+function load (): Addon {
+  const path = process.env.WINDLASS_NATIVE_PATH
+  if (path) return require(path)
+  const name = `@windlass/node-${platform()}`
+  try {
+    return require(name)
+  } catch (cause) {
+    throw new WindlassError('unsupported',
+      `the native part of windlass for ${platform()} is not installed: the package ${name} is missing or does not load. ` +
+      'Lock files that were made on another platform lose such packages (npm/cli #4828): delete node_modules and the lock file, ' +
+      'and install again. Or let WINDLASS_NATIVE_PATH name the file of a build of your own', { cause })
+  }
+}
+
+function platform (): string {
+  const { platform, arch } = process
+  if (platform !== 'linux') return `${platform}-${arch}`
+  const header = (process.report.getReport() as { header?: { glibcVersionRuntime?: string } }).header
+  return `${platform}-${arch}-${header?.glibcVersionRuntime ? 'gnu' : 'musl'}`
+}
+
+function checked (addon: Addon): Addon {
+  const native = addon.version()
+  if (native === version) return addon
+  throw new WindlassError('unsupported',
+    `the package windlass is version ${version} and its native part is version ${native}: install both of one version`)
+}
+
+/** Awaits a call of the addon, whose errors are JSON in a message. */
+export async function answer<T> (call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw fromNative(error)
+  }
+}
+
+/** Makes a call of the addon that answers at once. */
+export function direct<T> (call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    throw fromNative(error)
+  }
+}
+
+function fromNative (error: unknown): unknown {
+  if (error instanceof WindlassError || !(error instanceof Error)) return error
+  try {
+    const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
+    return errorOf(code, message)
+  } catch {
+    return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
+  }
+}

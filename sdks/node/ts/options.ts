@@ -1,0 +1,133 @@
+import { milliseconds, type Duration } from './duration.js'
+import { InvalidOption } from './errors.js'
+
+/** When failed attempts are tried again: `base`, then growing, at most `max`, give or take `jitter`. */
+export interface RetryPolicy {
+  /** How delays grow. Default exponential. */
+  backoff?: 'exponential' | 'linear' | 'fixed'
+  /** The first delay. Default 15 s. */
+  base?: Duration
+  /** By what an exponential one grows. Default 2. */
+  factor?: number
+  /** The longest delay. Default a day. */
+  max?: Duration
+  /** By what share of itself a delay varies, 0 to 1. Default 0.1. */
+  jitter?: number
+}
+
+/** What makes a job unique, by `key`, by all `args`, or by `fields` of them. */
+export interface Unique {
+  /** A key of your own: 1 to 200 bytes. */
+  key?: string
+  /** By all args. */
+  args?: true
+  /** By these fields of the args. */
+  fields?: readonly string[]
+  /** Among the jobs of its kind (default) or of its queue. */
+  in?: 'kind' | 'queue'
+  /** Until it is finished (default) or started. */
+  until?: 'started' | 'finished'
+  /** For a time instead. */
+  for?: Duration
+  /** What happens when another job has the key: it stays (default), is replaced, its time begins anew, or the call fails. */
+  onConflict?: 'keep' | 'replace' | 'extend' | 'error'
+  /** With `replace`: how long a job may be put off by that. */
+  maxWait?: Duration
+}
+
+/** What may hold for all jobs of a kind. */
+export interface JobOptions {
+  /** Where it waits. Default `default`. */
+  queue?: string
+  /** Lower runs first: -100 to 100, default 0. */
+  priority?: number
+  /** How often it is tried: 1 to 1000, default 20. */
+  maxAttempts?: number
+  /** How long an attempt may take. */
+  timeout?: Duration
+  /** When failed attempts are tried again. */
+  retryPolicy?: RetryPolicy
+  /** What jobs can be found by: at most 20. */
+  tags?: readonly string[]
+  /** How many starts it takes of the rate of its queue. Default 1. */
+  cost?: number
+  /** What makes a job unique. */
+  unique?: Unique
+}
+
+/** What may hold for one enqueue. */
+export interface EnqueueOptions extends JobOptions {
+  /** Not before so long from now, by the store's clock. */
+  delay?: Duration
+  /** Not before this time. */
+  scheduledAt?: Date
+  /** Not started from this time on, but cancelled. */
+  expiresAt?: Date
+  /** Not started when it has waited for so long. */
+  expiresIn?: Duration
+  /** Whom or what the job is about, such as a tenant: 1 to 200 bytes. Limits of a queue's keys go by it. */
+  key?: string
+  /** A small object for the handler and for people. */
+  meta?: Record<string, unknown>
+}
+
+const KNOWN = new Set(['queue', 'priority', 'maxAttempts', 'timeout', 'retryPolicy', 'tags', 'cost', 'unique', 'delay', 'scheduledAt',
+  'expiresAt', 'expiresIn', 'key', 'meta'])
+
+/** A job as the core reads it: the fields of a line of `windlass enqueue --many`, without args. */
+export type WireJob = { kind: string } & Record<string, unknown>
+
+/** The job that a kind and options make. Throws `InvalidOption` for options that there are not; ranges are checked by the core. */
+export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
+  const all: EnqueueOptions = { ...defaults, ...options }
+  const unknown = Object.keys(all).find(name => !KNOWN.has(name))
+  if (unknown !== undefined) {
+    throw new InvalidOption('invalid_option', `"${unknown}" is no option of a job of kind "${kind}"; options are ${[...KNOWN].join(', ')}`)
+  }
+  return {
+    kind,
+    queue: all.queue,
+    priority: all.priority,
+    max_attempts: all.maxAttempts,
+    scheduled_at: time(all.scheduledAt, 'scheduledAt'),
+    delay_ms: span(all.delay, 'delay'),
+    expires_at: time(all.expiresAt, 'expiresAt'),
+    expires_in_ms: span(all.expiresIn, 'expiresIn'),
+    timeout_ms: span(all.timeout, 'timeout'),
+    retry_policy: all.retryPolicy && wirePolicy(all.retryPolicy),
+    key: all.key,
+    meta: all.meta,
+    tags: all.tags,
+    cost: all.cost,
+    ...all.unique && wireUnique(all.unique),
+  }
+}
+
+function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
+  return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
+}
+
+function wireUnique (unique: Unique) {
+  return {
+    unique_key: unique.key,
+    unique_args: unique.args,
+    unique_fields: unique.fields,
+    unique_in: unique.in,
+    unique_until: unique.until,
+    unique_for_ms: span(unique.for, 'unique.for'),
+    on_conflict: unique.onConflict,
+    max_wait_ms: span(unique.maxWait, 'unique.maxWait'),
+  }
+}
+
+/** The milliseconds of a time span that may be left out. */
+export function span (duration: Duration | undefined, what: string): number | undefined {
+  return duration === undefined ? undefined : milliseconds(duration, what)
+}
+
+/** The text of a time that may be left out. */
+export function time (date: Date | undefined, what: string): string | undefined {
+  if (date === undefined) return undefined
+  if (date instanceof Date && !Number.isNaN(date.getTime())) return date.toISOString()
+  throw new InvalidOption('invalid_option', `${what} must be a valid Date, got ${String(date)}`)
+}

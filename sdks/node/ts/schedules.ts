@@ -1,0 +1,104 @@
+import type { Connection } from './connection.js'
+import type { ArgsInput, JobDefinition } from './define.js'
+import { check } from './enqueue.js'
+import { encode } from './json.js'
+import { span, time, wireJob, type JobOptions } from './options.js'
+import type { Duration } from './duration.js'
+import { record } from './records.js'
+
+/** A job that is enqueued again and again. Made by {@link schedule}, which checks the type of the args. */
+export interface ScheduleSpec<J extends JobDefinition = JobDefinition> {
+  /** Its name, by which it is changed and removed. */
+  name: string
+  /** A cron expression of five or six fields, `@daily`, or an interval such as `every 15m`. */
+  cron: string
+  /** The time zone that cron is meant in. Default UTC. */
+  zone?: string
+  startsAt?: Date
+  endsAt?: Date
+  /** Ticks come up to so much late, each schedule at its own moment. */
+  jitter?: Duration
+  /** At a tick while the job before has not ended. */
+  overlap?: 'allow' | 'skip' | 'queue_one'
+  /** Which ticks fire that nobody was there to fire. */
+  missed?: 'none' | 'last' | { all: number }
+  job: J
+  args?: ArgsInput<J>
+  options?: JobOptions & { key?: string }
+}
+
+/** A schedule as the store has it. */
+export interface ScheduleRecord {
+  name: string
+  source: string
+  definition: unknown
+  paused: boolean
+  nextTick: Date | null
+  dueAt: Date | null
+  lastTick: Date | null
+  lastJob: number | null
+  lastEnqueuedAt: Date | null
+  lastRun: string | null
+  queuedTick: Date | null
+  error: string | null
+}
+
+/** A schedule, with args of the type that its job takes. */
+export function schedule<J extends JobDefinition> (spec: ScheduleSpec<J>): ScheduleSpec {
+  return spec as unknown as ScheduleSpec
+}
+
+/** Schedules of the store: `windlass.schedules`. */
+export class Schedules {
+  readonly #on: Connection
+
+  /** @internal */
+  constructor (on: Connection) { this.#on = on }
+
+  /**
+   * Declares schedules, all or none. Those of a `source` belong together; with `prune` what else is of that source is removed.
+   *
+   * ```ts
+   * await windlass.schedules.put([schedule({ name: 'report', cron: '30 6 * * MON-FRI', zone: 'Europe/Berlin', job: report, args: {} })])
+   * ```
+   */
+  async put (schedules: ScheduleSpec[], options: { source?: string, prune?: boolean } = {}): Promise<{ replies: Array<'created' | 'changed' | 'unchanged'>, removed: string[] }> {
+    const wire = await Promise.all(schedules.map(wireSchedule))
+    return record(await this.#on.call('put_schedules', { schedules: wire, ...options }))
+  }
+
+  /** A page of schedules by name; go on with `after: next`. */
+  async list (options: { source?: string, after?: string, limit?: number } = {}): Promise<{ schedules: ScheduleRecord[], next: string | null }> {
+    return record(await this.#on.call('schedules', options))
+  }
+
+  /** One schedule; null when there is none of that name. */
+  async get (name: string): Promise<ScheduleRecord | null> { return record(await this.#on.call('schedule', { name })) }
+
+  /** Removes a schedule; its jobs stay. */
+  async remove (name: string): Promise<void> { await this.#on.call('remove_schedule', { name }) }
+
+  /** Has a schedule not tick. */
+  async pause (name: string): Promise<void> { await this.#on.call('pause_schedule', { name }) }
+
+  /** Has a paused schedule tick again. */
+  async resume (name: string): Promise<void> { await this.#on.call('resume_schedule', { name }) }
+
+  /** Enqueues the job of a schedule now, beside its ticks; its id. */
+  async run (name: string): Promise<number> { return (await this.#on.call('run_schedule', { name }) as { id: number }).id }
+
+  /** The next ticks of a schedule that need not be stored. */
+  async preview (spec: ScheduleSpec, options: { after?: Date, count?: number } = {}): Promise<Date[]> {
+    const payload = { schedule: await wireSchedule(spec), after: time(options.after, 'after'), count: options.count }
+    return (await this.#on.call('preview_schedule', payload) as string[]).map(tick => new Date(tick))
+  }
+}
+
+async function wireSchedule ({ name, cron, zone, startsAt, endsAt, jitter, overlap, missed, job, args = {}, options }: ScheduleSpec) {
+  await check(job, args)
+  encode(args, `the args of schedule "${name}"`)
+  return {
+    name, cron, zone, overlap, missed, starts_at: time(startsAt, 'startsAt'), ends_at: time(endsAt, 'endsAt'),
+    jitter_ms: span(jitter, 'jitter'), job: { ...wireJob(job.kind, job.options, options), args },
+  }
+}

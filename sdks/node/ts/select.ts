@@ -1,0 +1,70 @@
+import type { Connection } from './connection.js'
+import { encode } from './json.js'
+import { span, time } from './options.js'
+import { record, type JobState } from './records.js'
+import type { Duration } from './duration.js'
+
+/** Which jobs. */
+export interface JobFilter { state?: JobState, queue?: string, kind?: string, tag?: string }
+
+/** All jobs that a filter selects; an empty one needs `everything: true`. */
+export interface Selection extends JobFilter {
+  everything?: boolean
+  /** Changes nothing, and says what would be. */
+  dryRun?: boolean
+  /** Stops after so many. */
+  atMost?: number
+  /** So many a second at most. */
+  perSecond?: number
+}
+
+/** How many jobs were touched. */
+export interface Touched {
+  selected: number
+  /** Cancelled, retried, edited or deleted; in a dry run, those that would be. */
+  done: number
+  /** Running jobs that were asked to stop. */
+  asked: number
+  encrypted: number
+  /** Jobs that had moved on meanwhile. */
+  left: number
+  dryRun: boolean
+}
+
+/** What to change of jobs. */
+export interface JobEdit {
+  /** Available now. */
+  now?: true
+  delay?: Duration
+  scheduledAt?: Date
+  queue?: string
+  priority?: number
+  maxAttempts?: number
+  args?: unknown
+}
+
+/** Does something to one job, to several, or to all that a filter selects. */
+export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit): Promise<unknown> {
+  const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
+  const text = JSON.stringify({ ...payload, edit: edit && wireEdit(edit) })
+  const answer = JSON.parse(await on.text(op, withArgs(text, edit)))
+  if (typeof which === 'number') return answer.replies[0]
+  return Array.isArray(which) ? answer.replies : record(answer)
+}
+
+function wireSelection ({ everything, dryRun, atMost, perSecond, ...filter }: Selection) {
+  const any = Object.values(filter).some(value => value !== undefined)
+  return { filter: any ? filter : undefined, everything, dry_run: dryRun, at_most: atMost, per_second: perSecond }
+}
+
+function wireEdit ({ now, delay, scheduledAt, queue, priority, maxAttempts, args }: JobEdit) {
+  return {
+    now, delay_ms: span(delay, 'delay'), scheduled_at: time(scheduledAt, 'scheduledAt'), queue, priority, max_attempts: maxAttempts, args,
+  }
+}
+
+/** Refuses args that JSON would change without a word. */
+function withArgs (text: string, edit?: JobEdit): string {
+  if (edit?.args !== undefined) encode(edit.args, 'the args of the edit')
+  return text
+}

@@ -1,0 +1,37 @@
+import type { ArgsInput, JobDefinition } from '../define.js'
+import { errorOf, type ErrorCode } from '../errors.js'
+import { runner, type Executor, type Row } from './executor.js'
+import { enqueueManySql, type EnqueueSqlOptions, type Statement } from './statements.js'
+
+export type { EnqueueSqlOptions }
+
+/** The codes of errors that Windlass's SQL functions raise. */
+const CODES: Record<string, ErrorCode> = {
+  WL001: 'lease_lost', WL002: 'invalid_name', WL003: 'invalid_option', WL004: 'invalid_args', WL006: 'invalid_option', WL007: 'unique_conflict',
+}
+
+/** Enqueues jobs by somebody's driver; their ids. */
+export async function enqueueBy<J extends JobDefinition> (executor: Executor, job: J, args: Array<ArgsInput<J>>, options?: EnqueueSqlOptions): Promise<number[]> {
+  if (args.length === 0) return []
+  const rows = await runSql(executor, enqueueManySql(job, args, options))
+  // A bigint, which drivers read as text, number or BigInt.
+  return rows.map(row => Number(row.id))
+}
+
+/** Runs a statement; errors of Windlass's functions become its own, with the driver's as their cause. */
+export async function runSql (executor: Executor, [text, params]: Statement): Promise<Row[]> {
+  try {
+    return await runner(executor)(text, params)
+  } catch (cause) {
+    throw translated(cause)
+  }
+}
+
+function translated (cause: unknown): unknown {
+  // Libraries wrap the error of the driver, each in its own way.
+  for (let error = cause as any, depth = 0; error && depth < 4; error = error.cause ?? error.driverError, depth++) {
+    const code = CODES[error.code] ?? CODES[error.meta?.code]
+    if (code) return errorOf(code, error.meta?.message ?? error.message, { cause })
+  }
+  return cause
+}

@@ -1,0 +1,72 @@
+import type { ArgsInput, JobDefinition } from '../define.js'
+import { InvalidOption } from '../errors.js'
+import { encode } from '../json.js'
+import { wireJob, type EnqueueOptions, type WireJob } from '../options.js'
+
+/** A statement: its text, and its parameters, which are all texts. */
+export type Statement = [text: string, params: string[]]
+
+/** Options of an enqueue by SQL. */
+export interface EnqueueSqlOptions extends EnqueueOptions {
+  /** The schema of Windlass. Default `windlass`. */
+  schema?: string
+  /** As of `enqueue`. */
+  idempotencyKey?: string
+}
+
+// Jobs as `enqueue_many` takes them. Spans become times there, by the clock of the database. The parameters come in the order of their
+// numbers, each once, and no question mark is in the text: that is what adapters of all libraries can pass on.
+const jobs = (param: string) => `(SELECT jsonb_agg((j - 'delay_ms' - 'expires_in_ms' - 'timeout_ms') || jsonb_strip_nulls(jsonb_build_object(` +
+  `'scheduled_at', coalesce((j->>'scheduled_at')::timestamptz, clock_timestamp() + (j->>'delay_ms')::int8 * interval '1 millisecond'), ` +
+  `'expires_at', coalesce((j->>'expires_at')::timestamptz, clock_timestamp() + (j->>'expires_in_ms')::int8 * interval '1 millisecond'), ` +
+  `'timeout', (j->>'timeout_ms')::int8 * interval '1 millisecond')) ORDER BY n) ` +
+  `FROM jsonb_array_elements(${param}::text::jsonb) WITH ORDINALITY AS job(j, n))`
+
+const UNIQUE = `SELECT u.id FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(j, n), LATERAL {schema}.enqueue_unique(` +
+  `j->>'kind', j->'args', unique_key => j->>'unique_key', ` +
+  `unique_fields => CASE WHEN j->'unique_fields' IS NOT NULL THEN ARRAY(SELECT jsonb_array_elements_text(j->'unique_fields')) END, ` +
+  `unique_in => coalesce(j->>'unique_in', 'kind'), unique_until => coalesce(j->>'unique_until', 'finished'), ` +
+  `unique_for => (j->>'unique_for_ms')::int8 * interval '1 millisecond', on_conflict => coalesce(j->>'on_conflict', 'keep'), ` +
+  `max_wait => (j->>'max_wait_ms')::int8 * interval '1 millisecond', queue => coalesce(j->>'queue', 'default'), ` +
+  `priority => coalesce((j->>'priority')::int4, 0), max_attempts => coalesce((j->>'max_attempts')::int4, 20), ` +
+  `scheduled_at => coalesce((j->>'scheduled_at')::timestamptz, clock_timestamp() + (j->>'delay_ms')::int8 * interval '1 millisecond'), ` +
+  `key => j->>'key', meta => j->'meta') AS u ORDER BY n`
+
+/**
+ * The statement that enqueues a job, for any driver of PostgreSQL, edge runtimes included. It gives one row with the column `id`.
+ * A schema of the job is not asked: `windlass.enqueueIn` does that.
+ *
+ * ```ts
+ * const [text, params] = enqueueSql(sendMail, { to: 'you@example.com' })
+ * await neon.query(text, params)
+ * ```
+ */
+export function enqueueSql<J extends JobDefinition> (job: J, args: ArgsInput<J>, options?: EnqueueSqlOptions): Statement {
+  return enqueueManySql(job, [args], options)
+}
+
+/** The statement that enqueues jobs of one kind. It gives a row with the column `id` for each, in order. */
+export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options: EnqueueSqlOptions = {}): Statement {
+  const { schema = 'windlass', idempotencyKey, ...rest } = options
+  const wire = wireJob(job.kind, job.options, rest)
+  const { unique_args: byArgs, ...one } = wire
+  const start = JSON.stringify(one).slice(0, -1)
+  const text = (each: unknown) => encode(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
+  const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
+  const name = `"${schema.replaceAll('"', '""')}"`
+  if (byArgs || one.unique_key || one.unique_fields) {
+    refuseUnique(one, idempotencyKey)
+    return [UNIQUE.replace('{schema}', name), [all]]
+  }
+  if (idempotencyKey !== undefined) {
+    return [`SELECT id FROM ${name}.enqueue_many_once($1::text, ${jobs('$2')}) AS id`, [idempotencyKey, all]]
+  }
+  return [`SELECT id FROM ${name}.enqueue_many(${jobs('$1')}) AS id`, [all]]
+}
+
+/** What the SQL function for unique jobs does not take. */
+function refuseUnique (job: WireJob, idempotencyKey: string | undefined): void {
+  const found = ['timeout_ms', 'retry_policy', 'expires_at', 'expires_in_ms', 'tags', 'cost'].find(name => job[name] !== undefined)
+  if (found === undefined && idempotencyKey === undefined) return
+  throw new InvalidOption('invalid_option', `a unique job that is enqueued by SQL takes no ${found ?? 'idempotencyKey'}; enqueueUnique does, outside transactions`)
+}

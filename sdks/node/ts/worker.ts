@@ -1,0 +1,178 @@
+import type { Connection } from './connection.js'
+import type { JobDefinition } from './define.js'
+import type { Duration } from './duration.js'
+import { InvalidOption, WindlassError } from './errors.js'
+import { Handlers, type BatchHandler, type Handler } from './handlers.js'
+import type { Job } from './job.js'
+import { Loop } from './loop.js'
+import { addon, answer, type NativeWorker } from './native.js'
+import { span } from './options.js'
+import { keepAlive, onSignals } from './signals.js'
+
+/** What a worker works, and how. */
+export interface WorkerOptions {
+  /** Queues, and how many jobs of each run at once: `{ mail: 50, images: 4 }`. */
+  queues: Record<string, number>
+  /** Its name for people. Default: the host's and the process's. */
+  name?: string
+  /** How long an attempt may take, of jobs that do not say. */
+  timeout?: Duration
+  /** How long the worker may be silent before others take its jobs. Default 30 s. */
+  lease?: Duration
+  /** How long a shutdown lets running jobs go on. */
+  gracePeriod?: Duration
+  /** Told what handlers threw. Default: to `console.error`. */
+  onError?: (error: unknown, job: Job) => void
+}
+
+/** What a worker did since it started, and what it holds now. */
+export interface WorkerStats {
+  claimed: number, completed: number, retried: number, snoozed: number, cancelled: number, discarded: number
+  /** Jobs that it has no handler for: they wait for a worker that has one. */
+  noHandler: number
+  /** Jobs handed back unstarted or interrupted. */
+  returned: number
+  /** Jobs whose settlement the store has confirmed. */
+  settled: number
+  running: number, ready: number, unsettled: number
+  /** Outcomes that came too late, for jobs that were taken away. */
+  refused: number
+}
+
+/**
+ * Works jobs in this event loop. Made by `windlass.worker`.
+ *
+ * ```ts
+ * await windlass.worker({ queues: { mail: 50 } })
+ *   .handle(sendMail, async ({ to }, job) => { await fetch(url(to), { signal: job.signal }) })
+ *   .run()
+ * ```
+ */
+export class Worker {
+  readonly #on: Connection
+  readonly #options: WorkerOptions
+  readonly #handlers = new Handlers()
+  #starting: Promise<void> | undefined
+  #native: NativeWorker | undefined
+  #loop: Loop | undefined
+  #stopping = false
+
+  /** @internal */
+  constructor (on: Connection, options: WorkerOptions) {
+    if (typeof options?.queues !== 'object' || Object.keys(options.queues).length === 0) {
+      throw new InvalidOption('invalid_option', 'name the queues to work, and how many jobs of each run at once: worker({ queues: { default: 10 } })')
+    }
+    this.#on = on
+    this.#options = options
+  }
+
+  /** Works jobs of a kind, one by one. */
+  handle<J extends JobDefinition> (job: J, handler: Handler<J>): this {
+    this.#unstarted()
+    this.#handlers.add({ job, one: handler }, handler)
+    return this
+  }
+
+  /** Works jobs of a kind together: those that are there, `maxSize` at most; it never waits for more. A queue's number bounds a batch, too. */
+  handleBatch<J extends JobDefinition> (job: J, { maxSize }: { maxSize: number }, handler: BatchHandler<J>): this {
+    this.#unstarted()
+    this.#handlers.add({ job, many: { maxSize, call: handler } }, handler)
+    return this
+  }
+
+  /** Begins to work, and resolves when the store knows this worker. */
+  async start (): Promise<this> {
+    if (this.#handlers.kinds.length === 0) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
+    this.#unstarted()
+    this.#starting = this.#start()
+    try {
+      await this.#starting
+    } catch (error) {
+      this.#starting = undefined
+      throw error
+    }
+    return this
+  }
+
+  async #start (): Promise<void> {
+    const { queues, name, timeout, lease, gracePeriod, onError = report } = this.#options
+    const spec = JSON.stringify({
+      queues: Object.entries(queues), kinds: this.#handlers.kinds, name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
+      grace_period_ms: span(gracePeriod, 'gracePeriod'),
+    })
+    const loop = this.#loop = new Loop(this.#handlers, onError)
+    const client = await this.#on.client()
+    this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
+    loop.begin(this.#native)
+    if (this.#stopping) this.#native.stop()
+  }
+
+  /**
+   * Works until SIGINT or SIGTERM, then shuts down gracefully: running jobs get the grace period; a second signal hands them back at once.
+   * Only this installs listeners of signals, while it runs.
+   */
+  async run (): Promise<void> {
+    let signals = 0
+    const heed = () => signals === 0 ? undefined : signals === 1 ? this.stop() : this.abort()
+    const undo = [onSignals(count => { signals = count; heed() }), keepAlive()]
+    try {
+      if (!this.#starting) await this.start()
+      heed()
+      await this.ended()
+    } finally {
+      for (const each of undo) each()
+    }
+  }
+
+  /** Begins a graceful shutdown; `ended` resolves at its end. */
+  stop (): void {
+    this.#stopping = true
+    this.#native?.stop()
+  }
+
+  /** Hands running jobs back now; `ended` resolves soon. */
+  abort (): void {
+    this.#stopping = true
+    this.#native?.abortNow()
+  }
+
+  /** Resolves when a worker that was stopped ended; rejects when one ended by itself. */
+  async ended (): Promise<void> {
+    await this.#starting
+    await this.#loop?.ended
+    if (this.#loop && !this.#stopping) throw new WindlassError('internal', 'the worker ended by itself, which is a defect: please report it')
+  }
+
+  /** Shuts down gracefully, and resolves when the worker is gone. */
+  async close (): Promise<void> {
+    await this.#starting
+    if (!this.#native) return
+    this.stop()
+    await this.ended()
+  }
+
+  /** The same, for `await using`. */
+  async [Symbol.asyncDispose] (): Promise<void> { await this.close() }
+
+  /** Waits until nothing is available to it and nothing runs. For tests. */
+  async untilIdle (): Promise<void> {
+    await this.#starting
+    await answer(() => this.#started().untilIdle())
+  }
+
+  /** What it did and holds. */
+  stats (): WorkerStats { return JSON.parse(this.#started().stats()) }
+
+  #started (): NativeWorker {
+    if (this.#native) return this.#native
+    throw new InvalidOption('invalid_option', 'the worker was not started')
+  }
+
+  #unstarted (): void {
+    if (this.#starting) throw new InvalidOption('invalid_option', 'the worker was started already')
+  }
+}
+
+function report (error: unknown, { id, kind, attempt }: Job): void {
+  console.error(`windlass: job ${id} (${kind}) failed at attempt ${attempt}:`, error)
+}
