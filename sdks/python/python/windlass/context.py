@@ -21,12 +21,12 @@ _current: ContextVar[Context] = ContextVar("windlass_context")
 class Context:
     """One attempt of a job. A handler whose first parameter is a ``Context`` gets it; :meth:`current` gives it anywhere below."""
 
-    __slots__ = ("_connection", "_job", "_reason")
+    __slots__ = ("_connection", "_job", "_reason_of")
 
-    def __init__(self, job: _native.Job, connection: Connection, reason: Callable[[], str | None]) -> None:
+    def __init__(self, job: _native.Job, connection: Connection, reason_of: Callable[[_native.Job], str | None]) -> None:
         self._job = job
         self._connection = connection
-        self._reason = reason
+        self._reason_of = reason_of
 
     @staticmethod
     def current() -> Context:
@@ -98,7 +98,7 @@ class Context:
 
         An async handler is stopped by ``asyncio.CancelledError``; one in a thread looks here from time to time.
         """
-        return self._reason()
+        return self._reason_of(self._job)
 
     def progress(self, percent: float, note: str | None = None) -> None:
         """Says how far the job is, 0 to 100. Costs nothing until it is sent, at most once a second."""

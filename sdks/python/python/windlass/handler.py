@@ -73,22 +73,28 @@ class Handler:
     def call(self, job: _native.Job, context: Context) -> Any:
         """Calls the function; a coroutine of an async one. Raises ``Discard`` for args that do not fit: they never will."""
         if self.model is not None:
-            try:
-                value = self.model.read(job)
-            except Exception as error:
-                raise Discard(f"the args do not fit: {error}") from error
-            return self.function(context, value) if self.takes_context else self.function(value)
+            return self._call_with_model(self.model, job, context)
         args = job.args
-        if type(args) is not dict or not self.needed <= args.keys():
-            raise Discard(f"the args do not fit: {self.function.__qualname__} takes {self.signature}")
         try:
             return self.function(context, **args) if self.takes_context else self.function(**args)
         except TypeError as error:
-            try:
-                self.signature.bind(**args)
-            except TypeError:
-                raise Discard(f"the args do not fit: {error}") from error
-            raise
+            if self._fits(args):
+                raise  # the function's own
+            raise Discard(f"the args do not fit: {self.function.__qualname__} takes {self.signature}: {error}") from error
+
+    def _fits(self, args: Any) -> bool:
+        try:
+            self.signature.bind(**args)
+        except TypeError:
+            return False
+        return True
+
+    def _call_with_model(self, model: Model, job: _native.Job, context: Context) -> Any:
+        try:
+            value = model.read(job)
+        except Exception as error:
+            raise Discard(f"the args do not fit: {error}") from error
+        return self.function(context, value) if self.takes_context else self.function(value)
 
 
 def _flat(bound: inspect.BoundArguments) -> Any:

@@ -48,6 +48,6 @@ class Threads:
         return None if told is None else (job, *told)
 
     def _call(self, desk: _native.ThreadDesk, job: _native.Job) -> Any:
-        context = Context(job, self._connection, desk.reason)
+        context = Context(job, self._connection, lambda _: desk.reason())
         _current.set(context)
         return self._handlers[job.kind].call(job, context)
