@@ -9,8 +9,8 @@ import { Loop } from './loop.js'
 import { addon, direct } from './native.js'
 import { keepAlive } from './signals.js'
 
-/** What a thread tells: that it works, or what a handler threw. */
-export type FromThread = 'ready' | { error: unknown, job: JobInfo }
+/** What a thread tells: that it works, that its worker ended, or what a handler threw. */
+export type FromThread = 'ready' | 'over' | { error: unknown, job: JobInfo }
 
 const { number, modules } = workerData as { number: number, modules: ThreadModule[] }
 const port = parentPort!
@@ -37,3 +37,5 @@ keepAlive()
 const loop = new Loop(handlers, failed, 1)
 loop.begin(direct(() => addon().attachWorker(number, loop.schedule)))
 tell('ready')
+await loop.ended
+tell('over')

@@ -43,10 +43,11 @@ export class Threads {
     const thread = new Thread(new URL('./thread.js', import.meta.url), { workerData: { number: this.#number, modules: this.#modules } })
     return new Promise((resolve, reject) => {
       let works = false
-      let cause: unknown = new Error('a thread of the worker ended before it worked')
+      let cause: unknown = new Error('it ended by itself')
       thread.on('error', error => { cause = error })
       thread.on('message', (told: FromThread) => {
         if (told === 'ready') resolve(void (works = true))
+        else if (told === 'over') this.#over = true // it may hear of that before this thread does
         else this.#onError(told.error, told.job)
       })
       this.#threads.set(thread, new Promise(ended => thread.on('exit', () => {
