@@ -29,7 +29,7 @@ check: lint ## formatting, clippy and every test that needs no server (two minut
 	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 	$(CARGO) test $(WORKSPACE) --doc
 
-test test-node test-versions: export WINDLASS_TEST_FSYNC := off
+test test-node test-python test-versions: export WINDLASS_TEST_FSYNC := off
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
