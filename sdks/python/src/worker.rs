@@ -8,6 +8,17 @@ use windlass_bridge::{Worker as Bridge, WorkerSpec};
 #[pyclass(frozen, weakref)]
 pub(crate) struct Worker {
     bridge: Bridge,
+    /// Who made it: its fork has nothing to stop.
+    process: u32,
+}
+
+/// Whoever forgets to close it must not leave a worker that claims jobs and runs none.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            self.bridge.stop();
+        }
+    }
 }
 
 #[pymethods]
@@ -16,7 +27,8 @@ impl Worker {
     #[new]
     fn new(py: Python<'_>, client: &Client, spec: &str) -> PyResult<Self> {
         let started = py.detach(|| Bridge::start(&client.bridge, &WorkerSpec::parse(spec)?));
-        Ok(Self { bridge: started.map_err(|failure| raised(py, &failure))? })
+        let bridge = started.map_err(|failure| raised(py, &failure))?;
+        Ok(Self { bridge, process: std::process::id() })
     }
 
     /// For an event loop.

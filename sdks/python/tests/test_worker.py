@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 import time
 from typing import Any
@@ -451,3 +452,52 @@ def test_unique_jobs_run_again_after_their_end(app: App) -> None:
     assert job.enqueue_sync(1) == first
     asyncio.run(drain(app))
     assert job.enqueue_sync(1) != first
+
+
+def test_one_job_of_a_batch_is_cancelled_and_the_others_go_on(sqlite: App) -> None:
+    started, free = asyncio.Event(), asyncio.Event()
+
+    @sqlite.batch("index")
+    async def index(jobs: list[Any]) -> list[Any]:
+        started.set()
+        await free.wait()
+        return [job["n"] for job in jobs]
+
+    async def main() -> list[int]:
+        ids = await index.enqueue_many([{"n": 1}, {"n": 2}])
+        async with sqlite.worker(lease=5) as worker:
+            await started.wait()
+            assert await sqlite.client.cancel(ids[0]) == ["running"]
+            while not worker._reasons:
+                await asyncio.sleep(0.01)
+            free.set()
+            await worker.until_idle()
+        return ids
+
+    ids = asyncio.run(main())
+    assert (record(sqlite, ids[1]).state, record(sqlite, ids[1]).result, record(sqlite, ids[1]).attempt) == ("completed", 2, 1)
+
+
+def test_a_worker_that_is_forgotten_holds_no_jobs(sqlite: App) -> None:
+    started = asyncio.Event()
+
+    @sqlite.job("a")
+    async def job(n: int) -> None:
+        if n == 0:
+            started.set()
+            await asyncio.sleep(LONG)
+
+    async def forgets() -> None:
+        await job.enqueue_many([{"n": n} for n in range(5)])
+        await sqlite.worker(queues={"default": 1}).start()
+        await started.wait()
+
+    asyncio.run(forgets())
+    gc.collect()
+
+    async def main() -> None:
+        ids = [record.id for record in sqlite.sync.jobs().jobs if record.args["n"] > 0]
+        async with sqlite.worker():
+            assert all([await sqlite.client.wait(id, LONG) for id in ids])
+
+    asyncio.run(main())

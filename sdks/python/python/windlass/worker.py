@@ -183,12 +183,14 @@ class Worker:
             self._loop.call_soon(self._exchange, context=self._context)
 
     def _tell(self, ticket: int, reason: str | None) -> None:
-        for job, task in self._tasks.items():
-            if job.ticket == ticket:
-                if reason is not None:
-                    self._reasons[job] = reason
-                task.cancel()
-                return
+        job = next((job for job in self._tasks if job.ticket == ticket), None)
+        if job is None:
+            return
+        self._reasons.setdefault(job, reason or "lost")
+        task = self._tasks[job]
+        # A batch goes on for those of its jobs that may.
+        if all(other in self._reasons for other, its in self._tasks.items() if its is task):
+            task.cancel()
 
     async def _run(self, job: _native.Job, handler: Handler) -> None:
         # Once for each job, 2.6 us of the interpreter at best: what only some jobs need is not made here.
