@@ -78,6 +78,7 @@ impl Batch<'_> {
             let row = NewRow::new(id, lane, job, now)?;
             if row.due.is_some() { &mut later } else { &mut ready }.push(row);
         }
+        mark_strays(&mut ready);
         for rows in [ready, later] {
             match by {
                 _ if rows.is_empty() => {}
@@ -125,6 +126,21 @@ impl Batch<'_> {
         }
         client.query_typed(text, &params).await.map_err(|cause| store_error(cause, Effect::Repeatable))?;
         Ok(())
+    }
+}
+
+/// Marks rows that the first of their block of ids does not lead to, because it is not among them or in another lane:
+/// they get an entry of their own in the log's index of ids. See `log_rows` in sql/functions/15_find.sql.
+fn mark_strays(rows: &mut [NewRow<'_>]) {
+    rows.sort_unstable_by_key(|row| row.id); // as most are already
+    let mut first = None;
+    for row in rows {
+        let place = (row.id.0 - 1) & !15;
+        if row.id.0 == place + 1 {
+            first = Some((place, row.lane));
+        } else if first != Some((place, row.lane)) {
+            row.attributes = format!(" {}", if row.attributes.is_empty() { "{}" } else { &row.attributes });
+        }
     }
 }
 

@@ -18,10 +18,6 @@ const CHUNK: i32 = 5_000;
 /// The most such transactions of one kind in a round. A round comes every ten seconds, so what grows by less than
 /// 100,000 rows a second is removed as fast as it grows.
 const MOST_CHUNKS: usize = 200;
-/// How many times as long as a step of the summary the rest after it is. A tenth of one processor keeps up with a
-/// million appended jobs a second.
-const REST_OF_SUMMARY: u32 = 9;
-
 /// Keeps house once.
 pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
     let mut connection = db.upkeep("maintain").await?;
@@ -50,24 +46,7 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
             done => drop(done?),
         }
     }
-    summarize(db, &mut connection).await;
     Ok(report)
-}
-
-/// Brings the log's id index up to date, with rests between the steps: it reads all that was appended since the last
-/// round, and those who work should not feel it.
-async fn summarize(db: &Database, connection: &mut Connection) {
-    let step = db.sql("SELECT again FROM {schema}.summarize()");
-    loop {
-        connection.extend(Patience::Long);
-        let started = Instant::now();
-        match connection.query_one(&step, &[], Effect::Repeatable).await {
-            Ok(row) if row.get(0) => sleep(started.elapsed() * REST_OF_SUMMARY).await,
-            Ok(_) => return,
-            // In a schema of an older program only the owner may; without it lookups by id are slower, nothing else.
-            Err(error) => return tracing::debug!(%error, "cannot summarize the log's id index"),
-        }
-    }
 }
 
 /// Moves the ring on and empties what is past retention.

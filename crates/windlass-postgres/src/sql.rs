@@ -23,6 +23,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/012_limits.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/013_start_waits.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/014_keys.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/015_ids.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration

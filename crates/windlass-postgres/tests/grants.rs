@@ -165,7 +165,7 @@ async fn a_sql_producer_has_the_functions_alone() {
     all_refused(&fixture, &client, &more).await;
 }
 
-/// Housekeeping empties segments and brings the id index up to date, as the owner's does; the role itself may do neither.
+/// Housekeeping empties segments, as the owner's does; the role itself may not.
 #[tokio::test]
 async fn a_worker_keeps_house() {
     let fixture = Fixture::fresh().await;
@@ -174,18 +174,14 @@ async fn a_worker_keeps_house() {
     let store = Arc::new(open(&fixture, &url).await);
     let seam: Arc<dyn Store> = Arc::clone(&store) as _;
     let worker = worker(&seam, &[QUEUE], &[], LATER).await;
-    let summarized = fixture.text("SELECT summarized FROM windlass.housekeeping");
-    let owner = fixture.sql().await;
-    let (mut truncated, mut most_summarized) = (0, 0);
+    let mut truncated = 0;
     for _ in 0..8 {
         store.enqueue(&jobs(10_000)).await.unwrap();
-        let report = store.maintain().await.expect("maintains");
-        most_summarized =
-            most_summarized.max(owner.query_one(&summarized, &[]).await.unwrap().get::<_, i64>(0));
+        truncated += store.maintain().await.expect("maintains").truncated;
         assert_eq!(worker.drain(5_000).await.len(), 10_000);
-        truncated += report.truncated + store.maintain().await.expect("maintains").truncated;
+        truncated += store.maintain().await.expect("maintains").truncated;
     }
-    assert!(truncated > 0 && most_summarized > 0, "{truncated} {most_summarized}");
+    assert!(truncated > 0);
     assert!(store.lead(worker.id, LATER).await.unwrap());
     store.resign(worker.id).await.unwrap();
 

@@ -48,7 +48,6 @@ async fn a_migration_grants_what_is_new() {
             + "DELETE FROM windlass.migration WHERE version >= 2; DROP TABLE windlass.cancel_request, windlass.unique_key, windlass.job_report,
              windlass.retention_rule, windlass.retention_pass, windlass.counter, windlass.counter_fold;
              DROP TABLE windlass.schedule CASCADE;
-         DROP INDEX windlass.job_block;
          DROP FUNCTION windlass.settle_with_results;
          DROP FUNCTION windlass.result_of CASCADE; TRUNCATE windlass.result;
          ALTER TABLE windlass.result DROP COLUMN jobs, DROP COLUMN results, ALTER COLUMN result SET NOT NULL",

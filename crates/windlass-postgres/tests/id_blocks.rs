@@ -2,9 +2,9 @@
 mod cluster;
 
 use cluster::Fixture;
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use windlass_conformance::steps::{jobs, worker_on};
-use windlass_core::{JobFilter, JobId, JobState, JobStore, Store};
+use windlass_core::{JobFilter, JobId, JobState, JobStore, Settings, Store};
 use windlass_postgres::PostgresStore;
 
 /// Blocks of 16, and a remainder.
@@ -79,4 +79,40 @@ async fn listing_reaches_over_gaps() {
         let listed: Vec<_> = store.jobs(&filter).await.unwrap().iter().map(|job| job.id).collect();
         assert_eq!(listed, ids, "{state:?}");
     }
+}
+
+/// Housekeeping removes a cancelled job of a paused queue. Those that are found by it, as the first of their block of ids, are
+/// found at every moment.
+#[tokio::test]
+async fn the_first_of_a_block_goes_last() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+    store.configure(&keep_nothing).await.unwrap();
+    // A step moves 10,000 jobs, which are no whole number of blocks of 16 after these, each in one of its own.
+    let mut ids = enqueue_jobs(&store, 5).await;
+    ids.extend(enqueue_jobs(&store, 25_000).await);
+    let firsts: Vec<JobId> = ids.iter().copied().filter(|id| id.0 & 15 == 1).collect();
+    assert_eq!(store.cancel(&firsts).await.unwrap().len(), firsts.len());
+    let others: Vec<JobId> = ids.into_iter().filter(|id| id.0 & 15 != 1).collect();
+    let step = fixture.text("SELECT again FROM windlass.maintain()");
+    let emptied =
+        fixture.text("SELECT segment > 0 AND pg_relation_size('windlass.job_0') = 0 FROM windlass.ring");
+    let found =
+        fixture.text("SELECT id FROM unnest($1::bigint[]) AS id WHERE (windlass.find_job(id)).place IS NULL");
+    let mut steps = 0;
+    while !client.query_one(&emptied, &[]).await.unwrap().get::<_, bool>(0) {
+        client.query_one(&step, &[]).await.unwrap();
+        steps += 1;
+        let near: Vec<i64> =
+            others.iter().map(|id| id.0).filter(|id| id % 10_000 < 256 || id % 997 < 16).collect();
+        let lost: Vec<i64> =
+            client.query(&found, &[&near]).await.unwrap().iter().map(|row| row.get(0)).collect();
+        assert!(lost.is_empty(), "after step {steps}: {lost:?}");
+        assert!(steps < 100, "the segment is never empty");
+    }
+    assert!(steps > 3, "{steps}");
+    let worker = worker_on(&seam).await;
+    assert_eq!(worker.drain(5_000).await, others);
 }

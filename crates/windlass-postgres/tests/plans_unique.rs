@@ -109,7 +109,6 @@ impl Session {
              SELECT {key}, id, true, now() + interval '1 day' FROM (SELECT *, row_number() OVER () AS n FROM stored) AS s"
         ))
         .await;
-        self.run("DO $$ BEGIN WHILE (SELECT again FROM windlass.summarize()) LOOP END LOOP; END $$").await;
         self.run("RESET synchronous_commit").await;
     }
 

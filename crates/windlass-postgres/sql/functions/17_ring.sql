@@ -80,44 +80,6 @@ BEGIN
         RETURN false;
     END IF;
     v_ring.closed_at[v_ring.segment + 1] := clock_timestamp();
-    UPDATE {schema}.housekeeping SET summarized = 0;
     UPDATE {schema}.ring SET segment = v_next, opened_at = clock_timestamp(), closed_at = v_ring.closed_at;
     RETURN true;
-END $$;
-
--- summarize(): lets lookups by id skip what was appended since. One step, of at most 16 ranges (of 64
--- pages, see job_id) of the segment that is written, the oldest first; `again`: there is more.
--- Of that segment only ranges that are full: an insert into a range that is summarized changes the index, and writes that
--- to the WAL.
--- Cost: 0.1 us for each job that was appended since, some 8 ms for a step.
-CREATE OR REPLACE FUNCTION {schema}.summarize(OUT again boolean)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    i       record;
-    v_block bigint;
-    v_full  bigint;
-    v_stop  bigint;
-BEGIN
-    again := false;
-    SELECT h.summarized INTO v_block FROM {schema}.housekeeping h FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN RETURN; END IF;
-    FOR i IN SELECT x.indexrelid, x.indrelid, x.indrelid = format('{schema}.job_%s', {schema}.current_segment())::regclass AS is_current
-        FROM pg_inherits h JOIN pg_index x ON x.indrelid = h.inhrelid JOIN pg_class c ON c.oid = x.indexrelid JOIN pg_am a ON a.oid = c.relam
-        WHERE h.inhparent = '{schema}.job'::regclass AND a.amname = 'brin' ORDER BY 3 DESC
-    LOOP
-        IF NOT i.is_current THEN
-            PERFORM brin_summarize_new_values(i.indexrelid);
-            CONTINUE;
-        END IF;
-        v_full := pg_relation_size(i.indrelid) / current_setting('block_size')::integer / 64 * 64;
-        v_stop := least(v_full, v_block + 16 * 64);
-        again := v_stop < v_full;
-        WHILE v_block < v_stop LOOP
-            PERFORM brin_summarize_range(i.indexrelid, v_block);
-            v_block := v_block + 64;
-        END LOOP;
-        UPDATE {schema}.housekeeping SET summarized = v_block WHERE summarized <> v_block;
-        EXIT WHEN again;
-    END LOOP;
 END $$;

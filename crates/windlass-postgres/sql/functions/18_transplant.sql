@@ -115,7 +115,7 @@ BEGIN
     UPDATE {schema}.key_room SET held = 0;
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
     UPDATE {schema}.key_turn SET tag = finish, blocked = false WHERE blocked;
-    UPDATE {schema}.housekeeping SET segment = NULL, summarized = 0;
+    UPDATE {schema}.housekeeping SET segment = NULL;
     UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;
     INSERT INTO {schema}.event_log DEFAULT VALUES;
@@ -133,7 +133,7 @@ AS $$
 $$;
 
 -- advance_sequences(): beyond every job, lane and worker id that is stored, because logical replication leaves
--- sequences where they were. Blocks of job ids begin where job_block has its entries.
+-- sequences where they were. Blocks of job ids begin where job_id has its entries.
 CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -9,7 +9,7 @@ GRANT EXECUTE ON FUNCTION {schema}.job_record, {schema}.history, {schema}.result
     {schema}.open_completed, {schema}.open_waiting, {schema}.open_dead, {schema}.any_available, {schema}.lane_counts,
     {schema}.unclaimed_ranges, {schema}.unclaimed_estimate, {schema}.unclaimed_on_pages, {schema}.claimed_estimate,
     {schema}.state_estimate, {schema}.page_tids, {schema}.rows_in_page, {schema}.counted_exactly TO {role};
-GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.log_rows_in_ranges, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
+GRANT EXECUTE ON FUNCTION {schema}.find_job, {schema}.log_rows, {schema}.claim_of, {schema}.result_of, {schema}.open_claims,
     {schema}.claim_jobs, {schema}.events, {schema}.unsettled_jobs, {schema}.settlement_of, {schema}.consumed, {schema}.delta, {schema}.after TO {role};
 GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};
 GRANT SELECT ON TABLE {schema}.key_limit, {schema}.key_turn, {schema}.key_lane TO {role};
