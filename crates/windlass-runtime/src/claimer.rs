@@ -5,7 +5,8 @@ use crate::{
     executor::activate,
     idle::Idle,
     outage::Outage,
-    queue_runner::{HandBack, QueueRunner},
+    queue_runner::QueueRunner,
+    queue_state::HandBack,
     sharer,
     sync::atomic::Ordering,
 };

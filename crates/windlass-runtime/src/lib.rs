@@ -85,6 +85,7 @@ mod per_job;
 mod permissions;
 mod popped;
 mod queue_runner;
+mod queue_state;
 mod ready;
 mod refused;
 mod reporter;

@@ -3,7 +3,8 @@
 use crate::{
     allowance::{Allowance, Held},
     epoch::Epoch,
-    queue_runner::{HandBack, QueueRunner, State},
+    queue_runner::QueueRunner,
+    queue_state::{HandBack, State},
     turn::Activation,
 };
 use std::sync::Arc;
@@ -23,13 +24,13 @@ impl QueueRunner {
         let state = self.lock();
         let allowance = state.allowance.as_ref().filter(|_| !state.closed)?;
         let (ready, next) = (state.ready.len(), state.ready.costs().next());
-        allowance.due(ready, next, state.capacity(self.concurrency()))
+        allowance.due(ready, next, state.capacity())
     }
 
     /// Whether it depends on what the store has what to ask for.
     pub(crate) fn share_needs_look(&self) -> bool {
         let state = self.lock();
-        let (ready, capacity) = (state.ready.len(), state.capacity(self.concurrency()));
+        let (ready, capacity) = (state.ready.len(), state.capacity());
         state.allowance.as_ref().is_some_and(|allowance| allowance.needs_look(ready, capacity))
     }
 
@@ -38,7 +39,7 @@ impl QueueRunner {
         let mut state = self.lock();
         let running = state.open_claims.running_of(worker);
         let held = Held { running, ready: state.ready.len() };
-        let capacity = state.capacity(self.concurrency());
+        let capacity = state.capacity();
         let State { allowance, ready, .. } = &mut *state;
         let need = allowance.as_mut()?.need(worker, held, ready.costs(), capacity, more);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -67,7 +68,7 @@ impl QueueRunner {
             let gone = state.ready.remove(|scope| none || !Arc::ptr_eq(&scope.epoch, epoch));
             state.hand_back(gone, HandBack::Return);
         }
-        state.activate_if_needed(self)
+        state.activate_if_needed()
     }
 
     /// A call that asked for a share failed.

@@ -1,6 +1,6 @@
 use crate::{
     core::{Core, INTERRUPT_WAIT},
-    queue_runner::HandBack,
+    queue_state::HandBack,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{

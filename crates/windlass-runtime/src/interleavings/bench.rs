@@ -1,11 +1,7 @@
 use super::fake::{FakeStore, Handlers, config};
 use crate::{
-    core::Core,
-    epoch::Epoch,
-    executor::activate,
-    queue_runner::{HandBack, QueueRunner},
-    settler::Settler,
-    sync::spawn,
+    core::Core, epoch::Epoch, executor::activate, queue_runner::QueueRunner, queue_state::HandBack,
+    settler::Settler, sync::spawn,
 };
 use shuttle::future::JoinHandle;
 use std::sync::Arc;
