@@ -1,8 +1,10 @@
 //! The cases: what can be measured, each with its options.
 
 mod burst;
+mod cancel;
 mod drain;
 mod enqueue;
+mod events;
 mod keys;
 mod latency;
 mod limit;
@@ -44,6 +46,10 @@ pub(crate) enum Case {
     Burst(burst::Burst),
     /// Many schedules that tick at once: how late their jobs start
     Schedules(schedules::Schedules),
+    /// Jobs that run are cancelled: the call, and until the handler is told
+    Cancel(cancel::Cancel),
+    /// What happened to jobs: how fast it is read
+    Events(events::Events),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
     Size(size::Size),
     /// What the database does with the same rows when nothing makes a queue of them
@@ -91,6 +97,8 @@ impl Case {
             Self::Keys(keys) => keys.measure(globals, store).await,
             Self::Burst(burst) => burst.measure(globals, store).await,
             Self::Schedules(schedules) => schedules.measure(globals, store).await,
+            Self::Cancel(cancel) => cancel.measure(globals, store).await,
+            Self::Events(events) => events.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,
         }

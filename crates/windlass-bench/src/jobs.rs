@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize};
 use windlass::Job;
 
+/// A job that waits until it is cancelled.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Wait {}
+
+impl Job for Wait {
+    const KIND: &'static str = "windlass.wait";
+}
+
 /// A job without work that carries text.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Parcel {

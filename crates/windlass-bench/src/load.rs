@@ -3,7 +3,7 @@ use crate::{
     measure::Timeline,
 };
 use std::{hint::black_box, sync::Arc};
-use windlass::{Client, Error, IntoJob, NewJob, Timestamp};
+use windlass::{Client, Error, IntoJob, NewJob, Timestamp, Unique};
 use windlass_cli::{
     failure::Outcome,
     measure::{Fill, Filled, Noop},
@@ -29,6 +29,8 @@ pub(crate) enum Load {
     Nap { ms: u64 },
     /// They calculate.
     Sums { count: u64 },
+    /// Nothing, each unique by its number until it has finished. The run: keys of other runs are others.
+    Unique { run: u64 },
     /// Nothing, each of so many keys as many.
     Keyed { keys: u64 },
     /// Those of one key wait, or do nothing.
@@ -55,6 +57,9 @@ impl Load {
                 Parcel { id, text: text_of(text, id, *bytes).to_owned() }.into_job()
             }
             Self::Question { bytes } => Question { id, bytes: *bytes }.into_job(),
+            Self::Unique { run } => {
+                Ok(Noop { id }.into_job()?.with_unique(Unique::by_key(format!("{run}-{id}"))))
+            }
             Self::Keyed { keys } => Ok(Noop { id }.into_job()?.with_key(format!("key-{}", id % keys))),
             Self::Noise { ms: 0 } => Ok(Noop { id }.into_job()?.with_key(NOISY)),
             Self::Noise { ms } => Ok(Nap { id, ms: *ms }.into_job()?.with_key(NOISY)),

@@ -245,6 +245,36 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         points: &[Point { name: "1,000 each second", line: "schedules --schedules 1000 --seconds 20" }],
     },
     Scenario {
+        name: "unique",
+        about: "unique jobs, each with a key of its own: by ten clients one in a call, and by 1,000",
+        seed: "none published",
+        points: &[
+            Point {
+                name: "one by one, 10 clients",
+                line: "enqueue --unique --mode single --clients 10 --jobs 50000",
+            },
+            Point {
+                name: "by 1,000, 1 client",
+                line: "enqueue --unique --mode bulk --clients 1 --batch 1000 --jobs 300000",
+            },
+        ],
+    },
+    Scenario {
+        name: "cancel",
+        about: "jobs that run are cancelled: the call, and until the handler's token fires",
+        seed: "none published",
+        points: &[
+            Point { name: "alone", line: "cancel --samples 500" },
+            Point { name: "1,000,000 jobs in the log", line: "cancel --samples 500 --depth 1000000" },
+        ],
+    },
+    Scenario {
+        name: "events",
+        about: "what happened to jobs without work, read from a cursor on: three events for each",
+        seed: "none published",
+        points: &[Point { name: "of 200,000 jobs", line: "events --jobs 200000" }],
+    },
+    Scenario {
         name: "size",
         about: "a busy queue beside much else in the store: drain, slowest claim and settle, size and memory",
         seed: "none published; a queue whose tables grow slows down with them",

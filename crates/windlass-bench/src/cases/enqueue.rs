@@ -10,6 +10,7 @@ use crate::{
     workers::Workers,
 };
 use serde_json::json;
+use windlass::Timestamp;
 use windlass_cli::{
     failure::Outcome,
     globals::Globals,
@@ -38,6 +39,9 @@ pub(crate) struct Enqueue {
     /// How many bytes of text each job carries
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=MAX_PAYLOAD))]
     payload: u64,
+    /// Each job is unique, until it has finished, by a key of its own
+    #[arg(long, conflicts_with = "payload")]
+    unique: bool,
     /// Lets a worker take the jobs at the same time
     #[arg(long)]
     with_worker: bool,
@@ -67,7 +71,10 @@ impl Enqueue {
             }
             false => None,
         };
-        let load = Load::carrying(self.payload as usize);
+        let load = match self.unique {
+            true => Load::Unique { run: Timestamp::now().as_microsecond().unsigned_abs() },
+            false => Load::carrying(self.payload as usize),
+        };
         let work = Fill { queue: QUEUE, jobs, batch: self.batch(), clients };
         let (filled, each_second) = fill(&client, &work, load, globals.json).await?;
         let costs = meter.costs(&meter.read().await, jobs);
@@ -90,6 +97,7 @@ impl Enqueue {
             "batch": self.batch(),
             "clients": clients,
             "payload": self.payload,
+            "unique": self.unique,
             "with_worker": self.with_worker,
         });
         let figures = json!({

@@ -42,7 +42,7 @@ fn sum(series: &Value) -> u64 {
 fn each_case_reports_its_settings_and_figures() {
     let home = Home::bare();
     type Case = (&'static [&'static str], &'static [&'static str], Option<(&'static str, u64)>);
-    let cases: [Case; 15] = [
+    let cases: [Case; 19] = [
         (
             &["enqueue", "--mode", "copy", "--jobs", "2000"],
             &["enqueued_per_second"],
@@ -64,6 +64,14 @@ fn each_case_reports_its_settings_and_figures() {
         (&["latency", "--samples", "20"], &[], Some(("latency", 20))),
         (&["latency", "--samples", "20", "--load", "0", "--gap", "1ms"], &[], Some(("latency", 20))),
         (&["latency", "--samples", "20", "--load", "20"], &["load_per_second"], Some(("latency", 20))),
+        (
+            &["enqueue", "--unique", "--mode", "single", "--jobs", "100", "--clients", "4"],
+            &["enqueued_per_second"],
+            Some(("enqueue_call", 100)),
+        ),
+        (&["enqueue", "--unique", "--jobs", "2000", "--with-worker"], &["enqueued_per_second"], None),
+        (&["cancel", "--samples", "10", "--depth", "1000"], &[], Some(("token", 10))),
+        (&["events", "--jobs", "2000"], &["events_per_second"], None),
         (&["startup", "--runs", "2"], &["total_ms"], None),
         (
             &["limited", "--jobs", "300", "--limit", "5", "--sleep-ms", "2", "--workers", "2"],
