@@ -59,8 +59,9 @@ test-versions: deps ## the tests that need PostgreSQL, on every version from 13 
 	$(CARGO) build $(WORKSPACE) --all-targets
 	WINDLASS_TEST_DEEP=2000000 scripts/test-versions -- $(addprefix --test ,$(SERVER_TESTS))
 
-lint: ## formatting, clippy, and that no files import one another in a circle
+lint: ## formatting, clippy, no circles of imports, the tests of conformance/behaviours.md
 	scripts/import-circles
+	scripts/behaviours
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 
