@@ -1,7 +1,7 @@
 //! A job as data: a line of `windlass enqueue --many`, and what bindings send.
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::time::Duration;
 use windlass::{Args, Error, ErrorKind, NewJob, OnConflict, Result, RetryPolicy, Unique};
@@ -11,7 +11,7 @@ use windlass::{Args, Error, ErrorKind, NewJob, OnConflict, Result, RetryPolicy, 
 #[serde(deny_unknown_fields)]
 pub struct JobSpec<'a> {
     kind: String,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "said")]
     args: Option<&'a RawValue>,
     queue: Option<String>,
     priority: Option<i16>,
@@ -152,6 +152,11 @@ impl JobSpec<'_> {
             Rule::Error => OnConflict::Error,
         })))
     }
+}
+
+/// What is said, `null` as well: args may be that.
+fn said<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 fn refuse<T>(message: &str) -> Result<T> {

@@ -40,4 +40,17 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn the_texts_of_every_language_are_read() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../../conformance/vectors/durations.json")).unwrap();
+        for vector in vectors["texts"].as_array().unwrap() {
+            let millis = Duration::from_millis(vector["ms"].as_u64().unwrap());
+            assert_eq!(parse(vector["text"].as_str().unwrap()), Ok(millis), "{vector}");
+        }
+        for text in vectors["refused"].as_array().unwrap() {
+            assert!(parse(text.as_str().unwrap()).is_err(), "{text}");
+        }
+    }
 }

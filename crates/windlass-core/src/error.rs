@@ -193,3 +193,47 @@ impl StdError for Error {
         self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// The kind that comes after this one; a new kind does not compile until it is here.
+    fn after(kind: ErrorKind) -> Option<ErrorKind> {
+        use ErrorKind::*;
+        Some(match kind {
+            InvalidArgs => InvalidName,
+            InvalidName => InvalidOption,
+            InvalidOption => UniqueConflict,
+            UniqueConflict => NotFound,
+            NotFound => Unavailable,
+            Unavailable => Ambiguous,
+            Ambiguous => LeaseLost,
+            LeaseLost => SchemaMissing,
+            SchemaMissing => SchemaTooNew,
+            SchemaTooNew => SchemaTooOld,
+            SchemaTooOld => PermissionDenied,
+            PermissionDenied => StorageFull,
+            StorageFull => Undecryptable,
+            Undecryptable => EventsExpired,
+            EventsExpired => Unsupported,
+            Unsupported => Internal,
+            Internal => return None,
+        })
+    }
+
+    #[test]
+    fn kinds_are_those_that_every_language_has() {
+        let vectors: Value =
+            serde_json::from_str(include_str!("../../../conformance/vectors/errors.json")).unwrap();
+        let said = |vector: &Value| {
+            json!([vector["code"].clone(), vector["retryable"].clone(), vector["ambiguous"].clone()])
+        };
+        let known: Vec<Value> = std::iter::successors(Some(ErrorKind::InvalidArgs), |kind| after(*kind))
+            .map(|kind| Error::new(kind, ""))
+            .map(|error| json!([error.code(), error.is_retryable(), error.is_ambiguous()]))
+            .collect();
+        assert_eq!(vectors["errors"].as_array().unwrap().iter().map(said).collect::<Vec<_>>(), known);
+    }
+}

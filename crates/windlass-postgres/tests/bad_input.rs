@@ -110,8 +110,9 @@ async fn plain_sql_refuses_what_the_client_refuses() {
     let deep = format!("windlass.enqueue('k', '{}{}')", "[".repeat(65), "]".repeat(65));
     for (call, says) in [
         (deep.as_str(), "deeper than 64"),
-        ("windlass.enqueue('k', '[{\"n\": [1, -1e400]}]')", "beyond 1.797e308"),
-        ("windlass.enqueue_many('[{\"kind\": \"k\", \"args\": 1e400}]')", "beyond 1.797e308"),
+        ("windlass.enqueue('k', '[{\"n\": [1, -1e400]}]')", "beyond 1.8e308"),
+        ("windlass.enqueue_many('[{\"kind\": \"k\", \"args\": 1e400}]')", "beyond 1.8e308"),
+        ("windlass.enqueue('k', '1.79769313486231581e308')", "beyond 1.8e308"),
         ("windlass.enqueue('')", "kind"),
         ("windlass.enqueue('a b')", "kind"),
         ("windlass.enqueue(NULL)", "kind"),

@@ -30,7 +30,7 @@ async fn sql_users_edit_and_delete() {
         ("{id}, priority => 101", "priority must be"),
         ("{id}, queue => 'a b'", "invalid queue name"),
         ("{id}, max_attempts => 0", "max_attempts must be"),
-        ("{id}, args => '1e400'", "beyond 1.797e308"),
+        ("{id}, args => '1e400'", "beyond 1.8e308"),
         ("{id}, args => repeat('[', 70)::text::jsonb", "invalid input"),
         ("{id}, args => (repeat('[', 70) || repeat(']', 70))::jsonb", "nest deeper"),
         ("{id}, args => to_jsonb(repeat('x', 1100000))", "the limit is 1048576"),

@@ -55,6 +55,14 @@ onBoth('a unique job keeps, replaces or refuses', async ({ windlass }) => {
   await assert.rejects(windlass.enqueueUnique(plain, { n: 1 }), /what makes a job of kind "plain" unique/)
 })
 
+onBoth('a unique job may come again after its end', async ({ windlass }) => {
+  const index = defineJob<{ user: number }>('index', { unique: { args: true } })
+  const first = await windlass.enqueueUnique(index, { user: 7 })
+  assert.equal(await windlass.cancel(first.id), 'cancelled')
+  const second = await windlass.enqueueUnique(index, { user: 7 })
+  assert.deepEqual([second.conflict, second.id === first.id], [null, false])
+})
+
 onBoth('jobs are listed, cancelled, retried, edited and deleted', async ({ windlass }) => {
   const ids = await windlass.enqueueMany(plain, [{ n: 0 }, { n: 1 }, { n: 2 }, { n: 3 }])
   const page = await windlass.jobs({ kind: 'plain', state: 'available', limit: 3 })

@@ -4,10 +4,10 @@ import { retry, snooze, type Duration } from 'windlass'
 
 test('time spans are milliseconds or texts', () => {
   const of = (time: Duration) => snooze(time).message.after_ms
-  for (const [time, ms] of [[0, 0], [1.4, 1], ['500ms', 500], ['30s', 30_000], ['1.5m', 90_000], ['1h30m', 5_400_000], ['7d', 604_800_000], ['2w', 1_209_600_000]] as Array<[Duration, number]>) {
+  for (const [time, ms] of [[0, 0], [1.4, 1], ['500ms', 500], ['30s', 30_000], ['1.5m', 90_000], ['1h30m', 5_400_000], ['7d', 604_800_000], ['2w', 1_209_600_000], ['5 m', 300_000]] as Array<[Duration, number]>) {
     assert.equal(of(time), ms)
   }
-  for (const wrong of ['', '5', '5 m', 'm', '-5m', '5M', NaN, Infinity, -1, null, {}, '1h30'] as Duration[]) {
+  for (const wrong of ['', '5', 'm', '-5m', '5M', NaN, Infinity, -1, null, {}, '1h30'] as Duration[]) {
     assert.throws(() => of(wrong), { code: 'invalid_option', message: /the time to snooze must be milliseconds .* got / })
   }
   assert.deepEqual(retry().message, { type: 'retry', error: 'the handler asked for a retry', after_ms: undefined })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
 import { z } from 'zod'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
@@ -64,6 +65,16 @@ onBoth('a cancelled job is told by its signal', async ({ windlass }, t) => {
   assert.equal(await windlass.cancel(id), 'running')
   assert.equal((await ended(windlass, id)).state, 'cancelled')
   assert.deepEqual([signal.reason instanceof JobInterrupted, signal.reason.reason], [true, 'cancelled'])
+})
+
+onBoth('a job that takes too long is told, and failed', async ({ windlass }, t) => {
+  const slow = defineJob('slow', { timeout: 20, maxAttempts: 1 })
+  const reason = new Signal<string>()
+  await started(t, windlass.worker(quiet).handle(slow, (_, job) => new Promise((_, reject) => {
+    job.signal.addEventListener('abort', () => { reason.fire(job.signal.reason.reason); reject(job.signal.reason) })
+  })))
+  const record = await ended(windlass, await windlass.enqueue(slow, {}))
+  assert.deepEqual([record.state, await reason.promise], ['discarded', 'timeout'])
 })
 
 onBoth('what is handed in after the job was taken away is refused, and the job runs again', async ({ windlass }, t) => {
@@ -181,4 +192,39 @@ onSqlite('abort hands running jobs back at once, also of handlers that never end
   await worker.ended()
   assert.equal((await windlass.job(id))!.state, 'available')
   assert.equal(await windlass.wait(id, 0), null)
+})
+
+onBoth('jobs of unknown kinds wait for a worker that knows them', async ({ windlass }, t) => {
+  const id = await windlass.enqueue(defineJob('unknown'), {})
+  {
+    await using ignorant = windlass.worker(quiet).handle(any, () => {})
+    await ignorant.start()
+    await ended(windlass, await windlass.enqueue(any, {}))
+  }
+  const waits = (await windlass.job(id))!
+  assert.deepEqual([waits.state, waits.attempt], ['available', 0])
+  await started(t, windlass.worker(quiet).handle(defineJob('unknown'), () => {}))
+  assert.equal((await ended(windlass, id)).state, 'completed')
+})
+
+onBoth('limits of a queue and of its keys hold', async ({ windlass }, t) => {
+  const running = new Map<string, number>()
+  const most = new Map<string, number>()
+  await windlass.limits.set('narrow', { concurrency: 2 })
+  await windlass.limits.setKeys('keyed', { concurrency: 1 })
+  const ids: number[] = []
+  for (let nth = 0; nth < 12; nth++) {
+    ids.push(await windlass.enqueue(any, {}, { queue: 'narrow' }), await windlass.enqueue(any, {}, { queue: 'keyed', key: nth % 2 ? 'odd' : 'even' }))
+  }
+  await started(t, windlass.worker({ queues: { narrow: 10, keyed: 10 } }).handle(any, async (_, job) => {
+    const of = job.queue + job.key
+    const now = (running.get(of) ?? 0) + 1
+    running.set(of, now)
+    most.set(of, Math.max(most.get(of) ?? 0, now))
+    await setTimeout(2) // for others to begin meanwhile, if they may
+    running.set(of, running.get(of)! - 1)
+  }))
+  for (const id of ids) assert.equal((await ended(windlass, id)).state, 'completed')
+  assert.ok(most.get('narrownull')! <= 2, `${most.get('narrownull')} of the queue ran at once`)
+  assert.deepEqual([most.get('keyedodd'), most.get('keyedeven')], [1, 1])
 })

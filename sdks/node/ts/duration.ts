@@ -13,9 +13,9 @@ export function milliseconds (duration: Duration, what: string): number {
       `${what} must be milliseconds from 0 on, or a text such as '500ms', '30s', '5m' or '1h30m', got ${told}`)
   }
   if (typeof duration === 'string') {
-    if (!/^(\d+(\.\d+)?(ms|s|m|h|d|w))+$/.test(duration)) refuse()
+    if (!/^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(duration)) refuse()
     let sum = 0
-    for (const [, number, unit] of duration.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d|w)/g)) sum += Number(number) * UNITS[unit!]!
+    for (const [, number, unit] of duration.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)/g)) sum += Number(number) * UNITS[unit!]!
     return Math.round(sum)
   }
   if (typeof duration !== 'number' || !Number.isFinite(duration) || duration < 0) refuse()

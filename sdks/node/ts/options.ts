@@ -9,9 +9,9 @@ export interface RetryPolicy {
   base?: Duration
   /** By what an exponential one grows. Default 2. */
   factor?: number
-  /** The longest delay. Default a day. */
+  /** The longest delay. Default a day, and `base` where the delay is fixed. */
   max?: Duration
-  /** By what share of itself a delay varies, 0 to 1. Default 0.1. */
+  /** By what share of itself a delay varies, 0 to 1. Default 0.1, and 0 where the delay is fixed. */
   jitter?: number
 }
 
@@ -104,7 +104,14 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
 }
 
 function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
-  return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
+  const isFixed = backoff === 'fixed'
+  return {
+    backoff,
+    base_ms: span(base, 'retryPolicy.base'),
+    factor,
+    max_ms: span(isFixed ? max ?? base : max, 'retryPolicy.max'),
+    jitter: isFixed ? jitter ?? 0 : jitter,
+  }
 }
 
 function wireUnique (unique: Unique) {

@@ -237,3 +237,12 @@ def test_a_client_changes_what_is_there(app: App) -> None:
     assert len(client.jobs(queue="q", limit=3, after=first.next).jobs) == 1
     assert client.delete_where(queue="q").done == 4
     assert isinstance(client.status()["schema_version"], int)
+
+
+def test_args_may_have_any_name(sqlite: App) -> None:
+    @sqlite.job("a")
+    def job(**args: object) -> None: ...
+
+    id = job.enqueue_sync(self=1, connection=2, args=3, kwargs=4)
+    assert sqlite.sync.job(id).args == {"self": 1, "connection": 2, "args": 3, "kwargs": 4}  # type: ignore[union-attr]
+    assert job(self=1) is None

@@ -501,3 +501,21 @@ def test_a_worker_that_is_forgotten_holds_no_jobs(sqlite: App) -> None:
             assert all([await sqlite.client.wait(id, LONG) for id in ids])
 
     asyncio.run(main())
+
+
+def test_jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them(app: App) -> None:
+    other = App(app.connection._url)
+
+    @other.job("unknown")
+    async def unknown() -> None: ...
+
+    @app.job("known")
+    async def known() -> None: ...
+
+    ids = [unknown.enqueue_sync(), known.enqueue_sync()]
+    asyncio.run(drain(app))
+    waits = record(app, ids[0])
+    assert (waits.state, waits.attempt, record(app, ids[1]).state) == ("available", 0, "completed")
+    asyncio.run(drain(other))
+    assert record(app, ids[0]).state == "completed"
+    other.close()

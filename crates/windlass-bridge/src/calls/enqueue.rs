@@ -23,13 +23,14 @@ impl Enqueue<'_> {
     fn jobs(self) -> Result<Vec<NewJob>> {
         match (self.job, self.args) {
             (None, None) => {
-                self.jobs.into_iter().enumerate().map(|(at, job)| of_job(job.job(), at)).collect()
+                let count = self.jobs.len();
+                self.jobs.into_iter().enumerate().map(|(at, job)| of_job(job.job(), at, count)).collect()
             }
             (Some(job), None) if self.jobs.is_empty() => Ok(vec![job.job()?]),
             (Some(job), Some(args)) if self.jobs.is_empty() => {
-                let job = job.job()?;
+                let (job, count) = (job.job()?, args.len());
                 let with = |args: &RawValue| Ok(job.clone().with_args(Args::parse(args.get())?));
-                args.into_iter().enumerate().map(|(at, args)| of_job(with(args), at)).collect()
+                args.into_iter().enumerate().map(|(at, args)| of_job(with(args), at, count)).collect()
             }
             _ => Err(Error::new(
                 ErrorKind::InvalidOption,
@@ -40,8 +41,8 @@ impl Enqueue<'_> {
 }
 
 /// Says which job of several is wrong.
-fn of_job<T>(job: Result<T>, at: usize) -> Result<T> {
-    job.map_err(|error| error.of_job(at, at + 2))
+fn of_job<T>(job: Result<T>, at: usize, count: usize) -> Result<T> {
+    job.map_err(|error| error.of_job(at, count))
 }
 
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {

@@ -100,8 +100,8 @@ BEGIN
             USING ERRCODE = 'WL004';
     END IF;
     -- Numbers of jsonb have no bound, those of handlers do. One beyond it is more than 300 digits long here.
-    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.797e308)') THEN
-        RAISE 'args of % contain a number beyond 1.797e308, which handlers cannot read; write it as a string', p_of USING ERRCODE = 'WL004';
+    IF octet_length(p_args::text) > 300 AND jsonb_path_exists(p_args, 'strict $.** ? (@.type() == "number" && @.abs() > 1.7976931348623158e308)') THEN
+        RAISE 'args of % contain a number beyond 1.8e308, which handlers cannot read; write it as a string', p_of USING ERRCODE = 'WL004';
     END IF;
     IF jsonb_path_exists(p_args, 'strict $.**{64} ? (@.type() == "array" || @.type() == "object")') THEN
         RAISE 'args of % nest deeper than 64 levels; flatten them', p_of USING ERRCODE = 'WL004';

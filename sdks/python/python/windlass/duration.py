@@ -12,8 +12,8 @@ from .errors import InvalidOption
 Duration = Union[timedelta, float, int, str]
 """A ``timedelta``, a number of seconds, or a text such as ``"90s"``, ``"5m"``, ``"1h30m"``, ``"2d"``."""
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
 def seconds(value: Duration, name: str) -> float:

@@ -38,19 +38,19 @@ class Job(Generic[P]):
         self.__name__ = handler.function.__name__
         self.__wrapped__ = handler.function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.handler.function(*args, **kwargs)
 
     def with_options(self, **options: Any) -> Job[P]:
         """The same job with other :class:`windlass.Options`: ``send_mail.with_options(delay="5m").enqueue(to="a@example.com")``."""
         return Job(self.kind, self.handler, self.options._with(options), self._connection, self.max_size)
 
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> int:
+    async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key."""
         call = self._enqueue(args, kwargs)
         return call.read(await self._connection.call(call.op, call.payload))
 
-    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> int:
+    def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """The same where there is no event loop: waits for the store."""
         call = self._enqueue(args, kwargs)
         return call.read(self._connection.call_sync(call.op, call.payload))
@@ -65,7 +65,7 @@ class Job(Generic[P]):
         call = self._enqueue_many(jobs)
         return call.read(self._connection.call_sync(call.op, call.payload)) if call else []
 
-    async def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> int:
+    async def enqueue_in(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job inside the transaction of your own connection: it exists if and when that commits.
 
         ``connection`` is an async one of psycopg, asyncpg or SQLAlchemy.
@@ -74,7 +74,7 @@ class Job(Generic[P]):
         [statement] = call.read(await self._connection.call(call.op, call.payload))
         return int(await drivers.run(connection, statement))
 
-    def enqueue_in_sync(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> int:
+    def enqueue_in_sync(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """The same through a connection of psycopg, SQLAlchemy or Django that is not awaited."""
         call = self._enqueue_sql(args, kwargs)
         [statement] = call.read(self._connection.call_sync(call.op, call.payload))
