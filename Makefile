@@ -16,7 +16,7 @@ LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard cr
 WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
-.PHONY: help demo check test test-node test-python test-interop test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
+.PHONY: help demo check dist test test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -29,7 +29,7 @@ check: lint ## formatting, clippy and every test that needs no server (two minut
 	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 	$(CARGO) test $(WORKSPACE) --doc
 
-test test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
+test test-dist test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
@@ -38,6 +38,7 @@ test: deps lint ## everything that CI runs; installs what is missing, starts its
 	scripts/with-postgres scripts/test-python
 	scripts/with-postgres scripts/test-node
 	scripts/with-postgres scripts/test-interop
+	scripts/test-dist
 	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
 	$(MAKE) chaos-short
@@ -54,6 +55,14 @@ test-interop: deps ## jobs enqueued in each language and worked in each other on
 	$(CARGO) build $(WORKSPACE)
 	$(CARGO) build $(WORKSPACE) --example interop
 	scripts/with-postgres scripts/test-interop $(ARGS)
+
+test-dist: deps ## the packages, quickly built: each installed where nothing else is, and the README's first screen run
+	$(CARGO) build $(WORKSPACE)
+	scripts/test-dist
+
+dist: deps ## the packages of this platform as they are released, into dist/: wheel, sdist, npm tarballs, static command; tested
+	scripts/dist
+	PROFILE=dist scripts/test-dist dist
 
 test-versions: deps ## the tests that need PostgreSQL, on every version from 13 to 18
 	$(CARGO) build $(WORKSPACE) --all-targets

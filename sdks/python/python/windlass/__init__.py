@@ -4,7 +4,7 @@ See :class:`App` for where it begins, and docs/python.md for all of it.
 """
 
 from . import errors
-from ._native import __version__
+from ._loading import __version__
 from .app import App
 from .client import Client, SyncClient
 from .context import Context
