@@ -83,7 +83,7 @@ impl Attributes {
     /// let attributes = Attributes { key: Some("acme".into()), tracked: true, ..Attributes::default() };
     /// assert_eq!(attributes.to_json(), r#"{"key":"acme","tracked":true}"#);
     /// assert_eq!(Attributes::from_store(r#"{"key":"acme","newer":1}"#)?.unwrap().key.as_deref(), Some("acme"));
-    /// assert!(Attributes::from_store("")?.is_none());
+    /// assert!(Attributes::from_store("")?.is_none() && Attributes::from_store(" {}")?.is_none());
     /// # Ok::<(), windlass_core::Error>(())
     /// ```
     pub fn to_json(&self) -> String {
@@ -91,12 +91,12 @@ impl Attributes {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what a store kept; empty text means none. Fields of newer programs are passed over.
+    /// Reads what a store kept; empty text and an empty object mean none. Fields of newer programs are passed over.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] when the store's text is damaged.
     pub fn from_store(text: &str) -> Result<Option<Box<Self>>> {
-        if text.is_empty() {
+        if matches!(text, "" | " {}") {
             return Ok(None);
         }
         serde_json::from_str(text).map(Some).map_err(|cause| {

@@ -9,7 +9,7 @@ use crate::{
     row::Json,
 };
 use tokio_postgres::{Client, types::Type};
-use windlass_core::{JobId, Result, When};
+use windlass_core::{JobId, Result};
 
 /// Stores jobs inside the transaction that is open on the client, the caller's or our own.
 pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) -> Result<Vec<JobId>> {
@@ -28,7 +28,7 @@ pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) ->
         }
     };
     let taken = taken.map_err(fail)?;
-    let ids = by_lane(batch, ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len()));
+    let ids = by_lane(&batch.lanes, ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len()));
     // COPY needs a named statement, which a transaction-mode pooler may mix up.
     let by = if db.is_pooled_by_transaction() { By::Insert } else { By::Copy };
     batch.store_under(db, client, &ids, taken.get(2), by).await?;
@@ -54,20 +54,19 @@ async fn insert_few(db: &Database, client: &Client, batch: &Batch<'_>) -> Result
     Ok(ids)
 }
 
-/// The ids, given to the jobs in the order of their lanes, and last to those that have to wait: a block of ids is then of one
-/// lane nearly always, so that its first leads to all of them. Jobs of one lane keep their order.
-fn by_lane(batch: &Batch<'_>, ids: Vec<JobId>) -> Vec<JobId> {
-    let place = |n: &usize| (batch.jobs[*n].when() != When::Now, batch.lanes[*n]);
-    if (0..ids.len()).is_sorted_by_key(|n| place(&n)) {
+/// The ids, given to the jobs in the order of their lanes: a block of ids is then of one lane nearly always, so that its first
+/// leads to all of them. Jobs of one lane keep their order.
+fn by_lane(lanes: &[i32], ids: Vec<JobId>) -> Vec<JobId> {
+    if lanes.is_sorted() {
         return ids;
     }
     let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by_key(place);
-    let mut placed = ids.clone();
-    for (id, n) in ids.into_iter().zip(order) {
-        placed[n] = id;
+    order.sort_by_key(|&place| lanes[place]);
+    let mut given = ids.clone();
+    for (id, place) in ids.into_iter().zip(order) {
+        given[place] = id;
     }
-    placed
+    given
 }
 
 /// The ids in blocks that begin with these and have `size` each: as many as are needed.
