@@ -28,7 +28,7 @@ pub(crate) async fn append(db: &Database, client: &Client, batch: &Batch<'_>) ->
         }
     };
     let taken = taken.map_err(fail)?;
-    let ids = by_lane(&batch.lanes, ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len()));
+    let ids = ids_of_blocks(&taken.get::<_, Vec<i64>>(0), taken.get(1), jobs.len());
     // COPY needs a named statement, which a transaction-mode pooler may mix up.
     let by = if db.is_pooled_by_transaction() { By::Insert } else { By::Copy };
     batch.store_under(db, client, &ids, taken.get(2), by).await?;
@@ -52,21 +52,6 @@ async fn insert_few(db: &Database, client: &Client, batch: &Batch<'_>) -> Result
         ids.push(JobId(rows[0].get(0)));
     }
     Ok(ids)
-}
-
-/// The ids, given to the jobs in the order of their lanes: a block of ids is then of one lane nearly always, so that its first
-/// leads to all of them. Jobs of one lane keep their order.
-fn by_lane(lanes: &[i32], ids: Vec<JobId>) -> Vec<JobId> {
-    if lanes.is_sorted() {
-        return ids;
-    }
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by_key(|&place| lanes[place]);
-    let mut given = ids.clone();
-    for (id, place) in ids.into_iter().zip(order) {
-        given[place] = id;
-    }
-    given
 }
 
 /// The ids in blocks that begin with these and have `size` each: as many as are needed.

@@ -78,7 +78,7 @@ impl Batch<'_> {
             let row = NewRow::new(id, lane, job, now)?;
             if row.due.is_some() { &mut later } else { &mut ready }.push(row);
         }
-        mark_strays(&mut ready);
+        mark_lowest(&mut ready);
         for rows in [ready, later] {
             match by {
                 _ if rows.is_empty() => {}
@@ -129,17 +129,21 @@ impl Batch<'_> {
     }
 }
 
-/// Marks rows that the first of their block of ids does not lead to, because it is not among them or in another lane:
-/// they get an entry of their own in the log's index of ids. See `log_rows` in sql/functions/15_find.sql.
-fn mark_strays(rows: &mut [NewRow<'_>]) {
-    rows.sort_unstable_by_key(|row| row.id); // as most are already
-    let mut first = None;
+/// The rows of a block of ids that are in one lane are found by the lowest of them, which has an entry in the log's index of ids. The
+/// first of a block always has one; others are marked for it. See `log_rows` in sql/functions/15_find.sql.
+fn mark_lowest(rows: &mut [NewRow<'_>]) {
+    let (mut block, mut lanes) = (None, Vec::new());
     for row in rows {
-        let place = (row.id.0 - 1) & !15;
-        if row.id.0 == place + 1 {
-            first = Some((place, row.lane));
-        } else if first != Some((place, row.lane)) {
-            row.attributes = format!(" {}", if row.attributes.is_empty() { "{}" } else { &row.attributes });
+        let first = (row.id.0 - 1) & !15;
+        if block != Some(first) {
+            (block, lanes) = (Some(first), Vec::new());
+        }
+        if !lanes.contains(&row.lane) {
+            lanes.push(row.lane);
+            if row.id.0 != first + 1 {
+                row.attributes =
+                    format!(" {}", if row.attributes.is_empty() { "{}" } else { &row.attributes });
+            }
         }
     }
 }

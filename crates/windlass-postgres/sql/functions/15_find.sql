@@ -1,8 +1,8 @@
 -- Where one job is.
 
 -- log_rows(id): the rows of the log with this id, the one that its enqueue wrote and those since, in no order.
--- The former, where it has no entry in job_id of its own, is where the first job of its block of ids is: same transaction, same lane.
--- Cost: 0.1 ms, two probes of job_id and one of job_lane for each leaf.
+-- The former, where it has no entry in job_id of its own, has the same transaction and lane as one of its block of 16 ids that has.
+-- Cost: 0.1 ms, two probes of job_id and one of job_lane for each lane of the block and each leaf.
 CREATE OR REPLACE FUNCTION {schema}.log_rows(p_id bigint) RETURNS TABLE (xid xid8, lane_id integer)
     LANGUAGE plpgsql STABLE ROWS 2 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -20,8 +20,9 @@ BEGIN
         v_original := v_original OR NOT r.moved;
     END LOOP;
     IF v_original OR p_id = v_first THEN RETURN; END IF;
-    -- The first of the block may have been moved to another segment already.
-    FOR r IN SELECT j.xid, j.lane_id FROM {schema}.job j WHERE j.id = v_first AND (j.moved OR (j.id & 15) = 1 OR j.attributes ^@ ' ') LOOP
+    -- Those may have been moved to another segment already.
+    FOR r IN SELECT j.xid, j.lane_id FROM {schema}.job j
+             WHERE j.id >= v_first AND j.id < p_id AND (j.moved OR (j.id & 15) = 1 OR j.attributes ^@ ' ') AND j.xid < '{direct}' LOOP
         RETURN QUERY SELECT j.xid, j.lane_id FROM {schema}.job j
             WHERE j.lane_id = r.lane_id AND j.xid = r.xid AND j.id = p_id AND NOT j.moved AND NOT j.attributes ^@ ' ';
         IF FOUND THEN RETURN; END IF;

@@ -89,9 +89,9 @@ BEGIN
                 WHERE j.segment = p_segment AND j.ctid = ANY (v_places) AND j.lane_id = v_lane AND k.lane_id = v_lane
                   AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id)
                   AND NOT {schema}.consumed(k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id, j.xid, j.id)
-                  -- Others are found by the first of their block (log_rows): it moves with them, and goes in the next turn.
-                  AND NOT EXISTS (SELECT 1 FROM {schema}.job n WHERE (j.id & 15) = 1 AND NOT j.moved AND n.lane_id = j.lane_id
-                                  AND n.xid = j.xid AND n.id > j.id AND n.id < j.id + 16)
+                  -- Others of its block are found by it (log_rows): it moves with them, and goes in the next turn.
+                  AND NOT EXISTS (SELECT 1 FROM {schema}.job n WHERE ((j.id & 15) = 1 OR j.attributes ^@ ' ') AND NOT j.moved
+                                  AND n.lane_id = j.lane_id AND n.xid = j.xid AND n.id > j.id AND n.id <= ((j.id - 1) | 15) + 1)
                 RETURNING j.id)
             DELETE FROM {schema}.cancelled_in_log s USING gone g WHERE s.job_id = g.id AND s.lane_id = v_lane;
         END LOOP;
