@@ -57,7 +57,9 @@ impl Keeper {
         match self.rng.u32(0..3) {
             // Not all: most tick from the first to the last.
             0 if number.is_multiple_of(3) && self.paused.iter().all(|(paused, _)| *paused != number) => {
-                self.set_paused(number, true).await?;
+                if !self.set_paused(number, true).await? {
+                    return Ok(());
+                }
                 let length = Duration::from_millis(self.rng.u64(..LONGEST_PAUSE));
                 self.paused.push((number, Instant::now() + length));
             }
@@ -77,25 +79,28 @@ impl Keeper {
         Ok(())
     }
 
-    /// Repeats the call until its answer is known.
-    async fn set_paused(&self, schedule: u32, paused: bool) -> Result<()> {
-        let note = |done| {
+    /// Repeats the call until its answer is known. Whether there is such a schedule: some are declared by the first worker.
+    async fn set_paused(&self, schedule: u32, paused: bool) -> Result<bool> {
+        let note = |paused, done| {
             let wall_us = jiff::Timestamp::now().as_microsecond();
             self.recorder.note(What::PauseAsked { schedule, paused, done, wall_us });
         };
-        note(false);
+        note(paused, false);
         let names = [Timetable::name(schedule)];
-        loop {
+        let found = loop {
             match self.client.store().pause_schedules(&names, paused).await {
-                Ok(_) => break,
+                Ok(found) => break found == [true],
                 Err(error) if error.is_connection_loss() || error.is_retryable() => {
                     tokio::time::sleep(AGAIN).await;
                 }
                 Err(error) => return Err(error.into()),
             }
+        };
+        if paused && !found {
+            note(false, false); // the pause that was asked is over
         }
-        note(true);
-        Ok(())
+        note(paused && found, true);
+        Ok(found)
     }
 
     async fn run_by_hand(&self, schedule: u32) {
