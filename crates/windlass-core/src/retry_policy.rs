@@ -33,8 +33,18 @@ pub enum Backoff {
 /// let capped = RetryPolicy { max: Duration::from_secs(40), ..RetryPolicy::exponential(Duration::from_secs(15)) };
 /// assert_eq!(delays(capped), [15, 30, 40, 40]);
 /// ```
+///
+/// As JSON it may leave fields out: they are those of the constructor of its backoff.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use windlass_core::RetryPolicy;
+/// let policy: RetryPolicy = serde_json::from_str(r#"{"backoff": "fixed", "base_ms": 7000}"#)?;
+/// assert_eq!(policy, RetryPolicy::fixed(Duration::from_secs(7)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "Said")]
 pub struct RetryPolicy {
     /// How the delay grows.
     pub backoff: Backoff,
@@ -81,6 +91,41 @@ impl RetryPolicy {
         let capped = (self.base.as_secs_f64() * growth).min(self.max.as_secs_f64());
         let spread = 1.0 + self.jitter.clamp(0.0, 1.0) * (2.0 * random - 1.0);
         Duration::try_from_secs_f64(capped * spread).unwrap_or(self.max)
+    }
+}
+
+/// A policy as JSON says it.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Said {
+    backoff: Backoff,
+    #[serde(rename = "base_ms", with = "millis")]
+    base: Duration,
+    factor: Option<f64>,
+    max_ms: Option<u64>,
+    jitter: Option<f64>,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        let RetryPolicy { backoff, base, .. } = RetryPolicy::default();
+        Self { backoff, base, factor: None, max_ms: None, jitter: None }
+    }
+}
+
+impl From<Said> for RetryPolicy {
+    fn from(said: Said) -> Self {
+        let built = match said.backoff {
+            Backoff::Exponential => Self::exponential(said.base),
+            Backoff::Linear => Self::linear(said.base),
+            Backoff::Fixed => Self::fixed(said.base),
+        };
+        Self {
+            factor: said.factor.unwrap_or(built.factor),
+            max: said.max_ms.map_or(built.max, Duration::from_millis),
+            jitter: said.jitter.unwrap_or(built.jitter),
+            ..built
+        }
     }
 }
 

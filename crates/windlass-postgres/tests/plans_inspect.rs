@@ -239,7 +239,7 @@ async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqu
                     store.enqueue_once(&format!("{writer} {n}"), &jobs[480..560]).await.expect("enqueue");
                 ids.extend(once.ids);
                 let unique: Vec<NewJob> = (n * 4..n * 4 + 40)
-                    .map(|key| named(key).with_unique(Unique::by_key(&key.to_string())))
+                    .map(|key| named(key).with_unique(Unique::by_key(key.to_string())))
                     .collect();
                 ids.extend(store.enqueue_unique(&unique).await.expect("enqueue").iter().map(|job| job.id));
             }

@@ -102,8 +102,8 @@ onSqlite('wrong options of the vectors are refused in the same words', async ({ 
 })
 
 onSqlite('retry policies of the vectors are kept', async ({ windlass }) => {
-  for (const { what, policy, sdk, stored } of list('retry_policies.json', 'policies')) {
-    const { retryPolicy } = await enqueue(windlass, { retry_policy: sdk ?? policy })
+  for (const { what, policy, stored } of list('retry_policies.json', 'policies')) {
+    const { retryPolicy } = await enqueue(windlass, { retry_policy: policy })
     assertShows(retryPolicy, stored, what)
   }
 })

@@ -104,14 +104,7 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
 }
 
 function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
-  const isFixed = backoff === 'fixed'
-  return {
-    backoff,
-    base_ms: span(base, 'retryPolicy.base'),
-    factor,
-    max_ms: span(isFixed ? max ?? base : max, 'retryPolicy.max'),
-    jitter: isFixed ? jitter ?? 0 : jitter,
-  }
+  return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
 }
 
 function wireUnique (unique: Unique) {

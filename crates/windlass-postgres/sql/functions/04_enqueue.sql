@@ -51,7 +51,7 @@ BEGIN
 END $$;
 
 -- checked_retry_policy(policy): {"backoff"?: "exponential" | "linear" | "fixed", "base_ms"?, "factor"?, "max_ms"?, "jitter"?} as programs
--- read it; what is left out is exponential, 15 s, 2, a day, 0.1.
+-- read it; what is left out is exponential, 15 s, 2, a day, 0.1; where it is fixed: no jitter, no bound.
 CREATE OR REPLACE FUNCTION {schema}.checked_retry_policy(p_policy jsonb) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -59,17 +59,15 @@ class Backoff:
     """The longest delay."""
     jitter: float | None = None
     """The part of a delay, 0 to 1, that is left to chance: by default 0.1, and 0 where the delay is fixed."""
+    factor: float | None = None
+    """How many times as long each delay is as the one before, where they grow exponentially: by default 2."""
 
     def _spec(self) -> dict[str, Any]:
-        is_fixed = self.growth == "fixed"
-        jitter = self.jitter if self.jitter is not None else 0.0 if is_fixed else 0.1
-        longest = self.base if is_fixed else self.max
-        return {
-            "backoff": self.growth,
-            "base_ms": millis(self.base, "base"),
-            "max_ms": millis(longest, "max"),
-            "jitter": jitter,
-        }
+        policy: dict[str, Any] = {"backoff": self.growth, "base_ms": millis(self.base, "base")}
+        if self.growth != "fixed":
+            policy["max_ms"] = millis(self.max, "max")
+        said = {"jitter": self.jitter, "factor": self.factor}
+        return policy | {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass(frozen=True)
