@@ -459,6 +459,8 @@ def test_one_job_of_a_batch_is_cancelled_and_the_others_go_on(sqlite: App) -> No
 
     @sqlite.batch("index")
     async def index(jobs: list[Any]) -> list[Any]:
+        if len(jobs) < 2:  # a batch is what is there
+            return [Snooze("10ms")]
         started.set()
         await free.wait()
         return [job["n"] for job in jobs]

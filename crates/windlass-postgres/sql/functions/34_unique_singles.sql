@@ -38,8 +38,11 @@ BEGIN
     fates := v_taken.fates;
     IF 0 <> ALL (fates) THEN RETURN; END IF;
     v_segment := {schema}.current_segment();
+    -- The lowest of a block of ids and a lane leads to the others; see log_rows.
     INSERT INTO {schema}.job (id, segment, lane_id, max_attempts, kind, args, attributes)
-        SELECT u.id, v_segment, u.lane, u.most, u.kind, u.args, u.attributes
+        SELECT u.id, v_segment, u.lane, u.most, u.kind, u.args,
+            CASE WHEN (u.id & 15) <> 1 AND row_number() OVER (PARTITION BY u.lane, (u.id - 1) | 15 ORDER BY u.id) = 1
+                 THEN ' ' || coalesce(nullif(u.attributes, ''), '{}') ELSE u.attributes END
         FROM unnest(ids, fates, v_lanes, p_max, p_kinds, p_args, p_attributes) WITH ORDINALITY
              AS u(id, fate, lane, most, kind, args, attributes, n)
         WHERE u.fate = 0 AND u.lane IS NOT NULL ORDER BY u.n;
