@@ -81,7 +81,9 @@ impl Held {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_wait_go_together_and_each_gets_its_own_id() {
     let held = Held::new().await;
+    held.release().await;
     held.store.enqueue(&[NewJob::new(KIND, Args::parse("{}").unwrap()).with_queue("other")]).await.unwrap();
+    held.lock().await;
     let mut all = 2;
     for (count, queues) in [(12, 1), (CALLS, 1), (CALLS, 2)] {
         let queue = |n: usize| if n % queues == 0 { QUEUE } else { "other" };

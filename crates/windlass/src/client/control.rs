@@ -1,0 +1,130 @@
+//! What a person or a program does to jobs and queues that are there.
+
+use crate::{Client, Selection};
+use windlass_core::{CancelReply, DeleteReply, EditReply, JobEdit, JobFilter, JobId, Result, RetryReply};
+
+impl Client {
+    /// Cancels jobs: those that no worker holds at once. One that runs is told to stop by its
+    /// [token](crate::Context::cancelled), within milliseconds as a rule. It may still complete; an error or a snooze ends it as
+    /// cancelled, and a handler that does not listen is dropped after
+    /// [`timeout_grace`](crate::WorkerConfig::timeout_grace). One reply per id, in order.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{CancelReply, Client, Context, Job, JobState, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize)]
+    /// # struct Import { file: String }
+    /// # impl Job for Import { const KIND: &'static str = "import"; }
+    /// async fn import(import: Import, ctx: Context) {
+    ///     tokio::select! {
+    ///         () = ctx.cancelled() => {} // clean up, and return
+    ///         () = tokio::time::sleep(Duration::from_secs(3600)) => {} // the work
+    ///     }
+    /// }
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let id = client.enqueue(Import { file: "all.csv".into() }).await?;
+    /// # let worker = Worker::builder(&client).queue("default", 1).handle(import).start().await?;
+    /// # while client.job(id).await?.unwrap().state != JobState::Running { tokio::task::yield_now().await }
+    /// // once it runs:
+    /// assert_eq!(client.cancel(&[id]).await?, [CancelReply::Running]);
+    /// # while client.job(id).await?.unwrap().state == JobState::Running { tokio::task::yield_now().await }
+    /// # worker.shutdown().await;
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
+        self.store.cancel(ids).await
+    }
+
+    /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
+        self.store.retry(ids).await
+    }
+
+    /// Changes jobs that no worker holds and that have not completed, each wholly or not at all: when they run, where, how often
+    /// they are tried, their args. One that waits stays as it is but for what the edit names; a dead one stays dead. An available
+    /// job may lose its place among those of its priority. One reply per id, in order.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Args, Client, EditReply, JobEdit, JobState, NewJob};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # let id = client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let later = JobEdit::new().with_delay(Duration::from_secs(600)).with_priority(5);
+    /// assert_eq!(client.edit(&[id], &later).await?, [EditReply::Edited]);
+    /// assert_eq!(client.job(id).await?.unwrap().state, JobState::Scheduled);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [What is wrong with the edit](JobEdit::check), or the store's.
+    pub async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
+        self.store.edit(ids, edit).await
+    }
+
+    /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
+        self.store.delete(ids).await
+    }
+
+    /// All jobs that a filter selects, to cancel, retry, edit or delete them: its limit and its token do not count.
+    ///
+    /// ```
+    /// # use windlass::{Client, JobFilter, JobState, NewJob, Args};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # client.enqueue(NewJob::new("mail.send", Args::parse("{}")?)).await?;
+    /// let mails = JobFilter { kind: Some("mail.send".into()), ..JobFilter::default() };
+    /// let would = client.select(mails.clone()).dry_run(true).cancel().await?;
+    /// assert_eq!(would.selected, 1);
+    /// let cancelled = client.select(mails.clone()).cancel().await?;
+    /// assert_eq!((cancelled.done, cancelled.asked), (1, 0));
+    /// let retried = client.select(mails).per_second(1_000.0).retry().await?;
+    /// assert_eq!(retried.done, 1);
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    pub fn select(&self, filter: JobFilter) -> Selection<'_> {
+        Selection::new(&*self.store, filter)
+    }
+
+    /// Stops claiming from a queue; running jobs finish.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) for an unknown queue, or the store's.
+    pub async fn pause(&self, queue: &str) -> Result<()> {
+        self.store.pause(queue, true).await
+    }
+
+    /// Allows claiming from a queue again.
+    ///
+    /// # Errors
+    /// As [`Self::pause`].
+    pub async fn resume(&self, queue: &str) -> Result<()> {
+        self.store.pause(queue, false).await
+    }
+}
