@@ -35,7 +35,7 @@ impl EditSpec<'_> {
             _ => {
                 let message = "now, delay_ms and scheduled_at exclude each other";
                 return Err(Error::new(ErrorKind::InvalidOption, message));
-            },
+            }
         };
         if let Some(queue) = self.queue {
             edit = edit.with_queue(queue);

@@ -35,7 +35,10 @@ impl ScheduleSpec<'_> {
         match self.name == name {
             true => Ok(self),
             false => {
-                let message = format!("the definition is of schedule {:?}, not of {name:?}; leave its name out", self.name);
+                let message = format!(
+                    "the definition is of schedule {:?}, not of {name:?}; leave its name out",
+                    self.name
+                );
                 Err(Error::new(ErrorKind::InvalidOption, message))
             }
         }

@@ -25,7 +25,8 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().trim_matches('/').to_owned();
     if path == "api" || path.starts_with("api/") {
-        return Problem::not_found("there is no such call; GET /api/v1/openapi.json lists them").into_response();
+        return Problem::not_found("there is no such call; GET /api/v1/openapi.json lists them")
+            .into_response();
     }
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         let detail = "pages are read by GET; the API is at /api/v1";
@@ -36,7 +37,8 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
     match asset {
         Some(asset) => {
             let cache = if asset.immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
-            ([(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, cache)], asset.bytes).into_response()
+            ([(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, cache)], asset.bytes)
+                .into_response()
         }
         None => index(&base),
     }

@@ -28,7 +28,8 @@ impl FromStr for BasePath {
         if path.is_empty() || (path.starts_with('/') && !path.contains("//") && path.bytes().all(is_plain)) {
             return Ok(Self(path.to_owned()));
         }
-        let message = format!("base path {text:?} must be like /jobs: a slash, then letters, digits, - . _ ~");
+        let message =
+            format!("base path {text:?} must be like /jobs: a slash, then letters, digits, - . _ ~");
         Err(Error::new(ErrorKind::InvalidOption, message))
     }
 }

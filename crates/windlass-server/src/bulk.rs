@@ -137,9 +137,9 @@ impl Bulk {
             shown.state != State::Previewed || Timestamp::now() < shown.expires_at
         });
         if batches.len() >= KEPT {
-            let over = batches.iter().position(|batch| {
-                !matches!(batch.shown().state, State::Running | State::Previewed)
-            });
+            let over = batches
+                .iter()
+                .position(|batch| !matches!(batch.shown().state, State::Running | State::Previewed));
             let Some(over) = over else {
                 let detail = format!("{KEPT} bulk actions are previewed or run; wait for one to end");
                 return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(10));

@@ -6,7 +6,10 @@ use axum::{
     http::{StatusCode, header, request::Parts},
 };
 use bytes::Bytes;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::error::Category;
 use serde_path_to_error::Segment;
 use std::fmt::Write;
@@ -27,9 +30,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
         }
         match Bytes::from_request(request, state).await {
             Ok(bytes) => Ok(Self(bytes)),
-            Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(Problem::new(refused.status(), "too_large", "the body is too large; send less at once"))
-            }
+            Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(Problem::too_large()),
             Err(refused) => Err(Problem::new(StatusCode::BAD_REQUEST, "malformed", refused.body_text())),
         }
     }
@@ -38,6 +39,12 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 impl Body {
     /// Reads it.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        // Serde takes an array for an object of which it has the values in order.
+        if self.0.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            serde_json::from_slice::<IgnoredAny>(&self.0).map_err(|error| malformed(&error))?;
+            let what = "must be a JSON object".to_owned();
+            return Err(Problem::invalid(format!("the body {what}")).at(String::new(), what));
+        }
         let mut json = serde_json::Deserializer::from_slice(&self.0);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|error| refused(&error))?;
         json.end().map_err(|error| malformed(&error))?;

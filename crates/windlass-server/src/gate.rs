@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::{
     extract::{Request, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -42,6 +42,8 @@ pub(crate) struct Gate {
     /// The least role; `None`: nobody in particular.
     pub(crate) role: Option<Role>,
     pub(crate) does: Does,
+    /// The largest body, in bytes.
+    pub(crate) body_limit: usize,
 }
 
 pub(crate) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
@@ -53,6 +55,11 @@ pub(crate) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
 impl Gate {
     async fn pass(&self, request: Request, next: Next) -> Result<Response, Problem> {
         let (mut parts, body) = request.into_parts();
+        let length =
+            parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length > self.body_limit as u64) {
+            return Err(Problem::too_large());
+        }
         let writes = matches!(self.does, Does::Write | Does::Session);
         let Some(least) = self.role else {
             if writes {
@@ -88,7 +95,7 @@ impl Gate {
         Ok(response)
     }
 
-    fn check(&self, identity: &Identity, least: Role, headers: &axum::http::HeaderMap) -> Result<(), Problem> {
+    fn check(&self, identity: &Identity, least: Role, headers: &HeaderMap) -> Result<(), Problem> {
         // A browser adds its cookie and its address to whatever page asks, but no bearer.
         if identity.via() != Via::Bearer {
             match self.does {
@@ -97,11 +104,15 @@ impl Gate {
             }
         }
         if identity.role() < least {
-            let detail = format!("{} is for the role {least}; {} is {}", self.name, identity.actor(), identity.role());
+            let detail =
+                format!("{} is for the role {least}; {} is {}", self.name, identity.actor(), identity.role());
             return Err(Problem::forbidden("permission_denied", detail));
         }
         if self.app.read_only && self.does == Does::Write {
-            return Err(Problem::forbidden("read_only", "this server only shows; nothing can be changed here"));
+            return Err(Problem::forbidden(
+                "read_only",
+                "this server only shows; nothing can be changed here",
+            ));
         }
         Ok(())
     }
@@ -109,7 +120,8 @@ impl Gate {
 
 async fn within(answer: impl Future<Output = Response>) -> Result<Response, Problem> {
     tokio::time::timeout(TIMEOUT, answer).await.map_err(|_| {
-        let detail = format!("no answer within {} s; a write may or may not have happened", TIMEOUT.as_secs());
+        let detail =
+            format!("no answer within {} s; a write may or may not have happened", TIMEOUT.as_secs());
         Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
     })
 }

@@ -39,3 +39,12 @@ pub use auth::{Access, AuthFile, Identity, NewToken, Role};
 pub use base_path::BasePath;
 pub use redact::Redaction;
 pub use server::{Builder, Server};
+
+/// The examples of docs/guide, under test.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/http.md")]
+    struct Http;
+    #[doc = include_str!("../../../docs/guide/operate.md")]
+    struct Operate;
+}

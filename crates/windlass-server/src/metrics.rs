@@ -84,11 +84,20 @@ impl Metrics {
     /// All figures, as OpenMetrics text.
     pub(crate) fn text(&self, status: &StoreStatus, readers: usize) -> Result<String, fmt::Error> {
         let mut registry = Registry::with_prefix("windlass");
-        registry.register_with_unit("http_request", "How long answers took", Unit::Seconds, self.requests.clone());
+        registry.register_with_unit(
+            "http_request",
+            "How long answers took",
+            Unit::Seconds,
+            self.requests.clone(),
+        );
         let live: Gauge = Gauge::default();
         live.set(gauge(readers as u64));
         registry.register("live_readers", "Streams of live figures", live);
-        registry.register("build", "The version of this server", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register(
+            "build",
+            "The version of this server",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
         of_store(&mut registry, status);
         of_queues(&mut registry, status);
         let mut text = String::new();
@@ -109,8 +118,11 @@ fn of_store(registry: &mut Registry, status: &StoreStatus) {
 }
 
 fn of_queues(registry: &mut Registry, status: &StoreStatus) {
-    let (available, running, paused) =
-        (Family::<OfQueue, Gauge>::default(), Family::<OfQueue, Gauge>::default(), Family::<OfQueue, Gauge>::default());
+    let (available, running, paused) = (
+        Family::<OfQueue, Gauge>::default(),
+        Family::<OfQueue, Gauge>::default(),
+        Family::<OfQueue, Gauge>::default(),
+    );
     let (held, dead) = (Family::<OfState, Gauge>::default(), Family::<OfState, Gauge>::default());
     let oldest = Family::<OfQueue, Age>::default();
     for (at, queue) in status.queues.iter().enumerate() {
@@ -119,7 +131,8 @@ fn of_queues(registry: &mut Registry, status: &StoreStatus) {
         available.get_or_create(&of).inc_by(gauge(queue.available));
         running.get_or_create(&of).inc_by(gauge(queue.running));
         paused.get_or_create(&of).inc_by(queue.paused.into());
-        let waited = queue.oldest_available_at.map_or(0.0, |at| Timestamp::now().duration_since(at).as_secs_f64());
+        let waited =
+            queue.oldest_available_at.map_or(0.0, |at| Timestamp::now().duration_since(at).as_secs_f64());
         let age = oldest.get_or_create(&of);
         age.set(age.get().max(waited));
         for (family, state, count) in [
@@ -131,7 +144,11 @@ fn of_queues(registry: &mut Registry, status: &StoreStatus) {
             family.get_or_create(&OfState { queue: name.clone(), state }).inc_by(gauge(count));
         }
     }
-    registry.register("queue_available_jobs", "Jobs ready to be claimed; large counts may be estimates", available);
+    registry.register(
+        "queue_available_jobs",
+        "Jobs ready to be claimed; large counts may be estimates",
+        available,
+    );
     registry.register("queue_running_jobs", "Jobs held by live workers", running);
     registry.register("queue_paused", "1 where nothing is claimed", paused);
     registry.register_with_unit(
@@ -165,7 +182,10 @@ mod tests {
             Duration::from_millis(3),
         );
         let text = metrics.text(&status, 1).unwrap();
-        assert_eq!(text.lines().filter(|line| line.starts_with("windlass_queue_available_jobs{")).count(), MOST_QUEUES + 1);
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("windlass_queue_available_jobs{")).count(),
+            MOST_QUEUES + 1
+        );
         for line in [
             "windlass_queue_available_jobs{queue=\"_other\"} 100",
             "windlass_store_bytes 5",

@@ -42,7 +42,8 @@ fn parsed(text: &str) -> Value {
 }
 
 fn operation(route: &Route, known: &Value) -> Value {
-    let parameters: Vec<Value> = in_path(route.path).chain(route.query.iter().map(|name| in_query(name, known))).collect();
+    let parameters: Vec<Value> =
+        in_path(route.path).chain(route.query.iter().map(|name| in_query(name, known))).collect();
     let reference = |schema: &str| json!({ "$ref": format!("#/components/schemas/{schema}") });
     let media = if route.does == Does::Stream { "text/event-stream" } else { "application/json" };
     let (status, schema) = route.gives;

@@ -40,6 +40,10 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorKind::InvalidOption.code(), detail)
     }
 
+    pub(crate) fn too_large() -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is too large; send less at once")
+    }
+
     pub(crate) fn at(mut self, pointer: String, detail: String) -> Self {
         self.errors.push((pointer, detail));
         self
@@ -48,6 +52,11 @@ impl Problem {
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
+    }
+
+    /// What it says to people.
+    pub(crate) fn detail(self) -> String {
+        self.detail
     }
 
     /// The document; `request` names the request in the log.
@@ -63,7 +72,8 @@ impl Problem {
             "request_id": request,
         });
         if !self.errors.is_empty() {
-            let errors = self.errors.iter().map(|(pointer, detail)| json!({"pointer": pointer, "detail": detail}));
+            let errors =
+                self.errors.iter().map(|(pointer, detail)| json!({"pointer": pointer, "detail": detail}));
             body["errors"] = errors.collect();
         }
         if self.ambiguous {
@@ -154,7 +164,11 @@ mod tests {
         for kind in ErrorKind::ALL {
             let problem = Problem::from(Error::new(kind, "file /srv/jobs.db, value 7"));
             assert_eq!(problem.code, kind.code());
-            assert_eq!(problem.status == 500, kind == ErrorKind::Internal, "{kind:?} has no status of its own");
+            assert_eq!(
+                problem.status == 500,
+                kind == ErrorKind::Internal,
+                "{kind:?} has no status of its own"
+            );
             let body = problem.json("r1");
             assert_eq!(body["title"].as_str().unwrap().to_lowercase().replace(' ', "_"), kind.code());
             let hidden = [ErrorKind::Internal, ErrorKind::Unavailable, ErrorKind::Ambiguous].contains(&kind);

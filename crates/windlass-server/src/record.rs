@@ -42,7 +42,8 @@ fn not_shown(args: &Args) -> Value {
 /// A job; of each value that users made at most so many bytes. `redacted` and `cut` say what is missing.
 pub(crate) fn job_json(mut job: JobRecord, redaction: &Redaction, most: usize) -> windlass::Result<Value> {
     let kind = job.kind.clone();
-    let mut shower = Shower { redaction, most, kind, secrets: Secrets::default(), redacted: false, cut: false };
+    let mut shower =
+        Shower { redaction, most, kind, secrets: Secrets::default(), redacted: false, cut: false };
     let args = shower.show(&std::mem::replace(&mut job.args, Args::parse("null")?));
     let meta = job.meta.take().map(|meta| shower.show(&meta));
     let result = job.result.take().map(|result| shower.show(&result));

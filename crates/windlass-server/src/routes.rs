@@ -119,7 +119,10 @@ fn post<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, name: &'static 
 
 fn who() -> Vec<Route> {
     vec![
-        get("/session", "session.show", session::show).open().gives("Session").about("Who asks, and what they may do"),
+        get("/session", "session.show", session::show)
+            .open()
+            .gives("Session")
+            .about("Who asks, and what they may do"),
         Route::new(Method::POST, "/session", "session.begin", Does::Session, session::login)
             .open()
             .takes("Login")
@@ -140,8 +143,12 @@ fn who() -> Vec<Route> {
 
 fn whole_store() -> Vec<Route> {
     vec![
-        get("/overview", "overview", store::overview).gives("Overview").about("The store, its queues and workers, and what needs a look"),
-        get("/workers", "workers.list", store::workers).gives("Workers").about("Workers that registered lately"),
+        get("/overview", "overview", store::overview)
+            .gives("Overview")
+            .about("The store, its queues and workers, and what needs a look"),
+        get("/workers", "workers.list", store::workers)
+            .gives("Workers")
+            .about("Workers that registered lately"),
         get("/history", "history", store::history)
             .query(&["last_s", "step_s", "queue", "kind", "outcome"])
             .gives("History")
@@ -159,7 +166,9 @@ fn whole_store() -> Vec<Route> {
             .takes("Settings")
             .gives("Settings")
             .about("Changes all settings; one that is left out gets its default"),
-        get("/retention", "retention.list", settings::retention).gives("Retention").about("Rules of what is kept of single queues and outcomes"),
+        get("/retention", "retention.list", settings::retention)
+            .gives("Retention")
+            .about("Rules of what is kept of single queues and outcomes"),
         write(Method::PUT, "/retention", "retention.put", settings::put_retention)
             .role(Admin)
             .takes("Retention")
@@ -171,9 +180,15 @@ fn whole_store() -> Vec<Route> {
 fn of_queues() -> Vec<Route> {
     vec![
         get("/queues", "queues.list", queues::list).gives("Queues").about("Every queue"),
-        get("/queues/{queue}", "queues.show", queues::show).gives("QueueShown").about("One queue with its workers"),
-        post("/queues/{queue}/pause", "queues.pause", queues::pause).status(204).about("Stops claiming from it"),
-        post("/queues/{queue}/resume", "queues.resume", queues::resume).status(204).about("Allows claiming again"),
+        get("/queues/{queue}", "queues.show", queues::show)
+            .gives("QueueShown")
+            .about("One queue with its workers"),
+        post("/queues/{queue}/pause", "queues.pause", queues::pause)
+            .status(204)
+            .about("Stops claiming from it"),
+        post("/queues/{queue}/resume", "queues.resume", queues::resume)
+            .status(204)
+            .about("Allows claiming again"),
         write(Method::PUT, "/queues/{queue}/limits", "queues.limit", queues::limit)
             .role(Admin)
             .takes("QueueLimits")
@@ -201,9 +216,16 @@ fn of_jobs() -> Vec<Route> {
             .gives("Args")
             .about("The args with what is hidden; audited"),
         post("/jobs/{id}/retry", "jobs.retry", jobs::retry).gives("Reply").about("Makes it available now"),
-        post("/jobs/{id}/cancel", "jobs.cancel", jobs::cancel).gives("Reply").about("Cancels it, or asks its worker to stop it"),
-        write(Method::DELETE, "/jobs/{id}", "jobs.delete", jobs::delete).gives("Reply").about("Removes it without a trace"),
-        write(Method::PATCH, "/jobs/{id}", "jobs.edit", jobs::edit).takes("JobEdit").gives("Reply").about("Changes it while it waits"),
+        post("/jobs/{id}/cancel", "jobs.cancel", jobs::cancel)
+            .gives("Reply")
+            .about("Cancels it, or asks its worker to stop it"),
+        write(Method::DELETE, "/jobs/{id}", "jobs.delete", jobs::delete)
+            .gives("Reply")
+            .about("Removes it without a trace"),
+        write(Method::PATCH, "/jobs/{id}", "jobs.edit", jobs::edit)
+            .takes("JobEdit")
+            .gives("Reply")
+            .about("Changes it while it waits"),
     ]
 }
 
@@ -220,7 +242,9 @@ fn of_bulk() -> Vec<Route> {
             .status(202)
             .gives("Bulk")
             .about("Does it in the background, if the count is that of the preview"),
-        write(Method::DELETE, "/bulk/{id}", "bulk.stop", bulk::stop).gives("Bulk").about("Stops it; what was done stays done"),
+        write(Method::DELETE, "/bulk/{id}", "bulk.stop", bulk::stop)
+            .gives("Bulk")
+            .about("Stops it; what was done stays done"),
     ]
 }
 
@@ -230,10 +254,16 @@ fn of_schedules() -> Vec<Route> {
             .query(&["source", "after", "limit"])
             .gives("Schedules")
             .about("Schedules by name"),
-        get("/schedules/{name}", "schedules.show", schedules::show).gives("ScheduleShown").about("One with its next ticks"),
-        post("/schedules/{name}/run", "schedules.run", schedules::run).gives("Id").about("Enqueues its job now"),
+        get("/schedules/{name}", "schedules.show", schedules::show)
+            .gives("ScheduleShown")
+            .about("One with its next ticks"),
+        post("/schedules/{name}/run", "schedules.run", schedules::run)
+            .gives("Id")
+            .about("Enqueues its job now"),
         post("/schedules/{name}/pause", "schedules.pause", schedules::pause).status(204).about("Stops it"),
-        post("/schedules/{name}/resume", "schedules.resume", schedules::resume).status(204).about("Lets it go on with its next tick"),
+        post("/schedules/{name}/resume", "schedules.resume", schedules::resume)
+            .status(204)
+            .about("Lets it go on with its next tick"),
         write(Method::PUT, "/schedules/{name}", "schedules.put", schedules::put)
             .role(Admin)
             .takes("SchedulePut")

@@ -14,16 +14,12 @@ use crate::{
     overview::Overview,
     problem::Problem,
     redact::Redaction,
-    routes::routes,
+    routes::{Route, routes},
     shell::shell,
 };
 use axum::{
-    Router,
-    extract::DefaultBodyLimit,
-    http::StatusCode,
-    middleware::from_fn_with_state,
-    response::Redirect,
-    routing::{MethodRouter, get},
+    Router, extract::DefaultBodyLimit, http::StatusCode, middleware::from_fn_with_state, response::Redirect,
+    routing::get,
 };
 use std::{io, sync::Arc};
 use tokio::net::TcpListener;
@@ -55,7 +51,7 @@ use windlass::{Client, Result};
 ///     Some(Identity::new(user, Role::Operator))
 /// };
 /// let server = Server::builder(client).access(Access::program(identify)).build();
-/// let app: axum::Router = axum::Router::new().nest("/jobs", server.router());
+/// let app: axum::Router = axum::Router::new().nest_service("/jobs", server.router());
 /// # }
 /// ```
 #[derive(Clone)]
@@ -132,21 +128,21 @@ impl Server {
         self.0.auth.start_key()
     }
 
-    /// Its routes, to be nested into a router of yours, or served as they are. With [`Access::loopback`], serve it with
+    /// Its routes, to be nested into a router of yours (by `nest_service`, so that `/jobs/` is there as well as `/jobs`), or served as they are. With [`Access::loopback`], serve it with
     /// `into_make_service_with_connect_info::<SocketAddr>()`.
     pub fn router(&self) -> Router {
         let app = &self.0;
-        let guarded = |name, role, does, handler: MethodRouter<Arc<App>>| {
-            let guard = Gate { app: Arc::clone(app), name, role, does };
-            handler.route_layer(from_fn_with_state(guard, gate))
-        };
         let mut router = Router::new();
         for route in routes() {
-            let handler = route.handler.layer(DefaultBodyLimit::max(route.body_limit));
-            let handler = guarded(route.name, route.role, route.does, handler);
+            let Route { name, role, does, body_limit, .. } = route;
+            let guard = Gate { app: Arc::clone(app), name, role, does, body_limit };
+            let handler = route.handler.layer(DefaultBodyLimit::max(body_limit));
+            let handler = handler.route_layer(from_fn_with_state(guard, gate));
             router = router.route(&format!("/api/v1{}", route.path), handler);
         }
-        let metrics = guarded("metrics", Some(Role::Viewer), Does::Read, get(store::metrics));
+        let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);
+        let guard = Gate { app: Arc::clone(app), name, role, does, body_limit: 0 };
+        let metrics = get(store::metrics).route_layer(from_fn_with_state(guard, gate));
         router
             .route("/metrics", metrics)
             .route("/healthz", get(probes::health))
@@ -182,7 +178,7 @@ impl Server {
             .route("/readyz", get(probes::ready))
             .with_state(Arc::clone(&self.0));
         let root = Router::new().route("/", get(move || async move { home }));
-        root.merge(probes).nest(path, self.router())
+        root.merge(probes).nest_service(path, self.router())
     }
 }
 

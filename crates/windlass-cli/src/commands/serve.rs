@@ -41,7 +41,8 @@ impl Serve {
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
         let client = open::existing_with(globals.url(), options).await?;
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            let message = format!("cannot listen on {}: {error}; name another address with --listen", self.listen);
+            let message =
+                format!("cannot listen on {}: {error}; name another address with --listen", self.listen);
             Failure::failed("io", message)
         })?;
         let address = listener.local_addr()?;

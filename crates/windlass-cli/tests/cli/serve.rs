@@ -124,7 +124,8 @@ fn tokens_open_what_their_role_may() {
 fn what_others_reach_needs_to_know_who_they_are() {
     let home = Home::new();
     for listen in ["0.0.0.0:0", "[::]:0"] {
-        home.run(&["serve", "--listen", listen]).refused(2, &["reached from other machines", "--auth", "windlass token"]);
+        home.run(&["serve", "--listen", listen])
+            .refused(2, &["reached from other machines", "--auth", "windlass token"]);
     }
     home.run(&["serve", "--auth", "missing.toml"]).refused(2, &["missing.toml"]);
     home.run(&["serve", "--listen", "127.0.0.1:0", "--base-path", "jobs"]).refused(2, &["base path"]);

@@ -46,14 +46,20 @@ struct Confirm {
 type Noted = Result<(StatusCode, Extension<Note>, Json<Value>), Problem>;
 
 /// Counts what would be touched; nothing changes.
-pub(crate) async fn preview(State(app): Shared, Extension(identity): Extension<Identity>, body: Body) -> Noted {
+pub(crate) async fn preview(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Noted {
     let Create { action, filter, ids, per_second, reason } = body.read()?;
     if per_second.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return Err(Problem::invalid("per_second must be more than 0").at("/per_second".into(), "must be more than 0".into()));
+        return Err(Problem::invalid("per_second must be more than 0")
+            .at("/per_second".into(), "must be more than 0".into()));
     }
     let (which, filter) = which(filter, ids)?;
     let actor = identity.actor().to_owned();
-    let shown = app.bulk.preview(Preview { action, which, filter: filter.clone(), per_second, actor }).await?;
+    let shown =
+        app.bulk.preview(Preview { action, which, filter: filter.clone(), per_second, actor }).await?;
     let note = Note { filter: Some(filter), reason, count: Some(shown.count) };
     Ok((StatusCode::CREATED, Extension(note), Json(json!(shown))))
 }

@@ -37,7 +37,8 @@ pub(crate) struct List {
 pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Answer {
     let List { state, queue, kind, tag, after, limit } = list;
     let limit = page_size(limit)?;
-    let page = app.client.jobs(&JobFilter { state, queue, kind, tag, after: after.map(PageToken), limit }).await?;
+    let page =
+        app.client.jobs(&JobFilter { state, queue, kind, tag, after: after.map(PageToken), limit }).await?;
     let complete = page.jobs.len() >= limit as usize || page.next.is_none();
     let show = |job| job_json(job, &app.redaction, IN_LISTS);
     let items: Vec<Value> = page.jobs.into_iter().map(show).collect::<Result<_, _>>()?;
@@ -69,7 +70,11 @@ pub(crate) struct Reveal {
 }
 
 /// The args as they are, for who may see them.
-pub(crate) async fn args(State(app): Shared, Id(id): Id, Query(asked): Query<Reveal>) -> Result<Response, Problem> {
+pub(crate) async fn args(
+    State(app): Shared,
+    Id(id): Id,
+    Query(asked): Query<Reveal>,
+) -> Result<Response, Problem> {
     if asked.reveal.as_deref() != Some("1") {
         return Err(Problem::invalid("hidden values are shown with ?reveal=1 only, which is audited"));
     }
@@ -105,9 +110,8 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
     };
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let note = Extension(Note { count: Some(ids.len() as u64), ..Note::default() });
-    let replayed = repeated.then(|| {
-        [(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"))]
-    });
+    let replayed = repeated
+        .then(|| [(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"))]);
     let answer = (StatusCode::CREATED, note, Json(json!({ "ids": ids })));
     Ok(match replayed {
         Some(header) => (header, answer).into_response(),
@@ -136,6 +140,8 @@ fn reply<T: Serialize + PartialEq>(id: JobId, replies: &[T], unknown: T) -> Answ
     match replies.first() {
         Some(reply) if *reply == unknown => Err(gone(id)),
         Some(reply) => Ok(Json(json!({ "reply": reply }))),
-        None => Err(Error::new(ErrorKind::Internal, "the store said nothing of a job; please report it").into()),
+        None => {
+            Err(Error::new(ErrorKind::Internal, "the store said nothing of a job; please report it").into())
+        }
     }
 }

@@ -21,7 +21,8 @@ pub(crate) async fn one(app: &App, queue: &str) -> Result<Value, Problem> {
     let status = app.client.status().await?;
     let found = status.queues.iter().find(|stats| stats.name == queue);
     let found = found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))?;
-    let workers: Vec<_> = status.workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
+    let workers: Vec<_> =
+        status.workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
     let mut shown = json!(found);
     shown["key_limits"] = json!(app.client.key_limits(queue).await?);
     shown["workers"] = json!(workers);

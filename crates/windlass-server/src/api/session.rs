@@ -22,7 +22,8 @@ struct Login {
 /// Who asks, and what they may do here.
 pub(crate) async fn show(State(app): Shared, parts: Parts) -> Answer {
     let identity = app.auth.identify(&parts)?;
-    let mut answer = json!({ "actor": null, "role": null, "login": app.auth.has_login(), "read_only": app.read_only });
+    let mut answer =
+        json!({ "actor": null, "role": null, "login": app.auth.has_login(), "read_only": app.read_only });
     if let Some(identity) = identity {
         answer["actor"] = identity.actor().into();
         answer["role"] = identity.role().as_str().into();

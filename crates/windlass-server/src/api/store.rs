@@ -37,7 +37,9 @@ pub(crate) struct Past {
 pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Answer {
     let (last, step) = (past.last_s.unwrap_or(3_600), past.step_s.unwrap_or(60));
     if last / step.max(1) > MOST_POINTS {
-        let detail = format!("{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s");
+        let detail = format!(
+            "{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s"
+        );
         return Err(Problem::invalid(detail));
     }
     let mut request = HistoryRequest::last(Duration::from_secs(last));
@@ -79,7 +81,8 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
         }
     }
     let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);
-    let shown: Vec<_> = page.events.iter().map(|event| event_shown(event, job(event), &app.redaction)).collect();
+    let shown: Vec<_> =
+        page.events.iter().map(|event| event_shown(event, job(event), &app.redaction)).collect();
     Ok(Json(json!({ "events": shown, "next": page.next.as_str(), "more": page.more })))
 }
 

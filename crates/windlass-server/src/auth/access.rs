@@ -129,7 +129,8 @@ impl Auth {
         }
         match &self.access.0 {
             Kind::File(file) => {
-                let proxy = file.proxy.as_ref().filter(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)));
+                let proxy =
+                    file.proxy.as_ref().filter(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)));
                 let named = |header| parts.headers.get(header).and_then(|value| value.to_str().ok());
                 let actor = |actor: &&str| !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
                 Ok(proxy.and_then(|proxy| proxy.identify(named(proxy.header()).filter(actor)?)))

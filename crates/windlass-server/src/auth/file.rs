@@ -100,7 +100,9 @@ impl AuthFile {
         let said: Said = toml::from_str(text).map_err(|cause| refused(cause.to_string()))?;
         let tokens: Vec<Token> = said.token.into_iter().map(SaidToken::token).collect::<Result<_>>()?;
         if tokens.is_empty() && said.proxy.is_none() {
-            return Err(refused("it has no [[token]] and no [proxy]; `windlass token NAME` makes a token".to_owned()));
+            return Err(refused(
+                "it has no [[token]] and no [proxy]; `windlass token NAME` makes a token".to_owned(),
+            ));
         }
         for (at, token) in tokens.iter().enumerate() {
             if tokens[..at].iter().any(|other| other.name == token.name || other.hash == token.hash) {
@@ -141,7 +143,8 @@ impl Proxy {
 
     /// Whom the header names; the highest of their roles.
     pub(super) fn identify(&self, actor: &str) -> Option<Identity> {
-        let listed = |role: &Role| self.roles.get(role).is_some_and(|actors| actors.iter().any(|one| one == actor));
+        let listed =
+            |role: &Role| self.roles.get(role).is_some_and(|actors| actors.iter().any(|one| one == actor));
         let role = Role::ALL.into_iter().rev().find(listed).or(self.others)?;
         Some(Identity::new(actor, role).by(Via::Proxy))
     }
@@ -151,7 +154,9 @@ impl SaidToken {
     fn token(self) -> Result<Token> {
         let Self { name, sha256, role, expires } = self;
         let hash = Hash::parse(&sha256).ok_or_else(|| {
-            refused(format!("sha256 of token {name:?} must be 64 hexadecimal digits; `windlass token` prints them"))
+            refused(format!(
+                "sha256 of token {name:?} must be 64 hexadecimal digits; `windlass token` prints them"
+            ))
         })?;
         let time = |at: toml::value::Datetime| {
             at.to_string().parse().map_err(|_| {
@@ -218,7 +223,10 @@ mod tests {
         .unwrap();
         let proxy = file.proxy.unwrap();
         let role = |actor: &str| proxy.identify(actor).map(|identity| identity.role());
-        assert_eq!((role("a@x"), role("b@x"), role("b@x.evil")), (Some(Role::Admin), Some(Role::Operator), None));
+        assert_eq!(
+            (role("a@x"), role("b@x"), role("b@x.evil")),
+            (Some(Role::Admin), Some(Role::Operator), None)
+        );
         let trusts = |address: &str| proxy.trusts(address.parse().unwrap());
         assert!(trusts("10.1.2.3") && trusts("::ffff:10.1.2.3") && trusts("::1") && !trusts("11.0.0.1"));
     }

@@ -67,7 +67,10 @@ pub(crate) fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn other_site(site: &str) -> Problem {
     let site: String = site.chars().take(100).collect();
-    Problem::forbidden("foreign_origin", format!("asked from another site ({site:?}); only our own pages may"))
+    Problem::forbidden(
+        "foreign_origin",
+        format!("asked from another site ({site:?}); only our own pages may"),
+    )
 }
 
 #[cfg(test)]
@@ -96,7 +99,10 @@ mod tests {
         ] {
             assert_eq!(is_loopback_host(&headers(&[("host", host)]), Some(7411)), good, "{host}");
         }
-        assert!(!is_loopback_host(&HeaderMap::new(), None) && is_loopback_host(&headers(&[("host", "[::1]")]), None));
+        assert!(
+            !is_loopback_host(&HeaderMap::new(), None)
+                && is_loopback_host(&headers(&[("host", "[::1]")]), None)
+        );
     }
 
     #[test]

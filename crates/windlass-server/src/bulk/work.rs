@@ -1,4 +1,5 @@
 use super::{Action, Batch, MOST_JOBS, State, Which};
+use crate::problem::Problem;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use windlass::{CancelReply, Client, DeleteReply, JobFilter, JobId, Result, RetryReply, Selection, Touched};
@@ -41,7 +42,7 @@ pub(super) async fn run(client: &Client, batch: &Batch) {
         Some(Ok(())) => State::Done,
         Some(Err(error)) => {
             tracing::warn!(id = shown.id, %error, "a bulk action failed");
-            shown.error = Some(error.to_string());
+            shown.error = Some(Problem::from(error).detail());
             State::Failed
         }
     };

@@ -25,9 +25,13 @@ async fn what_is_previewed_and_confirmed_is_done() {
             site.enqueue(if n < 5 { "a" } else { "b" }, json!({ "n": n })).await;
         }
         let before = site.snapshot().await;
-        let preview = json!({"action": "cancel", "filter": {"queue": "mail", "kind": "a"}, "reason": "wrong list"});
+        let preview =
+            json!({"action": "cancel", "filter": {"queue": "mail", "kind": "a"}, "reason": "wrong list"});
         let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
-        assert_eq!((&shown["count"], &shown["exact"], &shown["state"]), (&json!(5), &json!(true), &json!("previewed")));
+        assert_eq!(
+            (&shown["count"], &shown["exact"], &shown["state"]),
+            (&json!(5), &json!(true), &json!("previewed"))
+        );
         assert_eq!(site.snapshot().await, before);
 
         let id = shown["id"].as_str().unwrap();
@@ -36,7 +40,11 @@ async fn what_is_previewed_and_confirmed_is_done() {
         site.ask(Viewer, "POST", &confirm, json!({"count": 5})).await.refused(403, "permission_denied");
         site.ask(Operator, "POST", &confirm, json!({"count": 5})).await.is(202);
         let shown = ended(&site, id).await;
-        assert_eq!((&shown["state"], &shown["done"], &shown["left"]), (&json!("done"), &json!(5), &json!(0)), "{shown}");
+        assert_eq!(
+            (&shown["state"], &shown["done"], &shown["left"]),
+            (&json!("done"), &json!(5), &json!(0)),
+            "{shown}"
+        );
         site.ask(Operator, "POST", &confirm, json!({"count": 5})).await.refused(409, "conflict");
         assert_eq!(site.get("/jobs?state=cancelled").await.is(200)["items"].as_array().unwrap().len(), 5);
         assert_eq!(site.get("/jobs?state=available").await.is(200)["items"].as_array().unwrap().len(), 2);
@@ -48,7 +56,8 @@ async fn named_jobs_are_touched_and_those_that_moved_on_are_left() {
     for site in Site::all().await {
         let [one, two] = [site.enqueue("a", json!(1)).await, site.enqueue("a", json!(2)).await];
         let ids = json!([one.to_string(), two.to_string(), one.to_string(), "9999999"]);
-        let shown = site.ask(Operator, "POST", "/bulk", json!({"action": "delete", "ids": ids})).await.is(201);
+        let shown =
+            site.ask(Operator, "POST", "/bulk", json!({"action": "delete", "ids": ids})).await.is(201);
         assert_eq!(shown["count"], 3);
         site.client.delete(&[two]).await.unwrap();
         let id = shown["id"].as_str().unwrap();
@@ -77,8 +86,13 @@ async fn one_that_is_stopped_touches_no_more() {
     let shown = ended(&site, &id).await;
     assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
     // A preview that is stopped cannot be confirmed any more.
-    let shown = site.ask(Operator, "POST", "/bulk", json!({"action": "cancel", "filter": {"kind": "a"}})).await.is(201);
+    let shown = site
+        .ask(Operator, "POST", "/bulk", json!({"action": "cancel", "filter": {"kind": "a"}}))
+        .await
+        .is(201);
     let id = shown["id"].as_str().unwrap();
     site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
-    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 700})).await.refused(409, "conflict");
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 700}))
+        .await
+        .refused(409, "conflict");
 }

@@ -95,7 +95,10 @@ async fn a_stop_ends_streams_and_lets_requests_finish() {
     // One is in the middle of its request.
     let mut slow = TcpStream::connect(server.address).await.unwrap();
     let jobs = "{\"jobs\":[{\"kind\":\"b\"}]}";
-    let length = format!("Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n", jobs.len());
+    let length = format!(
+        "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n",
+        jobs.len()
+    );
     slow.write_all(head(&site, "POST /api/v1/jobs", &length).as_bytes()).await.unwrap();
     let mut go_on = [0; 25];
     slow.read_exact(&mut go_on).await.unwrap();

@@ -1,9 +1,5 @@
 use super::site::Site;
-use axum::{
-    body::Body,
-    http::Request,
-    response::Response,
-};
+use axum::{body::Body, http::Request, response::Response};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::{
@@ -15,7 +11,7 @@ use std::{
 };
 use tower::ServiceExt;
 use windlass::{Client, StoreStatus, testing};
-use windlass_core::{JobStore, Store, wrap_store};
+use windlass_core::{Store, wrap_store};
 
 /// Counts how often the store is asked.
 struct Counting {
@@ -57,7 +53,9 @@ async fn next(response: &mut Response) -> Option<(String, Value)> {
     loop {
         let frame = response.body_mut().frame().await?.unwrap().into_data().unwrap();
         let text = String::from_utf8(frame.to_vec()).unwrap();
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned());
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+        };
         if let Some(data) = field("data:") {
             return Some((field("event:").unwrap_or_default(), serde_json::from_str(&data).unwrap()));
         }
@@ -108,9 +106,13 @@ async fn only_changes_are_told() {
     for _ in 0..3 {
         first.push(next(&mut stream).await.unwrap());
     }
-    let of = |event: &str| first.iter().find(|(name, _)| name == event).map(|(_, data)| data.clone()).unwrap();
+    let of =
+        |event: &str| first.iter().find(|(name, _)| name == event).map(|(_, data)| data.clone()).unwrap();
     assert_eq!((&of("job")["state"], &of("queue")["available"]), (&json!("available"), &json!(1)));
-    assert_eq!((&of("problem")["code"], &of("problem")["topic"]), (&json!("not_found"), &json!("queue:none")));
+    assert_eq!(
+        (&of("problem")["code"], &of("problem")["topic"]),
+        (&json!("not_found"), &json!("queue:none"))
+    );
     assert_eq!(of("job")["args"]["token"], "‹7 characters hidden›");
     // Nothing happens, so nothing is told.
     assert!(tokio::time::timeout(Duration::from_secs(10), next(&mut stream)).await.is_err());
@@ -132,5 +134,7 @@ async fn readers_are_bounded_and_streams_end() {
     let mut last = listen(&site, "overview").await;
     assert_eq!(next(&mut last).await.unwrap().0, "overview");
     let ends = async { while next(&mut last).await.is_some() {} };
-    tokio::time::timeout(Duration::from_secs(1_000), ends).await.expect("a stream ends after a quarter of an hour");
+    tokio::time::timeout(Duration::from_secs(1_000), ends)
+        .await
+        .expect("a stream ends after a quarter of an hour");
 }

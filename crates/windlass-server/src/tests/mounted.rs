@@ -10,7 +10,8 @@ async fn a_program_mounts_it_and_says_who_people_are() {
         Some(Identity::new(user, Role::Viewer))
     };
     let server = Server::builder(testing::client()).access(Access::program(identify)).build();
-    let app = Router::new().route("/", get(|| async { "the shop" })).nest("/admin/jobs", server.router());
+    let app =
+        Router::new().route("/", get(|| async { "the shop" })).nest_service("/admin/jobs", server.router());
     assert_eq!(exchange(&app, "GET", "/", &[], "").await.text, "the shop");
     for path in ["/admin/jobs", "/admin/jobs/", "/admin/jobs/queues/mail.v2"] {
         let page = exchange(&app, "GET", path, &[], "").await;
@@ -24,7 +25,9 @@ async fn a_program_mounts_it_and_says_who_people_are() {
     assert_eq!((&session["actor"], &session["role"]), (&"anna".into(), &"viewer".into()));
     // The program's cookies go with requests of foreign pages.
     let foreign = [anna, ("sec-fetch-site", "cross-site")];
-    exchange(&app, "POST", "/admin/jobs/api/v1/queues/a/pause", &foreign, "").await.refused(403, "foreign_origin");
+    exchange(&app, "POST", "/admin/jobs/api/v1/queues/a/pause", &foreign, "")
+        .await
+        .refused(403, "foreign_origin");
 }
 
 #[tokio::test]
@@ -33,7 +36,10 @@ async fn browsers_are_told_to_trust_nothing_else() {
     for path in ["/", "/jobs/7", "/api/v1/queues", "/api/v1/openapi.json", "/healthz"] {
         let answer = site.send_text("GET", path, &[], "").await;
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert!(!answer.headers.contains_key("access-control-allow-origin"));
@@ -41,8 +47,12 @@ async fn browsers_are_told_to_trust_nothing_else() {
         assert_eq!(answer.headers["cache-control"], cache, "{path}");
     }
     site.send_text("POST", "/jobs", &[], "").await.refused(405, "method_not_allowed");
-    let id = site.send_text("GET", "/api/v1/queues", &[("x-request-id", "r-1")], "").await.headers["x-request-id"].clone();
+    let id =
+        site.send_text("GET", "/api/v1/queues", &[("x-request-id", "r-1")], "").await.headers["x-request-id"]
+            .clone();
     assert_eq!(id, "r-1");
-    let other = site.send_text("GET", "/api/v1/queues", &[("x-request-id", "<r>")], "").await.headers["x-request-id"].clone();
+    let other =
+        site.send_text("GET", "/api/v1/queues", &[("x-request-id", "<r>")], "").await.headers["x-request-id"]
+            .clone();
     assert_ne!(other, "<r>");
 }

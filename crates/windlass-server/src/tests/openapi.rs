@@ -11,10 +11,22 @@ async fn the_description_is_whole() {
     let mut names = HashSet::new();
     for route in routes() {
         let operation = &document["paths"][route.path][route.method.as_str().to_lowercase()];
-        assert!(names.insert(operation["operationId"].as_str().unwrap().to_owned()), "{} is named twice", route.name);
-        assert!(!route.about.is_empty() && operation["responses"].as_object().unwrap().len() == 2, "{}", route.name);
+        assert!(
+            names.insert(operation["operationId"].as_str().unwrap().to_owned()),
+            "{} is named twice",
+            route.name
+        );
+        assert!(
+            !route.about.is_empty() && operation["responses"].as_object().unwrap().len() == 2,
+            "{}",
+            route.name
+        );
         for parameter in operation["parameters"].as_array().unwrap() {
-            assert!(parameter["schema"].is_object() && parameter["name"].is_string(), "{}: {parameter}", route.name);
+            assert!(
+                parameter["schema"].is_object() && parameter["name"].is_string(),
+                "{}: {parameter}",
+                route.name
+            );
             if parameter["in"] == "query" {
                 assert!(parameter["description"].is_string(), "{}: {parameter}", route.name);
             }
@@ -30,7 +42,8 @@ async fn the_description_is_whole() {
     }
     for (name, schema) in schemas {
         assert!(used.contains(name), "nothing uses {name}");
-        let whole = json!({ "$ref": format!("#/components/schemas/{name}"), "components": document["components"] });
+        let whole =
+            json!({ "$ref": format!("#/components/schemas/{name}"), "components": document["components"] });
         jsonschema::meta::validate(schema).unwrap_or_else(|error| panic!("{name}: {error}"));
         jsonschema::validator_for(&whole).unwrap_or_else(|error| panic!("{name}: {error}"));
     }

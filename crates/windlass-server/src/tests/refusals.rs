@@ -12,7 +12,7 @@ async fn bodies_are_read_strictly() {
         ("/jobs", "", 400, "malformed", None),
         ("/jobs", "{\"jobs\":[]} x", 400, "malformed", None),
         ("/jobs", "\u{fffd}", 400, "malformed", None),
-        ("/jobs", &deep, 422, "invalid_option", Some("/jobs/0")),
+        ("/jobs", &deep, 422, "invalid_option", Some("/jobs/0/0")),
         ("/jobs", &huge, 413, "too_large", None),
         ("/jobs", "{}", 422, "invalid_option", Some("")),
         ("/jobs", "{\"jobs\":[]}", 422, "invalid_option", None),
@@ -23,14 +23,26 @@ async fn bodies_are_read_strictly() {
         ("/bulk", "{\"action\":\"explode\",\"filter\":{}}", 422, "invalid_option", Some("/action")),
         ("/bulk", "{\"action\":\"cancel\",\"filter\":{}}", 422, "invalid_option", Some("/filter")),
         ("/bulk", "{\"action\":\"cancel\"}", 422, "invalid_option", None),
-        ("/bulk", "{\"action\":\"cancel\",\"ids\":[\"1\"],\"per_second\":0}", 422, "invalid_option", Some("/per_second")),
+        (
+            "/bulk",
+            "{\"action\":\"cancel\",\"ids\":[\"1\"],\"per_second\":0}",
+            422,
+            "invalid_option",
+            Some("/per_second"),
+        ),
         ("/bulk", "{\"action\":\"retry\",\"filter\":{\"state\":\"running\"}}", 422, "invalid_option", None),
     ] {
         let bearer = format!("Bearer {}", site.token(Role::Admin));
-        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json; charset=utf-8")];
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json; charset=utf-8")];
         let answer = site.send_text("POST", &format!("/api/v1{path}"), &headers, text.to_owned()).await;
         let said: String = text.chars().take(80).collect();
-        assert_eq!((answer.status, answer.body["code"].as_str()), (status, Some(code)), "{said}: {}", answer.text);
+        assert_eq!(
+            (answer.status, answer.body["code"].as_str()),
+            (status, Some(code)),
+            "{said}: {}",
+            answer.text
+        );
         let errors = &answer.body["errors"];
         assert_eq!(errors[0]["pointer"].as_str(), pointer, "{said}: {}", answer.text);
     }
@@ -47,7 +59,10 @@ async fn every_body_refuses_unknown_fields_and_wrong_types() {
             let answer = site.ask(Role::Admin, route.method.as_str(), &path, body.clone()).await;
             assert_eq!(answer.status, 422, "{} takes {body}: {}", route.name, answer.text);
         }
-        let other = [("content-type", "text/plain"), ("authorization", &*format!("Bearer {}", site.token(Role::Admin)))];
+        let other = [
+            ("content-type", "text/plain"),
+            ("authorization", &*format!("Bearer {}", site.token(Role::Admin))),
+        ];
         let path = format!("/api/v1{path}");
         let answer = site.send_text(route.method.as_str(), &path, &other, "{}").await;
         answer.refused(415, "unsupported_media_type");
@@ -80,9 +95,21 @@ async fn queries_and_paths_are_read_strictly() {
     ] {
         site.get(path).await.refused(422, "invalid_option");
     }
-    for path in ["/jobs/abc", "/jobs/0", "/jobs/-1", "/jobs/99999999999999999999", "/jobs/7", "/jobs/%ff", "/queues/none",
-        "/queues/a%2Fb", "/schedules/none", "/bulk/b_1", "/nothing", "/jobs/7/nothing", "/live?topics=job:x"]
-    {
+    for path in [
+        "/jobs/abc",
+        "/jobs/0",
+        "/jobs/-1",
+        "/jobs/99999999999999999999",
+        "/jobs/7",
+        "/jobs/%ff",
+        "/queues/none",
+        "/queues/a%2Fb",
+        "/schedules/none",
+        "/bulk/b_1",
+        "/nothing",
+        "/jobs/7/nothing",
+        "/live?topics=job:x",
+    ] {
         site.get(path).await.refused(404, "not_found");
     }
     site.get("/audit?before=x").await.refused(403, "permission_denied");

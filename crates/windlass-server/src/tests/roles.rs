@@ -51,9 +51,8 @@ viewer GET /workers
 
 #[test]
 fn every_route_is_for_whom_the_table_says() {
-    let line = |route: &Route| {
-        format!("{} {} {}", route.role.map_or("-", Role::as_str), route.method, route.path)
-    };
+    let line =
+        |route: &Route| format!("{} {} {}", route.role.map_or("-", Role::as_str), route.method, route.path);
     let mut lines: Vec<_> = routes().iter().map(line).collect();
     lines.sort();
     assert_eq!(lines, TABLE.trim().lines().collect::<Vec<_>>());
@@ -91,7 +90,10 @@ async fn nobody_may_more_than_their_role() {
                     site.ask(role, method, &path, Value::Null).await.refused(403, "permission_denied");
                 } else if matches!(route.does, Does::Read | Does::Reveal | Does::Stream) {
                     let answer = site.ask(role, method, &path, Value::Null).await;
-                    assert!(![401, 403, 405, 500].contains(&answer.status), "{role} {method} {path}: {answer:?}");
+                    assert!(
+                        ![401, 403, 405, 500].contains(&answer.status),
+                        "{role} {method} {path}: {answer:?}"
+                    );
                 }
             }
         }
@@ -126,9 +128,14 @@ async fn wrong_tokens_are_answered_slower_and_right_ones_never() {
     let site = Site::in_memory();
     let wrong = |n: u32| format!("Bearer wl_{n:064x}");
     for n in 0..5 {
-        site.send("GET", "/queues", &[("authorization", &wrong(n))], Value::Null).await.refused(401, "unauthenticated");
+        site.send("GET", "/queues", &[("authorization", &wrong(n))], Value::Null)
+            .await
+            .refused(401, "unauthenticated");
     }
-    let answer = site.send("GET", "/queues", &[("authorization", &wrong(6))], Value::Null).await.refused(429, "throttled");
+    let answer = site
+        .send("GET", "/queues", &[("authorization", &wrong(6))], Value::Null)
+        .await
+        .refused(429, "throttled");
     let wait: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=61).contains(&wait), "{wait}");
     assert_eq!(site.get("/queues").await.status, 200);
@@ -150,7 +157,9 @@ async fn every_attempt_to_change_something_is_in_the_audit_log() {
     assert_eq!(rest["next"], Value::Null);
     let entries = first["items"].as_array().unwrap().iter().chain(rest["items"].as_array().unwrap());
     let told: Vec<_> = entries
-        .map(|entry| json!([entry["actor"], entry["action"], entry["target"], entry["outcome"], entry["reason"]]))
+        .map(|entry| {
+            json!([entry["actor"], entry["action"], entry["target"], entry["outcome"], entry["reason"]])
+        })
         .collect();
     let args = format!("/jobs/{id}/args");
     assert_eq!(

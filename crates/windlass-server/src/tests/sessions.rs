@@ -1,11 +1,6 @@
 use super::site::{Answer, Site, exchange};
 use crate::{Access, AuthFile, NewToken, Role, Server};
-use axum::{
-    Router,
-    body::Body,
-    extract::ConnectInfo,
-    http::Request,
-};
+use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tower::ServiceExt;
@@ -30,11 +25,17 @@ async fn a_token_is_changed_for_a_cookie() {
     let answer = site.send("POST", "/session", &[OURS], login).await;
     assert_eq!(answer.status, 204);
     let set = answer.headers["set-cookie"].to_str().unwrap();
-    assert!(set.contains("; Path=/;") && set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+    assert!(
+        set.contains("; Path=/;") && set.contains("HttpOnly") && set.contains("SameSite=Strict"),
+        "{set}"
+    );
     assert!(!set.contains(site.token(Role::Operator)));
     let cookie = cookie(&answer);
     let shown = site.send("GET", "/session", &[("cookie", &cookie)], Value::Null).await.is(200);
-    assert_eq!((&shown["actor"], &shown["role"], &shown["login"]), (&json!("operator"), &json!("operator"), &json!(false)));
+    assert_eq!(
+        (&shown["actor"], &shown["role"], &shown["login"]),
+        (&json!("operator"), &json!("operator"), &json!(false))
+    );
 
     site.enqueue("a", json!({})).await;
     let pause = |headers: Vec<(&'static str, &'static str)>, cookie: String| {
@@ -63,7 +64,9 @@ async fn a_token_is_changed_for_a_cookie() {
     pause(vec![OURS], cookie).await.refused(401, "unauthenticated");
     site.send("POST", "/session", &[OURS], json!({"token": "wl_0"})).await.refused(401, "unauthenticated");
     let foreign = json!({"token": site.token(Role::Admin)});
-    site.send("POST", "/session", &[("sec-fetch-site", "cross-site")], foreign).await.refused(403, "foreign_origin");
+    site.send("POST", "/session", &[("sec-fetch-site", "cross-site")], foreign)
+        .await
+        .refused(403, "foreign_origin");
 }
 
 #[tokio::test]
@@ -84,9 +87,12 @@ async fn this_machine_looks_and_nobody_else_does() {
         exchange(&router, "GET", "/api/v1/queues", &headers, "").await.refused(status, code);
     }
     exchange(&router, "GET", "/", &[("host", "evil.example:7411")], "").await.refused(421, "wrong_host");
-    exchange(&router, "POST", "/api/v1/queues/a/pause", &[HOST, OURS], "").await.refused(403, "permission_denied");
+    exchange(&router, "POST", "/api/v1/queues/a/pause", &[HOST, OURS], "")
+        .await
+        .refused(403, "permission_denied");
 
-    let mut request = Request::get("/api/v1/queues").header("host", "localhost:7411").body(Body::empty()).unwrap();
+    let mut request =
+        Request::get("/api/v1/queues").header("host", "localhost:7411").body(Body::empty()).unwrap();
     let unknown = router.clone().oneshot(request_clone(&request)).await.unwrap();
     assert_eq!(unknown.status(), 500);
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([10, 0, 0, 1], 40_000))));
@@ -142,7 +148,9 @@ async fn a_trusted_proxy_says_who_it_is() {
     assert_eq!(ask(near.clone(), vec![host, anna]).await, "operator");
     assert_eq!(ask(near.clone(), vec![host, other]).await, Value::Null);
     assert_eq!(ask(far, vec![host, anna]).await, Value::Null);
-    exchange(&near, "GET", "/api/v1/session", &[("host", "evil.example"), anna], "").await.refused(421, "wrong_host");
+    exchange(&near, "GET", "/api/v1/session", &[("host", "evil.example"), anna], "")
+        .await
+        .refused(421, "wrong_host");
     let page = exchange(&near, "GET", "/jobs", &[host, ("x-forwarded-prefix", "/ops/")], "").await;
     assert!(page.text.contains("<base href=\"/ops/\">"), "{}", page.text);
     let body = json!({"token": token.text}).to_string();

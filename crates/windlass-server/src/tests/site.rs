@@ -94,10 +94,17 @@ impl Site {
     }
 
     /// Asks with these headers.
-    pub(super) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let json = [("content-type", "application/json")];
-        let headers: Vec<_> = headers.iter().copied().chain(json.into_iter().filter(|_| !body.is_null())).collect();
+        let headers: Vec<_> =
+            headers.iter().copied().chain(json.into_iter().filter(|_| !body.is_null())).collect();
         self.send_text(method, &format!("/api/v1{path}"), &headers, text).await
     }
 
