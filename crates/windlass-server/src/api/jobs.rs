@@ -136,9 +136,9 @@ pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Answer {
     reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)
 }
 
-fn reply<T: Serialize + PartialEq>(id: JobId, replies: &[T], unknown: T) -> Answer {
+fn reply<T: Copy + Serialize + PartialEq>(id: JobId, replies: &[T], unknown: T) -> Answer {
     match replies.first() {
-        Some(reply) if *reply == unknown => Err(gone(id)),
+        Some(&reply) if reply == unknown => Err(gone(id)),
         Some(reply) => Ok(Json(json!({ "reply": reply }))),
         None => {
             Err(Error::new(ErrorKind::Internal, "the store said nothing of a job; please report it").into())

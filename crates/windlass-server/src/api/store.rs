@@ -10,7 +10,10 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 use windlass::{EventCursor, EventType, HistoryRequest};
 
 /// The most points in time that one answer has.
@@ -76,8 +79,8 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
     // A reason may quote what is hidden in the args of its job.
     let mut jobs = HashMap::new();
     for event in page.events.iter().filter(|event| event.reason.is_some()) {
-        if !jobs.contains_key(&event.job) {
-            jobs.insert(event.job, app.client.job(event.job).await?);
+        if let Entry::Vacant(place) = jobs.entry(event.job) {
+            place.insert(app.client.job(event.job).await?);
         }
     }
     let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);

@@ -31,11 +31,13 @@ const LONGEST_ACTOR: usize = 200;
 #[derive(Clone)]
 pub struct Access(Kind);
 
+type Identify = dyn Fn(&Parts) -> Option<Identity> + Send + Sync;
+
 #[derive(Clone)]
 enum Kind {
     Loopback,
     File(Arc<AuthFile>),
-    Program(Arc<dyn Fn(&Parts) -> Option<Identity> + Send + Sync>),
+    Program(Arc<Identify>),
 }
 
 impl Access {
