@@ -6,7 +6,7 @@
 //! * [`job_line`] and [`Said`] are the two halves of the stdio protocol, as text (docs/protocols/stdio.md);
 //! * [`Engine`] is the tokio runtime of a process that has none, and knows when it was forked;
 //! * [`Client`] and [`Worker`] are those of `windlass`, for callers that block or are called back;
-//! * [`JobSpec`], [`event_json`] and [`schedule_json`] are what is enqueued and listed, as the JSON that bindings and the CLI share.
+//! * [`JobSpec`], [`EditSpec`], [`ScheduleSpec`], [`event_json`] and [`schedule_json`] are what is enqueued, changed, declared and listed, as the JSON that bindings, the CLI and the HTTP API share.
 //!
 //! # Architecture invariants
 //!
@@ -16,19 +16,23 @@
 mod calls;
 mod client;
 mod desk;
+mod edit_spec;
 mod engine;
 mod failure;
 mod job_spec;
 mod line;
 mod said;
+mod schedule_spec;
 mod worker;
 
 pub use calls::{event_json, schedule_json};
 pub use client::Client;
 pub use desk::{Desk, Exchange, Told};
+pub use edit_spec::EditSpec;
 pub use engine::Engine;
 pub use failure::Failure;
 pub use job_spec::JobSpec;
 pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
 pub use said::{About, Answer, Malformed, Said, Say};
+pub use schedule_spec::ScheduleSpec;
 pub use worker::{Worker, WorkerSpec};

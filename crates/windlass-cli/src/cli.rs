@@ -1,8 +1,8 @@
 use crate::{
     commands::{
         demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
-        migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, settings, status,
-        work::Work,
+        migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, serve::Serve, settings,
+        status, token::Token, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -54,6 +54,10 @@ enum Command {
     Retention(Retention),
     /// Shows the store, its workers and its queues
     Status,
+    /// Serves the dashboard and the HTTP API
+    Serve(Serve),
+    /// Makes a token for the HTTP API
+    Token(Token),
 }
 
 impl Program for Cli {
@@ -77,6 +81,8 @@ impl Program for Cli {
             Command::History(history) => history.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,
             Command::Status => status::run(globals).await,
+            Command::Serve(serve) => serve.run(globals).await,
+            Command::Token(token) => token.run(globals),
         }
     }
 }

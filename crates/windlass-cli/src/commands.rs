@@ -11,6 +11,8 @@ pub(crate) mod migrate;
 pub(crate) mod queues;
 pub(crate) mod retention;
 pub(crate) mod schedules;
+pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod status;
+pub(crate) mod token;
 pub(crate) mod work;

@@ -2,10 +2,15 @@
 
 use crate::failure::{Failure, Outcome};
 use std::path::Path;
-use windlass::{Client, StoreKind};
+use windlass::{Client, ConnectOptions, StoreKind};
 
 /// Opens a store to look at it: a SQLite file that does not exist is not made for that.
 pub async fn existing(url: &str) -> Outcome<Client> {
+    existing_with(url, ConnectOptions::default()).await
+}
+
+/// The same, with options.
+pub async fn existing_with(url: &str, options: ConnectOptions) -> Outcome<Client> {
     if StoreKind::of(url)? == StoreKind::Sqlite
         && let Some(path) = sqlite_path(url).filter(|path| !Path::new(path).exists())
     {
@@ -14,7 +19,7 @@ pub async fn existing(url: &str) -> Outcome<Client> {
         );
         return Err(Failure::store("schema_missing", message));
     }
-    create(url).await
+    Ok(Client::connect_with(url, options).await?)
 }
 
 /// Opens a store to write to it. A SQLite file is created on first use; PostgreSQL must be migrated.

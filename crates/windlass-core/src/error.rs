@@ -67,6 +67,27 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// All of them.
+    pub const ALL: [Self; 17] = [
+        Self::InvalidArgs,
+        Self::InvalidName,
+        Self::InvalidOption,
+        Self::UniqueConflict,
+        Self::NotFound,
+        Self::Unavailable,
+        Self::Ambiguous,
+        Self::LeaseLost,
+        Self::SchemaMissing,
+        Self::SchemaTooNew,
+        Self::SchemaTooOld,
+        Self::PermissionDenied,
+        Self::StorageFull,
+        Self::Undecryptable,
+        Self::EventsExpired,
+        Self::Unsupported,
+        Self::Internal,
+    ];
+
     /// The stable, machine-readable name: used by the CLI's `--json`, logs and the SDKs.
     pub const fn code(self) -> &'static str {
         match self {
@@ -230,7 +251,9 @@ mod tests {
         let said = |vector: &Value| {
             json!([vector["code"].clone(), vector["retryable"].clone(), vector["ambiguous"].clone()])
         };
-        let known: Vec<Value> = std::iter::successors(Some(ErrorKind::InvalidArgs), |kind| after(*kind))
+        let all = || std::iter::successors(Some(ErrorKind::InvalidArgs), |kind| after(*kind));
+        assert!(all().eq(ErrorKind::ALL));
+        let known: Vec<Value> = all()
             .map(|kind| Error::new(kind, ""))
             .map(|error| json!([error.code(), error.is_retryable(), error.is_ambiguous()]))
             .collect();

@@ -1,12 +1,9 @@
 use super::{done, listed::schedule_json, read, say};
-use crate::JobSpec;
+use crate::ScheduleSpec;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
-use std::time::Duration;
-use windlass::{
-    Client, Missed, Overlap, Result, Schedule, ScheduleFilter, SchedulePut, SchedulesPut, preview,
-};
+use windlass::{Client, Result, ScheduleFilter, SchedulePut, SchedulesPut, preview};
 
 /// How many schedules a page has, and how many ticks a preview, where nothing is said.
 const PAGE: u32 = 100;
@@ -14,43 +11,9 @@ const TICKS: u16 = 5;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spec<'a> {
-    name: String,
-    cron: String,
-    zone: Option<String>,
-    starts_at: Option<Timestamp>,
-    ends_at: Option<Timestamp>,
-    jitter_ms: Option<u64>,
-    overlap: Option<Overlap>,
-    missed: Option<Missed>,
-    #[serde(borrow)]
-    job: JobSpec<'a>,
-}
-
-impl Spec<'_> {
-    fn schedule(self) -> Result<Schedule> {
-        let mut schedule = Schedule::new(self.name, self.cron, self.job.job()?)
-            .with_overlap(self.overlap.unwrap_or_default())
-            .with_missed(self.missed.unwrap_or_default())
-            .with_jitter(Duration::from_millis(self.jitter_ms.unwrap_or(0)));
-        if let Some(zone) = self.zone {
-            schedule = schedule.with_zone(zone);
-        }
-        if let Some(at) = self.starts_at {
-            schedule = schedule.with_start(at);
-        }
-        Ok(match self.ends_at {
-            Some(at) => schedule.with_end(at),
-            None => schedule,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Put<'a> {
     #[serde(borrow)]
-    schedules: Vec<Spec<'a>>,
+    schedules: Vec<ScheduleSpec<'a>>,
     source: Option<String>,
     #[serde(default)]
     prune: bool,
@@ -74,7 +37,7 @@ struct Name {
 #[serde(deny_unknown_fields)]
 struct Preview<'a> {
     #[serde(borrow)]
-    schedule: Spec<'a>,
+    schedule: ScheduleSpec<'a>,
     after: Option<Timestamp>,
     count: Option<u16>,
 }
@@ -106,7 +69,7 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
 
 async fn put(client: &Client, put: Put<'_>) -> Result<String> {
     let source = put.source.unwrap_or_default();
-    let declared: Vec<_> = put.schedules.into_iter().map(Spec::schedule).collect::<Result<_>>()?;
+    let declared: Vec<_> = put.schedules.into_iter().map(ScheduleSpec::schedule).collect::<Result<_>>()?;
     let SchedulesPut { puts, pruned } = match put.prune {
         true => client.schedules().put_all_of(&source, declared).await?,
         false => {

@@ -1,11 +1,10 @@
 //! What is done to jobs by hand: by their ids, or to all that a filter selects.
 
 use super::{read, say};
-use jiff::Timestamp;
+use crate::EditSpec;
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
-use std::time::Duration;
-use windlass::{Args, Client, Error, ErrorKind, JobEdit, JobFilter, JobId, JobState, Result};
+use serde_json::json;
+use windlass::{Client, Error, ErrorKind, JobEdit, JobFilter, JobId, JobState, Result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +18,7 @@ struct Which<'a> {
     at_most: Option<u64>,
     per_second: Option<f64>,
     #[serde(borrow)]
-    edit: Option<Edit<'a>>,
+    edit: Option<EditSpec<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -29,45 +28,6 @@ struct Filter {
     queue: Option<String>,
     kind: Option<String>,
     tag: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Edit<'a> {
-    #[serde(default)]
-    now: bool,
-    delay_ms: Option<u64>,
-    scheduled_at: Option<Timestamp>,
-    queue: Option<String>,
-    priority: Option<i16>,
-    max_attempts: Option<u16>,
-    #[serde(borrow)]
-    args: Option<&'a RawValue>,
-}
-
-impl Edit<'_> {
-    fn edit(self) -> Result<JobEdit> {
-        let mut edit = match (self.now, self.delay_ms, self.scheduled_at) {
-            (false, None, None) => JobEdit::new(),
-            (true, None, None) => JobEdit::new().with_no_delay(),
-            (false, Some(delay), None) => JobEdit::new().with_delay(Duration::from_millis(delay)),
-            (false, None, Some(at)) => JobEdit::new().with_scheduled_at(at),
-            _ => return refuse("now, delay_ms and scheduled_at exclude each other"),
-        };
-        if let Some(queue) = self.queue {
-            edit = edit.with_queue(queue);
-        }
-        if let Some(priority) = self.priority {
-            edit = edit.with_priority(priority);
-        }
-        if let Some(max_attempts) = self.max_attempts {
-            edit = edit.with_max_attempts(max_attempts);
-        }
-        Ok(match self.args {
-            Some(args) => edit.with_args(Args::parse(args.get())?),
-            None => edit,
-        })
-    }
 }
 
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {

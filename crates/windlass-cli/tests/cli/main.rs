@@ -9,6 +9,7 @@ mod program;
 mod queues;
 mod refusals;
 mod schedules;
+mod serve;
 mod stdio;
 mod stdio_chaos;
 mod stdio_examples;

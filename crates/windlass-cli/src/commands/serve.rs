@@ -1,0 +1,84 @@
+use crate::{
+    failure::{Failure, Outcome},
+    globals::Globals,
+    interrupt::Signals,
+    open,
+};
+use serde_json::json;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use tokio::net::TcpListener;
+use windlass::ConnectOptions;
+use windlass_server::{Access, AuthFile, BasePath, Server};
+
+/// How many PostgreSQL connections all requests share, and how long one of them waits for the store.
+const CONNECTIONS: usize = 4;
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How to serve the dashboard and the HTTP API.
+///
+/// Without --auth only this machine is served: everybody on it looks, and who opens the address that the start prints may do
+/// everything. Stops at SIGTERM or SIGINT. Guide: docs/guide/operate.md.
+#[derive(clap::Args)]
+pub(crate) struct Serve {
+    /// Where to listen. An address that others reach needs --auth; a port of 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
+    listen: SocketAddr,
+    /// The path under which everything is, such as /jobs
+    #[arg(long, value_name = "PATH", default_value = "", value_parser = base_path, hide_default_value = true)]
+    base_path: BasePath,
+    /// Who may do what, and what is hidden: a TOML file that only its owner may read
+    #[arg(long, value_name = "FILE")]
+    auth: Option<PathBuf>,
+    /// Refuses whatever changes something
+    #[arg(long)]
+    read_only: bool,
+}
+
+impl Serve {
+    pub(crate) async fn run(self, globals: &Globals) -> Outcome {
+        let access = self.access()?;
+        let mut signals = Signals::listen()?;
+        let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
+        let client = open::existing_with(globals.url(), options).await?;
+        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
+            let message =
+                format!("cannot listen on {}: {error}; name another address with --listen", self.listen);
+            Failure::failed("io", message)
+        })?;
+        let address = listener.local_addr()?;
+        let server = Server::builder(client.clone())
+            .access(access)
+            .port(address.port())
+            .read_only(self.read_only)
+            .build();
+        let url = format!("http://{address}{}/", self.base_path.as_str());
+        let login = server.start_key()?.map(|key| format!("{url}#key={key}"));
+        globals.print(&json!({ "url": url, "login": login }), || match &login {
+            Some(login) => format!("{url}\nto change things, open within 10 minutes: {login}"),
+            None => url.clone(),
+        })?;
+        let served = server.serve(listener, &self.base_path, signals.next()).await;
+        client.close().await;
+        Ok(served?)
+    }
+
+    fn access(&self) -> Outcome<Access> {
+        match &self.auth {
+            Some(path) => Ok(Access::file(AuthFile::read(path)?)),
+            None if self.listen.ip().is_loopback() => Ok(Access::loopback()),
+            None => {
+                let message = format!(
+                    "{} is reached from other machines, and nothing says who may do what; name a file with --auth \
+                     (`windlass token NAME` prints lines for one, docs/guide/operate.md explains it), or listen on 127.0.0.1 \
+                     and have a proxy or `ssh -L` reach it",
+                    self.listen
+                );
+                Err(Failure::usage("invalid_option", message))
+            }
+        }
+    }
+}
+
+fn base_path(text: &str) -> Result<BasePath, String> {
+    text.parse().map_err(|error: windlass::Error| error.to_string())
+}

@@ -1,0 +1,134 @@
+use crate::program::{Home, eventually, signal};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+/// `windlass serve` in a process of its own, ended with the test.
+struct Served {
+    child: Child,
+    address: String,
+    login: Option<String>,
+}
+
+impl Served {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
+        let mut child = home.spawn(home.command(&args).stdin(Stdio::null()));
+        let said = serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter().next();
+        let Some(Ok(said)) = said else {
+            let _ = child.wait();
+            let mut stderr = String::new();
+            let _ = child.stderr.take().unwrap().read_to_string(&mut stderr);
+            panic!("it says no address: {stderr}")
+        };
+        let said: Value = said;
+        let url = said["url"].as_str().unwrap();
+        let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+        Self { child, address, login: said["login"].as_str().map(str::to_owned) }
+    }
+
+    /// The whole answer, headers included.
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let (host, length) = (&self.address, body.len());
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.ask("GET", path, "", "")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_serves_until_it_is_told_to_stop() {
+    let home = Home::new();
+    let id = home.enqueue(&["mail.send", "--args", r#"{"to": "a@example.com", "token": "hunter2"}"#]);
+    let mut served = Served::start(&home, &["--base-path", "/jobs"]);
+    for path in ["/readyz", "/jobs/healthz"] {
+        assert!(served.get(path).starts_with("HTTP/1.1 200"), "{path}");
+    }
+    let job = served.get(&format!("/jobs/api/v1/jobs/{id}"));
+    assert!(job.contains("a@example.com") && !job.contains("hunter2"), "{job}");
+    assert!(served.get("/jobs/workers").contains("<base href=\"/jobs/\">"));
+
+    // Nobody changes anything but who has the key of the start, once.
+    let cancel = format!("/jobs/api/v1/jobs/{id}/cancel");
+    let ours = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\n";
+    assert!(served.ask("POST", &cancel, ours, "").starts_with("HTTP/1.1 403"));
+    let key = served.login.as_ref().unwrap().split_once("#key=").unwrap().1;
+    let body = format!("{{\"token\":\"{key}\"}}");
+    let session = served.ask("POST", "/jobs/api/v1/session", ours, &body);
+    assert!(session.starts_with("HTTP/1.1 204"), "{session}");
+    let cookie = session.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    assert!(cookie.contains("Path=/jobs/;") && cookie.contains("HttpOnly"), "{cookie}");
+    assert!(served.ask("POST", "/jobs/api/v1/session", ours, &body).starts_with("HTTP/1.1 401"));
+    let with_cookie = format!("{ours}Cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let answer = served.ask("POST", &cancel, &with_cookie, "");
+    assert!(answer.ends_with(r#"{"reply":"cancelled"}"#), "{answer}");
+    assert_eq!(home.state(&id), "cancelled");
+
+    signal(&served.child, "TERM");
+    eventually("it ends", || served.child.try_wait().unwrap().is_some());
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn tokens_open_what_their_role_may() {
+    let home = Home::new();
+    home.enqueue(&["a", "--queue", "mail"]);
+    let token = home.json(&["token", "ci", "--role", "operator"]);
+    let lines = home.run(&["token", "other \"one\"", "--role", "viewer"]).done().stdout;
+    let lines = lines.split_once("[[token]]").unwrap().1;
+    let file = home.path().join("auth.toml");
+    let text = format!(
+        "[[token]]{lines}\n[[token]]\nname = \"ci\"\nrole = \"operator\"\nsha256 = {}\n",
+        token["sha256"]
+    );
+    fs::write(&file, text).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let start = ["serve", "--listen", "0.0.0.0:0", "--auth", "auth.toml"];
+    home.run(&start).refused(2, &["others may read", "chmod 600"]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+
+    let served = Served::start(&home, &["--auth", "auth.toml"]);
+    assert!(served.login.is_none());
+    assert!(served.get("/api/v1/queues").starts_with("HTTP/1.1 401"));
+    let bearer = format!("Authorization: Bearer {}\r\n", token["token"].as_str().unwrap());
+    let ask = |method: &str, path: &str| served.ask(method, path, &bearer, "");
+    assert!(ask("POST", "/api/v1/queues/mail/pause").starts_with("HTTP/1.1 204"));
+    assert!(ask("GET", "/api/v1/audit").starts_with("HTTP/1.1 403"));
+    assert_eq!(home.json(&["queues"])[0]["paused"], true);
+}
+
+#[test]
+fn what_others_reach_needs_to_know_who_they_are() {
+    let home = Home::new();
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        home.run(&["serve", "--listen", listen])
+            .refused(2, &["reached from other machines", "--auth", "windlass token"]);
+    }
+    home.run(&["serve", "--auth", "missing.toml"]).refused(2, &["missing.toml"]);
+    home.run(&["serve", "--listen", "127.0.0.1:0", "--base-path", "jobs"]).refused(2, &["base path"]);
+    home.run(&["token", "a", "--role", "root"]).refused(2, &["unknown role"]);
+    Home::bare().run(&["serve"]).refused(3, &["does not exist"]);
+}

@@ -1,0 +1,27 @@
+//! Makes the table of embedded files from `assets/manifest.json`, which the dashboard's build writes.
+
+use serde_json::Value;
+use std::{env, fmt::Write, fs, path::Path};
+
+fn main() {
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("set by cargo")).join("assets");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let manifest = fs::read_to_string(folder.join("manifest.json")).expect("assets/manifest.json");
+    let entries: Vec<Value> = serde_json::from_str(&manifest).expect("assets/manifest.json is a JSON array");
+    let mut table = String::from("&[\n");
+    for entry in &entries {
+        let text = |name: &str| entry[name].as_str().expect("path and type are strings");
+        let (path, immutable) = (text("path"), entry["immutable"].as_bool().unwrap_or(false));
+        let file = folder.join(path);
+        let media = text("type");
+        writeln!(
+            table,
+            "    Asset {{ path: {path:?}, media: {media:?}, immutable: {immutable}, bytes: include_bytes!({:?}) }},",
+            file.display().to_string()
+        )
+        .expect("a string takes all");
+    }
+    table.push(']');
+    let target = Path::new(&env::var("OUT_DIR").expect("set by cargo")).join("assets.rs");
+    fs::write(target, table).expect("OUT_DIR is writable");
+}

@@ -1,0 +1,104 @@
+use super::{Answer, Shared};
+use crate::{
+    audit::Note,
+    auth::Identity,
+    bulk::{Action, Preview, Which},
+    extract::{Body, Name, parse_id},
+    problem::Problem,
+};
+use axum::{Extension, Json, extract::State, http::StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass::{JobFilter, JobState};
+
+/// The most ids of one call.
+const MOST_IDS: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    action: Action,
+    filter: Option<Filter>,
+    ids: Option<Vec<String>>,
+    per_second: Option<f64>,
+    reason: Option<String>,
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<JobState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Confirm {
+    count: u64,
+}
+
+type Noted = Result<(StatusCode, Extension<Note>, Json<Value>), Problem>;
+
+/// Counts what would be touched; nothing changes.
+pub(crate) async fn preview(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Noted {
+    let Create { action, filter, ids, per_second, reason } = body.read()?;
+    if per_second.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
+        return Err(Problem::invalid("per_second must be more than 0")
+            .at("/per_second".into(), "must be more than 0".into()));
+    }
+    let (which, filter) = which(filter, ids)?;
+    let actor = identity.actor().to_owned();
+    let shown =
+        app.bulk.preview(Preview { action, which, filter: filter.clone(), per_second, actor }).await?;
+    let note = Note { filter: Some(filter), reason, count: Some(shown.count) };
+    Ok((StatusCode::CREATED, Extension(note), Json(json!(shown))))
+}
+
+fn which(filter: Option<Filter>, ids: Option<Vec<String>>) -> Result<(Which, Value), Problem> {
+    match (filter, ids) {
+        (Some(filter), None) => {
+            let said = json!(filter);
+            let Filter { state, queue, kind, tag } = filter;
+            if state.is_none() && queue.is_none() && kind.is_none() && tag.is_none() {
+                let detail = "the filter selects every job; name a state, a queue, a kind or a tag";
+                return Err(Problem::invalid(detail).at("/filter".into(), "is empty".into()));
+            }
+            Ok((Which::Filter(JobFilter { state, queue, kind, tag, ..JobFilter::default() }), said))
+        }
+        (None, Some(ids)) if (1..=MOST_IDS).contains(&ids.len()) => {
+            let mut ids: Vec<_> = ids.iter().map(|id| parse_id(id)).collect::<Result<_, _>>()?;
+            ids.sort_unstable();
+            ids.dedup();
+            let said = json!({ "ids": ids.len() });
+            Ok((Which::Ids(ids), said))
+        }
+        (None, Some(ids)) => Err(Problem::invalid(format!("name 1 to {MOST_IDS} ids, got {}", ids.len()))),
+        _ => Err(Problem::invalid("name either a filter or ids")),
+    }
+}
+
+pub(crate) async fn show(State(app): Shared, Name(id): Name) -> Answer {
+    Ok(Json(json!(app.bulk.get(&id)?)))
+}
+
+/// Begins what was previewed.
+pub(crate) async fn confirm(State(app): Shared, Name(id): Name, body: Body) -> Noted {
+    let Confirm { count } = body.read()?;
+    let shown = app.bulk.confirm(&id, count)?;
+    let note = Note { filter: Some(shown.filter.clone()), count: Some(count), reason: None };
+    Ok((StatusCode::ACCEPTED, Extension(note), Json(json!(shown))))
+}
+
+pub(crate) async fn stop(State(app): Shared, Name(id): Name) -> Answer {
+    Ok(Json(json!(app.bulk.stop(&id)?)))
+}

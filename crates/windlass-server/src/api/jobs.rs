@@ -1,0 +1,147 @@
+use super::{Answer, Shared, page_size};
+use crate::{
+    app::App,
+    audit::Note,
+    extract::{Body, Id, Query},
+    problem::Problem,
+    record::{IN_LISTS, OF_ONE, job_json},
+};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass::{
+    CancelReply, DeleteReply, EditReply, Error, ErrorKind, JobFilter, JobId, JobRecord, JobState, NewJob,
+    PageToken, RetryReply,
+};
+use windlass_bridge::{EditSpec, JobSpec};
+
+/// The most jobs of one call.
+const MOST_JOBS: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    state: Option<JobState>,
+    queue: Option<String>,
+    kind: Option<String>,
+    tag: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Answer {
+    let List { state, queue, kind, tag, after, limit } = list;
+    let limit = page_size(limit)?;
+    let page =
+        app.client.jobs(&JobFilter { state, queue, kind, tag, after: after.map(PageToken), limit }).await?;
+    let complete = page.jobs.len() >= limit as usize || page.next.is_none();
+    let show = |job| job_json(job, &app.redaction, IN_LISTS);
+    let items: Vec<Value> = page.jobs.into_iter().map(show).collect::<Result<_, _>>()?;
+    Ok(Json(json!({ "items": items, "next": page.next, "complete": complete })))
+}
+
+pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
+    Ok(Json(one(&app, id).await?))
+}
+
+/// A job with its errors and what its handlers said.
+pub(crate) async fn one(app: &App, id: JobId) -> Result<Value, Problem> {
+    Ok(job_json(known(app, id).await?, &app.redaction, OF_ONE)?)
+}
+
+async fn known(app: &App, id: JobId) -> Result<JobRecord, Problem> {
+    app.client.job(id).await?.ok_or_else(|| gone(id))
+}
+
+fn gone(id: JobId) -> Problem {
+    Problem::not_found(format!("there is no job {id}, or its history was removed"))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reveal {
+    reveal: Option<String>,
+    reason: Option<String>,
+}
+
+/// The args as they are, for who may see them.
+pub(crate) async fn args(
+    State(app): Shared,
+    Id(id): Id,
+    Query(asked): Query<Reveal>,
+) -> Result<Response, Problem> {
+    if asked.reveal.as_deref() != Some("1") {
+        return Err(Problem::invalid("hidden values are shown with ?reveal=1 only, which is audited"));
+    }
+    let job = known(&app, id).await?;
+    let note = Note { reason: asked.reason, ..Note::default() };
+    let body = format!("{{\"args\":{}}}", job.args.as_str());
+    Ok(([(header::CONTENT_TYPE, "application/json")], Extension(note), body).into_response())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Enqueue<'a> {
+    #[serde(borrow)]
+    jobs: Vec<JobSpec<'a>>,
+}
+
+/// Enqueues jobs, all or none; with an `Idempotency-Key` at most once.
+pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let Enqueue { jobs } = body.read()?;
+    let count = jobs.len();
+    if !(1..=MOST_JOBS).contains(&count) {
+        return Err(Problem::invalid(format!("one call enqueues 1 to {MOST_JOBS} jobs, got {count}")));
+    }
+    let job = |(at, job): (usize, JobSpec<'_>)| job.job().map_err(|error| error.of_job(at, count));
+    let jobs: Vec<NewJob> = jobs.into_iter().enumerate().map(job).collect::<Result<_, _>>()?;
+    let (ids, repeated) = match headers.get("idempotency-key") {
+        None => (app.client.enqueue_many(jobs).await?, false),
+        Some(key) => {
+            let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key must be visible ASCII"))?;
+            let once = app.client.enqueue_many_once(key, jobs).await?;
+            (once.ids, once.repeated)
+        }
+    };
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let note = Extension(Note { count: Some(ids.len() as u64), ..Note::default() });
+    let replayed = repeated
+        .then(|| [(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"))]);
+    let answer = (StatusCode::CREATED, note, Json(json!({ "ids": ids })));
+    Ok(match replayed {
+        Some(header) => (header, answer).into_response(),
+        None => answer.into_response(),
+    })
+}
+
+pub(crate) async fn retry(State(app): Shared, Id(id): Id) -> Answer {
+    reply(id, &app.client.retry(&[id]).await?, RetryReply::NotFound)
+}
+
+pub(crate) async fn cancel(State(app): Shared, Id(id): Id) -> Answer {
+    reply(id, &app.client.cancel(&[id]).await?, CancelReply::NotFound)
+}
+
+pub(crate) async fn delete(State(app): Shared, Id(id): Id) -> Answer {
+    reply(id, &app.client.delete(&[id]).await?, DeleteReply::NotFound)
+}
+
+pub(crate) async fn edit(State(app): Shared, Id(id): Id, body: Body) -> Answer {
+    let edit = body.read::<EditSpec<'_>>()?.edit()?;
+    reply(id, &app.client.edit(&[id], &edit).await?, EditReply::NotFound)
+}
+
+fn reply<T: Copy + Serialize + PartialEq>(id: JobId, replies: &[T], unknown: T) -> Answer {
+    match replies.first() {
+        Some(&reply) if reply == unknown => Err(gone(id)),
+        Some(reply) => Ok(Json(json!({ "reply": reply }))),
+        None => {
+            Err(Error::new(ErrorKind::Internal, "the store said nothing of a job; please report it").into())
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The store as a whole: its state, its past, what happens in it.
+
+use super::{Answer, Shared, page_size};
+use crate::{extract::Query, problem::Problem, record::event_shown};
+use axum::{
+    Json,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
+use windlass::{EventCursor, EventType, HistoryRequest};
+
+/// The most points in time that one answer has.
+const MOST_POINTS: u64 = 1_500;
+
+pub(crate) async fn overview(State(app): Shared) -> Answer {
+    Ok(Json(app.overview.look(&app.client).await?))
+}
+
+pub(crate) async fn workers(State(app): Shared) -> Answer {
+    Ok(Json(json!({ "items": app.client.status().await?.workers })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Past {
+    last_s: Option<u64>,
+    step_s: Option<u64>,
+    queue: Option<String>,
+    kind: Option<String>,
+    outcome: Option<String>,
+}
+
+pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Answer {
+    let (last, step) = (past.last_s.unwrap_or(3_600), past.step_s.unwrap_or(60));
+    if last / step.max(1) > MOST_POINTS {
+        let detail = format!(
+            "{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s"
+        );
+        return Err(Problem::invalid(detail));
+    }
+    let mut request = HistoryRequest::last(Duration::from_secs(last));
+    request.step = Duration::from_secs(step);
+    (request.queue, request.kind) = (past.queue, past.kind);
+    request.outcome = past.outcome.map(|outcome| outcome.parse()).transpose()?;
+    request.check()?;
+    Ok(Json(json!(app.client.history(&request).await?)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Happened {
+    after: Option<String>,
+    limit: Option<u32>,
+    queue: Option<String>,
+    kind: Option<String>,
+    r#type: Option<String>,
+}
+
+pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) -> Answer {
+    let from = asked.after.map_or_else(EventCursor::start, EventCursor::from);
+    let mut events = app.client.events(from).page_size(page_size(asked.limit)?);
+    if let Some(queue) = asked.queue {
+        events = events.queue(queue);
+    }
+    if let Some(kind) = asked.kind {
+        events = events.kind(kind);
+    }
+    if let Some(event) = asked.r#type {
+        events = events.only(event.parse::<EventType>()?);
+    }
+    let page = events.next_page().await?;
+    // A reason may quote what is hidden in the args of its job.
+    let mut jobs = HashMap::new();
+    for event in page.events.iter().filter(|event| event.reason.is_some()) {
+        if let Entry::Vacant(place) = jobs.entry(event.job) {
+            place.insert(app.client.job(event.job).await?);
+        }
+    }
+    let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);
+    let shown: Vec<_> =
+        page.events.iter().map(|event| event_shown(event, job(event), &app.redaction)).collect();
+    Ok(Json(json!({ "events": shown, "next": page.next.as_str(), "more": page.more })))
+}
+
+pub(crate) async fn openapi(State(app): Shared) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], app.openapi.clone()).into_response()
+}
+
+pub(crate) async fn metrics(State(app): Shared) -> Result<Response, Problem> {
+    let status = app.client.status().await?;
+    let text = app.metrics.text(&status, app.live.readers()).map_err(|_| {
+        windlass::Error::new(windlass::ErrorKind::Internal, "the metrics cannot be written; please report it")
+    })?;
+    let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, media)], text).into_response())
+}

@@ -1,0 +1,35 @@
+use crate::{
+    audit::Audit, auth::Auth, bulk::Bulk, live::Live, metrics::Metrics, overview::Overview, redact::Redaction,
+};
+use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass::Client;
+
+/// What all requests of a server share. Nothing in it is the only copy of anything that matters but sessions, previews and
+/// the newest lines of the audit log, which end with the process.
+pub(crate) struct App {
+    pub(crate) client: Client,
+    pub(crate) auth: Auth,
+    pub(crate) redaction: Redaction,
+    pub(crate) audit: Audit,
+    pub(crate) overview: Overview,
+    pub(crate) live: Arc<Live>,
+    pub(crate) bulk: Bulk,
+    pub(crate) metrics: Metrics,
+    /// Nothing can be changed here.
+    pub(crate) read_only: bool,
+    /// The description of the API, as JSON.
+    pub(crate) openapi: String,
+    pub(crate) stop: CancellationToken,
+}
+
+impl App {
+    /// The path under which this request reached us, with a slash at its end; and whether by TLS.
+    pub(crate) async fn base(&self, parts: &mut Parts) -> (String, bool) {
+        let nested = NestedPath::from_request_parts(parts, &()).await.ok();
+        let (prefix, secure) = self.auth.forwarded(parts);
+        let nested = nested.as_ref().map_or("", NestedPath::as_str).trim_end_matches('/');
+        (format!("{}{nested}/", prefix.unwrap_or_default()), secure)
+    }
+}

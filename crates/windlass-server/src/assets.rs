@@ -1,0 +1,84 @@
+//! The dashboard's files, embedded.
+
+use crate::{app::App, problem::Problem};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use std::sync::Arc;
+
+struct Asset {
+    path: &'static str,
+    media: &'static str,
+    /// Its name has a hash of its content.
+    immutable: bool,
+    bytes: &'static [u8],
+}
+
+static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+const INDEX: &str = "index.html";
+
+/// A file of the dashboard; every other path is a page of it, which its script shows.
+pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let path = parts.uri.path().trim_matches('/').to_owned();
+    if path == "api" || path.starts_with("api/") {
+        return Problem::not_found("there is no such call; GET /api/v1/openapi.json lists them")
+            .into_response();
+    }
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        let detail = "pages are read by GET; the API is at /api/v1";
+        return Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail).into_response();
+    }
+    let asset = ASSETS.iter().find(|asset| asset.path == path && path != INDEX);
+    let (base, _) = app.base(&mut parts).await;
+    match asset {
+        Some(asset) => {
+            let cache = if asset.immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
+            ([(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, cache)], asset.bytes)
+                .into_response()
+        }
+        None => index(&base),
+    }
+}
+
+fn index(base: &str) -> Response {
+    let index = ASSETS.iter().find(|asset| asset.path == INDEX).map_or(&b""[..], |asset| asset.bytes);
+    let page = with_base(&String::from_utf8_lossy(index), base);
+    let media = HeaderValue::from_static("text/html; charset=utf-8");
+    ([(header::CONTENT_TYPE, media), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))], page)
+        .into_response()
+}
+
+/// The page with its own path in the place of that of its `<base>`, so that it works under any.
+fn with_base(page: &str, base: &str) -> String {
+    const MARK: &str = "<base href=\"";
+    let base: String = base.chars().filter(|c| !matches!(c, '"' | '<' | '>' | '&')).collect();
+    match page.split_once(MARK) {
+        Some((before, rest)) => {
+            let after = rest.split_once('"').map_or(rest, |(_, after)| after);
+            format!("{before}{MARK}{base}\"{after}")
+        }
+        None => page.replacen("<head>", &format!("<head><base href=\"{base}\">"), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_knows_its_path() {
+        let expected = "<head><base href=\"/jobs/\"></head>";
+        assert_eq!(with_base("<head><base href=\"/\"></head>", "/jobs/"), expected);
+        assert_eq!(with_base("<head></head>", "/jobs/"), expected);
+        assert_eq!(with_base("<head></head>", "/\"><script>/"), "<head><base href=\"/script/\"></head>");
+    }
+
+    #[test]
+    fn the_manifest_has_the_page() {
+        assert!(ASSETS.iter().any(|asset| asset.path == INDEX && !asset.immutable));
+    }
+}

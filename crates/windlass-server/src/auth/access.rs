@@ -1,0 +1,257 @@
+use super::{
+    file::AuthFile,
+    identity::{Identity, Role, Via},
+    origin::{is_forwarded, is_host_of, is_loopback_host},
+    sessions::Sessions,
+    throttle::Throttle,
+    token::{Hash, NewToken},
+};
+use crate::problem::Problem;
+use axum::{
+    extract::ConnectInfo,
+    http::{HeaderMap, StatusCode, header, request::Parts},
+};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+use windlass::Result;
+
+/// How long the key of the start is good, once.
+const KEY_LIFE: Duration = Duration::from_secs(600);
+/// The cookie of a session.
+const COOKIE: &str = "windlass_session";
+/// Longer headers of a proxy name nobody.
+const LONGEST_ACTOR: usize = 200;
+
+/// Who may use a server.
+#[derive(Clone)]
+pub struct Access(Kind);
+
+type Identify = dyn Fn(&Parts) -> Option<Identity> + Send + Sync;
+
+#[derive(Clone)]
+enum Kind {
+    Loopback,
+    File(Arc<AuthFile>),
+    Program(Arc<Identify>),
+}
+
+impl Access {
+    /// Everybody on this machine looks; who has the [key of the start](crate::Server::start_key) may do everything. Others are refused. The default.
+    pub fn loopback() -> Self {
+        Self(Kind::Loopback)
+    }
+
+    /// Those whom a file names.
+    pub fn file(file: AuthFile) -> Self {
+        Self(Kind::File(Arc::new(file)))
+    }
+
+    /// Those whom the program knows that the router is mounted in, by the head of a request (its headers, its extensions); the others are refused.
+    /// Writes have to come from pages of this server, so that the program's cookies are safe to use.
+    pub fn program(identify: impl Fn(&Parts) -> Option<Identity> + Send + Sync + 'static) -> Self {
+        Self(Kind::Program(Arc::new(identify)))
+    }
+
+    pub(crate) fn of_file(&self) -> Option<&AuthFile> {
+        match &self.0 {
+            Kind::File(file) => Some(file),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Kind::Loopback => "Access::loopback",
+            Kind::File(_) => "Access::file",
+            Kind::Program(_) => "Access::program",
+        })
+    }
+}
+
+/// Knows people by what their requests carry.
+pub(crate) struct Auth {
+    access: Access,
+    sessions: Sessions,
+    throttle: Throttle,
+    key: Mutex<Option<(Hash, Instant)>>,
+    /// Where the server listens, if it is known.
+    port: Option<u16>,
+}
+
+impl Auth {
+    pub(crate) fn new(access: Access, port: Option<u16>) -> Self {
+        let (sessions, throttle) = (Sessions::default(), Throttle::new());
+        Self { access, sessions, throttle, key: Mutex::new(None), port }
+    }
+
+    /// A token that makes one browser admin; `None` where there are tokens of other sorts.
+    pub(crate) fn start_key(&self) -> Result<Option<String>> {
+        if !matches!(self.access.0, Kind::Loopback) {
+            return Ok(None);
+        }
+        let NewToken { text, .. } = NewToken::generate()?;
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Hash::of(&text), Instant::now() + KEY_LIFE));
+        Ok(Some(text))
+    }
+
+    /// Refuses what came by a name that is not ours: a page of another site whose name leads here (DNS rebinding).
+    pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match &self.access.0 {
+            Kind::Loopback if is_forwarded(headers) => {
+                let detail = "a proxy passed this on, and whom for is not known: without --auth FILE, only \
+                              programs and browsers of this machine are served";
+                Err(Problem::forbidden("forwarded", detail))
+            }
+            Kind::Loopback if !is_loopback_host(headers, self.port) => {
+                Err(wrong_host("localhost, 127.0.0.1 or [::1] with the port of this server"))
+            }
+            Kind::File(file) if !file.hosts.is_empty() && !is_host_of(headers, &file.hosts) => {
+                Err(wrong_host("one of `hosts` in the auth file"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Who asks; `None` where nothing says so.
+    pub(crate) fn identify(&self, parts: &Parts) -> Result<Option<Identity>, Problem> {
+        if let Some(token) = bearer(&parts.headers) {
+            let known = self.access.of_file().and_then(|file| file.identify(token, Via::Bearer));
+            return known.map(Some).ok_or_else(|| self.failed(parts));
+        }
+        if let Some(identity) = cookie(&parts.headers).and_then(|cookie| self.sessions.find(cookie)) {
+            return Ok(Some(identity));
+        }
+        match &self.access.0 {
+            Kind::File(file) => {
+                let proxy =
+                    file.proxy.as_ref().filter(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)));
+                let named = |header| parts.headers.get(header).and_then(|value| value.to_str().ok());
+                let actor = |actor: &&str| !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
+                Ok(proxy.and_then(|proxy| proxy.identify(named(proxy.header()).filter(actor)?)))
+            }
+            Kind::Program(identify) => Ok(identify(parts).map(|identity| identity.by(Via::Program))),
+            Kind::Loopback => match peer(parts) {
+                Some(peer) if peer.to_canonical().is_loopback() => {
+                    Ok(Some(Identity::new("local", Role::Viewer).by(Via::Loopback)))
+                }
+                Some(_) => Ok(None),
+                None => {
+                    let detail = "who asks is not known: serve with into_make_service_with_connect_info::<SocketAddr>(), \
+                                  or set an Access";
+                    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail))
+                }
+            },
+        }
+    }
+
+    /// Begins a session for who has a token; gives the cookie.
+    pub(crate) fn login(&self, parts: &Parts, token: &str) -> Result<(Identity, String), Problem> {
+        let known = match &self.access.0 {
+            Kind::Loopback => self.use_key(token),
+            Kind::File(file) => file.identify(token, Via::Session),
+            Kind::Program(_) => None,
+        };
+        let identity = known.ok_or_else(|| self.failed(parts))?;
+        let cookie = self.sessions.begin(identity.clone())?;
+        Ok((identity, cookie))
+    }
+
+    /// Ends the session of a request.
+    pub(crate) fn logout(&self, headers: &HeaderMap) {
+        if let Some(cookie) = cookie(headers) {
+            self.sessions.end(cookie);
+        }
+    }
+
+    /// Whether people log in here with a token.
+    pub(crate) fn has_login(&self) -> bool {
+        !matches!(self.access.0, Kind::Program(_))
+    }
+
+    /// What a proxy that is trusted says of how it was reached: under which path, and whether by TLS.
+    pub(crate) fn forwarded(&self, parts: &Parts) -> (Option<String>, bool) {
+        if !self.is_proxied(parts) {
+            return (None, false);
+        }
+        let header = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        let prefix = header("x-forwarded-prefix").map(|prefix| prefix.trim_end_matches('/'));
+        let prefix = prefix.filter(|prefix| {
+            prefix.starts_with('/') && !prefix.starts_with("//") && prefix.bytes().all(is_plain)
+        });
+        (prefix.map(str::to_owned), header("x-forwarded-proto") == Some("https"))
+    }
+
+    fn is_proxied(&self, parts: &Parts) -> bool {
+        let proxy = self.access.of_file().and_then(|file| file.proxy.as_ref());
+        proxy.is_some_and(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)))
+    }
+
+    fn use_key(&self, token: &str) -> Option<Identity> {
+        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        let (hash, until) = (*key)?;
+        if !hash.is(&Hash::of(token)) || Instant::now() > until {
+            return None;
+        }
+        *key = None;
+        Some(Identity::new("local", Role::Admin))
+    }
+
+    /// A wrong token: slower and slower for who tries again.
+    fn failed(&self, parts: &Parts) -> Problem {
+        let forwarded = || {
+            // The last entry is what the proxy itself saw.
+            let chain = parts.headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+            chain.rsplit(',').next()?.trim().parse().ok()
+        };
+        let address = if self.is_proxied(parts) { forwarded() } else { None };
+        let address = address.or_else(|| peer(parts)).unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        match self.throttle.failed(address) {
+            None => Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthenticated",
+                "the token is unknown, was used or has expired",
+            ),
+            Some(wait) => {
+                let detail = "too many tokens were wrong; a right one is accepted at any time";
+                let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "throttled", detail);
+                problem.retry_after(wait.as_secs() + 1)
+            }
+        }
+    }
+}
+
+/// The cookie as a header; without a value it is taken away.
+pub(crate) fn set_cookie(value: Option<&str>, path: &str, secure: bool, life: Duration) -> String {
+    let (value, life) = (value.unwrap_or_default(), value.map_or(0, |_| life.as_secs()));
+    let secure = if secure { "; Secure" } else { "" };
+    format!("{COOKIE}={value}; Path={path}; Max-Age={life}; HttpOnly; SameSite=Strict{secure}")
+}
+
+fn wrong_host(expected: &str) -> Problem {
+    let detail = format!("the Host header names another server; expected {expected}");
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", detail)
+}
+
+fn peer(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip())
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(name, value)| (name == COOKIE).then_some(value))
+}

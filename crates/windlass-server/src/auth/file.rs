@@ -1,0 +1,249 @@
+use super::{
+    identity::{Identity, Role, Via},
+    token::Hash,
+};
+use crate::redact::Redaction;
+use ipnet::IpNet;
+use jiff::Timestamp;
+use serde::Deserialize;
+use std::{collections::BTreeMap, fmt, net::IpAddr, path::Path};
+use windlass::{Error, ErrorKind, Result};
+
+/// Who may do what, from a TOML file: tokens by their hashes, proxies that are trusted, what is hidden.
+///
+/// ```
+/// let file = windlass_server::AuthFile::parse(r#"
+///     hosts = ["jobs.example.com"]    # names that this server is reached by; default: any
+///
+///     [[token]]                       # `windlass token NAME --role ROLE` prints these lines
+///     name = "deploy"
+///     role = "operator"
+///     sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+///     expires = 2027-01-01T00:00:00Z  # optional
+///
+///     [proxy]                         # optional: a proxy says who it is
+///     trusted = ["10.0.0.0/8"]
+///     header = "X-Forwarded-Email"
+///     roles = { admin = ["anna@shop.example"], operator = ["bob@shop.example"] }
+///     others = "viewer"               # whom no list names; default: nobody
+///
+///     [redact]
+///     kinds."mail.*" = ["to"]
+/// "#)?;
+/// # Ok::<(), windlass::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct AuthFile {
+    tokens: Vec<Token>,
+    pub(super) proxy: Option<Proxy>,
+    pub(crate) redaction: Redaction,
+    pub(super) hosts: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Token {
+    name: String,
+    hash: Hash,
+    role: Role,
+    expires: Option<Timestamp>,
+}
+
+/// A proxy that authenticates people.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Proxy {
+    pub(super) trusted: Vec<IpNet>,
+    header: String,
+    #[serde(default)]
+    roles: BTreeMap<Role, Vec<String>>,
+    others: Option<Role>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    token: Vec<SaidToken>,
+    proxy: Option<Proxy>,
+    #[serde(default)]
+    redact: Redaction,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaidToken {
+    name: String,
+    sha256: String,
+    role: Role,
+    expires: Option<toml::value::Datetime>,
+}
+
+impl AuthFile {
+    /// Reads a file that nobody but its owner may read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] when it cannot be read, others may read it, or it makes no sense.
+    pub fn read(path: &Path) -> Result<Self> {
+        let at = |what: String| refused(format!("auth file {}: {what}", path.display()));
+        check_mode(path).map_err(at)?;
+        let text = std::fs::read_to_string(path).map_err(|cause| at(cause.to_string()))?;
+        Self::parse(&text).map_err(|error| at(error.to_string()))
+    }
+
+    /// Reads the text of one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] when it makes no sense, or lets nobody in.
+    pub fn parse(text: &str) -> Result<Self> {
+        let said: Said = toml::from_str(text).map_err(|cause| refused(cause.to_string()))?;
+        let tokens: Vec<Token> = said.token.into_iter().map(SaidToken::token).collect::<Result<_>>()?;
+        if tokens.is_empty() && said.proxy.is_none() {
+            return Err(refused(
+                "it has no [[token]] and no [proxy]; `windlass token NAME` makes a token".to_owned(),
+            ));
+        }
+        for (at, token) in tokens.iter().enumerate() {
+            if tokens[..at].iter().any(|other| other.name == token.name || other.hash == token.hash) {
+                return Err(refused(format!("two tokens are alike in name or hash: {:?}", token.name)));
+            }
+        }
+        if let Some(proxy) = &said.proxy
+            && (proxy.trusted.is_empty() || proxy.header.is_empty())
+        {
+            return Err(refused("[proxy] needs addresses that are trusted, and a header".to_owned()));
+        }
+        Ok(Self { tokens, proxy: said.proxy, redaction: said.redact, hosts: said.hosts })
+    }
+
+    /// Whom a token is of. Looks at all, so that the time tells nothing.
+    pub(super) fn identify(&self, token: &str, via: Via) -> Option<Identity> {
+        let hash = Hash::of(token);
+        let mut found = None;
+        for token in &self.tokens {
+            if token.hash.is(&hash) {
+                found = Some(token);
+            }
+        }
+        let is_good = |token: &&Token| token.expires.is_none_or(|at| Timestamp::now() < at);
+        found.filter(is_good).map(|token| Identity::new(token.name.clone(), token.role).by(via))
+    }
+}
+
+impl Proxy {
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.trusted.iter().any(|net| net.contains(&address))
+    }
+
+    pub(super) fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// Whom the header names; the highest of their roles.
+    pub(super) fn identify(&self, actor: &str) -> Option<Identity> {
+        let listed =
+            |role: &Role| self.roles.get(role).is_some_and(|actors| actors.iter().any(|one| one == actor));
+        let role = Role::ALL.into_iter().rev().find(listed).or(self.others)?;
+        Some(Identity::new(actor, role).by(Via::Proxy))
+    }
+}
+
+impl SaidToken {
+    fn token(self) -> Result<Token> {
+        let Self { name, sha256, role, expires } = self;
+        let hash = Hash::parse(&sha256).ok_or_else(|| {
+            refused(format!(
+                "sha256 of token {name:?} must be 64 hexadecimal digits; `windlass token` prints them"
+            ))
+        })?;
+        let time = |at: toml::value::Datetime| {
+            at.to_string().parse().map_err(|_| {
+                refused(format!("expires of token {name:?} needs a zone, such as 2027-01-01T00:00:00Z"))
+            })
+        };
+        let expires = expires.map(time).transpose()?;
+        Ok(Token { name, hash, role, expires })
+    }
+}
+
+/// Without the hash.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({:?}, {})", self.name, self.role)
+    }
+}
+
+#[cfg(unix)]
+fn check_mode(path: &Path) -> std::result::Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).map_err(|cause| cause.to_string())?.permissions().mode() & 0o777;
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(format!("others may read or write it (mode {mode:03o}); run `chmod 600` on it")),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &Path) -> std::result::Result<(), String> {
+    Ok(())
+}
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOption, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::token::NewToken, *};
+
+    #[test]
+    fn tokens_are_known_by_their_hashes_until_they_expire() {
+        let (good, old) = (NewToken::generate().unwrap(), NewToken::generate().unwrap());
+        let file = AuthFile::parse(&format!(
+            "[[token]]\nname='ci'\nrole='operator'\nsha256='{}'\nexpires=2999-01-01T00:00:00Z\n\
+             [[token]]\nname='old'\nrole='admin'\nsha256='{}'\nexpires=2000-01-01T00:00:00Z\n",
+            good.sha256, old.sha256
+        ))
+        .unwrap();
+        let known = file.identify(&good.text, Via::Bearer).unwrap();
+        assert_eq!((known.actor(), known.role()), ("ci", Role::Operator));
+        for wrong in [old.text.as_str(), good.sha256.as_str(), ""] {
+            assert!(file.identify(wrong, Via::Bearer).is_none());
+        }
+        assert!(!format!("{file:?}").contains(&good.sha256[..8]));
+    }
+
+    #[test]
+    fn proxies_name_people_exactly() {
+        let file = AuthFile::parse(
+            "[proxy]\ntrusted=['10.0.0.0/8','::1/128']\nheader='X-Email'\nroles={admin=['a@x'],operator=['a@x','b@x']}\n",
+        )
+        .unwrap();
+        let proxy = file.proxy.unwrap();
+        let role = |actor: &str| proxy.identify(actor).map(|identity| identity.role());
+        assert_eq!(
+            (role("a@x"), role("b@x"), role("b@x.evil")),
+            (Some(Role::Admin), Some(Role::Operator), None)
+        );
+        let trusts = |address: &str| proxy.trusts(address.parse().unwrap());
+        assert!(trusts("10.1.2.3") && trusts("::ffff:10.1.2.3") && trusts("::1") && !trusts("11.0.0.1"));
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        for (text, says) in [
+            ("", "no [[token]]"),
+            ("[[token]]\nname='a'\nrole='root'\nsha256=''", "root"),
+            ("[[token]]\nname='a'\nrole='admin'\nsha256='12'", "64 hexadecimal"),
+            ("tokens=[]", "tokens"),
+            ("[proxy]\ntrusted=['10.0.0.0/99']\nheader='x'", "10.0.0.0/99"),
+            ("[proxy]\ntrusted=[]\nheader='x'", "needs addresses"),
+        ] {
+            let error = AuthFile::parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidOption);
+            assert!(error.to_string().contains(says), "{text}: {error}");
+        }
+    }
+}

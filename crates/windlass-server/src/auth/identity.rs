@@ -1,0 +1,106 @@
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+use windlass::{Error, ErrorKind};
+
+/// What somebody may do: each role all that the one before may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Looks at everything but hidden values.
+    Viewer,
+    /// Enqueues, retries, cancels, edits and deletes jobs; pauses and resumes queues and schedules.
+    Operator,
+    /// Declares schedules, changes limits and what is kept, sees hidden values and the audit log.
+    Admin,
+}
+
+impl Role {
+    /// All of them, the one that may least first.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|role| role.as_str() == name).ok_or_else(|| {
+            let message = format!("unknown role {name:?}; use one of viewer, operator, admin");
+            Error::new(ErrorKind::InvalidOption, message)
+        })
+    }
+}
+
+/// By what somebody is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// An `Authorization: Bearer` header, which no browser sends by itself.
+    Bearer,
+    /// The cookie of a session.
+    Session,
+    /// A header of a proxy that is trusted.
+    Proxy,
+    /// The program that the router is mounted in.
+    Program,
+    /// Nothing but that they are on this machine.
+    Loopback,
+}
+
+impl Via {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::Session => "session",
+            Self::Proxy => "proxy",
+            Self::Program => "program",
+            Self::Loopback => "loopback",
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    actor: String,
+    role: Role,
+    via: Via,
+}
+
+impl Identity {
+    /// Somebody whom the program knows that the router is mounted in.
+    pub fn new(actor: impl Into<String>, role: Role) -> Self {
+        Self { actor: actor.into(), role, via: Via::Program }
+    }
+
+    pub(crate) fn by(self, via: Via) -> Self {
+        Self { via, ..self }
+    }
+
+    /// The name, for people and the audit log.
+    pub fn actor(&self) -> &str {
+        &self.actor
+    }
+
+    /// What they may do.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(crate) fn via(&self) -> Via {
+        self.via
+    }
+}

@@ -1,0 +1,73 @@
+use super::{
+    identity::{Identity, Via},
+    token::{Hash, hex, random},
+};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::Instant;
+use windlass::Result;
+
+/// A session that is not used for so long ends.
+pub(crate) const IDLE: Duration = Duration::from_secs(12 * 3600);
+/// How many there are at most; beyond, the one that was unused longest ends.
+const MOST: usize = 10_000;
+
+struct Session {
+    identity: Identity,
+    used: Instant,
+}
+
+/// The sessions of this process's browsers, by the hashes of their cookies. They end with it.
+#[derive(Default)]
+pub(super) struct Sessions(Mutex<HashMap<Hash, Session>>);
+
+impl Sessions {
+    /// Begins one; gives the cookie.
+    pub(super) fn begin(&self, identity: Identity) -> Result<String> {
+        let cookie = hex(&random()?);
+        let session = Session { identity: identity.by(Via::Session), used: Instant::now() };
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST {
+            let oldest = all.iter().min_by_key(|(_, session)| session.used).map(|(cookie, _)| *cookie);
+            oldest.map(|oldest| all.remove(&oldest));
+        }
+        all.insert(Hash::of(&cookie), session);
+        Ok(cookie)
+    }
+
+    /// Whose it is.
+    pub(super) fn find(&self, cookie: &str) -> Option<Identity> {
+        let hash = Hash::of(cookie);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = all.get_mut(&hash)?;
+        if session.used.elapsed() > IDLE {
+            all.remove(&hash);
+            return None;
+        }
+        session.used = Instant::now();
+        Some(session.identity.clone())
+    }
+
+    pub(super) fn end(&self, cookie: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&Hash::of(cookie));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::identity::Role, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_end_when_they_are_idle_or_ended() {
+        let sessions = Sessions::default();
+        let [used, idle, ended] = [0; 3].map(|_| sessions.begin(Identity::new("a", Role::Viewer)).unwrap());
+        tokio::time::advance(IDLE / 2).await;
+        sessions.end(&ended);
+        assert!(sessions.find(&used).is_some() && sessions.find(&ended).is_none());
+        tokio::time::advance(IDLE / 2 + Duration::from_secs(1)).await;
+        assert!(sessions.find(&used).is_some() && sessions.find(&idle).is_none());
+    }
+}

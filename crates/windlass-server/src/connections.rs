@@ -1,0 +1,87 @@
+//! The connections of a server: bounded in number, in the size of heads, and in the time to send one.
+
+use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// The most at once; more wait to be accepted.
+const MOST: usize = 1_024;
+/// The time to send the head of a request, also for the next one of a connection.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// The longest head, in bytes.
+const HEAD: usize = 16 << 10;
+/// What running requests get at a stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// The pause after the system refused a connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) async fn serve(
+    listener: &TcpListener,
+    router: &Router,
+    until: impl Future<Output = ()>,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(MOST));
+    let open = GracefulShutdown::new();
+    let mut until = pin!(until);
+    loop {
+        let accepted = async {
+            // Never closed.
+            let place = Arc::clone(&places).acquire_owned().await.map_err(io::Error::other)?;
+            Ok((listener.accept().await?, place))
+        };
+        let accepted: io::Result<_> = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut until => break,
+        };
+        match accepted {
+            Ok(((stream, address), place)) => {
+                let connection = open.watch(connection(stream, address, router.clone()));
+                tokio::spawn(async move {
+                    if let Err(error) = connection.await {
+                        tracing::debug!(%error, "a connection ended early");
+                    }
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                // Too many open files, as a rule: others may be closed meanwhile.
+                tracing::warn!(%error, "a connection was not accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+    stop.cancel();
+    if timeout(GRACE, open.shutdown()).await.is_err() {
+        tracing::warn!("requests were still running at the stop, and were ended");
+    }
+    Ok(())
+}
+
+fn connection(
+    stream: TcpStream,
+    address: SocketAddr,
+    router: Router,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(address));
+        router.clone().oneshot(request.map(Body::new))
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD)
+        .serve_connection(TokioIo::new(stream), service)
+}

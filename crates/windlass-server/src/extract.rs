@@ -1,0 +1,124 @@
+//! What requests say, read strictly: unknown fields, wrong types and other media are refused.
+
+use crate::problem::Problem;
+use axum::{
+    extract::{FromRequest, FromRequestParts, Path, Request},
+    http::{StatusCode, header, request::Parts},
+};
+use bytes::Bytes;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::error::Category;
+use serde_path_to_error::Segment;
+use std::fmt::Write;
+use windlass::JobId;
+
+/// A JSON body, bounded by the route's limit.
+pub(crate) struct Body(Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let media = media.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !media.eq_ignore_ascii_case("application/json") {
+            let detail = format!("the body must be application/json, got {media:?}");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
+        }
+        match Bytes::from_request(request, state).await {
+            Ok(bytes) => Ok(Self(bytes)),
+            Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(Problem::too_large()),
+            Err(refused) => Err(Problem::new(StatusCode::BAD_REQUEST, "malformed", refused.body_text())),
+        }
+    }
+}
+
+impl Body {
+    /// Reads it.
+    pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        // Serde takes an array for an object of which it has the values in order.
+        if self.0.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            serde_json::from_slice::<IgnoredAny>(&self.0).map_err(|error| malformed(&error))?;
+            let what = "must be a JSON object".to_owned();
+            return Err(Problem::invalid(format!("the body {what}")).at(String::new(), what));
+        }
+        let mut json = serde_json::Deserializer::from_slice(&self.0);
+        let read = serde_path_to_error::deserialize(&mut json).map_err(|error| refused(&error))?;
+        json.end().map_err(|error| malformed(&error))?;
+        Ok(read)
+    }
+}
+
+fn malformed(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is no JSON: {error}"))
+}
+
+fn refused(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    if !matches!(error.inner().classify(), Category::Data) {
+        return malformed(error.inner());
+    }
+    let mut pointer = String::new();
+    for segment in error.path() {
+        let _ = match segment {
+            Segment::Seq { index } => write!(pointer, "/{index}"),
+            Segment::Map { key } | Segment::Enum { variant: key } => {
+                write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"))
+            }
+            Segment::Unknown => Ok(()),
+        };
+    }
+    let text = error.inner().to_string();
+    let text = text.split(" at line ").next().unwrap_or_default().to_owned();
+    let place = if pointer.is_empty() { "the body" } else { &pointer };
+    Problem::invalid(format!("{place}: {text}")).at(pointer, text)
+}
+
+/// The query string.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        read.map(|query| Self(query.0)).map_err(|refused| Problem::invalid(refused.body_text()))
+    }
+}
+
+/// A name in the path.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0)).map_err(|refused| Problem::not_found(refused.body_text()))
+    }
+}
+
+/// The id of a job in the path.
+pub(crate) struct Id(pub(crate) JobId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Name(text) = Name::from_request_parts(parts, state).await?;
+        parse_id(&text).map(Self)
+    }
+}
+
+/// An id as text, as JavaScript loses digits of large numbers.
+pub(crate) fn parse_id(text: &str) -> Result<JobId, Problem> {
+    match text.parse() {
+        Ok(id) if id > 0 => Ok(JobId(id)),
+        _ => {
+            let text: String = text.chars().take(40).collect();
+            Err(Problem::not_found(format!("there is no job {text:?}; ids are numbers above 0")))
+        }
+    }
+}

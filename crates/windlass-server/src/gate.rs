@@ -1,0 +1,127 @@
+//! Before every route of the API: who asks, may they, and from where; and the audit log after it.
+
+use crate::{
+    app::App,
+    audit::{Attempt, Note},
+    auth::{Identity, Role, Via, check_read, check_write},
+    problem::Problem,
+    shell::{Answered, RequestId},
+};
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use std::{sync::Arc, time::Duration};
+
+/// How long an answer may take, the time to send the request's body included.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a route does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Does {
+    /// Reads.
+    Read,
+    /// Reads what is hidden from others.
+    Reveal,
+    /// Reads on and on.
+    Stream,
+    /// Changes something.
+    Write,
+    /// Begins or ends a session: no change to the store.
+    Session,
+}
+
+/// What a route asks of who calls it.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) app: Arc<App>,
+    /// Its name, also in the audit log.
+    pub(crate) name: &'static str,
+    /// The least role; `None`: nobody in particular.
+    pub(crate) role: Option<Role>,
+    pub(crate) does: Does,
+    /// The largest body, in bytes.
+    pub(crate) body_limit: usize,
+}
+
+pub(crate) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let mut response = gate.pass(request, next).await.unwrap_or_else(IntoResponse::into_response);
+    response.extensions_mut().insert(Answered(gate.name));
+    response
+}
+
+impl Gate {
+    async fn pass(&self, request: Request, next: Next) -> Result<Response, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let length =
+            parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: u64| length > self.body_limit as u64) {
+            return Err(Problem::too_large());
+        }
+        let writes = matches!(self.does, Does::Write | Does::Session);
+        let Some(least) = self.role else {
+            if writes {
+                check_write(&parts.headers)?;
+            }
+            return within(next.run(Request::from_parts(parts, body))).await;
+        };
+        let Some(identity) = self.app.auth.identify(&parts)? else {
+            let detail = "log in: send `Authorization: Bearer` and a token, or POST /session";
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail));
+        };
+        let target = parts.uri.path().to_owned();
+        let target = target.split_once("/api/v1").map_or(target.as_str(), |(_, path)| path).to_owned();
+        let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
+        let allowed = self.check(&identity, least, &parts.headers);
+        let response = match allowed {
+            Err(problem) => Err(problem),
+            Ok(()) => {
+                parts.extensions.insert(identity.clone());
+                let answer = next.run(Request::from_parts(parts, body));
+                if self.does == Does::Stream { Ok(answer.await) } else { within(answer).await }
+            }
+        };
+        if !matches!(self.does, Does::Write | Does::Reveal) {
+            return response;
+        }
+        let response = response.unwrap_or_else(IntoResponse::into_response);
+        let extensions = response.extensions();
+        let outcome = extensions.get::<Problem>().map_or("done", |problem| problem.code);
+        let note = extensions.get::<Note>().cloned().unwrap_or_default();
+        let attempt = Attempt { identity: &identity, action: self.name, target, outcome, request_id, note };
+        self.app.audit.record(attempt);
+        Ok(response)
+    }
+
+    fn check(&self, identity: &Identity, least: Role, headers: &HeaderMap) -> Result<(), Problem> {
+        // A browser adds its cookie and its address to whatever page asks, but no bearer.
+        if identity.via() != Via::Bearer {
+            match self.does {
+                Does::Write | Does::Session => check_write(headers)?,
+                _ => check_read(headers)?,
+            }
+        }
+        if identity.role() < least {
+            let detail =
+                format!("{} is for the role {least}; {} is {}", self.name, identity.actor(), identity.role());
+            return Err(Problem::forbidden("permission_denied", detail));
+        }
+        if self.app.read_only && self.does == Does::Write {
+            return Err(Problem::forbidden(
+                "read_only",
+                "this server only shows; nothing can be changed here",
+            ));
+        }
+        Ok(())
+    }
+}
+
+async fn within(answer: impl Future<Output = Response>) -> Result<Response, Problem> {
+    tokio::time::timeout(TIMEOUT, answer).await.map_err(|_| {
+        let detail =
+            format!("no answer within {} s; a write may or may not have happened", TIMEOUT.as_secs());
+        Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
+    })
+}

@@ -1,0 +1,129 @@
+//! What changes, told to whoever looks: one poller per topic for all readers, and none for none.
+
+use crate::problem::Problem;
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+/// How often a topic is looked at while somebody does.
+const PERIOD: Duration = Duration::from_secs(1);
+/// A look takes at most this part of the time, and is never farther from the next than this.
+const COST: u32 = 20;
+const LONGEST: Duration = Duration::from_secs(60);
+/// The most streams at once.
+pub(crate) const MOST_READERS: usize = 200;
+
+/// What a topic says last; `None` before the first look.
+pub(crate) type Latest = Option<Arc<Frame>>;
+
+/// One event of a stream.
+pub(crate) struct Frame {
+    pub(crate) event: &'static str,
+    pub(crate) data: String,
+}
+
+/// The topics that somebody looks at.
+pub(crate) struct Live {
+    topics: Mutex<HashMap<String, watch::Sender<Latest>>>,
+    readers: AtomicUsize,
+    stop: CancellationToken,
+}
+
+/// Counts a reader until it is dropped.
+pub(crate) struct Reader(Arc<Live>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Live {
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self { topics: Mutex::default(), readers: AtomicUsize::new(0), stop }
+    }
+
+    /// Fires when the server stops.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    pub(crate) fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    /// A place for one more reader; `None` when there are too many.
+    pub(crate) fn reader(self: &Arc<Self>) -> Option<Reader> {
+        let add = |readers| (readers < MOST_READERS).then_some(readers + 1);
+        let added = self.readers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        added.ok().map(|_| Reader(Arc::clone(self)))
+    }
+
+    /// Joins those who look at a topic; who is first has it polled.
+    pub(crate) fn subscribe<S, F>(
+        self: &Arc<Self>,
+        topic: &str,
+        event: &'static str,
+        source: S,
+    ) -> watch::Receiver<Latest>
+    where
+        S: Fn() -> F + Send + 'static,
+        F: Future<Output = Result<Value, Problem>> + Send,
+    {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = topics.get(topic) {
+            return sender.subscribe();
+        }
+        let (sender, receiver) = watch::channel(None);
+        topics.insert(topic.to_owned(), sender.clone());
+        let (live, topic) = (Arc::clone(self), topic.to_owned());
+        tokio::spawn(async move { live.poll(&topic, &sender, event, source).await });
+        receiver
+    }
+
+    async fn poll<S, F>(&self, topic: &str, sender: &watch::Sender<Latest>, event: &'static str, source: S)
+    where
+        S: Fn() -> F,
+        F: Future<Output = Result<Value, Problem>>,
+    {
+        let mut last = Value::Null;
+        loop {
+            let began = Instant::now();
+            let (event, data) = match source().await {
+                Ok(data) => (event, data),
+                Err(problem) => {
+                    let mut data = problem.json("");
+                    data["topic"] = topic.into();
+                    ("problem", data)
+                }
+            };
+            // The time of the look is no change.
+            let mut timeless = data.clone();
+            timeless.as_object_mut().map(|fields| fields.remove("at"));
+            if timeless != last {
+                last = timeless;
+                sender.send_replace(Some(Arc::new(Frame { event, data: data.to_string() })));
+            }
+            let pause = began.elapsed().saturating_mul(COST).clamp(PERIOD, LONGEST);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = sender.closed() => {}
+                () = self.stop.cancelled() => return,
+            }
+            // Under the lock that those take who join, so that none joins what ends.
+            let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+            if sender.receiver_count() == 0 {
+                topics.remove(topic);
+                return;
+            }
+        }
+    }
+}

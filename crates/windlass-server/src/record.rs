@@ -1,0 +1,114 @@
+//! What stores answer as the API says it: ids as text, secrets hidden, sizes bounded.
+
+use crate::redact::{Redaction, Secrets};
+use serde_json::{Map, Value};
+use windlass::{Args, Envelope, Error, ErrorKind, JobEvent, JobRecord, ListedSchedule};
+use windlass_bridge::{event_json, schedule_json};
+
+/// How much of args, meta, result and checkpoint is shown of a job in a list, and of one job. In bytes.
+pub(crate) const IN_LISTS: usize = 2 << 10;
+pub(crate) const OF_ONE: usize = 64 << 10;
+
+/// Makes records into JSON.
+struct Shower<'a> {
+    redaction: &'a Redaction,
+    most: usize,
+    kind: String,
+    secrets: Secrets,
+    redacted: bool,
+    cut: bool,
+}
+
+impl Shower<'_> {
+    /// A value that users made.
+    fn show(&mut self, args: &Args) -> Value {
+        let too_long = args.len() > self.most;
+        self.cut |= too_long;
+        // Sealed values are not readable anyway; the names of their fields say nothing.
+        let sealed = Envelope::is_one(args.as_str().as_bytes());
+        let Ok(mut value) = serde_json::from_str::<Value>(args.as_str()) else {
+            self.cut = true; // nested too deep to be read
+            return not_shown(args);
+        };
+        self.redacted |= !sealed && self.redaction.hide(&self.kind, &mut value, &mut self.secrets);
+        if too_long { not_shown(args) } else { value }
+    }
+}
+
+fn not_shown(args: &Args) -> Value {
+    Value::String(format!("‹{} characters not shown›", args.as_str().chars().count()))
+}
+
+/// A job; of each value that users made at most so many bytes. `redacted` and `cut` say what is missing.
+pub(crate) fn job_json(mut job: JobRecord, redaction: &Redaction, most: usize) -> windlass::Result<Value> {
+    let kind = job.kind.clone();
+    let mut shower =
+        Shower { redaction, most, kind, secrets: Secrets::default(), redacted: false, cut: false };
+    let args = shower.show(&std::mem::replace(&mut job.args, Args::parse("null")?));
+    let meta = job.meta.take().map(|meta| shower.show(&meta));
+    let result = job.result.take().map(|result| shower.show(&result));
+    let checkpoint = job.report.as_mut().and_then(|report| report.checkpoint.take());
+    let checkpoint = checkpoint.map(|checkpoint| shower.show(&checkpoint));
+    let mut shown = object(serde_json::to_value(&job))?;
+    shown["id"] = job.id.to_string().into();
+    shown["args"] = args;
+    shown["meta"] = meta.unwrap_or_default();
+    shown["result"] = result.unwrap_or_default();
+    if let (Some(report), Some(checkpoint)) = (shown.get_mut("report"), checkpoint) {
+        report["checkpoint"] = checkpoint;
+    }
+    for part in ["errors", "reason", "report", "result", "meta"] {
+        if let Some(value) = shown.get_mut(part) {
+            shower.secrets.scrub(value);
+        }
+    }
+    shown.insert("redacted".to_owned(), shower.redacted.into());
+    shown.insert("cut".to_owned(), shower.cut.into());
+    Ok(Value::Object(shown))
+}
+
+/// A schedule with the args of its job as those of a job.
+pub(crate) fn listed_json(listed: &ListedSchedule, redaction: &Redaction) -> Value {
+    let mut shown = schedule_json(listed);
+    if let Some(id) = listed.record.last_job {
+        shown["last_job"] = id.to_string().into();
+    }
+    let definition = &mut shown["definition"];
+    let kind = definition["kind"].as_str().unwrap_or_default().to_owned();
+    let mut secrets = Secrets::default();
+    let mut redacted = false;
+    for path in ["/args", "/attributes/meta"] {
+        if let Some(value) = definition.pointer_mut(path) {
+            redacted |= redaction.hide(&kind, value, &mut secrets);
+        }
+    }
+    shown["redacted"] = redacted.into();
+    shown
+}
+
+/// An event; its job, where the reason has to be cleared of what is hidden in it.
+pub(crate) fn event_shown(event: &JobEvent, job: Option<&JobRecord>, redaction: &Redaction) -> Value {
+    let mut shown = event_json(event);
+    shown["id"] = event.job.to_string().into();
+    if event.reason.is_none() {
+        return shown;
+    }
+    // What nobody knows the args of may say anything.
+    let Some(job) = job else {
+        shown["reason"] = Value::Null;
+        return shown;
+    };
+    let mut secrets = Secrets::default();
+    if let Ok(mut args) = serde_json::from_str(job.args.as_str()) {
+        redaction.hide(&job.kind, &mut args, &mut secrets);
+    }
+    secrets.scrub(&mut shown["reason"]);
+    shown
+}
+
+fn object(value: serde_json::Result<Value>) -> windlass::Result<Map<String, Value>> {
+    match value {
+        Ok(Value::Object(fields)) => Ok(fields),
+        _ => Err(Error::new(ErrorKind::Internal, "a record cannot be written as JSON; please report it")),
+    }
+}

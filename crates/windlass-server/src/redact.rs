@@ -1,0 +1,185 @@
+//! Secrets in args do not leave the process: values are hidden by the names of their keys, and by the kind of the job.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Parts of names that hide a value.
+const HIDDEN_KEYS: [&str; 9] = ["pass", "secret", "token", "key", "auth", "cookie", "ssn", "iban", "card"];
+/// Shorter texts are hidden where they stand, and not looked for elsewhere: they would be found everywhere.
+const SHORTEST_SECRET: usize = 4;
+/// How many values of one job are looked for in its errors and log.
+const MOST_SECRETS: usize = 200;
+
+/// Which values of args are hidden: those under a key whose name contains `pass`, `secret`, `token`, `key`, `auth`, `cookie`,
+/// `ssn`, `iban` or `card`, and what is configured. Section `[redact]` of the auth file.
+///
+/// ```
+/// use windlass_server::Redaction;
+/// let redaction: Redaction = serde_json::from_str(
+///     r#"{"hide": ["birth"], "allow": ["page_token"], "kinds": {"mail.*": ["to"], "payroll": ["*"]}}"#,
+/// )?;
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Redaction {
+    /// More parts of names.
+    hide: Vec<String>,
+    /// Whole names that are shown although a part of them would hide them.
+    allow: Vec<String>,
+    /// Keys that are hidden in jobs of a kind; the kind may end in `*`, the key `*` is the whole of the args.
+    kinds: BTreeMap<String, Vec<String>>,
+}
+
+impl Redaction {
+    /// Hides what is to be hidden in the args of a job of this kind; `true` where there was something.
+    pub(crate) fn hide(&self, kind: &str, args: &mut Value, secrets: &mut Secrets) -> bool {
+        let of_kind = |(pattern, _): &(&String, &Vec<String>)| match pattern.strip_suffix('*') {
+            Some(start) => kind.starts_with(start),
+            None => *pattern == kind,
+        };
+        let keys: Vec<&str> =
+            self.kinds.iter().filter(of_kind).flat_map(|(_, keys)| keys.iter().map(String::as_str)).collect();
+        if keys.contains(&"*") && !args.is_null() {
+            hide(args, secrets);
+            return true;
+        }
+        self.walk(args, &keys, secrets)
+    }
+
+    fn walk(&self, value: &mut Value, of_kind: &[&str], secrets: &mut Secrets) -> bool {
+        let mut any = false;
+        match value {
+            Value::Array(items) => {
+                for item in items {
+                    any |= self.walk(item, of_kind, secrets);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    if value.is_null() {
+                        continue;
+                    }
+                    if of_kind.contains(&key.as_str()) || self.is_secret(key) {
+                        hide(value, secrets);
+                        any = true;
+                    } else {
+                        any |= self.walk(value, of_kind, secrets);
+                    }
+                }
+            }
+            _ => {}
+        }
+        any
+    }
+
+    fn is_secret(&self, key: &str) -> bool {
+        let key = key.to_lowercase();
+        let has = |part: &str| key.contains(&part.to_lowercase());
+        (HIDDEN_KEYS.into_iter().any(has) || self.hide.iter().any(|part| has(part)))
+            && !self.allow.iter().any(|name| name.to_lowercase() == key)
+    }
+}
+
+fn hide(value: &mut Value, secrets: &mut Secrets) {
+    secrets.note(value);
+    let characters = match &*value {
+        Value::String(text) => text.chars().count(),
+        other => other.to_string().chars().count(),
+    };
+    *value = Value::String(hidden(characters));
+}
+
+/// What stands for a hidden value.
+pub(crate) fn hidden(characters: usize) -> String {
+    format!("‹{characters} characters hidden›")
+}
+
+/// Values that were hidden, to hide them in texts too.
+#[derive(Default)]
+pub(crate) struct Secrets(Vec<String>);
+
+impl Secrets {
+    fn note(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.note(item)),
+            Value::Object(fields) => fields.values().for_each(|value| self.note(value)),
+            Value::String(text) => self.push(text.clone()),
+            Value::Number(number) => self.push(number.to_string()),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, text: String) {
+        if text.len() >= SHORTEST_SECRET && self.0.len() < MOST_SECRETS && !self.0.contains(&text) {
+            self.0.push(text);
+            // A secret that contains another goes first.
+            self.0.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        }
+    }
+
+    /// Hides them in all texts of a value.
+    pub(crate) fn scrub(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.scrub(value)),
+            Value::String(text) => {
+                for secret in &self.0 {
+                    if text.contains(secret.as_str()) {
+                        *text = text.replace(secret.as_str(), &hidden(secret.chars().count()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn hide(redaction: &Redaction, kind: &str, mut args: Value) -> (Value, bool) {
+        let any = redaction.hide(kind, &mut args, &mut Secrets::default());
+        (args, any)
+    }
+
+    #[test]
+    fn values_are_hidden_by_the_names_of_their_keys_wherever_they_are() {
+        let args = json!({"to": "a@example.com", "API_Key": "k-12", "deep": [{"password": 123_456, "n": 1}], "token": null});
+        let (shown, any) = hide(&Redaction::default(), "mail", args);
+        let expected = json!({"to": "a@example.com", "API_Key": "‹4 characters hidden›",
+            "deep": [{"password": "‹6 characters hidden›", "n": 1}], "token": null});
+        assert_eq!((shown, any), (expected, true));
+        let plain = json!([1, {"to": "x"}, "token"]);
+        assert_eq!(hide(&Redaction::default(), "mail", plain.clone()), (plain, false));
+    }
+
+    #[test]
+    fn kinds_and_names_can_be_configured() {
+        let redaction: Redaction = serde_json::from_value(
+            json!({"hide": ["birth"], "allow": ["page_token"], "kinds": {"mail.*": ["to"], "payroll": ["*"]}}),
+        )
+        .unwrap();
+        let args = json!({"to": "abc", "page_token": "p", "birthday": "1.1."});
+        let shown = hide(&redaction, "mail.send", args.clone()).0;
+        assert_eq!(
+            (&shown["to"], &shown["page_token"], &shown["birthday"]),
+            (&json!("‹3 characters hidden›"), &json!("p"), &json!("‹4 characters hidden›"))
+        );
+        assert_eq!(hide(&redaction, "mail", args).0["to"], "abc");
+        assert_eq!(hide(&redaction, "payroll", json!([1, 2])).0, json!("‹5 characters hidden›"));
+    }
+
+    #[test]
+    fn hidden_values_are_hidden_in_errors_too() {
+        let mut secrets = Secrets::default();
+        let mut args = json!({"token": {"a": "hunter2", "b": "hunter2-long", "c": "x"}});
+        Redaction::default().hide("k", &mut args, &mut secrets);
+        let mut errors = json!([{"error": "401 for hunter2-long, then hunter2 at x"}]);
+        secrets.scrub(&mut errors);
+        assert_eq!(errors[0]["error"], "401 for ‹12 characters hidden›, then ‹7 characters hidden› at x");
+    }
+}

@@ -1,0 +1,194 @@
+use crate::{
+    api::{probes, store},
+    app::App,
+    assets,
+    audit::Audit,
+    auth::{Access, Auth, Role},
+    base_path::BasePath,
+    bulk::Bulk,
+    connections,
+    gate::{Does, Gate, gate},
+    live::Live,
+    metrics::Metrics,
+    openapi::document,
+    overview::Overview,
+    problem::Problem,
+    redact::Redaction,
+    routes::{Route, routes},
+    shell::shell,
+};
+use axum::{
+    Router, extract::DefaultBodyLimit, http::StatusCode, middleware::from_fn_with_state, response::Redirect,
+    routing::get,
+};
+use std::{io, sync::Arc};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use windlass::{Client, Result};
+
+/// The HTTP API and the dashboard of one store.
+///
+/// By itself:
+///
+/// ```no_run
+/// use windlass_server::{Access, AuthFile, BasePath, Server};
+/// # async fn serve(client: windlass::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let file = AuthFile::read("auth.toml".as_ref())?;
+/// let server = Server::builder(client).access(Access::file(file)).build();
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:7411").await?;
+/// server.serve(listener, &BasePath::default(), std::future::pending()).await?;
+/// # Ok(()) }
+/// ```
+///
+/// Or inside another axum program, which says who people are:
+///
+/// ```
+/// use axum::http::request::Parts;
+/// use windlass_server::{Access, Identity, Role, Server};
+/// # fn mount(client: windlass::Client) {
+/// let identify = |parts: &Parts| {
+///     let user = parts.headers.get("x-user")?.to_str().ok()?; // whatever your own login left there
+///     Some(Identity::new(user, Role::Operator))
+/// };
+/// let server = Server::builder(client).access(Access::program(identify)).build();
+/// let app: axum::Router = axum::Router::new().nest_service("/jobs", server.router());
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Server(Arc<App>);
+
+/// What a [`Server`] is to be.
+pub struct Builder {
+    client: Client,
+    access: Access,
+    redaction: Option<Redaction>,
+    read_only: bool,
+    port: Option<u16>,
+}
+
+impl Builder {
+    /// Who may use it; [everybody on this machine looks](Access::loopback) by default.
+    #[must_use]
+    pub fn access(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+
+    /// What is hidden of args; by default what the auth file says, if there is one.
+    #[must_use]
+    pub fn redaction(self, redaction: Redaction) -> Self {
+        Self { redaction: Some(redaction), ..self }
+    }
+
+    /// Refuses whatever changes something.
+    #[must_use]
+    pub fn read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
+    }
+
+    /// The port that it is reached by, so that requests by another are refused; with [`Access::loopback`].
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        Self { port: Some(port), ..self }
+    }
+
+    /// The server; it does nothing yet.
+    pub fn build(self) -> Server {
+        let Self { client, access, redaction, read_only, port } = self;
+        let of_file = || access.of_file().map(|file| file.redaction.clone()).unwrap_or_default();
+        let redaction = redaction.unwrap_or_else(of_file);
+        let stop = CancellationToken::new();
+        Server(Arc::new(App {
+            auth: Auth::new(access, port),
+            redaction,
+            audit: Audit::default(),
+            overview: Overview::default(),
+            live: Arc::new(Live::new(stop.clone())),
+            bulk: Bulk::new(client.clone(), stop.child_token()),
+            metrics: Metrics::new(),
+            read_only,
+            openapi: document(&routes()).to_string(),
+            client,
+            stop,
+        }))
+    }
+}
+
+impl Server {
+    /// A server of this client's store.
+    pub fn builder(client: Client) -> Builder {
+        Builder { client, access: Access::loopback(), redaction: None, read_only: false, port: None }
+    }
+
+    /// A token that makes one browser or program admin for a session, once and within ten minutes; `None` unless the access is
+    /// [`Access::loopback`]. A later one takes its place.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn start_key(&self) -> Result<Option<String>> {
+        self.0.auth.start_key()
+    }
+
+    /// Its routes, to be nested into a router of yours (by `nest_service`, so that `/jobs/` is there as well as `/jobs`), or served as they are. With [`Access::loopback`], serve it with
+    /// `into_make_service_with_connect_info::<SocketAddr>()`.
+    pub fn router(&self) -> Router {
+        let app = &self.0;
+        let mut router = Router::new();
+        for route in routes() {
+            let Route { name, role, does, body_limit, .. } = route;
+            let guard = Gate { app: Arc::clone(app), name, role, does, body_limit };
+            let handler = route.handler.layer(DefaultBodyLimit::max(body_limit));
+            let handler = handler.route_layer(from_fn_with_state(guard, gate));
+            router = router.route(&format!("/api/v1{}", route.path), handler);
+        }
+        let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);
+        let guard = Gate { app: Arc::clone(app), name, role, does, body_limit: 0 };
+        let metrics = get(store::metrics).route_layer(from_fn_with_state(guard, gate));
+        router
+            .route("/metrics", metrics)
+            .route("/healthz", get(probes::health))
+            .route("/readyz", get(probes::ready))
+            .fallback(assets::serve)
+            .method_not_allowed_fallback(wrong_method)
+            .layer(from_fn_with_state(Arc::clone(app), shell))
+            .with_state(Arc::clone(app))
+    }
+
+    /// Serves under a path until `until` is over: then streams and bulk actions end, and running requests get ten seconds.
+    ///
+    /// # Errors
+    /// What the listener says.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        base: &BasePath,
+        until: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        connections::serve(&listener, &self.under(base), until, &self.0.stop).await
+    }
+
+    /// The routes under a path; the probes beside it, too.
+    fn under(&self, base: &BasePath) -> Router {
+        let path = base.as_str();
+        if path.is_empty() {
+            return self.router();
+        }
+        let home = Redirect::temporary(&format!("{path}/"));
+        let probes = Router::new()
+            .route("/healthz", get(probes::health))
+            .route("/readyz", get(probes::ready))
+            .with_state(Arc::clone(&self.0));
+        let root = Router::new().route("/", get(move || async move { home }));
+        root.merge(probes).nest_service(path, self.router())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+async fn wrong_method() -> Problem {
+    let detail = "this path does not know this method; GET /api/v1/openapi.json lists what it does";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}

@@ -1,0 +1,15 @@
+//! The API as its callers meet it, on both stores that need no server. Every answer is held against the description.
+
+mod bulk;
+mod connections;
+mod fits;
+mod hidden;
+mod jobs;
+mod live;
+mod mounted;
+mod openapi;
+mod refusals;
+mod roles;
+mod sessions;
+mod site;
+mod store;

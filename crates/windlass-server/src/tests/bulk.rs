@@ -1,0 +1,98 @@
+use super::site::Site;
+use crate::Role::{Operator, Viewer};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Asks until it has left the state of running.
+async fn ended(site: &Site, id: &str) -> Value {
+    let path = format!("/bulk/{id}");
+    let look = async {
+        loop {
+            let shown = site.get(&path).await.is(200);
+            if shown["state"] != "running" {
+                return shown;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), look).await.expect("it ends")
+}
+
+#[tokio::test]
+async fn what_is_previewed_and_confirmed_is_done() {
+    for site in Site::all().await {
+        for n in 0..7 {
+            site.enqueue(if n < 5 { "a" } else { "b" }, json!({ "n": n })).await;
+        }
+        let before = site.snapshot().await;
+        let preview =
+            json!({"action": "cancel", "filter": {"queue": "mail", "kind": "a"}, "reason": "wrong list"});
+        let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+        assert_eq!(
+            (&shown["count"], &shown["exact"], &shown["state"]),
+            (&json!(5), &json!(true), &json!("previewed"))
+        );
+        assert_eq!(site.snapshot().await, before);
+
+        let id = shown["id"].as_str().unwrap();
+        let confirm = format!("/bulk/{id}/confirm");
+        site.ask(Operator, "POST", &confirm, json!({"count": 6})).await.refused(409, "conflict");
+        site.ask(Viewer, "POST", &confirm, json!({"count": 5})).await.refused(403, "permission_denied");
+        site.ask(Operator, "POST", &confirm, json!({"count": 5})).await.is(202);
+        let shown = ended(&site, id).await;
+        assert_eq!(
+            (&shown["state"], &shown["done"], &shown["left"]),
+            (&json!("done"), &json!(5), &json!(0)),
+            "{shown}"
+        );
+        site.ask(Operator, "POST", &confirm, json!({"count": 5})).await.refused(409, "conflict");
+        assert_eq!(site.get("/jobs?state=cancelled").await.is(200)["items"].as_array().unwrap().len(), 5);
+        assert_eq!(site.get("/jobs?state=available").await.is(200)["items"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn named_jobs_are_touched_and_those_that_moved_on_are_left() {
+    for site in Site::all().await {
+        let [one, two] = [site.enqueue("a", json!(1)).await, site.enqueue("a", json!(2)).await];
+        let ids = json!([one.to_string(), two.to_string(), one.to_string(), "9999999"]);
+        let shown =
+            site.ask(Operator, "POST", "/bulk", json!({"action": "delete", "ids": ids})).await.is(201);
+        assert_eq!(shown["count"], 3);
+        site.client.delete(&[two]).await.unwrap();
+        let id = shown["id"].as_str().unwrap();
+        site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 3})).await.is(202);
+        let shown = ended(&site, id).await;
+        assert_eq!((&shown["done"], &shown["left"]), (&json!(1), &json!(2)), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_stopped_touches_no_more() {
+    let site = Site::in_memory();
+    for n in 0..1_200 {
+        site.enqueue("a", json!(n)).await;
+    }
+    let slow = json!({"action": "cancel", "filter": {"kind": "a"}, "per_second": 0.001});
+    let id = site.ask(Operator, "POST", "/bulk", slow).await.is(201)["id"].as_str().unwrap().to_owned();
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1_200})).await.is(202);
+    let first = async {
+        while site.get(&format!("/bulk/{id}")).await.is(200)["done"] == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), first).await.expect("it begins");
+    site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
+    let shown = ended(&site, &id).await;
+    assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
+    // A preview that is stopped cannot be confirmed any more.
+    let shown = site
+        .ask(Operator, "POST", "/bulk", json!({"action": "cancel", "filter": {"kind": "a"}}))
+        .await
+        .is(201);
+    let id = shown["id"].as_str().unwrap();
+    site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 700}))
+        .await
+        .refused(409, "conflict");
+}

@@ -1,0 +1,116 @@
+use super::site::Site;
+use crate::{BasePath, Role};
+use serde_json::json;
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+/// A server on a port of its own.
+struct Listening {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
+}
+
+async fn listening(site: &Site) -> Listening {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let server = site.server.clone();
+    let serving = tokio::spawn(async move {
+        server.serve(listener, &BasePath::default(), async { drop(stopped.await) }).await
+    });
+    Listening { address, stop, serving }
+}
+
+fn head(site: &Site, line: &str, more: &str) -> String {
+    let token = site.token(Role::Operator);
+    format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{more}\r\n")
+}
+
+/// Sends this and reads until the server closes.
+async fn say(stream: &mut TcpStream, text: &str) -> String {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+// Time is paused: it goes on by itself while everybody waits, so that a slow client costs no time here.
+#[tokio::test(start_paused = true)]
+async fn slow_clients_are_let_go() {
+    let site = Site::in_memory();
+    let server = listening(&site).await;
+    let connect = || TcpStream::connect(server.address);
+    let began = tokio::time::Instant::now();
+    let mut stream = connect().await.unwrap();
+    say(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ").await;
+    assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
+
+    let mut stream = connect().await.unwrap();
+    let body = "Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n";
+    let answer = say(&mut stream, &(head(&site, "POST /api/v1/jobs", body) + "{\"jobs\":")).await;
+    assert!(answer.starts_with("HTTP/1.1 504") && answer.contains("\"code\":\"timeout\""), "{answer}");
+    assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn heads_and_bodies_are_bounded() {
+    let site = Site::in_memory();
+    let server = listening(&site).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let long = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: {}\r\n\r\n", "x".repeat(20_000));
+    let answer = say(&mut stream, &long).await;
+    assert!(answer.starts_with("HTTP/1.1 431") || answer.is_empty(), "{answer}");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let body = "Content-Type: application/json\r\nContent-Length: 2000000\r\nConnection: close\r\n";
+    let answer = say(&mut stream, &head(&site, "POST /api/v1/bulk", body)).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let answer = say(&mut stream, "\x16\x03\x01 no http\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400") || answer.is_empty(), "{answer}");
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let answer = say(&mut stream, &head(&site, "GET /api/v1/queues", "Connection: close\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_stop_ends_streams_and_lets_requests_finish() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    let server = listening(&site).await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head(&site, "GET /api/v1/live?topics=overview", "").as_bytes()).await.unwrap();
+    let mut told = String::new();
+    while !told.contains("event: overview") {
+        let mut part = [0; 4096];
+        let read = stream.read(&mut part).await.unwrap();
+        assert!(read > 0, "{told}");
+        told += &String::from_utf8_lossy(&part[..read]);
+    }
+    // One is in the middle of its request.
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    let jobs = "{\"jobs\":[{\"kind\":\"b\"}]}";
+    let length = format!(
+        "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n",
+        jobs.len()
+    );
+    slow.write_all(head(&site, "POST /api/v1/jobs", &length).as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    slow.read_exact(&mut go_on).await.unwrap();
+    assert!(go_on.starts_with(b"HTTP/1.1 100"));
+
+    server.stop.send(()).unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert!(String::from_utf8_lossy(&rest).contains("retry: 1000"));
+    let answer = say(&mut slow, jobs).await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    server.serving.await.unwrap().unwrap();
+    assert_eq!(site.client.jobs(&Default::default()).await.unwrap().len(), 2);
+    assert!(TcpStream::connect(server.address).await.is_err());
+}

@@ -1,0 +1,62 @@
+use super::site::Site;
+use crate::Role;
+use serde_json::{Value, json};
+use windlass::{Args, Context, NewJob, Outcome, RawJob, Worker};
+
+const SECRET: &str = "hunter2-and-more";
+
+/// A job whose error, log, checkpoint and result all say its secret.
+async fn talkative(site: &Site) -> String {
+    let args = Args::of(&json!({"password": SECRET, "user": 7})).unwrap();
+    let job = NewJob::new("sync", args).with_queue("mail").with_max_attempts(1);
+    let id = site.client.enqueue(job).await.unwrap();
+    let handler = |_: RawJob, ctx: Context| async move {
+        ctx.log(format!("login with {SECRET}"));
+        ctx.progress((10.0, SECRET)).unwrap();
+        Outcome::Retry { after: None, error: format!("401 for {SECRET}") }
+    };
+    let worker =
+        Worker::builder(&site.client).queue("mail", 1).handle_kind("sync", handler).start().await.unwrap();
+    site.client.wait(id, std::time::Duration::from_secs(60)).await.unwrap().expect("it ends");
+    worker.shutdown().await;
+    id.to_string()
+}
+
+#[tokio::test]
+async fn secrets_leave_by_no_way_but_reveal() {
+    for site in Site::all().await {
+        let id = talkative(&site).await;
+        let shown = site.get(&format!("/jobs/{id}")).await.is(200);
+        assert_eq!((&shown["args"]["user"], &shown["redacted"]), (&json!(7), &json!(true)));
+        for text in [&shown["errors"][0]["error"], &shown["report"]["log"][0]["text"]] {
+            assert!(text.as_str().unwrap_or_default().contains("characters hidden›"), "{shown}");
+        }
+        for path in [
+            format!("/jobs/{id}"),
+            "/jobs".into(),
+            "/events".into(),
+            "/overview".into(),
+            "/queues/mail".into(),
+        ] {
+            for role in Role::ALL {
+                let answer = site.ask(role, "GET", &path, Value::Null).await;
+                assert!(answer.status == 200 && !answer.text.contains(SECRET), "{path}: {}", answer.text);
+            }
+        }
+        let path = format!("/jobs/{id}/args?reveal=1");
+        assert!(site.ask(Role::Admin, "GET", &path, Value::Null).await.text.contains(SECRET));
+    }
+}
+
+#[tokio::test]
+async fn large_and_deep_values_are_cut() {
+    let site = Site::in_memory();
+    let id = site.enqueue("a", json!({"text": "x".repeat(10_000), "token": SECRET})).await;
+    let listed = site.get("/jobs").await.is(200)["items"][0].clone();
+    assert_eq!(
+        (&listed["cut"], listed["args"].as_str().unwrap().contains("not shown")),
+        (&json!(true), true)
+    );
+    let shown = site.get(&format!("/jobs/{id}")).await.is(200);
+    assert_eq!((&shown["cut"], shown["args"]["text"].as_str().unwrap().len()), (&json!(false), 10_000));
+}

@@ -1,0 +1,93 @@
+use super::site::Site;
+use crate::Role::{Admin, Operator};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+#[tokio::test]
+async fn jobs_are_enqueued_listed_changed_and_removed() {
+    for site in Site::all().await {
+        let jobs: Vec<_> =
+            (0..5).map(|n| json!({"kind": "a", "args": {"n": n}, "queue": "mail", "tags": ["t"]})).collect();
+        let ids = site.ask(Operator, "POST", "/jobs", json!({ "jobs": jobs })).await.is(201)["ids"].clone();
+        let mut met = HashSet::new();
+        let mut path = "/jobs?queue=mail&limit=2".to_owned();
+        loop {
+            let page = site.get(&path).await.is(200);
+            met.extend(
+                page["items"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()),
+            );
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/jobs?queue=mail&limit=2&after={next}");
+        }
+        assert_eq!(met.len(), 5);
+        assert!(ids.as_array().unwrap().iter().all(|id| met.contains(id.as_str().unwrap())));
+        assert_eq!(site.get("/jobs?tag=other").await.is(200)["items"], json!([]));
+
+        let of = |what: &str| format!("/jobs/{}{what}", ids[0].as_str().unwrap());
+        let edit = json!({"delay_ms": 3_600_000, "priority": 5, "args": {"n": 10}});
+        assert_eq!(site.ask(Operator, "PATCH", &of(""), edit).await.is(200)["reply"], "edited");
+        let job = site.get(&of("")).await.is(200);
+        assert_eq!(
+            (&job["state"], &job["priority"], &job["args"]),
+            (&json!("scheduled"), &json!(5), &json!({"n": 10}))
+        );
+        site.ask(Operator, "PATCH", &of(""), json!({"now": true, "delay_ms": 1}))
+            .await
+            .refused(422, "invalid_option");
+        site.ask(Operator, "PATCH", &of(""), json!({})).await.refused(422, "invalid_option");
+        for (method, what, reply) in [
+            ("POST", "/cancel", "cancelled"),
+            ("POST", "/cancel", "finished"),
+            ("POST", "/retry", "retried"),
+            ("DELETE", "", "deleted"),
+        ] {
+            assert_eq!(site.ask(Operator, method, &of(what), Value::Null).await.is(200)["reply"], reply);
+        }
+        site.ask(Operator, "DELETE", &of(""), Value::Null).await.refused(404, "not_found");
+        site.get(&of("")).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn an_idempotency_key_enqueues_once() {
+    for site in Site::all().await {
+        let bearer = format!("Bearer {}", site.token(Operator));
+        let headers = [("authorization", bearer.as_str()), ("idempotency-key", "order/42")];
+        let body = json!({"jobs": [{"kind": "ship"}]});
+        let first = site.send("POST", "/jobs", &headers, body.clone()).await;
+        let again = site.send("POST", "/jobs", &headers, body).await;
+        assert_eq!((first.status, again.status, &first.body), (201, 201, &again.body));
+        assert!(!first.headers.contains_key("idempotent-replayed"));
+        assert_eq!(again.headers["idempotent-replayed"], "true");
+        assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 1);
+        let two = json!({"jobs": [{"kind": "ship"}, {"kind": "ship"}]});
+        site.send("POST", "/jobs", &headers, two).await.refused(422, "invalid_option");
+    }
+}
+
+#[tokio::test]
+async fn queues_are_paused_and_limited() {
+    for site in Site::all().await {
+        site.enqueue("a", json!({})).await;
+        site.ask(Operator, "POST", "/queues/mail/pause", Value::Null).await.is(204);
+        assert_eq!(site.get("/queues/mail").await.is(200)["paused"], true);
+        let needs = site.get("/overview").await.is(200)["needs_a_look"].clone();
+        assert_eq!(
+            (&needs[0]["what"], &needs[0]["queue"], &needs[0]["count"]),
+            (&json!("paused"), &json!("mail"), &json!(1))
+        );
+        site.ask(Operator, "POST", "/queues/mail/resume", Value::Null).await.is(204);
+        assert_eq!(site.get("/overview").await.is(200)["needs_a_look"][0]["what"], "no_worker");
+        let limits = json!({"concurrency": 3, "rate": {"count": 10, "period_ms": 1000}});
+        let shown = site.ask(Admin, "PUT", "/queues/mail/limits", limits.clone()).await.is(200);
+        assert_eq!(shown["limits"]["rate"]["count"], 10);
+        assert_eq!(
+            site.ask(Admin, "PUT", "/queues/mail/limits", json!({})).await.is(200)["limits"],
+            json!({})
+        );
+        site.ask(Admin, "PUT", "/queues/mail/limits", json!({"concurrency": 0}))
+            .await
+            .refused(422, "invalid_option");
+        site.ask(Operator, "POST", "/queues/none/pause", Value::Null).await.refused(404, "not_found");
+    }
+}

@@ -1,0 +1,58 @@
+use super::site::{Site, exchange};
+use crate::{Access, Identity, Role, Server};
+use axum::{Router, http::request::Parts, routing::get};
+use windlass::testing;
+
+#[tokio::test]
+async fn a_program_mounts_it_and_says_who_people_are() {
+    let identify = |parts: &Parts| {
+        let user = parts.headers.get("x-user")?.to_str().ok()?;
+        Some(Identity::new(user, Role::Viewer))
+    };
+    let server = Server::builder(testing::client()).access(Access::program(identify)).build();
+    let app =
+        Router::new().route("/", get(|| async { "the shop" })).nest_service("/admin/jobs", server.router());
+    assert_eq!(exchange(&app, "GET", "/", &[], "").await.text, "the shop");
+    for path in ["/admin/jobs", "/admin/jobs/", "/admin/jobs/queues/mail.v2"] {
+        let page = exchange(&app, "GET", path, &[], "").await;
+        assert!(page.text.contains("<base href=\"/admin/jobs/\">"), "{path}: {}", page.text);
+    }
+    exchange(&app, "GET", "/admin/jobs/api/v1/queues", &[], "").await.refused(401, "unauthenticated");
+    exchange(&app, "GET", "/admin/jobs/api/v1/nothing", &[], "").await.refused(404, "not_found");
+    let anna = ("x-user", "anna");
+    assert_eq!(exchange(&app, "GET", "/admin/jobs/api/v1/queues", &[anna], "").await.status, 200);
+    let session = exchange(&app, "GET", "/admin/jobs/api/v1/session", &[anna], "").await.is(200);
+    assert_eq!((&session["actor"], &session["role"]), (&"anna".into(), &"viewer".into()));
+    // The program's cookies go with requests of foreign pages.
+    let foreign = [anna, ("sec-fetch-site", "cross-site")];
+    exchange(&app, "POST", "/admin/jobs/api/v1/queues/a/pause", &foreign, "")
+        .await
+        .refused(403, "foreign_origin");
+}
+
+#[tokio::test]
+async fn browsers_are_told_to_trust_nothing_else() {
+    let site = Site::in_memory();
+    for path in ["/", "/jobs/7", "/api/v1/queues", "/api/v1/openapi.json", "/healthz"] {
+        let answer = site.send_text("GET", path, &[], "").await;
+        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        assert!(!answer.headers.contains_key("access-control-allow-origin"));
+        let cache = if path.starts_with("/api") || path == "/healthz" { "no-store" } else { "no-cache" };
+        assert_eq!(answer.headers["cache-control"], cache, "{path}");
+    }
+    site.send_text("POST", "/jobs", &[], "").await.refused(405, "method_not_allowed");
+    let id =
+        site.send_text("GET", "/api/v1/queues", &[("x-request-id", "r-1")], "").await.headers["x-request-id"]
+            .clone();
+    assert_eq!(id, "r-1");
+    let other =
+        site.send_text("GET", "/api/v1/queues", &[("x-request-id", "<r>")], "").await.headers["x-request-id"]
+            .clone();
+    assert_ne!(other, "<r>");
+}

@@ -1,0 +1,120 @@
+use super::site::Site;
+use crate::{Role, routes::routes};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn bodies_are_read_strictly() {
+    let site = Site::in_memory();
+    let deep = format!("{{\"jobs\":{}", "[".repeat(100_000));
+    let huge = format!("{{\"jobs\":[{{\"kind\":\"a\",\"args\":\"{}\"}}]}}", "x".repeat(17 << 20));
+    for (path, text, status, code, pointer) in [
+        ("/jobs", "{", 400, "malformed", None),
+        ("/jobs", "", 400, "malformed", None),
+        ("/jobs", "{\"jobs\":[]} x", 400, "malformed", None),
+        ("/jobs", "\u{fffd}", 400, "malformed", None),
+        ("/jobs", &deep, 422, "invalid_option", Some("/jobs/0/0")),
+        ("/jobs", &huge, 413, "too_large", None),
+        ("/jobs", "{}", 422, "invalid_option", Some("")),
+        ("/jobs", "{\"jobs\":[]}", 422, "invalid_option", None),
+        ("/jobs", "{\"jobs\":[],\"more\":1}", 422, "invalid_option", Some("/more")),
+        ("/jobs", "{\"jobs\":[{\"kind\":\"a\"},{\"kind\":7}]}", 422, "invalid_option", Some("/jobs/1/kind")),
+        ("/jobs", "{\"jobs\":[{\"kind\":\"a\"},{\"kind\":\"b c\"}]}", 422, "invalid_name", Some("/jobs/1")),
+        ("/jobs", "{\"jobs\":[{\"kind\":\"a\",\"args\":\"\\u0000\"}]}", 422, "invalid_args", None),
+        ("/bulk", "{\"action\":\"explode\",\"filter\":{}}", 422, "invalid_option", Some("/action")),
+        ("/bulk", "{\"action\":\"cancel\",\"filter\":{}}", 422, "invalid_option", Some("/filter")),
+        ("/bulk", "{\"action\":\"cancel\"}", 422, "invalid_option", None),
+        (
+            "/bulk",
+            "{\"action\":\"cancel\",\"ids\":[\"1\"],\"per_second\":0}",
+            422,
+            "invalid_option",
+            Some("/per_second"),
+        ),
+        ("/bulk", "{\"action\":\"retry\",\"filter\":{\"state\":\"running\"}}", 422, "invalid_option", None),
+    ] {
+        let bearer = format!("Bearer {}", site.token(Role::Admin));
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json; charset=utf-8")];
+        let answer = site.send_text("POST", &format!("/api/v1{path}"), &headers, text.to_owned()).await;
+        let said: String = text.chars().take(80).collect();
+        assert_eq!(
+            (answer.status, answer.body["code"].as_str()),
+            (status, Some(code)),
+            "{said}: {}",
+            answer.text
+        );
+        let errors = &answer.body["errors"];
+        assert_eq!(errors[0]["pointer"].as_str(), pointer, "{said}: {}", answer.text);
+    }
+    assert_eq!(site.get("/jobs").await.is(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn every_body_refuses_unknown_fields_and_wrong_types() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    for route in routes().iter().filter(|route| route.takes.is_some() && route.role.is_some()) {
+        let path = route.path.replace("{queue}", "mail").replace("{name}", "n").replace("{id}", "1");
+        for body in [json!({"no_such_field": 1}), json!([1]), json!("text"), json!(7), json!(true)] {
+            let answer = site.ask(Role::Admin, route.method.as_str(), &path, body.clone()).await;
+            assert_eq!(answer.status, 422, "{} takes {body}: {}", route.name, answer.text);
+        }
+        let other = [
+            ("content-type", "text/plain"),
+            ("authorization", &*format!("Bearer {}", site.token(Role::Admin))),
+        ];
+        let path = format!("/api/v1{path}");
+        let answer = site.send_text(route.method.as_str(), &path, &other, "{}").await;
+        answer.refused(415, "unsupported_media_type");
+    }
+}
+
+#[tokio::test]
+async fn queries_and_paths_are_read_strictly() {
+    let site = Site::in_memory();
+    for path in [
+        "/jobs?sate=running",
+        "/jobs?state=jumping",
+        "/jobs?limit=0",
+        "/jobs?limit=201",
+        "/jobs?limit=-1",
+        "/jobs?limit=many",
+        "/jobs?limit=1&limit=2",
+        "/jobs?after=1.zz",
+        "/jobs?after=%00",
+        "/history?last_s=0",
+        "/history?step_s=61",
+        "/history?last_s=2592000",
+        "/history?outcome=started",
+        "/events?type=jumped",
+        "/events?after=no+cursor",
+        "/live",
+        "/live?topics=",
+        "/live?topics=everything",
+        &format!("/live?topics={}", (1..18).map(|n| format!("queue:{n},")).collect::<String>()),
+    ] {
+        site.get(path).await.refused(422, "invalid_option");
+    }
+    for path in [
+        "/jobs/abc",
+        "/jobs/0",
+        "/jobs/-1",
+        "/jobs/99999999999999999999",
+        "/jobs/7",
+        "/jobs/%ff",
+        "/queues/none",
+        "/queues/a%2Fb",
+        "/schedules/none",
+        "/bulk/b_1",
+        "/nothing",
+        "/jobs/7/nothing",
+        "/live?topics=job:x",
+    ] {
+        site.get(path).await.refused(404, "not_found");
+    }
+    site.get("/audit?before=x").await.refused(403, "permission_denied");
+    site.ask(Role::Admin, "GET", "/audit?before=x", Value::Null).await.refused(422, "invalid_option");
+    site.ask(Role::Admin, "GET", "/jobs/7/args", Value::Null).await.refused(422, "invalid_option");
+    site.ask(Role::Admin, "PUT", "/jobs", Value::Null).await.refused(405, "method_not_allowed");
+    site.ask(Role::Admin, "POST", "/nothing", Value::Null).await.refused(404, "not_found");
+}

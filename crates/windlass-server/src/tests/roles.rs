@@ -1,0 +1,174 @@
+use super::site::Site;
+use crate::{
+    Role,
+    gate::Does,
+    routes::{Route, routes},
+};
+use serde_json::{Value, json};
+use windlass::{Args, NewJob, Schedule};
+
+/// Who may do what: a route that is new, or for others, has to be named here.
+const TABLE: &str = "
+- DELETE /session
+- GET /openapi.json
+- GET /session
+- POST /session
+admin DELETE /schedules/{name}
+admin GET /audit
+admin GET /jobs/{id}/args
+admin PUT /queues/{queue}/limits
+admin PUT /retention
+admin PUT /schedules/{name}
+admin PUT /settings
+operator DELETE /bulk/{id}
+operator DELETE /jobs/{id}
+operator PATCH /jobs/{id}
+operator POST /bulk
+operator POST /bulk/{id}/confirm
+operator POST /jobs
+operator POST /jobs/{id}/cancel
+operator POST /jobs/{id}/retry
+operator POST /queues/{queue}/pause
+operator POST /queues/{queue}/resume
+operator POST /schedules/{name}/pause
+operator POST /schedules/{name}/resume
+operator POST /schedules/{name}/run
+viewer GET /bulk/{id}
+viewer GET /events
+viewer GET /history
+viewer GET /jobs
+viewer GET /jobs/{id}
+viewer GET /live
+viewer GET /overview
+viewer GET /queues
+viewer GET /queues/{queue}
+viewer GET /retention
+viewer GET /schedules
+viewer GET /schedules/{name}
+viewer GET /settings
+viewer GET /workers
+";
+
+#[test]
+fn every_route_is_for_whom_the_table_says() {
+    let line =
+        |route: &Route| format!("{} {} {}", route.role.map_or("-", Role::as_str), route.method, route.path);
+    let mut lines: Vec<_> = routes().iter().map(line).collect();
+    lines.sort();
+    assert_eq!(lines, TABLE.trim().lines().collect::<Vec<_>>());
+    for route in routes() {
+        let reads = route.method == axum::http::Method::GET;
+        assert_eq!(reads, matches!(route.does, Does::Read | Does::Reveal | Does::Stream), "{}", route.name);
+        assert!(route.takes.is_none() || !reads, "{}", route.name);
+    }
+}
+
+/// A site with something to change.
+async fn furnished(site: &Site) -> String {
+    let id = site.enqueue("mail.send", json!({"to": "a"})).await;
+    let job = NewJob::new("nightly", Args::parse("{}").unwrap());
+    site.client.schedules().put([Schedule::new("nightly", "@daily", job)]).await.unwrap();
+    id.to_string()
+}
+
+fn path_of(route: &Route, id: &str) -> String {
+    let path = route.path.replace("{queue}", "mail").replace("{name}", "nightly");
+    let path = path.replace("{id}", if path.starts_with("/bulk") { "b_1" } else { id });
+    if route.path == "/live" { path + "?topics=nothing" } else { path }
+}
+
+#[tokio::test]
+async fn nobody_may_more_than_their_role() {
+    for site in Site::all().await {
+        let id = furnished(&site).await;
+        let before = site.snapshot().await;
+        for route in routes().iter().filter(|route| route.role.is_some()) {
+            let (least, method, path) = (route.role.unwrap(), route.method.as_str(), path_of(route, &id));
+            site.send(method, &path, &[], Value::Null).await.refused(401, "unauthenticated");
+            for role in Role::ALL {
+                if role < least {
+                    site.ask(role, method, &path, Value::Null).await.refused(403, "permission_denied");
+                } else if matches!(route.does, Does::Read | Does::Reveal | Does::Stream) {
+                    let answer = site.ask(role, method, &path, Value::Null).await;
+                    assert!(
+                        ![401, 403, 405, 500].contains(&answer.status),
+                        "{role} {method} {path}: {answer:?}"
+                    );
+                }
+            }
+        }
+        assert_eq!(site.snapshot().await, before, "a read or a refused write changed something");
+        // Those who may reach the handlers: none of them is behind a wrong gate.
+        for route in routes().iter().filter(|route| route.does == Does::Write) {
+            let (least, method, path) = (route.role.unwrap(), route.method.as_str(), path_of(route, &id));
+            let answer = site.ask(least, method, &path, Value::Null).await;
+            let wanted = if route.takes.is_some() { answer.status == 415 } else { answer.status < 300 };
+            let is_gone = answer.body["code"] == "not_found"; // what a route before removed
+            assert!(wanted || is_gone, "{least} {method} {path}: {answer:?}");
+        }
+        assert_ne!(site.snapshot().await, before, "no write was let through");
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_server_changes_nothing() {
+    let site = Site::of(windlass::testing::client(), |builder| builder.read_only(true));
+    let id = furnished(&site).await;
+    let before = site.snapshot().await;
+    for route in routes().iter().filter(|route| route.does == Does::Write) {
+        let path = path_of(route, &id);
+        site.ask(Role::Admin, route.method.as_str(), &path, Value::Null).await.refused(403, "read_only");
+    }
+    assert_eq!(site.snapshot().await, before);
+    assert_eq!(site.get("/session").await.is(200)["read_only"], true);
+}
+
+#[tokio::test]
+async fn wrong_tokens_are_answered_slower_and_right_ones_never() {
+    let site = Site::in_memory();
+    let wrong = |n: u32| format!("Bearer wl_{n:064x}");
+    for n in 0..5 {
+        site.send("GET", "/queues", &[("authorization", &wrong(n))], Value::Null)
+            .await
+            .refused(401, "unauthenticated");
+    }
+    let answer = site
+        .send("GET", "/queues", &[("authorization", &wrong(6))], Value::Null)
+        .await
+        .refused(429, "throttled");
+    let wait: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=61).contains(&wait), "{wait}");
+    assert_eq!(site.get("/queues").await.status, 200);
+}
+
+#[tokio::test]
+async fn every_attempt_to_change_something_is_in_the_audit_log() {
+    let site = Site::in_memory();
+    let id = site.enqueue("mail.send", json!({"to": "a"})).await;
+    site.ask(Role::Viewer, "POST", "/queues/mail/pause", Value::Null).await.refused(403, "permission_denied");
+    site.ask(Role::Operator, "POST", "/queues/mail/pause", Value::Null).await.is(204);
+    site.ask(Role::Operator, "POST", "/jobs/999999/cancel", Value::Null).await.refused(404, "not_found");
+    let path = format!("/jobs/{id}/args?reveal=1&reason=ticket+7");
+    assert_eq!(site.ask(Role::Admin, "GET", &path, Value::Null).await.is(200), json!({"args": {"to": "a"}}));
+    site.get("/jobs").await.is(200);
+    let first = site.ask(Role::Admin, "GET", "/audit?limit=3", Value::Null).await.is(200);
+    let rest = format!("/audit?before={}", first["next"].as_str().unwrap());
+    let rest = site.ask(Role::Admin, "GET", &rest, Value::Null).await.is(200);
+    assert_eq!(rest["next"], Value::Null);
+    let entries = first["items"].as_array().unwrap().iter().chain(rest["items"].as_array().unwrap());
+    let told: Vec<_> = entries
+        .map(|entry| {
+            json!([entry["actor"], entry["action"], entry["target"], entry["outcome"], entry["reason"]])
+        })
+        .collect();
+    let args = format!("/jobs/{id}/args");
+    assert_eq!(
+        json!(told),
+        json!([
+            ["admin", "jobs.reveal", args, "done", "ticket 7"],
+            ["operator", "jobs.cancel", "/jobs/999999/cancel", "not_found", null],
+            ["operator", "queues.pause", "/queues/mail/pause", "done", null],
+            ["viewer", "queues.pause", "/queues/mail/pause", "permission_denied", null],
+        ])
+    );
+}

@@ -1,0 +1,161 @@
+use super::site::{Answer, Site, exchange};
+use crate::{Access, AuthFile, NewToken, Role, Server};
+use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tower::ServiceExt;
+use windlass::testing;
+
+const OURS: (&str, &str) = ("sec-fetch-site", "same-origin");
+const JSON: (&str, &str) = ("content-type", "application/json");
+const HOST: (&str, &str) = ("host", "localhost:7411");
+
+fn cookie(answer: &Answer) -> String {
+    answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_is_changed_for_a_cookie() {
+    let site = Site::in_memory();
+    assert_eq!(
+        site.send("GET", "/session", &[], Value::Null).await.is(200),
+        json!({"actor": null, "role": null, "login": true, "read_only": false})
+    );
+    let login = json!({"token": site.token(Role::Operator)});
+    let answer = site.send("POST", "/session", &[OURS], login).await;
+    assert_eq!(answer.status, 204);
+    let set = answer.headers["set-cookie"].to_str().unwrap();
+    assert!(
+        set.contains("; Path=/;") && set.contains("HttpOnly") && set.contains("SameSite=Strict"),
+        "{set}"
+    );
+    assert!(!set.contains(site.token(Role::Operator)));
+    let cookie = cookie(&answer);
+    let shown = site.send("GET", "/session", &[("cookie", &cookie)], Value::Null).await.is(200);
+    assert_eq!(
+        (&shown["actor"], &shown["role"], &shown["login"]),
+        (&json!("operator"), &json!("operator"), &json!(false))
+    );
+
+    site.enqueue("a", json!({})).await;
+    let pause = |headers: Vec<(&'static str, &'static str)>, cookie: String| {
+        let site = &site;
+        async move {
+            let headers: Vec<_> = headers.iter().copied().chain([("cookie", cookie.as_str())]).collect();
+            site.send("POST", "/queues/mail/pause", &headers, Value::Null).await
+        }
+    };
+    // A page of somebody else makes the browser send the cookie: it does not help.
+    for foreign in [
+        vec![],
+        vec![("sec-fetch-site", "cross-site")],
+        vec![("sec-fetch-site", "same-site"), ("origin", "https://jobs.example"), ("host", "jobs.example")],
+        vec![("origin", "https://evil.example"), ("host", "jobs.example")],
+    ] {
+        pause(foreign, cookie.clone()).await.refused(403, "foreign_origin");
+    }
+    let read = [("cookie", cookie.as_str()), ("sec-fetch-site", "cross-site")];
+    site.send("GET", "/queues", &read, Value::Null).await.refused(403, "foreign_origin");
+    assert!(!site.client.queues().await.unwrap()[0].paused);
+    pause(vec![OURS], cookie.clone()).await.is(204);
+
+    let out = site.send("DELETE", "/session", &[OURS, ("cookie", &cookie)], Value::Null).await;
+    assert!(out.status == 204 && out.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
+    pause(vec![OURS], cookie).await.refused(401, "unauthenticated");
+    site.send("POST", "/session", &[OURS], json!({"token": "wl_0"})).await.refused(401, "unauthenticated");
+    let foreign = json!({"token": site.token(Role::Admin)});
+    site.send("POST", "/session", &[("sec-fetch-site", "cross-site")], foreign)
+        .await
+        .refused(403, "foreign_origin");
+}
+
+#[tokio::test]
+async fn this_machine_looks_and_nobody_else_does() {
+    let server = Server::builder(testing::client()).port(7411).build();
+    let router = server.router();
+    let shown = exchange(&router, "GET", "/api/v1/session", &[HOST], "").await.is(200);
+    assert_eq!((&shown["role"], &shown["login"]), (&json!("viewer"), &json!(false)));
+    for (headers, status, code) in [
+        // A name of somebody else that leads here.
+        (vec![("host", "evil.example:7411")], 421, "wrong_host"),
+        (vec![("host", "localhost:80")], 421, "wrong_host"),
+        (vec![], 421, "wrong_host"),
+        (vec![HOST, ("x-forwarded-for", "10.0.0.1")], 403, "forwarded"),
+        (vec![HOST, ("forwarded", "for=10.0.0.1")], 403, "forwarded"),
+        (vec![HOST, ("sec-fetch-site", "cross-site")], 403, "foreign_origin"),
+    ] {
+        exchange(&router, "GET", "/api/v1/queues", &headers, "").await.refused(status, code);
+    }
+    exchange(&router, "GET", "/", &[("host", "evil.example:7411")], "").await.refused(421, "wrong_host");
+    exchange(&router, "POST", "/api/v1/queues/a/pause", &[HOST, OURS], "")
+        .await
+        .refused(403, "permission_denied");
+
+    let mut request =
+        Request::get("/api/v1/queues").header("host", "localhost:7411").body(Body::empty()).unwrap();
+    let unknown = router.clone().oneshot(request_clone(&request)).await.unwrap();
+    assert_eq!(unknown.status(), 500);
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([10, 0, 0, 1], 40_000))));
+    assert_eq!(router.clone().oneshot(request).await.unwrap().status(), 401);
+}
+
+fn request_clone(request: &Request<Body>) -> Request<Body> {
+    Request::get(request.uri()).header("host", "localhost:7411").body(Body::empty()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_key_of_the_start_is_good_once_and_not_for_long() {
+    let server = Server::builder(testing::client()).port(7411).build();
+    let router = server.router();
+    let login = |key: String| {
+        let router = router.clone();
+        async move {
+            let body = json!({ "token": key }).to_string();
+            exchange(&router, "POST", "/api/v1/session", &[HOST, OURS, JSON], body).await
+        }
+    };
+    let key = server.start_key().unwrap().unwrap();
+    login("wl_".into()).await.refused(401, "unauthenticated");
+    let answer = login(key.clone()).await;
+    assert_eq!(answer.status, 204);
+    login(key).await.refused(401, "unauthenticated");
+    let cookie = cookie(&answer);
+    let shown = exchange(&router, "GET", "/api/v1/session", &[HOST, ("cookie", &cookie)], "").await.is(200);
+    assert_eq!(shown["role"], "admin");
+    let key = server.start_key().unwrap().unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(601)).await;
+    login(key).await.refused(401, "unauthenticated");
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_says_who_it_is() {
+    let token = NewToken::generate().unwrap();
+    let file = format!(
+        "hosts = ['jobs.example']\n[[token]]\nname='t'\nrole='viewer'\nsha256='{}'\n\
+         [proxy]\ntrusted=['127.0.0.1/32']\nheader='X-Forwarded-Email'\nroles={{operator=['a@x']}}\n",
+        token.sha256
+    );
+    let of = |trusted: &str| -> Router {
+        let file = AuthFile::parse(&file.replace("127.0.0.1/32", trusted)).unwrap();
+        Server::builder(testing::client()).access(Access::file(file)).build().router()
+    };
+    let (near, far) = (of("127.0.0.1/32"), of("10.0.0.0/8"));
+    let host = ("host", "jobs.example:443");
+    let [anna, other] = [("x-forwarded-email", "a@x"), ("x-forwarded-email", "b@x")];
+    let ask = |router: Router, headers: Vec<(&'static str, &'static str)>| async move {
+        exchange(&router, "GET", "/api/v1/session", &headers, "").await.is(200)["role"].clone()
+    };
+    assert_eq!(ask(near.clone(), vec![host, anna]).await, "operator");
+    assert_eq!(ask(near.clone(), vec![host, other]).await, Value::Null);
+    assert_eq!(ask(far, vec![host, anna]).await, Value::Null);
+    exchange(&near, "GET", "/api/v1/session", &[("host", "evil.example"), anna], "")
+        .await
+        .refused(421, "wrong_host");
+    let page = exchange(&near, "GET", "/jobs", &[host, ("x-forwarded-prefix", "/ops/")], "").await;
+    assert!(page.text.contains("<base href=\"/ops/\">"), "{}", page.text);
+    let body = json!({"token": token.text}).to_string();
+    let https = [host, OURS, JSON, ("x-forwarded-proto", "https"), ("x-forwarded-prefix", "/ops")];
+    let answer = exchange(&near, "POST", "/api/v1/session", &https, body).await;
+    let set = answer.headers["set-cookie"].to_str().unwrap();
+    assert!(set.contains("; Path=/ops/;") && set.ends_with("; Secure"), "{set}");
+}

@@ -1,0 +1,111 @@
+use super::site::Site;
+use crate::Role::{Admin, Operator};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass::{Client, Error, ErrorKind, Settings};
+use windlass_core::{Store, wrap_store};
+
+#[tokio::test]
+async fn schedules_are_declared_shown_run_and_removed() {
+    for site in Site::all().await {
+        let put = json!({"cron": "30 6 * * *", "zone": "Europe/Berlin", "job": {"kind": "mail.report", "args": {"to": "a", "n": 1}}});
+        let shown = site.ask(Admin, "PUT", "/schedules/daily", put.clone()).await.is(200);
+        assert_eq!(shown["next"].as_array().unwrap().len(), 10);
+        assert_eq!(shown["definition"]["args"], json!({"to": "‹1 characters hidden›", "n": 1}));
+        let mut other = put;
+        other["name"] = "nightly".into();
+        site.ask(Admin, "PUT", "/schedules/daily", other).await.refused(422, "invalid_option");
+        let wrong = json!({"cron": "99 * * * *", "job": {"kind": "a"}});
+        site.ask(Admin, "PUT", "/schedules/wrong", wrong).await.refused(422, "invalid_option");
+
+        let id = site.ask(Operator, "POST", "/schedules/daily/run", Value::Null).await.is(200)["id"].clone();
+        site.ask(Operator, "POST", "/schedules/daily/pause", Value::Null).await.is(204);
+        let page = site.get("/schedules?limit=1").await.is(200);
+        let listed = &page["items"][0];
+        assert_eq!(
+            (&listed["paused"], &listed["last_job"], &listed["last_run"]),
+            (&json!(true), &id, &json!("unfinished"))
+        );
+        assert_eq!(
+            (&page["next"], site.get("/schedules?after=daily").await.is(200)["items"].clone()),
+            (&json!("daily"), json!([]))
+        );
+        site.ask(Operator, "POST", "/schedules/daily/resume", Value::Null).await.is(204);
+        site.ask(Admin, "DELETE", "/schedules/daily", Value::Null).await.is(204);
+        site.ask(Admin, "DELETE", "/schedules/daily", Value::Null).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn settings_and_retention_are_shown_and_changed() {
+    for site in Site::all().await {
+        let mut settings = site.get("/settings").await.is(200);
+        settings["retention"]["secs"] = 7_200.into();
+        assert_eq!(site.ask(Admin, "PUT", "/settings", settings.clone()).await.is(200), settings);
+        site.ask(Admin, "PUT", "/settings", json!({"max_crashes": 1})).await.refused(422, "invalid_option");
+        assert_eq!(site.get("/settings").await.is(200), settings);
+
+        let rules =
+            json!({"items": [{"queue": "mail", "outcome": "discarded", "age_ms": null, "count": 1000}]});
+        assert_eq!(site.ask(Admin, "PUT", "/retention", rules.clone()).await.is(200), rules);
+        assert_eq!(site.get("/retention").await.is(200), rules);
+    }
+}
+
+#[tokio::test]
+async fn what_happened_is_read_on_behind_a_cursor() {
+    for site in Site::all().await {
+        let id = site.enqueue("a", json!({})).await;
+        site.client.cancel(&[id]).await.unwrap();
+        let page = site.get("/events?limit=1").await.is(200);
+        assert_eq!(
+            (&page["events"][0]["event"], &page["events"][0]["id"]),
+            (&json!("enqueued"), &json!(id.to_string()))
+        );
+        let next = page["next"].as_str().unwrap();
+        let page = site.get(&format!("/events?after={next}&type=cancelled&queue=mail&kind=a")).await.is(200);
+        assert_eq!(page["events"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            site.get("/history?last_s=600&outcome=completed&queue=mail&kind=a").await.is(200)["step_ms"],
+            60_000
+        );
+        assert_eq!(site.get("/workers").await.is(200)["items"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn probes_are_for_everybody_and_figures_for_viewers() {
+    for site in Site::all().await {
+        site.enqueue("a", json!({})).await;
+        for (path, text) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
+            let answer = site.send_text("GET", path, &[("host", "10.0.0.7:9")], "").await;
+            assert_eq!((answer.status, answer.text.as_str()), (200, text));
+        }
+        site.send_text("GET", "/metrics", &[], "").await.refused(401, "unauthenticated");
+        let bearer = format!("Bearer {}", site.token(crate::Role::Viewer));
+        let answer = site.send_text("GET", "/metrics", &[("authorization", &bearer)], "").await;
+        assert!(answer.text.contains("windlass_queue_available_jobs{queue=\"mail\"} 1\n"), "{}", answer.text);
+        assert!(answer.text.ends_with("# EOF\n"));
+    }
+    let store = Arc::new(Missing { store: Arc::clone(windlass::testing::client().store()) });
+    let site = Site::of(Client::from_store(store), |builder| builder);
+    let answer = site.send_text("GET", "/readyz", &[], "").await;
+    assert_eq!((answer.status, answer.text.as_str()), (503, "the store is not ready\n"));
+    assert_eq!(site.send_text("GET", "/healthz", &[], "").await.status, 200);
+    site.get("/settings").await.refused(503, "schema_missing");
+}
+
+/// A store that is not migrated.
+struct Missing {
+    store: Arc<dyn Store>,
+}
+
+wrap_store! {
+    impl JobStore for Missing, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     status configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job jobs any_available queues history events wakeup close]
+
+    async fn settings(&self) -> windlass::Result<Settings> {
+        Err(Error::new(ErrorKind::SchemaMissing, "the store is not migrated"))
+    }
+}
