@@ -43,18 +43,19 @@ test('a state that does not exist is said', async t => {
 
 test('pages lead on and back', async t => {
   const { page } = await open(t, { path: 'jobs?state=retryable' });
-  const first = await rows(page).first().textContent();
+  const id = () => rows(page).first().locator('.mono').textContent();
+  const first = await id();
   await page.getByRole('link', { name: /Older/ }).click();
   await page.waitForURL('**after=50');
-  await until(() => rows(page).first().textContent(), text => text !== first);
-  await page.locator('main').focus();
+  await until(id, other => other !== first);
   await page.keyboard.press(']');
   await page.waitForURL('**after=100');
   await page.getByRole('link', { name: /Newer/ }).click();
   await page.waitForURL('**after=50');
+  await page.getByRole('link', { name: /Newer/ }).waitFor();
   await page.keyboard.press('[');
   await page.waitForURL('**/jobs?state=retryable');
-  await until(() => rows(page).first().textContent(), text => text === first);
+  await until(id, other => other === first);
 });
 
 test('an empty page with more behind it says so', async t => {

@@ -17,28 +17,35 @@ after(() => mock.close());
 
 for (const size of Object.keys(SIZES)) {
   for (const theme of ['light', 'dark']) {
-    for (const [path, title, text] of PAGES) {
-      test(`${title} (${path || '/'}), ${size}, ${theme}`, async t => {
-        const { page } = await open(t, { path, size, theme, mock });
+    test(`every page, ${size}, ${theme}`, async t => {
+      const { page } = await open(t, { size, theme, mock });
+      const found = [];
+      for (const [path, title, text] of PAGES) {
+        await page.goto(mock.url + path);
         await page.getByText(text).first().waitFor();
         await settled(page);
         assert.equal(await page.title(), `${title} · Windlass`);
         assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
-        assert.equal(await overflow(page), null);
-        if ((size === 'phone') === (theme === 'dark')) assert.deepEqual(await findings(page), []);
-      });
-    }
+        assert.equal(await overflow(page), null, path);
+        if ((size === 'phone') === (theme === 'dark')) found.push(...(await findings(page)).map(text => `${path || '/'}: ${text}`));
+      }
+      assert.deepEqual(found, []);
+    });
   }
 }
 
-for (const [path] of PAGES) {
-  test(`${path || '/'} fits 320 px`, async t => {
-    const { page } = await open(t, { path, mock });
-    await page.setViewportSize({ width: 320, height: 700 });
+test('every page fits 320 px, and what is between phone and desktop', async t => {
+  const { page } = await open(t, { mock });
+  for (const [path, , text] of PAGES) {
+    await page.goto(mock.url + path);
+    await page.getByText(text).first().waitFor();
     await settled(page);
-    assert.equal(await overflow(page), null);
-  });
-}
+    for (const width of [320, 768, 1024, 1920]) {
+      await page.setViewportSize({ width, height: 800 });
+      assert.equal(await overflow(page), null, `${path} at ${width} px`);
+    }
+  }
+});
 
 test('charts are read point by point with the arrow keys', async t => {
   const { page } = await open(t, { mock });

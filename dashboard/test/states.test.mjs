@@ -10,29 +10,32 @@ useBrowser();
 
 const EMPTY = [['', 'No queue yet'], ['queues', 'No queue yet'], ['queues/none', 'There is no queue none'], ['jobs', 'No job is here'], ['jobs/1', 'There is no job 1'], ['workers', 'No worker registered lately'], ['schedules', 'No schedule yet'], ['audit', 'Nobody has changed anything yet'], ['nowhere', 'There is no page here']];
 
-for (const [path, text] of EMPTY) {
-  test(`an empty store: /${path}`, async t => {
-    const { page } = await open(t, { path, store: empty() });
+test('an empty store is no error', async t => {
+  const { page, mock } = await open(t, { store: empty() });
+  for (const [path, text] of EMPTY) {
+    await page.goto(mock.url + path);
     await page.getByText(text).waitFor();
     await settled(page);
-    assert.equal(await page.getByRole('alert').count(), 0, 'empty is no error');
-    assert.deepEqual(await findings(page), []);
-  });
-}
+    assert.equal(await page.getByRole('alert').count(), 0, path);
+    assert.equal(await overflow(page), null, path);
+  }
+  assert.deepEqual(await findings(page), []);
+});
 
 const BROKEN = [['', 'overview', 'The overview cannot be read'], ['queues/mail', 'queues', 'Queue mail cannot be read'], ['jobs', 'jobs', 'The jobs cannot be listed'], ['jobs/48190412', 'jobs', 'Job 48190412 cannot be read'], ['schedules', 'schedules', 'The schedules cannot be read'], ['audit', 'audit', 'The audit log cannot be read']];
 
-for (const [path, call, text] of BROKEN) {
-  test(`a store that does not answer: /${path}`, async t => {
-    const mock = await serve();
-    t.after(() => mock.close());
-    mock.stream = false;
+test('a store that does not answer is said, on every page', async t => {
+  const { page, mock } = await open(t);
+  mock.stream = false;
+  for (const [path, call, text] of BROKEN) {
+    mock.heal();
     mock.fail(call, 503);
-    const { page } = await open(t, { path, mock });
+    await page.goto(mock.url + path);
     await page.getByText(text).waitFor();
-    assert.match(await page.getByRole('alert').first().textContent(), /Service unavailable.*The store does not answer; it may be starting\./s);
-  });
-}
+    assert.match(await page.getByRole('alert').first().textContent(), /Service unavailable.*The store does not answer; it may be starting\./s, path);
+  }
+  assert.deepEqual(await findings(page), []);
+});
 
 test('counters that fail leave the rest of the page', async t => {
   const mock = await serve();

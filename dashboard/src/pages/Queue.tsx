@@ -109,8 +109,8 @@ export function Queue({ name }: { name: string }) {
       <Strip queue={queue} history={history} steps={steps} />
       <div class="cols two-one"><Throughput queue={name} /><Backlog queue={name} /></div>
       <div class="cols three-one">
-        <Kinds queue={name} history={history} steps={steps} />
-        <div class="stack"><Limits queue={queue} edit={() => setEditing(true)} /><Serving workers={workers} /></div>
+        <div class="stack"><Kinds queue={name} history={history} steps={steps} /><Serving workers={workers} /></div>
+        <Limits queue={queue} edit={() => setEditing(true)} />
       </div>
       {editing && <EditLimits queue={queue} close={() => setEditing(false)} />}
     </>

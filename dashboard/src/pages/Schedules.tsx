@@ -27,7 +27,7 @@ function Actions({ schedule, reload, text }: { schedule: ScheduleRecord; reload(
   };
   return (
     <>
-      <button class={text ? 'btn' : 'btn quiet'} type="button" disabled={busy.value} aria-label={`Run ${schedule.name} now`} onClick={() => void run('run', `${schedule.name}: its job is enqueued`)}>Run now</button>
+      <button class={text ? 'btn' : 'btn quiet'} type="button" disabled={busy.value} aria-label={`Run now: ${schedule.name}`} onClick={() => void run('run', `${schedule.name}: its job is enqueued`)}>Run now</button>
       <button class={text ? 'btn' : 'btn quiet only'} type="button" disabled={busy.value} aria-label={`${verb} ${schedule.name}`} title={verb}
         onClick={() => void run(verb.toLowerCase(), schedule.paused ? `${schedule.name} fires again` : `${schedule.name} is paused; its ticks are passed over`)}><Icon name={schedule.paused ? 'play' : 'pause'} />{text && verb}</button>
     </>
@@ -52,9 +52,9 @@ function Row({ schedule, at, open, reload }: { schedule: ScheduleRecord; at: boo
   const { definition } = schedule;
   return (
     <tr class={at ? 'at' : undefined} aria-selected={open}>
-      <td class="s-name"><a class="name" href={to(['schedules'], { name: schedule.name })}>{schedule.name}</a></td>
+      <td class="s-name clip"><a class="name" href={to(['schedules'], { name: schedule.name })}>{schedule.name}</a></td>
       <td class="s-cron"><code>{definition?.cron ?? '?'}</code> <span class="sub wide-only">{definition?.zone ?? 'UTC'}</span></td>
-      <td class="wide-only lo clip"><span class="row">{definition?.kind}<a class="tag" href={toQueue(definition?.queue ?? 'default')}>{definition?.queue ?? 'default'}</a></span></td>
+      <td class="wide-only lo"><span class="row">{definition?.kind}<a class="tag" href={toQueue(definition?.queue ?? 'default')}>{definition?.queue ?? 'default'}</a></span></td>
       <td class="s-runs"><Last schedule={schedule} /></td>
       <td class="num s-next"><Next schedule={schedule} /></td>
       <td class="acts wide-only"><span class="act"><Actions schedule={schedule} reload={reload} /></span></td>

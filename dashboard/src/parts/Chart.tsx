@@ -47,15 +47,25 @@ interface ChartProps {
   least?: number;
 }
 
+/** A figure of the axis, in the unit of its top. */
+function axis(value: number, top: number): string {
+  if (top >= 1_000 && top < 1_000_000) return value ? `${value / 1_000}k` : '0';
+  return top < 10 && value % 1 ? rate(value) : short(value);
+}
+
 const MARKS = 5;
+/** A time with seconds is wide, and of a few seconds only the ends say something. */
+const MARKS_OF_LITTLE = 2;
+const LITTLE_MS = 600_000;
 
 /** Where the axis of time is labelled: about five places. */
 function timeMarks(times: readonly number[]): { x: number; text: string }[] {
   const [first, last] = [times[0], times.at(-1)];
   if (first === undefined || last === undefined || last <= first) return [];
   const long = last - first > 40 * 3_600_000;
-  const text = (at: number): string => (long ? new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) : clock(at, last - first < 600_000 ? 'seconds' : 'minutes'));
-  return Array.from({ length: MARKS }, (_, i) => ({ x: (i / (MARKS - 1)) * 100, text: text(first + ((last - first) * i) / (MARKS - 1)) }));
+  const text = (at: number): string => (long ? new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) : clock(at, last - first < LITTLE_MS ? 'seconds' : 'minutes'));
+  const n = last - first < LITTLE_MS ? MARKS_OF_LITTLE : MARKS;
+  return Array.from({ length: n }, (_, i) => ({ x: (i / (n - 1)) * 100, text: text(first + ((last - first) * i) / (n - 1)) }));
 }
 
 export function Chart({ label, series, times, unit = '', size, least = 1 }: ChartProps) {
@@ -83,7 +93,7 @@ export function Chart({ label, series, times, unit = '', size, least = 1 }: Char
   return (
     <figure class={size ? `chart ${size}` : 'chart'}>
       <div class="chart-y"><svg aria-hidden="true">
-        {steps.map(step => <text key={step} x="100%" dx="-8" y={`${100 - step * 100}%`} dy="3.5" text-anchor="end">{top * step < 10 && top * step % 1 ? rate(top * step) : short(top * step)}</text>)}
+        {steps.map(step => <text key={step} x="100%" dx="-8" y={`${100 - step * 100}%`} dy="3.5" text-anchor="end">{axis(top * step, top)}</text>)}
       </svg></div>
       <div class="chart-plot" ref={box} tabIndex={0} role="img" aria-label={`${label}. Now ${series.map(one => `${one.name} ${value(one, null, unit)}`).join(', ')}.`} aria-describedby={help}
         onPointerMove={point} onPointerLeave={() => setAt(null)} onBlur={() => setAt(null)} onKeyDown={step}>

@@ -13,8 +13,10 @@ import { useModal } from './Dialog';
 import { Icon, type IconName } from './Icon';
 import type { QueueStats } from '../api/schema';
 
+const GROUPS = ['Go to', 'Do', 'Search'] as const;
+
 interface Hit {
-  group: 'Go to' | 'Do';
+  group: (typeof GROUPS)[number];
   icon: IconName;
   text: string;
   keys?: string[];
@@ -22,6 +24,8 @@ interface Hit {
 }
 
 const MOST = 40;
+/** How many queues are named before anything is typed. */
+const QUEUES = 5;
 
 function pages(): Hit[] {
   const icons: Record<string, IconName> = { o: 'overview', q: 'queues', j: 'jobs', s: 'schedules', w: 'workers', a: 'audit' };
@@ -51,14 +55,13 @@ function hits(text: string, queues: readonly QueueStats[]): Hit[] {
   const number = /^\d+$/.test(wanted) ? [{ group: 'Go to', icon: 'jobs', text: `Job ${wanted}`, run: () => go(toJob(wanted)) } satisfies Hit] : [];
   const all: Hit[] = [
     ...pages(),
-    ...queues.map((queue): Hit => ({ group: 'Go to', icon: 'queues', text: `Queue ${queue.name}`, run: () => go(toQueue(queue.name)) })),
+    ...(wanted ? queues : queues.slice(0, QUEUES)).map((queue): Hit => ({ group: 'Go to', icon: 'queues', text: `Queue ${queue.name}`, run: () => go(toQueue(queue.name)) })),
     ...STATES.map((state): Hit => ({ group: 'Go to', icon: 'jobs', text: `Jobs that are ${state}`, run: () => go(to(['jobs'], { state })) })),
-    ...commands(queues),
+    ...commands(wanted ? queues : []),
   ];
   const found = all.filter(hit => wanted.split(/\s+/).every(word => hit.text.toLowerCase().includes(word)));
-  const kind = wanted && !number.length ? [{ group: 'Go to', icon: 'search', text: `Jobs of kind ${text.trim()}`, run: () => go(to(['jobs'], { kind: text.trim() })) } satisfies Hit] : [];
-  const most = wanted ? MOST : 24;
-  return [...number, ...found.filter(hit => hit.group === 'Go to'), ...kind, ...found.filter(hit => hit.group === 'Do')].slice(0, most);
+  const kind = wanted && !number.length ? [{ group: 'Search', icon: 'search', text: `Jobs of kind ${text.trim()}`, run: () => go(to(['jobs'], { kind: text.trim() })) } satisfies Hit] : [];
+  return [...number, ...found.slice(0, MOST), ...kind];
 }
 
 export function Palette() {
@@ -97,7 +100,7 @@ export function Palette() {
         <kbd>esc</kbd>
       </div>
       <div class="hits" id="hits" role="listbox" aria-label="Results">
-        {(['Go to', 'Do'] as const).map(group => found.some(hit => hit.group === group) && (
+        {GROUPS.map(group => found.some(hit => hit.group === group) && (
           <div role="group" key={group} aria-label={group}>
             <h3 role="presentation">{group}</h3>
             {found.map((hit, i) => hit.group === group && (

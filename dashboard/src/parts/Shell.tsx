@@ -40,6 +40,12 @@ function Nav({ page }: { page: PageName }) {
   );
 }
 
+/** LH of l.haddad. */
+function initials(name: string): string {
+  const words = name.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+  return (words.length > 1 ? `${words[0]?.[0]}${words[1]?.[0]}` : name.slice(0, 2)).toUpperCase();
+}
+
 function Side({ page }: { page: PageName }) {
   const who = session.value;
   const store = useOverview().data.value?.store ?? who?.store;
@@ -53,7 +59,7 @@ function Side({ page }: { page: PageName }) {
           <a href={to(['audit'])} aria-current={page === 'audit' ? 'page' : undefined} title="Audit log"><Icon name="audit" /><span class="label">Audit log</span></a>
         </nav>}
         <div class="who">
-          <span class="avatar" aria-hidden="true">{(who?.actor ?? '?').slice(0, 2).toUpperCase()}</span>
+          <span class="avatar" aria-hidden="true">{initials(who?.actor ?? '?')}</span>
           <span class="grow small label clip"><span class="strong">{who?.actor ?? 'nobody'}</span><br /><span class="faint">{who?.read_only ? 'read only' : who?.role}</span></span>
           <button class="btn quiet only" type="button" onClick={() => say(`${toggleTheme()} theme`)} aria-label="Switch between light and dark" title="Theme (t)"><Icon name="theme" /></button>
         </div>

@@ -132,7 +132,7 @@ export function history(store, { last_s: last, step_s: step, queue: only }) {
   const now = Date.now(), counts = [], rand = random(5);
   const first = Math.floor((now - last * 1000) / (step * 1000)) * step * 1000;
   for (let at = first; at <= now; at += step * 1000) {
-    const x = (at - first) / (last * 1000), part = Math.min(1, (now - at) / (step * 1000));
+    const x = (at - first) / (last * 1000), part = Math.min(1, Math.max(0, now - 8_000 - at) / (step * 1000));
     for (const [name, , , rate, , kind] of QUEUES) {
       if (only && only !== name) continue;
       for (const [k, one] of (KINDS[name] ?? [kind]).entries()) {
