@@ -23,7 +23,7 @@ import { Schedules } from './pages/Schedules';
 import { Workers } from './pages/Workers';
 import { here, to } from './router';
 import { keep } from './samples';
-import { loadSession, session, sessionProblem } from './session';
+import { enter, loadSession, session, sessionProblem } from './session';
 
 const SAMPLE_MS = 5_000;
 
@@ -95,6 +95,6 @@ effect(() => {
   if (session.value?.role === null) document.title = 'Log in · Windlass';
 });
 
-void loadSession();
+void enter();
 const root = document.getElementById('app');
 if (root) render(<App />, root);

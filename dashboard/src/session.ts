@@ -3,6 +3,7 @@
 import { effect, signal } from '@preact/signals';
 import { asProblem, call, get, refused, type Problem } from './api/client';
 import type { Role, Session } from './api/schema';
+import { tell } from './parts/Say';
 
 export const session = signal<Session | undefined>(undefined);
 export const sessionProblem = signal<Problem | undefined>(undefined);
@@ -40,6 +41,19 @@ export async function logIn(token: string): Promise<void> {
   await call('POST', 'session', { token });
   remember(true);
   await loadSession();
+}
+
+/** The address that a server of this machine prints at its start has a key, good once; it does not stay in the address. */
+export async function enter(): Promise<void> {
+  const key = /^#key=(.+)$/.exec(location.hash)?.[1];
+  if (key === undefined) return loadSession();
+  history.replaceState(null, '', location.pathname + location.search);
+  try {
+    await logIn(key);
+  } catch (error) {
+    tell(`The key in that address does not open this server: ${asProblem(error).message}. It is good once, and for ten minutes; a restart of the server prints another`, true);
+    await loadSession();
+  }
 }
 
 export async function logOut(): Promise<void> {

@@ -102,6 +102,16 @@ test('one logs out by the palette', async t => {
   await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
 });
 
+test('the key of the address logs in, once, and does not stay there', async t => {
+  const { page, mock } = await open(t, { token: 'wl_right', path: 'workers#key=wl_right' });
+  await page.getByText('media-2').first().waitFor();
+  assert.equal(page.url(), `${mock.url}workers`);
+  await page.context().clearCookies();
+  await page.goto(`${mock.url}#key=wl_used`);
+  await page.getByText('The key in that address does not open this server: this token is not known here').waitFor();
+  await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
+});
+
 test('under a sub-path everything is below it', async t => {
   const { page, mock } = await open(t, { base: '/ops/jobs/', path: 'queues/webhooks' });
   await page.getByRole('link', { name: 'Jobs' }).first().click();

@@ -104,6 +104,7 @@ test('many jobs ask for their number, and their progress is shown on every page'
   await dialog.getByText('Type 320 to confirm').waitFor();
   const button = dialog.getByRole('button', { name: 'Cancel 320' });
   assert.ok(await button.isDisabled());
+  assert.ok(await dialog.getByRole('textbox').evaluate(field => field === document.activeElement));
   await dialog.getByRole('textbox').fill('32');
   assert.ok(await button.isDisabled());
   await dialog.getByRole('textbox').fill('320');

@@ -26,6 +26,23 @@ test('figures follow the stream, without asking again', async t => {
   assert.equal(await page.locator('.live').textContent(), 'Live');
 });
 
+test('an answer that a frame has overtaken changes nothing', async t => {
+  const { page, mock } = await open(t, { path: 'workers' });
+  await streaming(mock);
+  const release = mock.hold('queues/exports');
+  await page.getByRole('link', { name: 'exports' }).click();
+  await until(() => [...mock.streams].some(stream => stream.topics.includes('queue:exports')), is => is);
+  await until(() => mock.calls.some(call => call.path === 'queues/exports'), is => is);
+  mock.store.queues.find(queue => queue.name === 'exports').available = 444_444;
+  mock.push();
+  await page.getByText('444,444').first().waitFor();
+  const answered = page.waitForResponse('**/queues/exports');
+  release();
+  await (await answered).finished();
+  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  assert.ok(await page.getByText('444,444').first().isVisible());
+});
+
 test('one stream serves a page, whatever it watches', async t => {
   const { page, mock } = await open(t, { path: 'queues/webhooks' });
   await page.getByRole('heading', { name: 'Limits' }).waitFor();

@@ -17,7 +17,7 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; con
 class Mock {
   constructor(options) {
     const { base = '/', role = 'admin', readOnly = false, token = null, actor = 'l.haddad', store = sample() } = options;
-    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), stream: true, bulkMs: 15 });
+    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), stream: true, bulkMs: 15, held: new Map() });
     this.timers = new Set();
   }
 
@@ -25,6 +25,16 @@ class Mock {
   fail(path, status) {
     this.faults.set(path, status);
     if (path === 'live') this.hangUp();
+  }
+
+  /** Holds answers of this path back, as they were when they were asked for, until the function that it returns is called. */
+  hold(path) {
+    let release;
+    this.held.set(path, new Promise(resolve => (release = resolve)));
+    return () => {
+      this.held.delete(path);
+      release();
+    };
   }
 
   heal() {
@@ -95,7 +105,9 @@ class Mock {
       const { role, answer, stars } = route(request.method, path);
       check(this, role, known);
       const [status, data, headers] = answer(this, stars, body && JSON.parse(body), Object.fromEntries(url.searchParams), known);
-      response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers }).end(data === undefined ? undefined : JSON.stringify(data));
+      const text = data === undefined ? undefined : JSON.stringify(data);
+      await this.held.get(path);
+      response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers }).end(text);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       const problem = { type: `/problems/${error.code}`, title: error.title, status: error.status, detail: error.message, code: error.code, request_id: `r-${this.calls.length}` };

@@ -17,6 +17,8 @@ export interface Topic<T> {
 
 interface Watched extends Topic<unknown> {
   readers: number;
+  /** How often it was told; an answer that was overtaken is dropped. */
+  told: number;
 }
 
 /** How updates come. */
@@ -43,19 +45,21 @@ function source(topic: string): string {
 export async function refresh(topic: string): Promise<void> {
   const entry = watched.get(topic);
   if (!entry) return;
+  const { told } = entry;
   try {
     const data = await get(source(topic));
     // Frames of a stream may be old, for only changes are sent; this answer is of now.
     if (topic === 'overview') setClock((data as Overview).at);
-    if (watched.get(topic) === entry) take(topic, data);
+    if (watched.get(topic) === entry && entry.told === told) take(topic, data);
   } catch (error) {
-    entry.problem.value = asProblem(error);
+    if (entry.told === told) entry.problem.value = asProblem(error);
   }
 }
 
 function take(topic: string, data: unknown): void {
   const entry = watched.get(topic);
   if (!entry) return;
+  entry.told++;
   entry.data.value = data;
   entry.problem.value = undefined;
 }
@@ -139,7 +143,7 @@ effect(() => {
 function watch<T>(topic: string): Topic<T> & { leave(): void } {
   let entry = watched.get(topic);
   if (!entry) {
-    entry = { readers: 0, data: signal<unknown>(undefined), problem: signal<Problem | undefined>(undefined) };
+    entry = { readers: 0, told: 0, data: signal<unknown>(undefined), problem: signal<Problem | undefined>(undefined) };
     watched.set(topic, entry);
     changed.value = changed.peek() + 1;
     void refresh(topic);

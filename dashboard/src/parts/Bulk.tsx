@@ -1,6 +1,6 @@
 // Many jobs at once: the bar of what is selected, and the question before anything is changed.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { asProblem, call, path, type Problem } from '../api/client';
 import type { BulkAction, BulkPreview } from '../api/schema';
 import { asText } from '../filter';
@@ -75,6 +75,10 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
     return () => abort.abort();
   }, [action, target, pace, again]);
 
+  // What is to be typed is where the keyboard is, as soon as it is asked for.
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), [preview]);
+
   const must = preview && preview.count > TYPED_ABOVE;
   const ready = preview && preview.count > 0 && !sending && (!must || typed.replaceAll(',', '').trim() === String(preview.count));
   const confirm = async (): Promise<void> => {
@@ -98,7 +102,7 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
       {preview && <>
         <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
         {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}
-        {must && <div class="confirm"><label for="bulk-count">Type <b>{preview.count}</b> to confirm</label><input id="bulk-count" class="field tab" inputMode="numeric" autocomplete="off" value={typed} onInput={event => setTyped(event.currentTarget.value)} /></div>}
+        {must && <div class="confirm"><label for="bulk-count">Type <b>{preview.count}</b> to confirm</label><input id="bulk-count" ref={field} class="field tab" inputMode="numeric" autocomplete="off" value={typed} onInput={event => setTyped(event.currentTarget.value)} /></div>}
         {preview.count > 1 && <label class="row wrap"><span>Pace</span><select class="field pace" value={pace ?? ''} onChange={event => setPace(Number(event.currentTarget.value) || undefined)}>{PACES.map(([n, name]) => <option key={name} value={n ?? ''}>{name}</option>)}</select></label>}
       </>}
     </Dialog>
