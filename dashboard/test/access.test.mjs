@@ -58,7 +58,7 @@ test('an admin changes limits', async t => {
   await page.getByRole('button', { name: 'Change' }).click();
   await page.getByText('90 per minute').waitFor();
   const { body } = mock.calls.find(call => call.method === 'PUT');
-  assert.deepEqual(body, { concurrency: 7, rate: { count: 90, per_ms: 60_000 } });
+  assert.deepEqual(body, { concurrency: 7, rate: { count: 90, period_ms: 60_000 } });
 });
 
 test('schedules are run and paused', async t => {

@@ -19,7 +19,7 @@ export function EditLimits({ queue, close }: { queue: QueueStats; close(): void 
   const save = async (): Promise<void> => {
     const limits = {
       ...(atOnce && { concurrency: Number(atOnce) }),
-      ...(starts && { rate: { count: Number(starts), per_ms: period, ...(burst && { burst: Number(burst) }) } }),
+      ...(starts && { rate: { count: Number(starts), period_ms: period, ...(burst && { burst: Number(burst) }) } }),
     };
     if (!(await act('PUT', `${path('queues', queue.name)}/limits`, `Limits of ${queue.name} changed`, limits))) return;
     void refresh(`queue:${queue.name}`);

@@ -107,7 +107,7 @@ function pause(paused) {
 
 function limits(mock, [name], { concurrency, rate }) {
   const queue = found(mock.store.queues.find(each => each.name === name), `queue ${name}`);
-  queue.limits = { ...(concurrency && { concurrency }), ...(rate && { rate: { count: rate.count, period_ms: rate.per_ms, ...(rate.burst && { burst: rate.burst }) } }) };
+  queue.limits = { ...(concurrency && { concurrency }), ...(rate && { rate: { count: rate.count, period_ms: rate.period_ms, ...(rate.burst && { burst: rate.burst }) } }) };
   mock.push();
   return [200, queue];
 }
