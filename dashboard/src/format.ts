@@ -13,7 +13,8 @@ export function short(n: number): string {
   return count(n);
 }
 
-export const rate = (n: number): string => (n >= 100 ? count(n) : n >= 10 ? n.toFixed(0) : n >= 0.05 ? n.toFixed(1) : n > 0 ? '< 0.1' : '0');
+/** Per second: 4,812, 12, 3.1, 0.053. */
+export const rate = (n: number): string => (n >= 100 ? count(n) : n >= 10 ? n.toFixed(0) : n >= 1 ? n.toFixed(1) : String(Number(n.toPrecision(2))));
 
 export const percent = (part: number): string => (part === 0 ? '0' : `${(part * 100).toFixed(part < 0.1 ? 2 : 1)} %`);
 

@@ -35,7 +35,7 @@ test('figures and times are short', () => {
   assert.deepEqual([0, 999, 9_999, 12_345, 52_201, 999_999, 41_800_000].map(short), ['0', '999', '9,999', '12.3k', '52.2k', '1M', '41.8M']);
   assert.deepEqual([0, 18, 1_234, 24_000, 580_000, 6_720_000, 360_000_000].map(duration), ['0 ms', '18 ms', '1.2 s', '24 s', '9 m 40 s', '1 h 52 m', '4 d 4 h']);
   assert.deepEqual([0, 400, 1_900, 24_900].map(span), ['0 s', '0 s', '1 s', '24 s']);
-  assert.deepEqual([0, 0.01, 3.14, 12.3, 4_812].map(rate), ['0', '< 0.1', '3.1', '12', '4,812']);
+  assert.deepEqual([0, 0.0533, 0.8, 3.14, 12.3, 4_812].map(rate), ['0', '0.053', '0.8', '3.1', '12', '4,812']);
   assert.deepEqual([0, 0.0381, 0.5].map(percent), ['0', '3.81 %', '50.0 %']);
   assert.deepEqual([bytes(312), bytes(18_400_000_000)], ['312 bytes', '17 GB']);
   assert.equal(figure(52_201, true), '≈ 52,201');

@@ -50,7 +50,7 @@ interface ChartProps {
 /** A figure of the axis, in the unit of its top. */
 function axis(value: number, top: number): string {
   if (top >= 1_000 && top < 1_000_000) return value ? `${value / 1_000}k` : '0';
-  return top < 10 && value % 1 ? rate(value) : short(value);
+  return value % 1 ? String(Number(value.toPrecision(3))) : short(value);
 }
 
 const MARKS = 5;
