@@ -23,7 +23,7 @@ import { Schedules } from './pages/Schedules';
 import { Workers } from './pages/Workers';
 import { here, to } from './router';
 import { keep } from './samples';
-import { enter, loadSession, session, sessionProblem } from './session';
+import { another, enter, loadSession, session, sessionProblem } from './session';
 
 const SAMPLE_MS = 5_000;
 
@@ -86,13 +86,13 @@ function App() {
   const who = session.value, problem = sessionProblem.value;
   let content = <Signed />;
   if (!who) content = <main id="main" tabIndex={-1} class="alone">{problem ? <Failed what="Windlass cannot be reached" problem={problem} again={() => void loadSession()} /> : <Loading what="who you are" />}</main>;
-  else if (who.role === null) content = <Login />;
+  else if (who.role === null || another.value) content = <Login />;
   return <>{content}<Say /></>;
 }
 
 // The title of the login page; the others name theirs.
 effect(() => {
-  if (session.value?.role === null) document.title = 'Log in · Windlass';
+  if (session.value?.role === null || another.value) document.title = 'Log in · Windlass';
 });
 
 void enter();

@@ -8,6 +8,9 @@ import { tell } from './parts/Say';
 export const session = signal<Session | undefined>(undefined);
 export const sessionProblem = signal<Problem | undefined>(undefined);
 
+/** Whether somebody who is known wants to log in as somebody else. */
+export const another = signal(false);
+
 const RANK: Record<Role, number> = { viewer: 0, operator: 1, admin: 2 };
 const SIGNED_IN = 'windlass.signed-in';
 
@@ -40,6 +43,7 @@ export function sees(role: Role): boolean {
 export async function logIn(token: string): Promise<void> {
   await call('POST', 'session', { token });
   remember(true);
+  another.value = false;
   await loadSession();
 }
 

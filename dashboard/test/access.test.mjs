@@ -102,6 +102,21 @@ test('one logs out by the palette', async t => {
   await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
 });
 
+test('a viewer logs in with another token, or goes back', async t => {
+  const { page } = await open(t, { role: 'viewer', path: 'workers' });
+  await page.getByText('media-2').first().waitFor();
+  for (const leave of ['Back', 'Log in']) {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('log in with');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
+    if (leave === 'Log in') await page.getByLabel('Token').fill('wl_wrong');
+    await page.getByRole('button', { name: leave, exact: true }).click();
+    if (leave === 'Back') await page.getByText('media-2').first().waitFor();
+    else await page.getByText('this token is not known here').waitFor();
+  }
+});
+
 test('the key of the address logs in, once, and does not stay there', async t => {
   const { page, mock } = await open(t, { token: 'wl_right', path: 'workers#key=wl_right' });
   await page.getByText('media-2').first().waitFor();

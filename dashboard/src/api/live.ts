@@ -26,7 +26,7 @@ export const link = signal<'off' | 'stream' | 'polling'>('off');
 
 const POLL_MS = 2_000;
 /** A broken stream may come back by itself within this time. */
-const GRACE_MS = 3_000;
+const GRACE_MS = 4_000;
 /** A stream that says nothing for so long after its start is taken to be held up by a proxy. */
 const SILENCE_MS = 5_000;
 const TRY_AGAIN_MS = 30_000;

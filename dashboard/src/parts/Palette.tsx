@@ -1,7 +1,7 @@
 // Search and commands: every page, every queue, every job by its number, and what can be done from anywhere.
 
 import { useMemo, useState } from 'preact/hooks';
-import { logOut, loggedIn, may, sees } from '../session';
+import { another, logOut, loggedIn, may, sees } from '../session';
 import { useOverview } from '../api/live';
 import { path } from '../api/client';
 import { act } from '../act';
@@ -39,6 +39,7 @@ function commands(queues: readonly QueueStats[]): Hit[] {
     { group: 'Do', icon: 'pause', text: 'Pause or resume live updates', keys: ['.'], run: toggleLive },
     { group: 'Do', icon: 'more', text: 'Keyboard shortcuts', keys: ['?'], run: () => (overlay.value = 'keys') },
   ];
+  if (!sees('admin')) hits.push({ group: 'Do', icon: 'lock', text: 'Log in with another token', run: () => (another.value = true) });
   if (loggedIn()) hits.push({ group: 'Do', icon: 'out', text: 'Log out', run: () => void logOut() });
   if (may('operator')) {
     hits.push(...queues.map((queue): Hit => {
