@@ -56,6 +56,12 @@ test('charts are read point by point with the arrow keys', async t => {
   assert.match(await page.textContent('#say'), /completed [\d,.]+ \/s/);
 });
 
+test('an entry of the audit log leads to what was changed', async t => {
+  const { page, mock: { url } } = await open(t, { path: 'audit', mock });
+  await page.getByRole('link', { name: '/queues/webhooks/limits' }).first().click();
+  await page.waitForURL(`${url}queues/webhooks`);
+});
+
 test('another range of history is asked for', async t => {
   const { page, mock } = await open(t);
   await page.getByRole('button', { name: '24h' }).click();

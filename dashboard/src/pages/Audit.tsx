@@ -19,6 +19,12 @@ function details({ filter, reason, count: n }: AuditEntry): string {
   return [text, n !== null && n !== undefined && `${count(n)} jobs`, reason && `“${reason}”`].filter(Boolean).join('; ');
 }
 
+/** What was changed, as the path of the call; a link where there is a page of it. */
+function Target({ of }: { of: string | null }) {
+  const page = of === null ? null : /^\/(jobs|queues)\/([^/]+)/.exec(of);
+  return page?.[1] && page[2] ? <a href={`${page[1]}/${page[2]}`}>{of}</a> : <>{of ?? '–'}</>;
+}
+
 function Row({ entry, at }: { entry: AuditEntry; at: boolean }) {
   return (
     <tr class={at ? 'at' : undefined}>
@@ -26,7 +32,7 @@ function Row({ entry, at }: { entry: AuditEntry; at: boolean }) {
       <td class="name a-who">{entry.actor}</td>
       <td class="muted wide-only">{entry.role ?? '–'}</td>
       <td class="a-what"><code>{entry.action}</code></td>
-      <td class="a-on">{entry.target ?? '–'}</td>
+      <td class="a-on clip"><Target of={entry.target} /></td>
       <td class="muted a-more">{details(entry)}</td>
       <td class="a-say" title={`request ${entry.request_id}`}><span class="row"><span class={`dot ${DONE.includes(entry.outcome) ? 'ok' : 'bad'}`} />{entry.outcome}</span></td>
     </tr>

@@ -114,8 +114,8 @@ const SCHEDULES = [
 ];
 
 const AUDIT = [
-  ['l.haddad', 'admin', 'job.reveal_args', '48190412', {}, 'done'], ['l.haddad', 'admin', 'queue.limits', 'webhooks', {}, 'done'], ['v.ruiz', 'viewer', 'queue.pause', 'webhooks', { reason: 'needs operator' }, 'refused'],
-  ['m.okafor', 'operator', 'queue.pause', 'reports', { reason: 'warehouse migration' }, 'done'], ['m.okafor', 'operator', 'bulk.retry', 'b_4', { filter: { state: 'discarded', kind: 'webhook.deliver' }, count: 1120 }, 'done'],
+  ['l.haddad', 'admin', 'jobs.reveal', '/jobs/48190412/args', {}, 'done'], ['l.haddad', 'admin', 'queues.limit', '/queues/webhooks/limits', {}, 'done'], ['v.ruiz', 'viewer', 'queues.pause', '/queues/webhooks/pause', {}, 'permission_denied'],
+  ['m.okafor', 'operator', 'queues.pause', '/queues/reports/pause', { reason: 'warehouse migration' }, 'done'], ['m.okafor', 'operator', 'bulk.confirm', '/bulk/b_4/confirm', { filter: { state: 'discarded', kind: 'webhook.deliver' }, count: 1120 }, 'done'],
 ];
 
 function audit(now) {
