@@ -16,7 +16,7 @@ LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard cr
 WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
-.PHONY: help demo check dist test test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
+.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -29,7 +29,7 @@ check: lint ## formatting, clippy and every test that needs no server (two minut
 	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 	$(CARGO) test $(WORKSPACE) --doc
 
-test test-dist test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
+test test-dashboard test-dist test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
@@ -38,6 +38,7 @@ test: deps lint ## everything that CI runs; installs what is missing, starts its
 	scripts/with-postgres scripts/test-python
 	scripts/with-postgres scripts/test-node
 	scripts/with-postgres scripts/test-interop
+	scripts/test-dashboard
 	scripts/test-dist
 	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
@@ -50,6 +51,13 @@ test-python: deps ## the Python package: its native module, types and tests
 test-node: deps ## the TypeScript package: its addon, types, examples and tests
 	$(CARGO) build $(WORKSPACE)
 	scripts/with-postgres scripts/test-node $(ARGS)
+
+dashboard: ## the pages of `windlass serve`, from dashboard/ into crates/windlass-server/assets (committed)
+	scripts/node-modules dashboard
+	node dashboard/build.mjs
+
+test-dashboard: deps ## the dashboard: types, that its build is the committed one, its pages in Chromium
+	scripts/test-dashboard $(ARGS)
 
 test-interop: deps ## jobs enqueued in each language and worked in each other one
 	$(CARGO) build $(WORKSPACE)

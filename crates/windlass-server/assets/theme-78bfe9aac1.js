@@ -1,0 +1,1 @@
+"use strict";(()=>{var r="windlass.theme";function o(){try{return localStorage.getItem(r)}catch{return null}}function t(){let e=o();return e==="dark"||e==="light"?e:matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light"}document.documentElement.dataset.theme=t();})();

@@ -1,0 +1,71 @@
+import { useOverview } from '../api/live';
+import type { Overview, WorkerRecord } from '../api/schema';
+import { now } from '../clock';
+import { count, plural, span } from '../format';
+import { row } from '../keys';
+import { to, toQueue } from '../router';
+import { Panel } from '../parts/Panel';
+import { Failed, Loading, Nothing, Stale } from '../parts/States';
+import { Stat, Stats } from '../parts/Stats';
+import { Ago } from '../parts/Time';
+
+/** A worker that was not heard of for this long is probably on its way out; leases are longer. */
+const QUIET_MS = 20_000;
+
+function Row({ worker, at }: { worker: WorkerRecord; at: boolean }) {
+  const silent = now.value - Date.parse(worker.heartbeat_at) > QUIET_MS;
+  const [dot, state] = !worker.live ? ['bad', 'gone'] : silent ? ['warn', 'silent'] : ['ok', 'live'];
+  return (
+    <tr class={[!worker.live && 'dim', at && 'at'].filter(Boolean).join(' ') || undefined}>
+      <td class="w-name clip"><span class="name">{worker.name}</span> <span class="sub mono">{worker.id}</span></td>
+      <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}</span></td>
+      <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}</span></td>
+      <td class={`num w-beat${worker.live ? '' : ' bad'}`} data-k="seen"><Ago at={worker.heartbeat_at} /></td>
+      <td class="num wide-only muted">{worker.live ? <Ago at={worker.started_at} word="" /> : span(Date.parse(worker.heartbeat_at) - Date.parse(worker.started_at))}</td>
+    </tr>
+  );
+}
+
+function Unserved({ overview }: { overview: Overview }) {
+  const served = new Set(overview.workers.filter(worker => worker.live).flatMap(worker => worker.queues));
+  const waiting = overview.queues.filter(queue => !served.has(queue.name) && (queue.available > 0 || queue.scheduled > 0 || queue.retryable > 0));
+  if (!waiting.length) return null;
+  return (
+    <Panel title="Queues without a worker" ruled>
+      <div class="body padded"><p class="muted">Their jobs wait for a worker that has the queue; they are neither lost nor failed.</p>
+        <ul class="sum gap">{waiting.map(queue => <li key={queue.name}><a class="strong" href={toQueue(queue.name)}>{queue.name}</a><b>{plural(queue.available, 'job')} {queue.available === 1 ? 'waits' : 'wait'}</b></li>)}</ul>
+      </div>
+    </Panel>
+  );
+}
+
+export function Workers() {
+  const { data, problem } = useOverview();
+  const overview = data.value;
+  if (!overview) return problem.value ? <Failed what="The workers cannot be read" problem={problem.value} /> : <Loading what="the workers" />;
+  const { workers, totals } = overview;
+  const alive = workers.filter(worker => worker.live), gone = workers.length - alive.length;
+  const sorted = [...workers].sort((a, b) => Number(b.live) - Number(a.live) || a.name.localeCompare(b.name));
+  const queues = new Set(alive.flatMap(worker => worker.queues)).size;
+  return (
+    <>
+      <h1 class="vh">Workers</h1>
+      {problem.value && <Stale since={overview.at} problem={problem.value} />}
+      <Stats>
+        <Stat label="Live" value={count(alive.length)} unit={alive.length === 1 ? 'worker' : 'workers'} hint={gone ? `${gone} gone lately` : 'none is gone'} />
+        <Stat label="Queues served" value={count(queues)} unit={`/ ${overview.queues.length}`} hint={<a href={to(['queues'])}>all queues</a>} />
+        <Stat label="Running" value={count(totals.running)} unit="jobs" href={to(['jobs'], { state: 'running' })} hint={alive.length ? `${(totals.running / alive.length).toFixed(1)} a worker` : 'nobody runs them'} />
+      </Stats>
+      <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}`}>
+        {workers.length ? (
+          <table class="grid cards cards-workers" data-list>
+            <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Queues</th><th scope="col" class="num">Heartbeat</th><th scope="col" class="num">Up</th></tr></thead>
+            <tbody>{sorted.map((worker, i) => <Row key={worker.id} worker={worker} at={row.value === i} />)}</tbody>
+          </table>
+        ) : <Nothing title="No worker registered lately">Start one with <code>windlass work</code>, or run a worker of your program. Jobs wait meanwhile.</Nothing>}
+        {gone > 0 && <div class="table-foot"><span><b class="strong">Gone</b>: it stopped, or its lease ended without a sign of life. Jobs that it held were made available again, without using up an attempt.</span></div>}
+      </Panel>
+      <Unserved overview={overview} />
+    </>
+  );
+}

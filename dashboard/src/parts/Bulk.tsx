@@ -1,0 +1,110 @@
+// Many jobs at once: the bar of what is selected, and the question before anything is changed.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { asProblem, call, path, type Problem } from '../api/client';
+import type { BulkAction, BulkPreview } from '../api/schema';
+import { asText } from '../filter';
+import { count, plural } from '../format';
+import { follow, TYPED_ABOVE, VERBS, type Asked } from '../bulk';
+import { session } from '../session';
+import { Dialog } from './Dialog';
+import { Icon, type IconName } from './Icon';
+import { Failed, Loading } from './States';
+import { Moment } from './Time';
+
+const ICONS: Record<BulkAction, IconName> = { retry: 'retry', cancel: 'x', delete: 'stop' };
+const KEYS: Partial<Record<BulkAction, string>> = { retry: 'r', cancel: 'c' };
+
+interface BulkBarProps {
+  selected: number;
+  actions: readonly BulkAction[];
+  /** Selects everything that the filter matches; `undefined` where there is no filter. */
+  all: (() => void) | undefined;
+  isAll: boolean;
+  ask(action: BulkAction): void;
+  clear(): void;
+}
+
+export function BulkBar({ selected, actions, all, isAll, ask, clear }: BulkBarProps) {
+  return (
+    <div class="bulk" role="region" aria-label="Selected jobs">
+      <span class="bulk-n">
+        <span class="nowrap">{isAll ? <b>All that match</b> : <><b>{count(selected)}</b> selected</>}</span>
+        {isAll ? <button class="link nowrap" type="button" onClick={clear}>Select none</button> : all && <button class="link nowrap" type="button" onClick={all}>Select all that match</button>}
+      </span>
+      <span class="sep wide-only" />
+      {actions.map(action => (
+        <button key={action} class={action === 'retry' ? 'btn' : 'btn danger'} type="button" onClick={() => ask(action)}>
+          <Icon name={ICONS[action]} />{VERBS[action].verb}…{KEYS[action] && <kbd aria-hidden="true">{KEYS[action]}</kbd>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+const PACES: [perSecond: number | undefined, name: string][] = [[undefined, 'as fast as it goes'], [1_000, '1,000 a second'], [100, '100 a second'], [10, '10 a second'], [1, '1 a second']];
+
+const MEANS: Record<BulkAction, string> = {
+  retry: 'They become available now; dead ones get their attempts anew. Jobs that run, wait or completed meanwhile are left alone.',
+  cancel: 'They will not run. Those that run are told to stop. What ended meanwhile is left alone.',
+  delete: 'They are gone for good, with the errors of their attempts. Jobs that run or completed are left alone.',
+};
+
+export function BulkDialog({ asked: { action, target }, close, started }: { asked: Asked; close(): void; started(): void }) {
+  const [preview, setPreview] = useState<BulkPreview>();
+  const [at, setAt] = useState('');
+  const [problem, setProblem] = useState<Problem>();
+  const [pace, setPace] = useState<number>();
+  const [typed, setTyped] = useState('');
+  const [sending, setSending] = useState(false);
+  const [again, setAgain] = useState(0);
+  const { verb } = VERBS[action];
+
+  useEffect(() => {
+    const abort = new AbortController();
+    setPreview(undefined);
+    setTyped('');
+    call<BulkPreview>('POST', 'bulk', { action, ...target, ...(pace && { per_second: pace }) }, abort.signal).then(
+      answer => {
+        setPreview(answer);
+        setProblem(undefined);
+        setAt(new Date().toISOString());
+      },
+      (error: unknown) => !abort.signal.aborted && setProblem(asProblem(error)),
+    );
+    return () => abort.abort();
+  }, [action, target, pace, again]);
+
+  // What is to be typed is where the keyboard is, as soon as it is asked for.
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), [preview]);
+
+  const must = preview && preview.count > TYPED_ABOVE;
+  const ready = preview && preview.count > 0 && !sending && (!must || typed.replaceAll(',', '').trim() === String(preview.count));
+  const confirm = async (): Promise<void> => {
+    if (!preview || !ready) return;
+    setSending(true);
+    try {
+      await call('POST', `${path('bulk', preview.id)}/confirm`, { count: preview.count });
+      follow(preview.id);
+      started();
+    } catch (error) {
+      setProblem(asProblem(error));
+      setSending(false);
+    }
+  };
+  const title = preview ? `${verb} ${plural(preview.count, 'job')}?` : `${verb} jobs?`;
+  return (
+    <Dialog title={title} close={close} submit={() => void confirm()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
+      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={!ready}>{preview ? `${verb} ${count(preview.count)}` : verb}</button></>}>
+      {problem && <Failed what="Nothing was changed" problem={problem} again={() => { setProblem(undefined); setAgain(again + 1); }} />}
+      {!preview && !problem && <Loading what="how many there are" />}
+      {preview && <>
+        <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
+        {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}
+        {must && <div class="confirm"><label for="bulk-count">Type <b>{preview.count}</b> to confirm</label><input id="bulk-count" ref={field} class="field tab" inputMode="numeric" autocomplete="off" value={typed} onInput={event => setTyped(event.currentTarget.value)} /></div>}
+        {preview.count > 1 && <label class="row wrap"><span>Pace</span><select class="field pace" value={pace ?? ''} onChange={event => setPace(Number(event.currentTarget.value) || undefined)}>{PACES.map(([n, name]) => <option key={name} value={n ?? ''}>{name}</option>)}</select></label>}
+      </>}
+    </Dialog>
+  );
+}

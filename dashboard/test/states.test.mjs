@@ -1,0 +1,80 @@
+// Nothing there, not to be had, and what users wrote: on every page.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findings, open, overflow, settled, useBrowser } from './browser.mjs';
+import { empty, MARKUP } from './mock/data.mjs';
+import { serve } from './mock.mjs';
+
+useBrowser();
+
+const EMPTY = [['', 'No queue yet'], ['queues', 'No queue yet'], ['queues/none', 'There is no queue none'], ['jobs', 'No job is here'], ['jobs/1', 'There is no job 1'], ['workers', 'No worker registered lately'], ['schedules', 'No schedule yet'], ['audit', 'Nobody has changed anything yet'], ['nowhere', 'There is no page here']];
+
+test('an empty store is no error', async t => {
+  const { page, mock } = await open(t, { store: empty() });
+  for (const [path, text] of EMPTY) {
+    await page.goto(mock.url + path);
+    await page.getByText(text).waitFor();
+    await settled(page);
+    assert.equal(await page.getByRole('alert').count(), 0, path);
+    assert.equal(await overflow(page), null, path);
+  }
+  assert.deepEqual(await findings(page), []);
+});
+
+const BROKEN = [['', 'overview', 'The overview cannot be read'], ['queues/mail', 'queues', 'Queue mail cannot be read'], ['jobs', 'jobs', 'The jobs cannot be listed'], ['jobs/48190412', 'jobs', 'Job 48190412 cannot be read'], ['schedules', 'schedules', 'The schedules cannot be read'], ['audit', 'audit', 'The audit log cannot be read']];
+
+test('a store that does not answer is said, on every page', async t => {
+  const { page, mock } = await open(t);
+  mock.stream = false;
+  for (const [path, call, text] of BROKEN) {
+    mock.heal();
+    mock.fail(call, 503);
+    await page.goto(mock.url + path);
+    await page.getByText(text).waitFor();
+    assert.match(await page.getByRole('alert').first().textContent(), /Service unavailable.*The store does not answer; it may be starting\./s, path);
+  }
+  assert.deepEqual(await findings(page), []);
+});
+
+test('counters that fail leave the rest of the page', async t => {
+  const mock = await serve();
+  t.after(() => mock.close());
+  mock.fail('history', 503);
+  const { page } = await open(t, { mock });
+  await page.getByText('The counters cannot be read').waitFor();
+  assert.ok(await page.getByRole('link', { name: 'webhooks' }).first().isVisible());
+  mock.heal();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByRole('img', { name: /Jobs completed per second/ }).waitFor();
+});
+
+test('a server that is not there at all', async t => {
+  const mock = await serve();
+  t.after(() => mock.close());
+  mock.fail('', 0);
+  const { page } = await open(t, { mock });
+  await page.getByText('Windlass cannot be reached: The server does not answer').waitFor();
+  mock.heal();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('Needs a look').waitFor();
+});
+
+test('markup of users is text', async t => {
+  const { page, mock } = await open(t, { path: 'jobs?state=discarded&queue=default' });
+  const job = [...mock.store.jobs.values()].find(each => each.kind.startsWith('evil'));
+  Object.assign(mock.store.queues[0], { name: MARKUP });
+  Object.assign(mock.store.workers[0], { name: MARKUP, queues: [MARKUP] });
+  mock.store.needs.unshift({ what: 'paused', queue: MARKUP, count: 1 }, { what: MARKUP, queue: MARKUP });
+  Object.assign(mock.store.schedules[0], { name: MARKUP, source: MARKUP, error: MARKUP });
+  Object.assign(mock.store.audit[0], { actor: MARKUP, target: MARKUP, reason: MARKUP, action: MARKUP });
+  for (const path of ['', 'queues', `queues/${encodeURIComponent(MARKUP)}`, 'jobs?state=discarded&queue=default', `jobs?kind=${encodeURIComponent(MARKUP)}`, `jobs/${job.id}`, 'workers', 'schedules', `schedules?name=${encodeURIComponent(MARKUP)}`, 'audit']) {
+    await page.goto(mock.url + path);
+    await page.waitForFunction(() => document.querySelector('main .panel'));
+    await settled(page);
+    assert.ok((await page.locator('body').innerText()).includes('<b>bold</b>'), `${path} shows it as it is`);
+    assert.equal(await page.locator('main img, main b:text-is("bold"), main script').count(), 0, path);
+    assert.equal(await page.locator('a[href^="javascript"]').count(), 0, path);
+    assert.equal(await overflow(page), null, path);
+  }
+});
