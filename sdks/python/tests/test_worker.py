@@ -7,6 +7,7 @@ import contextvars
 import gc
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -522,3 +523,63 @@ def test_jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them(app: App) -> No
     asyncio.run(drain(other))
     assert record(app, ids[0]).state == "completed"
     other.close()
+
+
+def test_one_unreadable_job_never_fails_its_batch(app: App) -> None:
+    @dataclass
+    class Point:
+        n: int
+
+    seen: list[int] = []
+
+    @app.batch("points", args=Point)
+    async def points(jobs: list[Point]) -> list[int]:
+        seen.extend(job.n for job in jobs)
+        return [job.n for job in jobs]
+
+    other = App(app.connection.url)
+
+    @other.job("points")
+    def anything(**args: Any) -> None: ...
+
+    ids = anything.enqueue_many_sync([{"n": 1}, {"m": 2}, {"n": 3}])
+    asyncio.run(drain(app))
+    assert [record(app, id).state for id in ids] == ["completed", "discarded", "completed"]
+    assert "the args do not fit" in str(record(app, ids[1]).reason) and sorted(seen) == [1, 3]
+    other.close()
+
+
+def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
+    """Also of handlers that never end."""
+    started, free = threading.Barrier(2), threading.Event()
+
+    @app.job("async")
+    async def in_a_task() -> None:
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            await asyncio.sleep(LONG)
+
+    @app.job("sync")
+    def in_a_thread() -> None:
+        started.wait(LONG)
+        free.wait(LONG)
+
+    async def main() -> list[int]:
+        ids = [await in_a_task.enqueue(), await in_a_thread.enqueue()]
+        worker = app.worker(grace_period=LONG)
+        await worker.start()
+        await asyncio.to_thread(started.wait, LONG)
+        while worker.stats["running"] < 2:
+            await asyncio.sleep(0.01)
+        worker.abort()
+        ended = asyncio.create_task(worker.wait())
+        while not worker._ended.done():
+            await asyncio.sleep(0.01)
+        back = [record(app, id) for id in ids]
+        assert [(job.state, job.attempt, job.errors) for job in back] == [("available", 0, [])] * 2
+        free.set()
+        await ended
+        return ids
+
+    asyncio.run(main())
