@@ -28,7 +28,7 @@ def resident() -> int:
 
 async def main(jobs: int) -> int:
     with tempfile.TemporaryDirectory(prefix="windlass-memory-") as folder:
-        app = App(f"sqlite:{folder}/jobs.db?synchronous=off")
+        app = App(f"sqlite:{folder}/jobs.db?synchronous=normal")
 
         @app.job("task")
         async def task(ctx: Context, n: int, text: str) -> Any:
