@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -583,3 +584,41 @@ def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
         return ids
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks tell who cancelled them from Python 3.11 on")
+@pytest.mark.parametrize("kind", ["single", "batch"])
+def test_who_cancels_all_tasks_fails_no_job(sqlite: App, kind: str) -> None:
+    """As the end of an event loop does. A handler that raises CancelledError by itself has failed."""
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(LONG)
+
+    @sqlite.job("single")
+    async def single() -> None:
+        await work()
+
+    @sqlite.batch("batch")
+    async def batch(jobs: list[Any]) -> None:
+        await work()
+
+    @sqlite.job("itself")
+    async def itself() -> None:
+        raise asyncio.CancelledError
+
+    async def main() -> tuple[int, int]:
+        ids = await itself.enqueue(), await sqlite.jobs[kind].enqueue()
+        async with sqlite.worker(queues={"default": 2}) as worker:
+            await started.wait()
+            while worker.stats["retried"] == 0:
+                await asyncio.sleep(0.01)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            worker.stop()
+        return ids
+
+    failed, stopped = (record(sqlite, id) for id in asyncio.run(main()))
+    assert (failed.state, failed.errors[0]["error"]) == ("retryable", "stopped: the handler was cancelled")
+    assert (stopped.attempt, stopped.errors) == (0, []) and stopped.state in ("available", "scheduled"), stopped

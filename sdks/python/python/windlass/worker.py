@@ -246,7 +246,7 @@ class Worker:
             else:
                 self._end(job, returned(value, handler.function.__qualname__))
         except asyncio.CancelledError:
-            self._end(job, ("retry", None, f"stopped: {self._reasons.get(job, 'the handler was cancelled')}"))
+            self._end(job, _stopped(self._reasons.get(job)))
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             self._end(job, raised(error, job))
         del self._tasks[job]
@@ -282,8 +282,8 @@ class Worker:
                 value = await asyncio.to_thread(job.handler.function, args)
             ended = _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
-            reason = next((self._reasons[one] for one in fit if one in self._reasons), "cancelled")
-            ended = [("retry", None, f"stopped: {reason}") for _ in fit]
+            stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
+            ended = [stopped for _ in fit]
         except BaseException as error:
             what = raised(error, fit[0])
             ended = [what for _ in fit]
@@ -302,6 +302,16 @@ class Worker:
             del self._tasks[job]
             self._reasons.pop(job, None)
         self._hurry()
+
+
+def _stopped(reason: str | None) -> Ended:
+    """What becomes of a job whose task was cancelled: by us for a reason; by itself; or by whoever ends the event loop, which is no failure of
+    the job (told apart from Python 3.11 on)."""
+    if reason is None:
+        cancelling = getattr(asyncio.current_task(), "cancelling", None)
+        if cancelling is not None and cancelling() > 0:
+            return "snooze", 0.0, None
+    return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
 
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
