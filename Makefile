@@ -84,11 +84,12 @@ lint: ## formatting, clippy, no circles of imports, the tests of conformance/beh
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
 	$(CARGO) build $(WORKSPACE) --all-targets
-	$(CHAOS) suite
+	eval "$(CHAOS) suite $$(scripts/chaos-actors)"
 	$(CHAOS) bugs --until-caught
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
-	$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json
+	$(CARGO) build --package windlass-py-witness
+	eval "$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json $$(scripts/chaos-actors)"
 	$(CARGO) run --release --quiet --package windlass-chaos -- bugs --tries 20
 	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test server --test permuter_sqlite permuter
 	WINDLASS_SIM_SEEDS=100000 $(CARGO) test --package windlass-runtime --test simulation seeds -- --exact

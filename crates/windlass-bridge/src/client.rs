@@ -3,7 +3,8 @@ use crate::{
     calls::{call, sql_json},
 };
 use serde_json::value::RawValue;
-use windlass::{Args, Context};
+use std::sync::Arc;
+use windlass::{Args, Context, Store};
 
 /// A client for code without an async runtime: each call blocks its thread.
 #[derive(Clone, Debug)]
@@ -20,6 +21,13 @@ impl Client {
     pub fn open(engine: &Engine, url: &str) -> Result<Self, Failure> {
         let inner = engine.run(windlass::Client::connect(url))?;
         Ok(Self { engine: engine.clone(), inner })
+    }
+
+    /// A client of a store that is made of this one's: for whoever watches what a worker asks of it. It knows no transactions and no keys.
+    #[must_use]
+    pub fn over(&self, store: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
+        let inner = windlass::Client::from_store(store(Arc::clone(self.inner.store())));
+        Self { engine: self.engine.clone(), inner }
     }
 
     /// Does one operation and waits for its end: JSON in, JSON out.

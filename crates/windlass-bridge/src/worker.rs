@@ -3,7 +3,7 @@ use serde::{Deserialize, Deserializer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use windlass::{
-    Error, ErrorKind, WorkerBuilder, WorkerStats,
+    Error, ErrorKind, RetryPolicy, WorkerBuilder, WorkerStats,
     lend::{Bell, Lender},
 };
 
@@ -17,11 +17,15 @@ pub struct WorkerSpec {
     pub kinds: Vec<String>,
     /// Further kinds, which are run elsewhere: at [desks of their own](Worker::blocking_desk).
     pub blocking_kinds: Vec<String>,
+    /// The same for kinds that are run in child processes: at [desks of their own](Worker::child_desk), too.
+    pub child_kinds: Vec<String>,
     /// Its name for people. Default: the host's and the process's.
     pub name: Option<String>,
     /// How long an attempt may take.
     #[serde(rename = "timeout_ms", deserialize_with = "millis")]
     pub timeout: Option<Duration>,
+    /// How long failed attempts wait, of jobs that do not say themselves.
+    pub retry_policy: Option<RetryPolicy>,
     /// How long the worker may be silent before others take its jobs.
     #[serde(rename = "lease_ms", deserialize_with = "millis")]
     pub lease: Option<Duration>,
@@ -45,7 +49,7 @@ impl WorkerSpec {
         })
     }
 
-    /// The same as a builder, which lends all its jobs but those of blocking kinds.
+    /// The same as a builder, which lends all its jobs but those of blocking kinds and of child processes.
     pub fn builder(&self, client: &windlass::Client, lender: &Lender) -> WorkerBuilder {
         let mut builder = windlass::Worker::builder(client);
         for (queue, concurrency) in &self.queues {
@@ -54,12 +58,18 @@ impl WorkerSpec {
         if let Some(name) = &self.name {
             builder = builder.name(name);
         }
-        builder = match self.kinds.is_empty() && self.blocking_kinds.is_empty() {
+        let is_any =
+            [&self.kinds, &self.blocking_kinds, &self.child_kinds].iter().all(|kinds| kinds.is_empty());
+        builder = match is_any {
             true => builder.lend_any(lender),
             false => builder.lend(&self.kinds, lender),
         };
         let builder = match self.timeout {
             Some(timeout) => builder.timeout(timeout),
+            None => builder,
+        };
+        let builder = match self.retry_policy {
+            Some(policy) => builder.retry_policy(policy),
             None => builder,
         };
         let Self { lease, grace_period, .. } = *self;
@@ -77,6 +87,7 @@ pub struct Worker {
     inner: Arc<windlass::Worker>,
     lender: Lender,
     blocking: Lender,
+    children: Lender,
 }
 
 impl Worker {
@@ -85,16 +96,18 @@ impl Worker {
     /// # Errors
     /// An option that cannot work, or the store's.
     pub fn start(client: &Client, spec: &WorkerSpec) -> Result<Self, Failure> {
-        let (engine, lender, blocking) = (client.engine().clone(), Lender::new(), Lender::new());
-        let builder = spec.builder(&client.inner, &lender).lend(&spec.blocking_kinds, &blocking);
+        let engine = client.engine().clone();
+        let (lender, blocking, children) = (Lender::new(), Lender::new(), Lender::new());
+        let builder = spec.builder(&client.inner, &lender);
+        let builder = builder.lend(&spec.blocking_kinds, &blocking).lend(&spec.child_kinds, &children);
         let inner = Arc::new(engine.run(builder.start())?);
-        let (ended, closing) = (Arc::clone(&inner), [lender.clone(), blocking.clone()]);
+        let (ended, closing) = (Arc::clone(&inner), [lender.clone(), blocking.clone(), children.clone()]);
         let wait = async move {
             ended.wait().await;
             Ok::<_, Failure>(())
         };
         engine.start(wait, move |_| closing.iter().for_each(Lender::close))?;
-        Ok(Self { engine, inner, lender, blocking })
+        Ok(Self { engine, inner, lender, blocking, children })
     }
 
     /// Makes a place where jobs are taken: one for each event loop, thread or process.
@@ -113,6 +126,15 @@ impl Worker {
     pub fn blocking_desk(&self, bell: impl Bell) -> Result<Desk, Failure> {
         self.engine.check()?;
         Ok(Desk::new(&self.blocking, bell))
+    }
+
+    /// The same for jobs of [kinds that child processes run](WorkerSpec::child_kinds): one for each process.
+    ///
+    /// # Errors
+    /// In a forked child.
+    pub fn child_desk(&self, bell: impl Bell) -> Result<Desk, Failure> {
+        self.engine.check()?;
+        Ok(Desk::new(&self.children, bell))
     }
 
     /// Begins a graceful shutdown.

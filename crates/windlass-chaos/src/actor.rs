@@ -1,7 +1,8 @@
 //! The processes of a run: producers and workers, real ones, each with a history of its own.
 //!
-//! An actor is this same program with a hidden subcommand and its [`Role`] as JSON. It ends gracefully on
-//! SIGTERM, and when its standard input closes, so that none outlives the run.
+//! An actor is this same program with a hidden subcommand and its [`Order`] as JSON, or for a worker another program, in another
+//! language, with the same argument: see [`Watch`] and docs/design/proof.md. It ends gracefully on SIGTERM, and when its standard
+//! input closes, so that none outlives the run.
 
 mod keeper;
 mod leading;
@@ -12,6 +13,7 @@ mod starvation;
 mod sweep;
 mod task;
 mod timetable;
+mod watch;
 mod worker;
 
 pub(crate) use leading::LEADER;
@@ -19,11 +21,12 @@ pub use load::{Load, Mix};
 pub(crate) use producer::unique_key;
 pub use task::{Act, Task};
 pub use timetable::Timetable;
+pub use watch::Watch;
 
-use crate::{bug::Bug, history::Recorder};
-use anyhow::{Context as _, Result};
+use crate::bug::Bug;
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 use tokio::io::AsyncReadExt;
 
 /// What an actor is told.
@@ -99,11 +102,7 @@ impl Default for Work {
 /// # Errors
 /// When its history cannot be written or the store's URL is wrong. An unreachable store is waited for.
 pub fn run(order: &Order) -> Result<()> {
-    let history = &order.history;
-    let recorder = Recorder::create(history, order.number)
-        .with_context(|| format!("cannot begin the history {}", history.display()))?;
-    let recorder = Arc::new(recorder);
-    starvation::watch(&recorder, order.number);
+    let recorder = watch::recorder(order)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let done = runtime.block_on(async {
         match order.role.clone() {

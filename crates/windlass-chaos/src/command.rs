@@ -45,6 +45,9 @@ enum Command {
         /// Prints the report as JSON.
         #[arg(long)]
         json: bool,
+        /// A worker of another language, as a command of the shell, for scenarios whose fleet is mixed; may be repeated.
+        #[arg(long)]
+        actor: Vec<String>,
     },
     /// Runs every scenario on every store it is for: the verdict.
     Suite {
@@ -63,6 +66,9 @@ enum Command {
         /// Where the verdict goes as JSON.
         #[arg(long)]
         json: Option<PathBuf>,
+        /// A worker of another language, as a command of the shell, for scenarios whose fleet is mixed; may be repeated.
+        #[arg(long)]
+        actor: Vec<String>,
     },
     /// Puts the checker on trial: runs with each seeded bug, mostly storms, must be found invalid, 95 % of them.
     Bugs {
@@ -111,7 +117,7 @@ impl Cli {
                 }
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Run { scenario, seed, store, full, bug, keep, json } => {
+            Command::Run { scenario, seed, store, full, bug, keep, json, actor: actors } => {
                 let chosen = scenario::named(&scenario)
                     .with_context(|| format!("no scenario {scenario:?}; `windlass-chaos list` shows them"))?;
                 let store = match store.as_str() {
@@ -125,11 +131,11 @@ impl Cli {
                 };
                 let seed = seed.unwrap_or_else(any_seed);
                 let folder = keep.unwrap_or_else(|| place_of(&scenario, seed));
-                run_one(chosen, &Trial { seed, full, store, bug, folder }, json)
+                run_one(chosen, &Trial { seed, full, store, bug, folder, actors }, json)
             }
-            Command::Suite { full, seed, only, side_by_side, json } => {
+            Command::Suite { full, seed, only, side_by_side, json, actor: actors } => {
                 let seed = seed.unwrap_or_else(any_seed);
-                let mut entries = suite::everything(seed, full, &place());
+                let mut entries = suite::everything(seed, full, &place(), &actors);
                 entries
                     .retain(|entry| only.is_empty() || only.iter().any(|name| name == entry.scenario.name));
                 println!("{} trials with seed {seed}, {side_by_side} side by side", entries.len());

@@ -8,6 +8,7 @@ mod faults;
 mod ground;
 mod keys;
 mod limits;
+mod mixed;
 mod outages;
 mod restore;
 mod schedules;
@@ -43,6 +44,8 @@ pub struct Trial {
     pub bug: Option<Bug>,
     /// Where its histories go.
     pub folder: PathBuf,
+    /// Workers of other languages: commands of the shell.
+    pub actors: Vec<String>,
 }
 
 /// What came of it.
@@ -87,6 +90,7 @@ macro_rules! scenarios {
 
 scenarios! {
     "storm" BOTH alone=false x 8 storm::run: "kills, pauses, shutdowns, cut commits and a crash, all at once";
+    "mixed" BOTH alone=false x 8 mixed::run: "a storm over workers of several languages, by --actor, beside those in Rust";
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
     "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";

@@ -65,13 +65,15 @@ impl Line {
     }
 }
 
-/// All scenarios on all their stores.
-pub fn everything(seed: u64, full: bool, folder: &Path) -> Vec<Entry> {
+/// All scenarios on all their stores; `actors` are the workers of other languages that join where the fleet is mixed.
+pub fn everything(seed: u64, full: bool, folder: &Path, actors: &[String]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for scenario in scenario::ALL {
         for store in scenario.stores {
             for repeat in 0..if full { scenario.repeats } else { 1 } {
-                entries.push(entry(scenario, *store, seed + repeat, full, None, folder));
+                let mut entry = entry(scenario, *store, seed + repeat, full, None, folder);
+                entry.trial.actors = actors.to_vec();
+                entries.push(entry);
             }
         }
     }
@@ -103,7 +105,7 @@ fn entry(
 ) -> Entry {
     let what = bug.map_or(scenario.name, Bug::name);
     let folder = folder.join(format!("{what}-{store:?}-{seed}").to_lowercase());
-    Entry { scenario, trial: Trial { seed, full, store, bug, folder } }
+    Entry { scenario, trial: Trial { seed, full, store, bug, folder, actors: Vec::new() } }
 }
 
 /// Runs trials, `side_by_side` at once, those that want to be alone in the end one by one.
@@ -176,7 +178,14 @@ fn replay(entry: &Entry) -> String {
     let store = if trial.store == Store::Postgres { "postgres" } else { "sqlite" };
     let full = if trial.full { " --full" } else { "" };
     let bug = trial.bug.map_or_else(String::new, |bug| format!(" --bug {}", bug.name()));
-    format!("windlass-chaos run {} --store {store} --seed {}{full}{bug}", entry.scenario.name, trial.seed)
+    let actors: String = match entry.scenario.name {
+        "mixed" => trial.actors.iter().map(|actor| format!(" --actor '{actor}'")).collect(),
+        _ => String::new(),
+    };
+    format!(
+        "windlass-chaos run {} --store {store} --seed {}{full}{bug}{actors}",
+        entry.scenario.name, trial.seed
+    )
 }
 
 /// How often each bug was tried and caught.

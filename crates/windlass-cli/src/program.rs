@@ -53,7 +53,8 @@ fn start<P: Program>(program: P) -> Outcome {
         let message = format!("invalid log filter {log:?}: {error}; try info or windlass=debug");
         Failure::usage("invalid_option", message)
     })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // A process that this command line is a part of may have its own.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(program.run())
 }

@@ -10,10 +10,13 @@ mod client;
 mod desk;
 mod failure;
 mod job;
+mod logs;
 mod parse;
 mod port;
 mod signal;
 mod thread_desk;
+#[cfg(feature = "witness")]
+mod witness;
 mod worker;
 
 use pyo3::prelude::*;
@@ -23,6 +26,15 @@ use std::ffi::OsString;
 #[pyfunction]
 fn cli(py: Python<'_>, args: Vec<OsString>) -> u8 {
     py.detach(|| windlass_cli::main(args))
+}
+
+/// Has the kernel end this process, at once, when the thread that started it ends, where kernels do that (Linux).
+#[pyfunction]
+fn die_with_parent() -> PyResult<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(std::io::Error::from)?;
+    Ok(())
 }
 
 /// What the Python package imports.
@@ -36,5 +48,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<thread_desk::ThreadDesk>()?;
     module.add_class::<worker::Worker>()?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
+    module.add_function(wrap_pyfunction!(die_with_parent, module)?)?;
+    module.add_function(wrap_pyfunction!(logs::listen, module)?)?;
+    module.add_function(wrap_pyfunction!(logs::logged, module)?)?;
+    module.add_function(wrap_pyfunction!(logs::mark_logs, module)?)?;
+    #[cfg(feature = "witness")]
+    {
+        module.add_function(wrap_pyfunction!(witness::watch, module)?)?;
+        module.add_function(wrap_pyfunction!(witness::note, module)?)?;
+    }
     module.add_function(wrap_pyfunction!(parse::parse, module)?)
 }

@@ -39,10 +39,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ThreadDesk {
-    pub(crate) fn of(py: Python<'_>, worker: &Worker) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'_>, worker: &Worker, is_child: bool) -> PyResult<Self> {
         let bell = Arc::new(Bell::default());
         let rung = Arc::clone(&bell);
-        let bridge = worker.blocking_desk(move || rung.ring()).map_err(|failure| raised(py, &failure))?;
+        let ring = move || rung.ring();
+        let bridge = match is_child {
+            true => worker.child_desk(ring),
+            false => worker.blocking_desk(ring),
+        };
+        let bridge = bridge.map_err(|failure| raised(py, &failure))?;
         Ok(Self { bridge, bell, reason: Mutex::default() })
     }
 

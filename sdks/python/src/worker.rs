@@ -26,7 +26,10 @@ impl Worker {
     /// Registers with the store and begins to claim jobs.
     #[new]
     fn new(py: Python<'_>, client: &Client, spec: &str) -> PyResult<Self> {
-        let started = py.detach(|| Bridge::start(&client.bridge, &WorkerSpec::parse(spec)?));
+        let client = &client.bridge;
+        #[cfg(feature = "witness")]
+        let client = &crate::witness::of(client);
+        let started = py.detach(|| Bridge::start(client, &WorkerSpec::parse(spec)?));
         let bridge = started.map_err(|failure| raised(py, &failure))?;
         Ok(Self { bridge, process: std::process::id() })
     }
@@ -38,7 +41,12 @@ impl Worker {
 
     /// For a thread, which takes jobs of the blocking kinds.
     fn thread_desk(&self, py: Python<'_>) -> PyResult<ThreadDesk> {
-        ThreadDesk::of(py, &self.bridge)
+        ThreadDesk::of(py, &self.bridge, false)
+    }
+
+    /// For a thread that has a child process run what it takes: jobs of the kinds of those.
+    fn child_desk(&self, py: Python<'_>) -> PyResult<ThreadDesk> {
+        ThreadDesk::of(py, &self.bridge, true)
     }
 
     /// Begins to end: running jobs may go on for the grace period.

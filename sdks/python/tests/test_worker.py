@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -522,3 +524,101 @@ def test_jobs_of_unknown_kinds_wait_for_a_worker_that_knows_them(app: App) -> No
     asyncio.run(drain(other))
     assert record(app, ids[0]).state == "completed"
     other.close()
+
+
+def test_one_unreadable_job_never_fails_its_batch(app: App) -> None:
+    @dataclass
+    class Point:
+        n: int
+
+    seen: list[int] = []
+
+    @app.batch("points", args=Point)
+    async def points(jobs: list[Point]) -> list[int]:
+        seen.extend(job.n for job in jobs)
+        return [job.n for job in jobs]
+
+    other = App(app.connection.url)
+
+    @other.job("points")
+    def anything(**args: Any) -> None: ...
+
+    ids = anything.enqueue_many_sync([{"n": 1}, {"m": 2}, {"n": 3}])
+    asyncio.run(drain(app))
+    assert [record(app, id).state for id in ids] == ["completed", "discarded", "completed"]
+    assert "the args do not fit" in str(record(app, ids[1]).reason) and sorted(seen) == [1, 3]
+    other.close()
+
+
+def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
+    """Also of handlers that never end."""
+    started, free = threading.Barrier(2), threading.Event()
+
+    @app.job("async")
+    async def in_a_task() -> None:
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            await asyncio.sleep(LONG)
+
+    @app.job("sync")
+    def in_a_thread() -> None:
+        started.wait(LONG)
+        free.wait(LONG)
+
+    async def main() -> list[int]:
+        ids = [await in_a_task.enqueue(), await in_a_thread.enqueue()]
+        worker = app.worker(grace_period=LONG)
+        await worker.start()
+        await asyncio.to_thread(started.wait, LONG)
+        while worker.stats["running"] < 2:
+            await asyncio.sleep(0.01)
+        worker.abort()
+        ended = asyncio.create_task(worker.wait())
+        while not worker._ended.done():
+            await asyncio.sleep(0.01)
+        back = [record(app, id) for id in ids]
+        assert [(job.state, job.attempt, job.errors) for job in back] == [("available", 0, [])] * 2
+        free.set()
+        await ended
+        return ids
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks tell who cancelled them from Python 3.11 on")
+@pytest.mark.parametrize("kind", ["single", "batch"])
+def test_who_cancels_all_tasks_fails_no_job(sqlite: App, kind: str) -> None:
+    """As the end of an event loop does. A handler that raises CancelledError by itself has failed."""
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(LONG)
+
+    @sqlite.job("single")
+    async def single() -> None:
+        await work()
+
+    @sqlite.batch("batch")
+    async def batch(jobs: list[Any]) -> None:
+        await work()
+
+    @sqlite.job("itself")
+    async def itself() -> None:
+        raise asyncio.CancelledError
+
+    async def main() -> tuple[int, int]:
+        ids = await itself.enqueue(), await sqlite.jobs[kind].enqueue()
+        async with sqlite.worker(queues={"default": 2}) as worker:
+            await started.wait()
+            while worker.stats["retried"] == 0:
+                await asyncio.sleep(0.01)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            worker.stop()
+        return ids
+
+    failed, stopped = (record(sqlite, id) for id in asyncio.run(main()))
+    assert (failed.state, failed.errors[0]["error"]) == ("retryable", "stopped: the handler was cancelled")
+    assert (stopped.attempt, stopped.errors) == (0, []) and stopped.state in ("available", "scheduled"), stopped

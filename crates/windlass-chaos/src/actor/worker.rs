@@ -1,11 +1,11 @@
-use super::{Order, Task, Work, connect, dismissed, leading::Leading, task::Act};
+use super::{Order, Task, Work, connect, dismissed, task::Act, watch};
 use crate::{
     bug, database,
-    history::{Outcome as Ended, Recorder, Tick, What, Witness},
+    history::{Outcome as Ended, Recorder, Tick, What},
 };
 use anyhow::Result;
-use std::{path::Path, sync::Arc, time::Duration};
-use windlass::{Args, Client, Context, Outcome, RawJob, RetryPolicy, Settings, Store, Worker};
+use std::{sync::Arc, time::Duration};
+use windlass::{Args, Client, Context, Outcome, RawJob, RetryPolicy, Settings, Worker};
 
 /// The kinds of a run's jobs.
 const KIND: &str = "work";
@@ -15,27 +15,14 @@ const RETRIES: RetryPolicy = RetryPolicy::fixed(Duration::from_millis(30));
 
 pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> Result<()> {
     let client = connect(&order.store).await?;
-    let store: Arc<dyn Store> = match order.bug {
-        Some(bug) => bug::wrap(bug, Arc::clone(client.store()), order.seed),
-        None => Arc::clone(client.store()),
-    };
-    let slots = i64::try_from(work.slots * work.queues.len()).unwrap_or(i64::MAX);
-    let store = lead(order, &work, store);
-    let witness = Witness::new(store, Arc::clone(&recorder), slots);
+    let store = watch::watched(order, &work, Arc::clone(client.store()), &recorder);
     let desk = Arc::new(Desk { recorder, client, store: order.store.clone() });
-    let worker = start(&Client::from_store(Arc::new(witness)), order, work, &desk).await?;
+    let worker = start(&Client::from_store(store), order, work, &desk).await?;
     tokio::select! {
         ended = worker.run_until_signal() => ended?,
         () = dismissed() => worker.shutdown().await,
     }
     Ok(())
-}
-
-/// The store, where its leaders have a short term if the run wants that.
-fn lead(order: &Order, work: &Work, store: Arc<dyn Store>) -> Arc<dyn Store> {
-    let Some(term) = work.term_ms.map(Duration::from_millis) else { return store };
-    let folder = order.history.parent().map(Path::to_path_buf).unwrap_or_default();
-    Arc::new(Leading { store, term, folder, number: order.number })
 }
 
 async fn start(client: &Client, order: &Order, work: Work, desk: &Arc<Desk>) -> Result<Worker> {

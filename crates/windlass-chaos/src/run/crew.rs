@@ -27,9 +27,17 @@ pub(super) struct Member {
     starts: u32,
     process: Option<Process>,
     paused: bool,
+    how: How,
+}
+
+/// How a member's processes are started.
+#[derive(Clone, Default)]
+struct How {
     /// Bytes that it may have, if it has a cap.
     cap: Option<u64>,
     clock: Option<std::sync::Arc<Clock>>,
+    /// The program that it is, if it is not this one: a command of the shell.
+    actor: Option<String>,
 }
 
 /// What is to be done later.
@@ -39,13 +47,33 @@ pub(super) enum Todo {
     Restart(usize),
 }
 
+impl How {
+    fn command(&self, order: &Order) -> Result<Command> {
+        let order = serde_json::to_string(order)?;
+        let mut command;
+        match &self.actor {
+            None => {
+                command = Command::new(std::env::current_exe()?);
+                command.arg("actor");
+            }
+            // In the place of the shell, so that it is who is killed.
+            Some(actor) => {
+                command = Command::new("sh");
+                command.args(["-c", &format!("exec {actor} \"$@\""), "sh"]);
+            }
+        }
+        command.arg(order);
+        Ok(command)
+    }
+}
+
 impl Run {
     /// Starts a worker; returns its index.
     ///
     /// # Errors
     /// When the process cannot be started.
     pub fn worker(&mut self, work: Work) -> Result<usize> {
-        self.join("worker", Role::Worker(work), None, None)
+        self.join("worker", Role::Worker(work), How::default())
     }
 
     /// Starts a worker with a cap on its memory, in bytes.
@@ -53,7 +81,7 @@ impl Run {
     /// # Errors
     /// When the process cannot be started.
     pub fn capped_worker(&mut self, work: Work, cap: u64) -> Result<usize> {
-        self.join("worker", Role::Worker(work), Some(cap), None)
+        self.join("worker", Role::Worker(work), How { cap: Some(cap), ..How::default() })
     }
 
     /// Starts a worker whose wall clock can be moved.
@@ -61,7 +89,15 @@ impl Run {
     /// # Errors
     /// When the process cannot be started.
     pub fn clocked_worker(&mut self, work: Work, clock: std::sync::Arc<Clock>) -> Result<usize> {
-        self.join("worker", Role::Worker(work), None, Some(clock))
+        self.join("worker", Role::Worker(work), How { clock: Some(clock), ..How::default() })
+    }
+
+    /// Starts a worker that is another program: `actor`, a command of the shell, gets its [`Order`] as one more argument.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn worker_by(&mut self, actor: &str, work: Work) -> Result<usize> {
+        self.join("worker", Role::Worker(work), How { actor: Some(actor.to_owned()), ..How::default() })
     }
 
     /// Starts a producer; returns its index.
@@ -69,7 +105,7 @@ impl Run {
     /// # Errors
     /// When the process cannot be started.
     pub fn producer(&mut self, load: Load) -> Result<usize> {
-        self.join("producer", Role::Producer(load), None, None)
+        self.join("producer", Role::Producer(load), How::default())
     }
 
     /// Starts the consumer of events, of which there is one; returns its index.
@@ -78,7 +114,7 @@ impl Run {
     /// When the process cannot be started.
     pub fn listener(&mut self) -> Result<usize> {
         self.rules.listens = true;
-        self.join("listener", Role::Listener, None, None)
+        self.join("listener", Role::Listener, How::default())
     }
 
     /// Starts somebody who looks after schedules, past any proxy, and whom no fault hits; returns its index.
@@ -86,7 +122,7 @@ impl Run {
     /// # Errors
     /// When the process cannot be started.
     pub fn keeper(&mut self, timetable: Timetable) -> Result<usize> {
-        self.join("keeper", Role::Keeper(timetable), None, None)
+        self.join("keeper", Role::Keeper(timetable), How::default())
     }
 
     /// The worker that was last told that it leads, if it runs: of those that write it down.
@@ -95,25 +131,10 @@ impl Run {
         self.running("worker").into_iter().find(|index| self.members[*index].number == number)
     }
 
-    fn join(
-        &mut self,
-        kind: &str,
-        role: Role,
-        cap: Option<u64>,
-        clock: Option<std::sync::Arc<Clock>>,
-    ) -> Result<usize> {
+    fn join(&mut self, kind: &str, role: Role, how: How) -> Result<usize> {
         let count = self.members.iter().filter(|member| member.name.starts_with(kind)).count();
         let name = format!("{kind}-{}", count + 1);
-        self.members.push(Member {
-            name,
-            role,
-            number: 0,
-            starts: 0,
-            process: None,
-            paused: false,
-            cap,
-            clock,
-        });
+        self.members.push(Member { name, role, number: 0, starts: 0, process: None, paused: false, how });
         self.start(self.members.len() - 1)?;
         Ok(self.members.len() - 1)
     }
@@ -138,15 +159,14 @@ impl Run {
             role: member.role.clone(),
         };
         let log = File::create(self.setup.folder.join(format!("{name}.log")))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("actor").arg(serde_json::to_string(&order)?);
+        let mut command = member.how.command(&order)?;
         command.env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
-        if let Some(clock) = &member.clock {
+        if let Some(clock) = &member.how.clock {
             clock.give_to(&mut command);
         }
         let mut process = Process::spawn(command).with_context(|| format!("cannot start {name}"))?;
-        if let Some(bytes) = member.cap {
+        if let Some(bytes) = member.how.cap {
             // It may have met a pill already.
             if process.status()?.is_none() {
                 process.cap_memory(bytes).ok();

@@ -1,6 +1,27 @@
 """Loads the native part, or says what to do when there is none for this interpreter and machine."""
 
+from __future__ import annotations
+
+import importlib
 import platform
+from typing import Any
+
+
+def _is_in_subinterpreter() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):  # from Python 3.13 on, and before
+        try:
+            interpreters: Any = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() != interpreters.get_main())
+    return False
+
+
+if _is_in_subinterpreter():
+    raise ImportError(
+        "windlass does not work in subinterpreters: import it in the main one (of mod_wsgi: WSGIApplicationGroup %{GLOBAL}); jobs that need "
+        "interpreters of their own can run in child processes (process=True)"
+    )
 
 try:
     from ._native import __version__

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
 
 from . import calls
+from .children import place_of
 from .client import Client, SyncClient
 from .connection import Connection
 from .context import Context
@@ -42,10 +43,10 @@ class App:
         """Who declares the app's schedules: with a name, those that it no longer declares are removed."""
         self.jobs: dict[str, Job[Any]] = {}
         """Its jobs by their kinds."""
-        self.connection = Connection(url)
-        self.client = Client(self.connection)
+        self.connection: Connection = Connection(url)
+        self.client: Client = Client(self.connection)
         """Looks at jobs and queues and changes them."""
-        self.sync = SyncClient(self.connection)
+        self.sync: SyncClient = SyncClient(self.connection)
         """The same for code without an event loop."""
         self._schedules: list[Schedule] = []
 
@@ -56,19 +57,20 @@ class App:
     @overload
     def job(self, function: Callable[P, Any], /) -> Job[P]: ...
     @overload
-    def job(self, kind: str | None = None, /, *, args: type | None = None, **options: Any) -> Decorator: ...
-    def job(self, kind: Any = None, /, *, args: type | None = None, **options: Any) -> Any:
+    def job(self, kind: str | None = None, /, *, args: type | None = None, process: bool = False, **options: Any) -> Decorator: ...
+    def job(self, kind: Any = None, /, *, args: type | None = None, process: bool = False, **options: Any) -> Any:
         """Makes a function a job. Its parameters are the job's args; a first parameter of type :class:`Context` is handed in beside them.
 
         :param kind: The job's name in the store; by default module and name of the function.
         :param args: A pydantic model or a dataclass that *is* the args: the function takes one of it.
+        :param process: Runs it in a child process: for plain functions that keep a processor busy. The child imports the function's module.
         :param options: :class:`windlass.Options` of all its jobs, such as ``queue``, ``max_attempts``, ``timeout``.
 
         An async function runs as a task of the worker's event loop, a plain one in a thread. What it returns is stored as the job's result.
         """
         if callable(kind):
-            return self._add(kind, None, None, {}, None)
-        return lambda function: self._add(function, kind, args, options, None)
+            return self._add(kind, None, None, {})
+        return lambda function: self._add(function, kind, args, options, process=process)
 
     def batch(
         self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any
@@ -112,14 +114,23 @@ class App:
         self.connection.close()
 
     def _add(
-        self, function: Callable[..., Any], kind: str | None, model: type | None, options: dict[str, Any], max_size: int | None
+        self,
+        function: Callable[..., Any],
+        kind: str | None,
+        model: type | None,
+        options: dict[str, Any],
+        max_size: int | None = None,
+        process: bool = False,
     ) -> Job[Any]:
         kind = kind or _kind_of(function)
         known = self.jobs.get(kind)
         names = [f"{one.__module__}.{one.__qualname__}" for one in ([known.handler.function] if known else []) + [function]]
         if len(set(names)) > 1:
             raise InvalidName(f"two functions have the kind {kind!r}: {' and '.join(names)}; name one with @app.job('another.kind')")
-        job: Job[Any] = Job(kind, Handler(function, model, max_size is not None), Options()._with(options), self.connection, max_size)
+        handler = Handler(function, model, max_size is not None)
+        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, max_size, process)
+        if process:
+            place_of(job)
         self.jobs[kind] = job
         return job
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Callable, Generic, NamedTuple, TypeVar
+from typing import Any, Callable, Generic, TypeVar
 
 from .args import encode
 from .duration import Duration, millis
@@ -16,7 +17,8 @@ from .records import Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touc
 T = TypeVar("T")
 
 
-class Call(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class Call(Generic[T]):
     """One call."""
 
     op: str

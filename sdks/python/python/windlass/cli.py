@@ -38,7 +38,7 @@ def _worker(args: list[str]) -> int:
     try:
         app = load(options.app)
         queues = dict(options.queue) if options.queue else None
-        worker = app.worker(queues, threads=options.threads)
+        worker = app.worker(queues, threads=options.threads, processes=options.processes)
         asyncio.run(worker.run())
     except WindlassError as error:
         print(f"error: {error} [{error.code}]", file=sys.stderr)
@@ -52,17 +52,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--queue",
         metavar="NAME=JOBS",
-        type=_queue,
+        type=queue_option,
         action="append",
         help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="how many child processes run functions with process=True; default: one for each processor"
+    )
     parser.add_argument("--log", default="info", choices=["debug", "info", "warning", "error"], help="what is logged")
     parser.add_argument("--reload", action="store_true", help="starts anew when a Python file below this folder changes; for development")
     return parser
 
 
-def _queue(text: str) -> tuple[str, int]:
+def queue_option(text: str) -> tuple[str, int]:
+    """A queue and how many of its jobs run at once, as in ``mail=50``."""
     name, _, concurrency = text.partition("=")
     if not name or not concurrency.isdigit() or int(concurrency) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no queue; write it as mail=50")

@@ -10,7 +10,7 @@ import weakref
 from itertools import count
 from typing import Any, Callable
 
-from . import _native
+from . import _logs, _native
 from .errors import InvalidOption
 
 
@@ -18,7 +18,7 @@ class Mailbox:
     """Where the answers of calls come in for one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.port = _native.Port()
+        self.port: _native.Port = _native.Port()
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[str]] = {}
         loop.add_reader(self.port.fileno(), self._drain)
@@ -73,6 +73,11 @@ class Connection:
         self._instead: Connection | None = None
         _connections.add(self)
 
+    @property
+    def url(self) -> str:
+        """The store's; with its password, so not to be shown."""
+        return self._url if self._instead is None else self._instead.url
+
     def native(self) -> _native.Client:
         """The native client; opens the store on first use."""
         if self._instead is not None:
@@ -80,6 +85,8 @@ class Connection:
         opened = self._opened
         if opened is None:
             with self._lock:
+                if self._opened is None:
+                    _logs.listen()
                 opened = self._opened = self._opened or _native.Client(self._url)
         return opened
 

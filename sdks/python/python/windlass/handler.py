@@ -14,7 +14,7 @@ from .context import Context
 from .errors import InvalidArgs, InvalidOption
 from .outcome import Discard, Outcome, Retry
 
-logger = logging.getLogger("windlass")
+logger: logging.Logger = logging.getLogger("windlass")
 
 _FRAMES = 10  # of a traceback that is kept with the job
 
@@ -35,11 +35,13 @@ class Handler:
 
     def __init__(self, function: Callable[..., Any], model: type | None, is_batch: bool) -> None:
         self.function = function
-        self.is_async = inspect.iscoroutinefunction(function)
+        self.is_async: bool = inspect.iscoroutinefunction(function)
         self.is_batch = is_batch
-        self.model = None if model is None else Model(model)
-        self.takes_context = not is_batch and takes_context(function)
-        self.names = self.needed = frozenset[str]()
+        self.model: Model | None = None if model is None else Model(model)
+        self.takes_context: bool = not is_batch and takes_context(function)
+        self.names: frozenset[str] = frozenset()
+        self.needed: frozenset[str] = frozenset()
+        self.signature: inspect.Signature = inspect.Signature()
         if not is_batch:
             self._read_signature(function)
 
@@ -136,11 +138,28 @@ def observe(observer: Callable[[BaseException], None] | None) -> Callable[[BaseE
     return before
 
 
-def raised(error: BaseException, job: _native.Job) -> Ended:
-    """What a handler's error says."""
+def failure(error: BaseException) -> Ended:
+    """What became of a job whose handler raised this."""
     if isinstance(error, Outcome):
         return error._told()
-    if _observer is not None:
-        _observer(error)
-    logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
     return "retry", None, "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
+
+
+def raised(error: BaseException, job: _native.Job) -> Ended:
+    """The same, and tells of it."""
+    if not isinstance(error, Outcome):
+        if _observer is not None:
+            _observer(error)
+        logger.warning("job %d (%s) failed in attempt %d", job.id, job.kind, job.attempt, exc_info=error)
+    return failure(error)
+
+
+class FailedElsewhere(Exception):
+    """What a handler raised in a child process, as text."""
+
+
+def failed_elsewhere(text: str, job: _native.Job) -> None:
+    """Tells of what a handler raised in a child process."""
+    if _observer is not None:
+        _observer(FailedElsewhere(text))
+    logger.warning("job %d (%s) failed in attempt %d, in a child process\n%s", job.id, job.kind, job.attempt, text.rstrip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from . import calls, drivers
@@ -27,23 +27,26 @@ class Job(Generic[P]):
         options: Options,
         connection: Connection,
         max_size: int | None = None,
+        in_child: bool = False,
     ) -> None:
         self.kind = kind
         self.options = options
         self.max_size = max_size
         """How many jobs one call takes, where the function takes several."""
+        self.in_child = in_child
+        """Whether it runs in a child process."""
         self.handler = handler
         self._connection = connection
         self.__doc__ = handler.function.__doc__
-        self.__name__ = handler.function.__name__
-        self.__wrapped__ = handler.function
+        self.__name__: str = handler.function.__name__
+        self.__wrapped__: Callable[..., Any] = handler.function
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.handler.function(*args, **kwargs)
 
     def with_options(self, **options: Any) -> Job[P]:
         """The same job with other :class:`windlass.Options`: ``send_mail.with_options(delay="5m").enqueue(to="a@example.com")``."""
-        return Job(self.kind, self.handler, self.options._with(options), self._connection, self.max_size)
+        return Job(self.kind, self.handler, self.options._with(options), self._connection, self.max_size, self.in_child)
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key."""

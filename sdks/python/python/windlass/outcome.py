@@ -15,7 +15,8 @@ class Outcome(Exception):
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and isinstance(other, Outcome) and other._told() == self._told()
 
-    __hash__ = Exception.__hash__
+    def __hash__(self) -> int:
+        return hash(self._told())
 
 
 class Retry(Outcome):
@@ -24,7 +25,7 @@ class Retry(Outcome):
     def __init__(self, error: str = "asked for another attempt", *, after: Duration | None = None) -> None:
         super().__init__(error)
         self.error = error
-        self.after = None if after is None else seconds(after, "after")
+        self.after: float | None = None if after is None else seconds(after, "after")
 
     def _told(self) -> tuple[str, float | None, str | None]:
         return "retry", self.after, self.error
@@ -34,7 +35,7 @@ class Snooze(Outcome):
     """Not now: run again after this time. Uses up no attempt."""
 
     def __init__(self, after: Duration) -> None:
-        self.after = seconds(after, "after")
+        self.after: float = seconds(after, "after")
         super().__init__(f"again in {self.after:g} s")
 
     def _told(self) -> tuple[str, float | None, str | None]:

@@ -1,29 +1,34 @@
-"""The worker: jobs of async functions as tasks of the running event loop, those of plain functions in threads."""
+"""The worker: jobs of async functions as tasks of the running event loop, those of plain functions in threads or child processes."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import contextvars
+import os
 import signal
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _logs, _native
+from ._greenlets import patched_by
 from .args import encode
+from .children import Child
 from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
 from .handler import Ended, Handler, logger, raised, returned
-from .threads import Threads
+from .options import Backoff
+from .threads import InThread, Threads
 
 if TYPE_CHECKING:
     from .app import App
     from .job import Job
 
 _MOST_THREADS = 32
+_FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
 _running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()
 
 
@@ -41,10 +46,20 @@ class Worker:
         queues: Mapping[str, int] | None = None,
         *,
         threads: int | None = None,
+        processes: int | None = None,
         name: str | None = None,
         lease: Duration | None = None,
         grace_period: Duration | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
+        """
+        :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
+        :param processes: How many child processes run functions with ``process=True``; by default one for each processor.
+        :param name: Its name for people; by default the host's and the process's.
+        :param lease: How long it may be silent before others take its jobs; by default 30 s.
+        :param grace_period: How long running jobs may go on when it stops; by default 30 s.
+        :param backoff: How long failed attempts wait, of jobs that do not say themselves.
+        """
         self._app = app
         self._jobs: dict[str, Job[Any]] = dict(app.jobs)
         self._queues = _checked(queues) if queues is not None else _of_jobs(app)
@@ -52,11 +67,18 @@ class Worker:
         self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
         if self._thread_count < 1:
             raise InvalidOption(f"threads must be at least 1, got {threads}")
+        self._process_count = min(os.cpu_count() or 1, most) if processes is None else processes
+        if self._process_count < 1:
+            raise InvalidOption(f"processes must be at least 1, got {processes}")
         self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name}
         for option, value in (("lease", lease), ("grace_period", grace_period)):
             if value is not None:
                 self._spec[f"{option}_ms"] = millis(value, option)
+        if backoff is not None:
+            self._spec["retry_policy"] = backoff._spec()
+        self._pools: list[Threads] = []
         self._native: _native.Worker | None = None
+        self._process = os.getpid()
         self._tasks: dict[_native.Job, asyncio.Task[None]] = {}
         self._reasons: dict[_native.Job, str] = {}
         self._completed: list[_native.Job] = []
@@ -68,11 +90,21 @@ class Worker:
         """Registers with the store and begins to run jobs."""
         if self._native is not None:
             raise InvalidOption("the worker was started before; make a new one with app.worker()")
-        blocking = {kind: job.handler for kind, job in self._jobs.items() if not job.handler.is_async and not job.max_size}
-        self._spec["blocking_kinds"] = list(blocking)
-        self._spec["kinds"] = [kind for kind in self._jobs if kind not in blocking]
+        _refuse_greenlets()
+        children = {kind: job for kind, job in self._jobs.items() if job.in_child}
+        plain = {kind: job for kind, job in self._jobs.items() if not job.handler.is_async and not job.max_size}
+        blocking = {kind: job.handler for kind, job in plain.items() if kind not in children}
+        self._spec["child_kinds"], self._spec["blocking_kinds"] = list(children), list(blocking)
+        self._spec["kinds"] = [kind for kind in self._jobs if kind not in plain]
+        for kind, job in children.items():
+            if job.handler.function.__module__ == "__main__":
+                raise InvalidOption(
+                    f"{kind} has process=True, and a child process cannot import {job.handler.function.__qualname__} from __main__: "
+                    "run `windlass worker MODULE:APP`, or move the function into a module"
+                )
         if not self._jobs:
             raise InvalidOption("the app has no jobs; decorate a function with @app.job, and import its module")
+        _logs.listen()  # the logger's level may be another than when the store was opened
         connection = self._app.connection
         client = await connection.opened()
         await self._app.declare_schedules()
@@ -82,7 +114,12 @@ class Worker:
         self._native = native
         _running.add(native)
         self._desk = native.desk()
-        self._threads = Threads(native, blocking, connection, self._thread_count) if blocking else None
+        if blocking:
+            desks = [native.thread_desk() for _ in range(self._thread_count)]
+            self._pools.append(Threads(desks, lambda: InThread(blocking, connection), "windlass-job"))
+        if children:
+            desks = [native.child_desk() for _ in range(self._process_count)]
+            self._pools.append(Threads(desks, lambda: Child(children, connection), "windlass-child"))
         self._loop.add_reader(self._desk.fileno(), self._exchange)
         self._exchange()
 
@@ -104,8 +141,9 @@ class Worker:
         """Waits for the worker's end."""
         self._started()
         await asyncio.shield(self._ended)
-        if self._threads is not None and not await asyncio.to_thread(self._threads.join, 1.0):
-            logger.warning("a handler goes on in its thread, though its job was taken away when the worker ended")
+        for pool in self._pools:
+            if not await asyncio.to_thread(pool.join, _FAREWELL):
+                logger.warning("a handler goes on in its thread, though its job was taken away when the worker ended")
 
     async def close(self) -> None:
         """Ends: running jobs have the grace period, what has not begun goes back."""
@@ -140,6 +178,11 @@ class Worker:
     def _started(self) -> _native.Worker:
         if self._native is None:
             raise InvalidOption("the worker is not started; await worker.start() or worker.run()")
+        if self._process != os.getpid():
+            raise InvalidOption(
+                f"the worker was started in process {self._process} and this is its fork {os.getpid()}, which has none of its threads; "
+                "start one of its own after the fork"
+            )
         return self._native
 
     def _signalled(self) -> None:
@@ -158,6 +201,8 @@ class Worker:
         completed, self._completed = self._completed, []
         others, self._others = self._others, []
         jobs, told, more, is_closed = self._desk.exchange(completed, others)
+        for ticket, reason in told:  # first, so that who is to stop does so before others begin in its place
+            self._tell(ticket, reason)
         batches: dict[str, list[_native.Job]] = {}
         tasks, known, create_task = self._tasks, self._jobs, self._loop.create_task
         for job in jobs:
@@ -168,8 +213,6 @@ class Worker:
                 tasks[job] = create_task(self._run(job, of.handler))
         for kind, group in batches.items():
             self._start_batches(self._jobs[kind], group)
-        for ticket, reason in told:
-            self._tell(ticket, reason)
         if more:
             self._hurry()
         if is_closed and not self._ended.done():
@@ -203,7 +246,7 @@ class Worker:
             else:
                 self._end(job, returned(value, handler.function.__qualname__))
         except asyncio.CancelledError:
-            self._end(job, ("retry", None, f"stopped: {self._reasons.get(job, 'the handler was cancelled')}"))
+            self._end(job, _stopped(self._reasons.get(job)))
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             self._end(job, raised(error, job))
         del self._tasks[job]
@@ -239,8 +282,8 @@ class Worker:
                 value = await asyncio.to_thread(job.handler.function, args)
             ended = _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
-            reason = next((self._reasons[one] for one in fit if one in self._reasons), "cancelled")
-            ended = [("retry", None, f"stopped: {reason}") for _ in fit]
+            stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
+            ended = [stopped for _ in fit]
         except BaseException as error:
             what = raised(error, fit[0])
             ended = [what for _ in fit]
@@ -259,6 +302,16 @@ class Worker:
             del self._tasks[job]
             self._reasons.pop(job, None)
         self._hurry()
+
+
+def _stopped(reason: str | None) -> Ended:
+    """What becomes of a job whose task was cancelled: by us for a reason; by itself; or by whoever ends the event loop, which is no failure of
+    the job (told apart from Python 3.11 on)."""
+    if reason is None:
+        cancelling = getattr(asyncio.current_task(), "cancelling", None)
+        if cancelling is not None and cancelling() > 0:
+            return "snooze", 0.0, None
+    return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
 
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
@@ -285,6 +338,15 @@ def _of_jobs(app: App) -> dict[str, int]:
     return {job.options.queue or "default": 10 for job in app.jobs.values()} or {"default": 10}
 
 
+def _refuse_greenlets() -> None:
+    name = patched_by()
+    if name:
+        raise InvalidOption(
+            f"{name} has replaced the threads of this process, and a worker needs real ones: run it in a process of its own, "
+            "with `windlass worker MODULE:APP`; enqueuing works here"
+        )
+
+
 def _at_exit() -> None:
     # Whoever forgot to close it: what runs goes back to the store, where others take it at once.
     for native in list(_running):
@@ -293,4 +355,12 @@ def _at_exit() -> None:
         native.wait(3.0)
 
 
+def _forked() -> None:
+    """The workers of the parent are not this process's to stop."""
+    _of_parents.extend(_running)
+    _running.clear()
+
+
+_of_parents: list[_native.Worker] = []  # never dropped here: their threads are in another process
 atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,164 @@
+"""Handlers in child processes, the parent's side: for what keeps a processor busy, or may take its process along.
+
+A child is a fresh interpreter that imports the module of the job's function. Between the two go messages of JSON, never pickles; what the
+child is told and says is listed in ``_child.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection as Channel
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from .connection import Connection
+from .errors import InvalidOption, WindlassError
+from .handler import Ended, failed_elsewhere, logger
+from .threads import Runner
+
+if TYPE_CHECKING:
+    from .job import Job
+
+LOOK = 0.1  # seconds: how often one looks whether the job should stop
+# How many seconds a handler has to end when its job should: less than the engine gives before it takes the job away.
+GRACE = {"cancelled": 4.0, "timeout": 4.0}
+SHORT_GRACE = 0.4
+FAREWELL = 0.3  # for a child that has nothing to do
+
+_BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from windlass._child import main; main(int(sys.argv[1]), int(sys.argv[3]))"
+
+
+def place_of(job: Job[Any]) -> tuple[str, str]:
+    """Module and name by which a child finds the job's function. Raises where it cannot."""
+    function = job.handler.function
+    module, name = function.__module__, function.__qualname__
+    if job.handler.is_async:
+        raise InvalidOption(f"{name} is async, and process=True is for plain functions: an async one runs in the worker's event loop")
+    if "<" in name:
+        raise InvalidOption(f"process=True needs a function that a child process can import, and {name} is inside another: define it in {module} itself")
+    return module, name
+
+
+class Child(Runner):
+    """Has a child process run the jobs of a thread; starts another one when it died."""
+
+    def __init__(self, jobs: dict[str, Job[Any]], connection: Connection) -> None:
+        self._jobs = jobs
+        self._connection = connection
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel[Any, Any] | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._channel is not None:
+            self._channel.close()  # by which an idle child ends
+            try:
+                self._process.wait(FAREWELL)
+            except subprocess.TimeoutExpired:
+                pass
+            self._end()
+
+    def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
+        try:
+            channel = self._started()
+            self._send(channel, self._line(job))
+            return self._wait(channel, desk, job)
+        except (EOFError, OSError, ValueError) as error:
+            how = self._end() or str(error)
+            logger.warning("job %d (%s): its child process %s in attempt %d", job.id, job.kind, how, job.attempt)
+            return "retry", None, f"the child process that ran the job {how}"
+
+    def _started(self) -> Channel[Any, Any]:
+        if self._channel is None:
+            ours, theirs = Pipe()
+            with theirs:
+                args = [str(theirs.fileno()), json.dumps(sys.path), str(os.getpid())]
+                # A session of its own: Ctrl-C in a terminal is the worker's affair.
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _BOOT, *args], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+            self._channel = ours
+        return self._channel
+
+    def _line(self, job: _native.Job) -> dict[str, Any]:
+        module, name = place_of(self._jobs[job.kind])
+        facts = {fact: getattr(job, fact) for fact in FACTS}
+        return {"type": "job", "module": module, "name": name, "store": self._connection.url, "job": facts}
+
+    def _wait(self, channel: Channel[Any, Any], desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
+        """Waits for the end of a job, and stops it when it should stop."""
+        reason, until = None, 0.0
+        while True:
+            if channel.poll(LOOK):
+                said = json.loads(channel.recv_bytes())
+                if said["type"] == "ended":
+                    return self._ended(said, job)
+                self._send(channel, self._answer(said, job))
+            elif reason is None:
+                reason = desk.reason()
+                if reason is not None:
+                    self._send(channel, {"type": "cancel", "reason": reason})
+                    until = time.monotonic() + GRACE.get(reason, SHORT_GRACE)
+            elif time.monotonic() > until:
+                self._end()
+                return "retry", None, f"stopped: {reason}"
+
+    def _ended(self, said: dict[str, Any], job: _native.Job) -> Ended | None:
+        ended = said["ended"]
+        if said["failed"]:
+            failed_elsewhere(ended[2], job)
+        return None if ended is None else (ended[0], ended[1], ended[2])
+
+    def _answer(self, said: dict[str, Any], job: _native.Job) -> dict[str, Any]:
+        """What the child asked for: a value, or an error."""
+        try:
+            return {"type": "answer", "value": self._do(said, job)}
+        except WindlassError as error:
+            told = {"code": error.code, "message": str(error), "retryable": error.retryable, "ambiguous": error.ambiguous}
+        except Exception as error:  # what it asked for is nonsense
+            told = {"code": InvalidOption.code, "message": str(error)}
+        return {"type": "answer", "error": told}
+
+    def _do(self, said: dict[str, Any], job: _native.Job) -> str | None:
+        kind = said["type"]
+        if kind == "progress":
+            job.progress(said["percent"], said["note"])
+        elif kind == "log":
+            job.log(said["text"])
+        elif kind == "checkpoint":
+            self._connection.native().run_checkpoint(job, said["value"])
+        elif kind == "last_checkpoint":
+            return self._connection.native().run_checkpoint(job)
+        else:
+            return self._connection.native().complete_sql(job)
+        return None
+
+    def _send(self, channel: Channel[Any, Any], message: dict[str, Any]) -> None:
+        channel.send_bytes(json.dumps(message).encode())
+
+    def _end(self) -> str | None:
+        """Ends the child, where it has not ended itself. How it ended, in words, if it did."""
+        process, channel = self._process, self._channel
+        self._process = self._channel = None
+        if channel is not None:
+            channel.close()
+        if process is None:
+            return None
+        try:
+            code = process.wait(FAREWELL)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return "was not to be reached and was killed"
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+FACTS = (
+    "id", "kind", "queue", "priority", "attempt", "max_attempts", "crash_count", "enqueued_at_ms", "key", "tags", "meta", "args_json",
+)  # fmt: skip
+"""What a child knows of its job: attributes of ``_native.Job``."""

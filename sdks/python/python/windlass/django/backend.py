@@ -1,0 +1,153 @@
+"""Django's Tasks on Windlass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from inspect import iscoroutinefunction
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import close_old_connections, connections
+from django.utils.module_loading import import_string
+
+from ..app import App
+from ..context import Context
+from ..job import Job
+from ..records import JobRecord
+from ..worker import Worker
+from ._tasks import (
+    BaseTaskBackend,
+    TaskContext,
+    TaskError,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+    task_enqueued,
+    task_finished,
+    task_started,
+)
+from .store import url_of
+
+_OPTIONS = ("using", "store", "max_attempts", "backoff", "timeout")
+_FRAME = "Traceback (most recent call last):"
+
+
+class Backend(BaseTaskBackend):
+    """Runs tasks as jobs. Its ``OPTIONS``:
+
+    * ``using``: the PostgreSQL database whose connection enqueues, by default ``default``: a task exists if and when its transaction commits.
+    * ``store``: instead, the URL of a store of its own, as ``sqlite:jobs.db``.
+    * ``max_attempts``, ``backoff``, ``timeout``: as of :class:`windlass.Options`.
+    """
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
+        super().__init__(alias, params)
+        unknown = self.options.keys() - set(_OPTIONS)
+        if unknown:
+            raise ImproperlyConfigured(f"unknown OPTIONS of the task backend {alias!r}: {', '.join(sorted(unknown))}; known are {', '.join(_OPTIONS)}")
+        self.using: str | None = None if "store" in self.options else self.options.get("using", "default")
+        self.tasks: dict[str, Any] = {}
+        """Its tasks by their kinds: each is there once its module is imported."""
+
+    @cached_property
+    def app(self) -> App:
+        """The app whose jobs the tasks are."""
+        return App(self.options["store"] if self.using is None else url_of(self.using))
+
+    def validate_task(self, task: Any) -> None:
+        """Called for each task when it is made: so a worker knows the tasks of all modules that it imports."""
+        super().validate_task(task)
+        self.tasks.setdefault(task.module_path, task)
+
+    def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Stores a job that calls the task's function."""
+        self.validate_task(task)
+        given = {"args": json.loads(json.dumps(args, allow_nan=False)), "kwargs": json.loads(json.dumps(kwargs, allow_nan=False))}
+        job = self._job(task).with_options(queue=task.queue_name, priority=-task.priority, at=task.run_after)
+        id = job.enqueue_sync(**given) if self.using is None else job.enqueue_in_sync(connections[self.using], **given)
+        result = self._result(task, str(id), TaskResultStatus.READY, **given)
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> Any:
+        """What became of a task, by the id of its job."""
+        job = self.app.sync.job(int(result_id)) if result_id.isascii() and result_id.isdigit() else None
+        if job is None or not isinstance(job.args, dict) or job.args.keys() != {"args", "kwargs"}:
+            raise TaskResultDoesNotExist(result_id)
+        task = self.tasks.get(job.kind) or import_string(job.kind)
+        return self._of_record(task, job)
+
+    def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
+        """A worker for the tasks that are known by now; options are those of :meth:`windlass.App.worker`."""
+        for task in self.tasks.values():
+            self._job(task)
+        if queues is None:
+            queues = {queue: 10 for queue in self.queues or {task.queue_name for task in self.tasks.values()} or {"default"}}
+        return self.app.worker(queues, **options)
+
+    def _job(self, task: Any) -> Job[Any]:
+        kind: str = task.module_path
+        if kind not in self.app.jobs:
+            options = {name: self.options[name] for name in ("max_attempts", "backoff", "timeout") if name in self.options}
+            self.app.job(kind, **options)(self._handler(self.tasks.setdefault(kind, task)))
+        return self.app.jobs[kind]
+
+    def _handler(self, task: Any) -> Callable[..., Any]:
+        """What the job of a task calls."""
+
+        def run(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
+            # A connection of a thread may be dead since its last job.
+            close_old_connections()
+            try:
+                first = self._begin(task, ctx, args, kwargs)
+                return self._end(task, ctx, args, kwargs, task.func(*first, *args, **kwargs))
+            finally:
+                close_old_connections()
+
+        async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
+            first = self._begin(task, ctx, args, kwargs)
+            return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
+
+        return run_async if iscoroutinefunction(task.func) else run
+
+    def _begin(self, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
+        result = self._result(task, str(ctx.id), TaskResultStatus.RUNNING, args, kwargs, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt)
+        task_started.send(type(self), task_result=result)
+        return [TaskContext(task_result=result)] if task.takes_context else []
+
+    def _end(self, task: Any, ctx: Context, args: list[Any], kwargs: dict[str, Any], value: Any) -> Any:
+        result = self._result(task, str(ctx.id), TaskResultStatus.SUCCESSFUL, args, kwargs, enqueued_at=ctx.enqueued_at, attempt=ctx.attempt)
+        object.__setattr__(result, "_return_value", value)
+        task_finished.send(type(self), task_result=result)
+        return value
+
+    def _result(self, task: Any, id: str, status: Any, args: Any, kwargs: Any, *, attempt: int = 0, **facts: Any) -> Any:
+        known: dict[str, Any] = {"enqueued_at": None, "started_at": None, "last_attempted_at": None, "finished_at": None, "errors": []}
+        workers = ["windlass"] * attempt  # Django counts attempts by them
+        return TaskResult(task=task, id=id, status=status, args=args, kwargs=kwargs, backend=self.alias, worker_ids=workers, **(known | facts))
+
+    def _of_record(self, task: Any, job: JobRecord) -> Any:
+        is_over = {"completed": TaskResultStatus.SUCCESSFUL, "cancelled": TaskResultStatus.FAILED, "discarded": TaskResultStatus.FAILED}
+        status = TaskResultStatus.RUNNING if job.state == "running" else is_over.get(job.state, TaskResultStatus.READY)
+        result = self._result(
+            task, str(job.id), status, job.args["args"], job.args["kwargs"], attempt=job.attempt, enqueued_at=job.enqueued_at,
+            started_at=job.claimed_at, last_attempted_at=job.claimed_at, finished_at=job.finished_at, errors=[_error(error) for error in job.errors],
+        )  # fmt: skip
+        if job.state == "completed":
+            object.__setattr__(result, "_return_value", job.result)
+        return result
+
+
+def _error(error: dict[str, Any]) -> Any:
+    """A failed attempt as Django has it. Of what no handler raised (a timeout, a process that died) there is a text and no class."""
+    text: str = error["error"]
+    name = text.rstrip().rsplit("\n", 1)[-1].split(":", 1)[0].strip() if _FRAME in text else "Exception"
+    return TaskError(exception_class_path=name if "." in name else f"builtins.{name}", traceback=text)
+

@@ -1,0 +1,93 @@
+"""Jobs that child processes run, for test_children.py. Children import this module anew."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from windlass import App, Cancel, Context, Discard, Retry, Snooze
+
+app = App("sqlite:never-opened.db")
+LONG = 60
+
+
+@app.job("child.facts", process=True, tags=["x"], key="acme", meta={"who": "me"}, max_attempts=7)
+def facts(ctx: Context, n: Any) -> Any:
+    assert Context.current() is ctx
+    known = (ctx.kind, ctx.queue, ctx.attempt, ctx.max_attempts, ctx.tags, ctx.key, ctx.meta, ctx.cancelled)
+    return {"pid": os.getpid(), "n": n, "known": known, "args": ctx.args_json, "age": time.time() - ctx.enqueued_at.timestamp()}
+
+
+@app.job("child.steps", process=True)
+def steps(ctx: Context) -> Any:
+    before = ctx.last_checkpoint_sync()
+    ctx.progress(50, "half")
+    ctx.log(f"attempt {ctx.attempt}")
+    if before is None:
+        ctx.checkpoint_sync({"step": 1})
+        raise Retry("again", after=0)
+    try:
+        ctx.progress(1000)
+    except ValueError as error:
+        return [before, type(error).__name__]
+    return None
+
+
+@app.job("child.say", process=True)
+def say(how: str, raises: bool) -> Any:
+    outcome = {"cancel": Cancel("no"), "discard": Discard("never"), "retry": Retry("later", after="1h"), "snooze": Snooze("1h")}[how]
+    if raises:
+        raise outcome
+    return outcome
+
+
+@app.job("child.fail", process=True, max_attempts=2)
+def fail(how: str) -> Any:
+    if how == "exit":
+        raise SystemExit(3)
+    if how == "vanish":
+        os._exit(7)
+    if how == "json":
+        return object()
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError("outer") from ValueError("inner")
+
+
+@app.job("child.begin", process=True)
+def begin(folder: str, looks: bool) -> str | None:
+    """Says that it began, with its process, and goes on until it is told to stop, if it looks."""
+    ctx = Context.current()
+    new = Path(folder, f"new-{ctx.attempt}")
+    new.write_text(str(os.getpid()))
+    new.rename(Path(folder, f"began-{ctx.attempt}"))
+    until = time.monotonic() + LONG
+    while time.monotonic() < until and not (looks and ctx.cancelled) and ctx.attempt == 1:
+        pass  # keeps a processor busy
+    if looks:
+        raise Cancel(f"told: {ctx.cancelled}")
+    return "the second attempt"
+
+
+@app.job("child.enqueue", process=True)
+def enqueue(n: int) -> int:
+    return add.enqueue_sync(n=n, to=1)
+
+
+@app.job("add")
+def add(n: int, to: int) -> int:
+    return n + to
+
+
+@app.job("child.signals", process=True)
+def signals() -> int:
+    """Signals for the whole group are the worker's affair; programs that a handler starts get them as ever."""
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    program = "import signal; print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL)"
+    return int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "True\n")

@@ -1,0 +1,344 @@
+"""What goes wrong around a native library that has threads, as whole programs: forks, greenlets, interpreters, signals, processes that stand still."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from windlass import App, JobRecord
+
+LONG = 60
+
+JOBS = """
+    import asyncio, logging, os, sys, time
+    from windlass import App, Context
+    from windlass.errors import WindlassError
+
+    FOLDER = os.path.dirname(os.path.abspath(__file__))
+    app = App(f"sqlite:{FOLDER}/jobs.db?synchronous=normal")
+
+    @app.job("quick")
+    async def quick(n: int = 0) -> int:
+        return n + 1
+
+    @app.job("slow")
+    async def slow() -> None:
+        print("slow begins", flush=True)
+        await asyncio.sleep(60)
+
+    @app.job("held")
+    async def held() -> str:
+        print("held begins", flush=True)
+        while not os.path.exists(f"{FOLDER}/free"):
+            time.sleep(0.01)  # the event loop stands still
+        return "the first"
+
+    @app.job("in.thread")
+    def in_thread() -> None:
+        print("in.thread begins", flush=True)
+        time.sleep(60)
+
+    @app.job("in.child", process=True)
+    def in_child() -> None:
+        print("in.child begins", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.py").write_text(textwrap.dedent(JOBS))
+    return tmp_path
+
+
+def begin(folder: Path, program: str) -> subprocess.Popen[str]:
+    (folder / "program.py").write_text("from jobs import *\n" + textwrap.dedent(program))
+    return subprocess.Popen([sys.executable, "program.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(folder: Path, program: str) -> str:
+    """What a program printed that ended well, without a word of complaint."""
+    begun = begin(folder, program)
+    try:
+        out, err = begun.communicate(timeout=LONG)
+    finally:
+        begun.kill()
+    assert (begun.returncode, err) == (0, ""), (begun.returncode, out, err)
+    return out
+
+
+def says(program: subprocess.Popen[str], line: str) -> None:
+    assert program.stdout is not None
+    said = program.stdout.readline()
+    assert said == f"{line}\n", (said, program.stderr and program.poll() is not None and program.stderr.read())
+
+
+def app_of(folder: Path) -> App:
+    return App(f"sqlite:{folder}/jobs.db?synchronous=normal")
+
+
+def enqueue(app: App, kind: str) -> int:
+    @app.job(kind)
+    async def job() -> str:
+        return "the second"
+
+    return job.enqueue_sync()
+
+
+def test_gunicorn_with_preload(folder: Path) -> None:
+    """What the master opened before it forked is not what its workers use."""
+    (folder / "web.py").write_text(
+        textwrap.dedent(
+            """
+            from jobs import quick
+
+            quick.enqueue_sync(n=0)  # opens the store in the master
+
+            def web(environ, start_response):
+                id = quick.enqueue_sync(n=1)
+                start_response("200 OK", [("Content-Type", "text/plain")])
+                return [str(id).encode()]
+            """
+        )
+    )
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", "127.0.0.1:0", "--no-control-socket", "web:web"],
+        cwd=folder, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stderr is not None
+        lines = []
+        while not (port := re.search(r"Listening at: http://127.0.0.1:(\d+)", (lines.append(server.stderr.readline()), lines[-1])[1])):
+            assert lines[-1], lines
+        ids = set()
+        for _ in range(20):
+            connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=20)
+            connection.request("GET", "/")
+            ids.add(int(connection.getresponse().read()))
+            connection.close()
+        server.terminate()
+        _, err = server.communicate(timeout=20)
+    finally:
+        server.kill()
+    assert server.returncode == 0 and "Traceback" not in err, err
+    assert len(ids) == 20 and {job.id for job in app_of(folder).sync.jobs().jobs} > ids
+
+
+def test_a_prefork_parent_with_a_worker(folder: Path) -> None:
+    """As Celery's and multiprocessing's: a child does not go on with its parent's worker, and may have one of its own."""
+    out = run(
+        folder,
+        """
+        import multiprocessing
+
+        def child(worker):
+            for use in (worker.stop, worker.abort, lambda: worker.stats):
+                try:
+                    use()
+                except WindlassError as error:
+                    assert "start one of its own after the fork" in str(error), error
+                else:
+                    raise AssertionError("the parent's worker is used")
+            async def work():
+                async with app.worker() as own:
+                    await own.until_idle()
+                return own.stats["completed"]
+            quick.enqueue_sync(n=1)
+            print("in the child", asyncio.run(work()), flush=True)
+
+        async def main():
+            async with app.worker(queues={"other": 1}) as worker:
+                process = multiprocessing.get_context("fork").Process(target=child, args=(worker,))
+                process.start()
+                await asyncio.to_thread(process.join)
+                print(process.exitcode, worker.stats["running"])
+
+        asyncio.run(main())
+        """,
+    )
+    assert out == "in the child 1\n0 0\n"
+
+
+def test_gevent(folder: Path) -> None:
+    """Under its monkey patches enqueuing works, and a worker says why it does not."""
+    (folder / "jobs.py").write_text("import gevent.monkey\ngevent.monkey.patch_all()\n" + (folder / "jobs.py").read_text())
+    out = run(
+        folder,
+        """
+        import gevent
+
+        jobs = [gevent.spawn(quick.enqueue_sync, n=n) for n in range(10)]
+        gevent.joinall(jobs, raise_error=True)
+        try:
+            app.run_worker()
+        except WindlassError as error:
+            print(len({job.value for job in jobs}), error)
+        """,
+    )
+    assert out.startswith("10 gevent has replaced the threads of this process, and a worker needs real ones"), out
+
+
+def test_a_subinterpreter_is_refused(folder: Path) -> None:
+    out = run(
+        folder,
+        """
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        quick.enqueue_sync()
+        one = interpreters.create()
+        interpreters.run_string(one, '''
+        try:
+            import windlass
+        except ImportError as error:
+            print(error, flush=True)
+        ''')
+        interpreters.destroy(one)
+        quick.enqueue_sync()
+        """,
+    )
+    assert out.startswith("windlass does not work in subinterpreters: import it in the main one"), out
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio.run() lets a program end itself on Ctrl-C from Python 3.11 on")
+@pytest.mark.parametrize("kind", ["slow", "in.thread", "in.child"])
+def test_ctrl_c_hands_back_what_runs(folder: Path, kind: str) -> None:
+    """In a program that has a worker inside: its own `finally` runs, and the job is there for others."""
+    app = app_of(folder)
+    id = enqueue(app, kind)
+    program = begin(
+        folder,
+        """
+        import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+
+        async def main():
+            try:
+                async with app.worker(grace_period=0.05):
+                    await asyncio.sleep(60)
+            finally:
+                print("ended", flush=True)
+
+        asyncio.run(main())
+        """,
+    )
+    says(program, f"{kind} begins")
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=LONG)
+    assert (out, program.returncode) == ("ended\n", -signal.SIGINT) and err.strip().endswith("KeyboardInterrupt"), (out, err)
+    job = app.sync.job(id)
+    assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
+
+
+@pytest.mark.parametrize("kind", ["slow", "in.thread", "in.child"])
+def test_the_interpreter_may_end_while_a_worker_works(folder: Path, kind: str) -> None:
+    app = app_of(folder)
+    id = enqueue(app, kind)
+    program = begin(
+        folder,
+        """
+        import threading
+        started = threading.Event()
+
+        async def main():
+            await app.worker().start()
+            started.set()
+            await asyncio.sleep(60)
+
+        threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+        started.wait()
+        while not os.path.exists(f"{FOLDER}/free"):
+            time.sleep(0.01)
+        """,
+    )
+    says(program, f"{kind} begins")
+    (folder / "free").touch()
+    _, err = program.communicate(timeout=LONG)
+    # The engine says that it hands jobs back, and nobody else complains.
+    assert program.returncode == 0 and err.splitlines() == ["windlass_runtime::shutdown: handing back running jobs now running=1"], err
+    job = app.sync.job(id)
+    assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
+
+
+WORKER = "asyncio.run(app.worker(lease=1).run())"
+
+
+def elsewhere(folder: Path, id: int) -> JobRecord:
+    """Works a job in this process, and gives it when it has ended."""
+    app = app_of(folder)
+
+    @app.job("held")
+    async def held() -> str:
+        return "the second"
+
+    async def main() -> JobRecord | None:
+        async with app.worker(lease=1):
+            return await app.client.wait(id, LONG)
+
+    job = asyncio.run(main())
+    assert job is not None
+    return job
+
+
+def test_a_killed_workers_job_runs_again_elsewhere(folder: Path) -> None:
+    id = enqueue(app_of(folder), "held")
+    program = begin(folder, WORKER)
+    says(program, "held begins")
+    program.kill()
+    program.communicate()
+    job = elsewhere(folder, id)
+    assert (job.state, job.result, job.attempt, job.crash_count) == ("completed", "the second", 1, 1)
+
+
+def test_what_a_worker_says_that_stood_still_for_three_leases_is_refused(folder: Path) -> None:
+    app = app_of(folder)
+    id = enqueue(app, "held")
+    program = begin(folder, WORKER)
+    says(program, "held begins")
+    program.send_signal(signal.SIGSTOP)
+    stopped = time.monotonic()
+    job = elsewhere(folder, id)
+    assert (job.state, job.result) == ("completed", "the second")
+    time.sleep(max(0, 3 - (time.monotonic() - stopped)))
+    (folder / "free").touch()
+    program.send_signal(signal.SIGCONT)
+    # It is well again, and works on.
+    next = enqueue_held(app)
+    assert app.sync.wait(next, LONG)
+    program.terminate()
+    _, err = program.communicate(timeout=LONG)
+    assert program.returncode == 0 and "Traceback" not in err, err
+    again = app.sync.job(id)
+    assert again is not None and (again.result, again.attempt) == ("the second", 1)
+    assert app.sync.result(next) == "the first"
+
+
+def enqueue_held(app: App) -> int:
+    return app.jobs["held"].enqueue_sync()
+
+
+def test_the_engine_speaks_to_pythons_logging(folder: Path) -> None:
+    program = """
+        logging.basicConfig(level=LEVEL, format="%(levelname)s %(name)s %(message)s", stream=sys.stdout)
+
+        async def main():
+            await quick.enqueue()
+            async with app.worker() as worker:
+                await worker.until_idle()
+                app.sync.cancel_where(queue="default")
+
+        asyncio.run(main())
+    """
+    assert run(folder, program.replace("LEVEL", "logging.WARNING")) == ""
+    assert "INFO windlass.engine windlass::audit: jobs were touched" in run(folder, program.replace("LEVEL", "logging.INFO"))
