@@ -17,6 +17,8 @@ pub struct WorkerSpec {
     pub kinds: Vec<String>,
     /// Further kinds, which are run elsewhere: at [desks of their own](Worker::blocking_desk).
     pub blocking_kinds: Vec<String>,
+    /// Those of all its kinds whose jobs are encrypted: what is plain fails.
+    pub encrypted_kinds: Vec<String>,
     /// Its name for people. Default: the host's and the process's.
     pub name: Option<String>,
     /// How long an attempt may take.
@@ -45,6 +47,12 @@ impl WorkerSpec {
         })
     }
 
+    fn lend(&self, builder: WorkerBuilder, kinds: &[String], lender: &Lender) -> WorkerBuilder {
+        let (sealed, open): (Vec<_>, Vec<_>) =
+            kinds.iter().partition(|kind| self.encrypted_kinds.contains(kind));
+        builder.lend(open, lender).lend_encrypted(sealed, lender)
+    }
+
     /// The same as a builder, which lends all its jobs but those of blocking kinds.
     pub fn builder(&self, client: &windlass::Client, lender: &Lender) -> WorkerBuilder {
         let mut builder = windlass::Worker::builder(client);
@@ -56,7 +64,7 @@ impl WorkerSpec {
         }
         builder = match self.kinds.is_empty() && self.blocking_kinds.is_empty() {
             true => builder.lend_any(lender),
-            false => builder.lend(&self.kinds, lender),
+            false => self.lend(builder, &self.kinds, lender),
         };
         let builder = match self.timeout {
             Some(timeout) => builder.timeout(timeout),
@@ -86,7 +94,7 @@ impl Worker {
     /// An option that cannot work, or the store's.
     pub fn start(client: &Client, spec: &WorkerSpec) -> Result<Self, Failure> {
         let (engine, lender, blocking) = (client.engine().clone(), Lender::new(), Lender::new());
-        let builder = spec.builder(&client.inner, &lender).lend(&spec.blocking_kinds, &blocking);
+        let builder = spec.lend(spec.builder(&client.inner, &lender), &spec.blocking_kinds, &blocking);
         let inner = Arc::new(engine.run(builder.start())?);
         let (ended, closing) = (Arc::clone(&inner), [lender.clone(), blocking.clone()]);
         let wait = async move {
