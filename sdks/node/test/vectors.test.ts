@@ -10,7 +10,7 @@ import { files, vectors } from '../conformance/vectors.js'
 import { onSqlite, started } from './support.js'
 
 const READ = ['args.json', 'durations.json', 'errors.json', 'options.json', 'outcomes.json', 'retry_policies.json', 'schedules.json', 'unique.json',
-  'encryption.json'] // there is no encryption in TypeScript yet: nothing to be read
+  'encryption.json'] // the core alone seals and opens: nothing to be read here
 
 const any = defineJob<unknown>('any')
 

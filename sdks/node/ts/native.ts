@@ -5,7 +5,7 @@ import { errorOf, WindlassError, type ErrorCode } from './errors.js'
 /** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
 interface Addon {
   version (): string
-  open (url: string): Promise<NativeClient>
+  open (url: string, keys?: string): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
   attachWorker (number: number, bell: () => void): NativeWorker
   panicForTest? (): void

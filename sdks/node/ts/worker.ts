@@ -113,7 +113,7 @@ export class Worker {
   async #start (): Promise<void> {
     const { queues, name, timeout, lease, gracePeriod, onError = report } = this.#options
     const spec = JSON.stringify({
-      queues: Object.entries(queues), kinds: this.#handlers.kinds, blocking_kinds: this.#handlers.modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
+      queues: Object.entries(queues), kinds: this.#handlers.kinds, encrypted_kinds: this.#handlers.encrypted, blocking_kinds: this.#handlers.modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
       grace_period_ms: span(gracePeriod, 'gracePeriod'),
     })
     const loop = this.#loop = new Loop(this.#handlers, onError)
