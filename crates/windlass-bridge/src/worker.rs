@@ -3,7 +3,7 @@ use serde::{Deserialize, Deserializer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use windlass::{
-    Error, ErrorKind, WorkerBuilder, WorkerStats,
+    Error, ErrorKind, RetryPolicy, Settling, WorkerBuilder, WorkerStats,
     lend::{Bell, Lender},
 };
 
@@ -24,12 +24,18 @@ pub struct WorkerSpec {
     /// How long an attempt may take.
     #[serde(rename = "timeout_ms", deserialize_with = "millis")]
     pub timeout: Option<Duration>,
+    /// How long failed attempts wait, of jobs that do not say themselves.
+    pub retry_policy: Option<RetryPolicy>,
     /// How long the worker may be silent before others take its jobs.
     #[serde(rename = "lease_ms", deserialize_with = "millis")]
     pub lease: Option<Duration>,
     /// How long a shutdown lets running jobs go on.
     #[serde(rename = "grace_period_ms", deserialize_with = "millis")]
     pub grace_period: Option<Duration>,
+    /// Whether a slot waits until its job's settlement is committed.
+    pub strict: bool,
+    /// Takes plain args of encrypted kinds, too.
+    pub accept_plain_args: bool,
 }
 
 fn millis<'de, D: Deserializer<'de>>(ms: D) -> Result<Option<Duration>, D::Error> {
@@ -70,7 +76,13 @@ impl WorkerSpec {
             Some(timeout) => builder.timeout(timeout),
             None => builder,
         };
+        let builder = match self.retry_policy {
+            Some(policy) => builder.retry_policy(policy),
+            None => builder,
+        };
         let Self { lease, grace_period, .. } = *self;
+        let builder = if self.strict { builder.settling(Settling::Strict) } else { builder };
+        let builder = if self.accept_plain_args { builder.accept_plain_args() } else { builder };
         builder.configure(|config| {
             config.lease = lease.unwrap_or(config.lease);
             config.grace_period = grace_period.unwrap_or(config.grace_period);

@@ -51,6 +51,13 @@ onBoth('nothing is stored in plain by mistake', async (store, t) => {
   assert.equal(worker.stats().claimed, 1)
 })
 
+onSqlite('plain args from before a kind was encrypted are taken by who asks for them', async (store, t) => {
+  const id = await store.windlass.enqueue(defineJob<unknown>('account.open'), { passport: 'plain' })
+  await started(t, withKeys(store, t).worker({ ...quiet, acceptPlainArgs: true }).handle(open, ({ passport }) => passport))
+  assert.equal((await ended(store.windlass, id)).state, 'completed')
+  assert.equal(await withKeys(store, t).result(id), 'plain')
+})
+
 onSqlite('a job waits for a worker that has its key', async (store, t) => {
   const id = await withKeys(store, t).enqueue(open, { passport: SECRET })
   {

@@ -67,6 +67,8 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
     .handleBatch(resize, { maxSize: 10 }, async jobs => jobs.map(job => job.args.width))
     // @ts-expect-error: a length is no text
     .handle(tick, () => resize.options.queue?.length satisfies string)
+  // @ts-expect-error: there is no such way to settle
+  windlass.worker({ queues: { mail: 1 }, settling: 'lax' })
   // @ts-expect-error: name the queues
   windlass.worker({})
   // @ts-expect-error: a schema or a type, not both

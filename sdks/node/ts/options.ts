@@ -106,7 +106,8 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
   }
 }
 
-function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
+/** A retry policy as the core reads it. */
+export function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
   return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
 }
 
