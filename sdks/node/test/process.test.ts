@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -159,7 +159,7 @@ test('a program that cares for stray rejections itself is left to it', async t =
   assert.deepEqual(await child.end(), { code: 0, out: 'mine: stray\n1\n' })
 })
 
-test('two copies of the package, native parts included, work in one process and know each other\'s outcomes', async t => {
+test('two copies of the package work in one process by one native part, and know each other\'s outcomes', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'windlass-test-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const here = new URL('../../', import.meta.url).pathname
@@ -177,9 +177,17 @@ test('two copies of the package, native parts included, work in one process and 
     for (const id of [ours, thrown, third]) await theirs.wait(id, '60s')
     const jobs = await Promise.all([ours, thrown, third].map(id => windlass.job(id)))
     console.log(...jobs.map(({ state, reason, result }) => [state, reason ?? result].join(':')))
-    await Promise.all([a.close(), b.close()])`)
+    await Promise.all([a.close(), b.close()])
+    console.log(process.report.getReport().sharedObjects.filter(name => name.endsWith('.node')).length)`)
   const { code, out } = await child.end()
-  assert.deepEqual([code, out], [0, 'cancelled:returned discarded:thrown completed:true\n'])
+  assert.deepEqual([code, out], [0, 'cancelled:returned discarded:thrown completed:true\n1\n'])
+  // Another version has to have its own native part, and two of them damage SQLite files.
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version: '9.9.9' }))
+  const newer = program(t, sqliteUrl(t), `await windlass.migrate()
+    const other = await import(${JSON.stringify(join(folder, 'dist/index.js'))})
+    await new other.Windlass(process.env.URL).queues().catch(error => console.log(error.code, error.message))`)
+  assert.match((await newer.end()).out, /^unsupported this process has two copies of the package windlass: one of version 0\.1\.0, .* version 9\.9\.9; /)
 })
 
 test('a panic is an error, and the process lives', async t => {

@@ -53,7 +53,7 @@ onSqlite('args of the vectors that no handler could read are refused', async ({ 
 })
 
 test('time spans of the vectors', () => {
-  for (const { text, ms } of list('durations.json', 'texts')) assert.equal(milliseconds(text, 'x'), ms, text)
+  for (const { text, ms } of [...list('durations.json', 'texts'), ...list('durations.json', 'rounded')]) assert.equal(milliseconds(text, 'x'), ms, text)
   for (const text of list('durations.json', 'refused')) assert.throws(() => milliseconds(text, 'x'), { code: 'invalid_option' }, text)
 })
 
