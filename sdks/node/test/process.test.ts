@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
@@ -95,6 +96,19 @@ for (const second of ['SIGTERM', 'SIGINT'] as const) {
     assert.deepEqual(await child.end(), { code: 0, out: 'running\nonce\navailable\n' })
   })
 }
+
+test('a signal ends run() while the store does not answer', async t => {
+  const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
+  t.after(() => silent.close())
+  const asked = once(silent, 'connection')
+  await once(silent, 'listening')
+  const url = `postgres://me@127.0.0.1:${(silent.address() as AddressInfo).port}/none`
+  const child = program(t, url, `await windlass.worker(quiet).handle(any, () => {}).run(); console.log('ended', process.listenerCount('SIGTERM')); process.exit(0)`)
+  const [socket] = await asked as [Socket]
+  t.after(() => socket.destroy())
+  child.child.kill('SIGTERM')
+  assert.deepEqual(await child.end(), { code: 0, out: 'ended 0\n' })
+})
 
 test('an embedded worker leaves signals alone', async t => {
   const child = program(t, sqliteUrl(t), `await windlass.worker(quiet).handle(any, () => {}).start(); console.log('started', process.listenerCount('SIGTERM'))`)

@@ -159,10 +159,17 @@ export class Worker {
    */
   async run (): Promise<void> {
     let signals = 0
+    let told = () => {}
+    const isTold = new Promise<void>(resolve => { told = resolve })
     const heed = () => signals === 0 ? undefined : signals === 1 ? this.stop() : this.abort()
-    const undo = [onSignals(count => { signals = count; heed() }), keepAlive()]
+    const undo = [onSignals(count => { signals = count; heed(); told() }), keepAlive()]
     try {
-      if (!this.#starting) await this.start()
+      if (!this.#starting) {
+        const starting = this.start()
+        await Promise.race([starting, isTold])
+        // Nothing runs yet, and the store may be long in answering: what comes of it is stopped when it comes.
+        if (signals > 0 && !this.#native) return void starting.catch(() => {})
+      }
       heed()
       await this.ended()
     } finally {
