@@ -88,7 +88,7 @@ chaos-short: deps ## faults against real processes, a short slice of each; the c
 	$(CHAOS) bugs --until-caught
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
-	$(CARGO) build --package windlass-py-witness
+	$(CARGO) build --package windlass-py-witness --package windlass-node-witness
 	eval "$(CARGO) run --release --quiet --package windlass-chaos -- suite --full --json chaos.json $$(scripts/chaos-actors)"
 	$(CARGO) run --release --quiet --package windlass-chaos -- bugs --tries 20
 	WINDLASS_PERMUTE_FULL=1 scripts/with-postgres $(CARGO) test --release --package windlass-chaos --test server --test permuter_sqlite permuter

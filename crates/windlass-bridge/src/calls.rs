@@ -24,7 +24,7 @@ use windlass::{Client, Error, ErrorKind};
 pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<String, Failure> {
     let said = match op {
         "enqueue" | "enqueue_unique" | "enqueue_sql" => enqueue::call(client, op, payload).await,
-        "job" | "jobs" | "wait" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
+        "job" | "jobs" | "wait" | "args" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
         "cancel" | "retry" | "edit" | "delete" => select::call(client, op, payload).await,
         "pause" | "resume" | "limit" | "limit_keys" | "limit_key" | "unlimit_key" | "unlimit_keys"
         | "key_limits" => limits::call(client, op, payload).await,

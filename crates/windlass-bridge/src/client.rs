@@ -4,7 +4,7 @@ use crate::{
 };
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use windlass::{Args, Context, Store};
+use windlass::{Args, Context, Keyring, Store};
 
 /// A client for code without an async runtime: each call blocks its thread.
 #[derive(Clone, Debug)]
@@ -30,6 +30,17 @@ impl Client {
         Self { engine: self.engine.clone(), inner }
     }
 
+    /// The same with keys, as [`Keyring::parse`] reads them (`ID:BASE64,ID:BASE64`, the current one first): the client seals what encrypted jobs are
+    /// given and opens what it is asked for, and so do its workers.
+    ///
+    /// # Errors
+    /// Text that holds no keys, before anything is opened; the message shows nothing of it.
+    pub fn open_with_keys(engine: &Engine, url: &str, keys: &str) -> Result<Self, Failure> {
+        let keyring = Keyring::parse(keys)?;
+        let client = Self::open(engine, url)?;
+        Ok(Self { inner: client.inner.with_keyring(keyring), ..client })
+    }
+
     /// Does one operation and waits for its end: JSON in, JSON out.
     ///
     /// | operation | takes | gives |
@@ -39,6 +50,7 @@ impl Client {
     /// | `enqueue_unique` | the same without a key | `jobs`: `id`, `conflict` |
     /// | `enqueue_sql` | the same | a list of `text`, `params`: to be run by the user's own driver |
     /// | `job`, `result`, `checkpoint` | `id` | a record, a value, or null |
+    /// | `args` | `id` | the job's args, opened where they are encrypted, or null |
     /// | `wait` | `id`, `timeout_ms` | the record of the job that ended, or null |
     /// | `jobs` | `state`, `queue`, `kind`, `tag`, `after`, `limit` | `jobs`, `next` |
     /// | `cancel`, `retry`, `delete`, `edit` | `ids` | `replies` |
@@ -55,6 +67,8 @@ impl Client {
     /// | `history` | `last_ms`, `step_ms`, `queue`, `kind`, `outcome` | the counts |
     /// | `queues`, `status`, `settings`, `retention` | | the list or record |
     /// | `set_retention` | `rules` | |
+    /// | `configure` | some of `retention_ms`, `dead_retention_ms`, `segment_bytes`, `max_crashes` | |
+    /// | `any_available` | `queues`, `kinds` | whether a worker of these would be given a job |
     ///
     /// # Errors
     /// [`windlass::ErrorKind::InvalidOption`] for a payload that does not fit, and the client's.

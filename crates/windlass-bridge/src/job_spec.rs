@@ -28,6 +28,8 @@ pub struct JobSpec<'a> {
     #[serde(default)]
     tags: Vec<String>,
     cost: Option<u32>,
+    #[serde(default)]
+    encrypted: bool,
     unique_key: Option<String>,
     #[serde(default)]
     unique_args: bool,
@@ -111,6 +113,9 @@ impl JobSpec<'_> {
         }
         if !self.tags.is_empty() {
             job = job.with_tags(self.tags);
+        }
+        if self.encrypted {
+            job = job.with_encryption();
         }
         Ok(if let Some(unique) = unique { job.with_unique(unique) } else { job })
     }

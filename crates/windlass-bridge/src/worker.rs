@@ -3,7 +3,7 @@ use serde::{Deserialize, Deserializer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use windlass::{
-    Error, ErrorKind, RetryPolicy, WorkerBuilder, WorkerStats,
+    Error, ErrorKind, RetryPolicy, Settling, WorkerBuilder, WorkerStats,
     lend::{Bell, Lender},
 };
 
@@ -19,6 +19,8 @@ pub struct WorkerSpec {
     pub blocking_kinds: Vec<String>,
     /// The same for kinds that are run in child processes: at [desks of their own](Worker::child_desk), too.
     pub child_kinds: Vec<String>,
+    /// Those of all its kinds whose jobs are encrypted: what is plain fails.
+    pub encrypted_kinds: Vec<String>,
     /// Its name for people. Default: the host's and the process's.
     pub name: Option<String>,
     /// How long an attempt may take.
@@ -32,6 +34,10 @@ pub struct WorkerSpec {
     /// How long a shutdown lets running jobs go on.
     #[serde(rename = "grace_period_ms", deserialize_with = "millis")]
     pub grace_period: Option<Duration>,
+    /// Whether a slot waits until its job's settlement is committed.
+    pub strict: bool,
+    /// Takes plain args of encrypted kinds, too.
+    pub accept_plain_args: bool,
 }
 
 fn millis<'de, D: Deserializer<'de>>(ms: D) -> Result<Option<Duration>, D::Error> {
@@ -49,6 +55,12 @@ impl WorkerSpec {
         })
     }
 
+    fn lend(&self, builder: WorkerBuilder, kinds: &[String], lender: &Lender) -> WorkerBuilder {
+        let (sealed, open): (Vec<_>, Vec<_>) =
+            kinds.iter().partition(|kind| self.encrypted_kinds.contains(kind));
+        builder.lend(open, lender).lend_encrypted(sealed, lender)
+    }
+
     /// The same as a builder, which lends all its jobs but those of blocking kinds and of child processes.
     pub fn builder(&self, client: &windlass::Client, lender: &Lender) -> WorkerBuilder {
         let mut builder = windlass::Worker::builder(client);
@@ -62,7 +74,7 @@ impl WorkerSpec {
             [&self.kinds, &self.blocking_kinds, &self.child_kinds].iter().all(|kinds| kinds.is_empty());
         builder = match is_any {
             true => builder.lend_any(lender),
-            false => builder.lend(&self.kinds, lender),
+            false => self.lend(builder, &self.kinds, lender),
         };
         let builder = match self.timeout {
             Some(timeout) => builder.timeout(timeout),
@@ -73,6 +85,8 @@ impl WorkerSpec {
             None => builder,
         };
         let Self { lease, grace_period, .. } = *self;
+        let builder = if self.strict { builder.settling(Settling::Strict) } else { builder };
+        let builder = if self.accept_plain_args { builder.accept_plain_args() } else { builder };
         builder.configure(|config| {
             config.lease = lease.unwrap_or(config.lease);
             config.grace_period = grace_period.unwrap_or(config.grace_period);
@@ -98,8 +112,8 @@ impl Worker {
     pub fn start(client: &Client, spec: &WorkerSpec) -> Result<Self, Failure> {
         let engine = client.engine().clone();
         let (lender, blocking, children) = (Lender::new(), Lender::new(), Lender::new());
-        let builder = spec.builder(&client.inner, &lender);
-        let builder = builder.lend(&spec.blocking_kinds, &blocking).lend(&spec.child_kinds, &children);
+        let builder = spec.lend(spec.builder(&client.inner, &lender), &spec.blocking_kinds, &blocking);
+        let builder = spec.lend(builder, &spec.child_kinds, &children);
         let inner = Arc::new(engine.run(builder.start())?);
         let (ended, closing) = (Arc::clone(&inner), [lender.clone(), blocking.clone(), children.clone()]);
         let wait = async move {

@@ -7,16 +7,22 @@ use windlass_bridge::{Client, Engine, Failure};
 
 struct Store {
     client: Client,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Store {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let url = format!("sqlite:{}/jobs.db?synchronous=normal", dir.path().display());
-        let store = Self { client: Client::open(&Engine::of_process().unwrap(), &url).unwrap(), _dir: dir };
+        let store = Self { client: Client::open(&Engine::of_process().unwrap(), &url).unwrap(), dir };
         assert_eq!(store.ask("migrate", &json!({}))["from"], 0);
         store
+    }
+
+    /// The same file with keys.
+    fn with_keys(&self, file: &str, keys: &str) -> Result<Client, Failure> {
+        let url = format!("sqlite:{}/{file}?synchronous=normal", self.dir.path().display());
+        Client::open_with_keys(&Engine::of_process()?, &url, keys)
     }
 
     fn tried(&self, op: &str, payload: &Value) -> Result<Value, Failure> {
@@ -130,7 +136,14 @@ fn the_store_tells_its_state_and_keeps_its_policy() {
     assert_eq!(store.ask("retention", &json!({})), json!([]));
     store.ask("set_retention", &json!({"rules": [{"outcome": "completed", "age_ms": 1000}]}));
     assert_eq!(store.ask("retention", &json!({}))[0]["age_ms"], 1000);
-    assert!(store.ask("settings", &json!({})).is_object());
+    store.ask("configure", &json!({"retention_ms": 7_200_000}));
+    store.ask("configure", &json!({"max_crashes": 7}));
+    let settings = json!({"retention_ms": 7_200_000, "dead_retention_ms": 2_592_000_000_u64, "segment_bytes": 1 << 30, "max_crashes": 7});
+    assert_eq!(store.ask("settings", &json!({})), settings);
+    assert_eq!(store.ask("any_available", &json!({"queues": ["default"]})), false);
+    store.ask("enqueue", &json!({"job": {"kind": "a"}}));
+    assert_eq!(store.ask("any_available", &json!({"queues": ["default"], "kinds": ["a"]})), true);
+    assert_eq!(store.ask("any_available", &json!({"queues": ["other"]})), false);
     assert_eq!(store.ask("history", &json!({"last_ms": 60_000}))["counts"], json!([]));
 }
 
@@ -199,6 +212,8 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         ),
         ("run_schedule", json!({"name": "none"}), "not_found", "none"),
         ("queues", json!({"x": 1}), "invalid_option", "unknown field `x`"),
+        ("configure", json!({"max_crashes": 2}), "invalid_option", "at least 3, got 2"),
+        ("configure", json!({"retention": "1d"}), "invalid_option", "unknown field `retention`"),
         ("history", json!({"last_ms": 60_000, "outcome": "lost"}), "invalid_option", "lost"),
         ("events", json!({"from": "nonsense"}), "invalid_option", "nonsense"),
         ("fly", json!({}), "internal", "\"fly\" is no operation"),
@@ -207,6 +222,27 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     }
     assert_eq!(store.client.run("jobs", "{").unwrap_err().code, "invalid_option");
     assert_eq!(store.ask("jobs", &json!({}))["jobs"], json!([]));
+}
+
+#[test]
+fn with_keys_args_are_sealed_and_opened() {
+    let store = Store::new();
+    let job = json!({"job": {"kind": "a", "args": {"n": "secret"}, "encrypted": true}});
+    store.refused("enqueue", &job, "invalid_option", "no keys");
+    let keys = format!("k1:{}Bwc=", "BwcH".repeat(10));
+    let keyed = store.with_keys("jobs.db", &keys).unwrap();
+    let ask = |op, payload: &Value| {
+        serde_json::from_str::<Value>(&keyed.run(op, &payload.to_string()).unwrap()).unwrap()
+    };
+    let id = json!({"id": ask("enqueue", &job)["ids"][0]});
+    assert!(store.ask("job", &id)["args"]["windlass.enc"].is_object());
+    assert_eq!(ask("args", &id), json!({"n": "secret"}));
+    assert_eq!(ask("args", &json!({"id": 999})), Value::Null);
+    store.refused("args", &id, "undecryptable", "k1");
+    let refused = store.with_keys("other.db", "k1:c2hvcnQ=").unwrap_err();
+    assert!(!store.dir.path().join("other.db").exists());
+    assert_eq!(refused.code, "invalid_option");
+    assert!(!refused.message.contains("c2hv"), "{refused}");
 }
 
 #[test]

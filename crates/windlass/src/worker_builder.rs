@@ -151,11 +151,25 @@ impl WorkerBuilder {
     /// borrower.exchange(&mut done, Room::jobs(100), &mut Vec::new());
     /// # Ok(()) }
     /// ```
-    pub fn lend(mut self, kinds: impl IntoIterator<Item = impl Into<String>>, lender: &Lender) -> Self {
+    pub fn lend(self, kinds: impl IntoIterator<Item = impl Into<String>>, lender: &Lender) -> Self {
+        self.lend_kinds(kinds, false, lender)
+    }
+
+    /// The same for [encrypted](Job::ENCRYPTED) kinds: args that are plain are not lent, but fail their job, as with any handler of such a kind.
+    pub fn lend_encrypted(self, kinds: impl IntoIterator<Item = impl Into<String>>, lender: &Lender) -> Self {
+        self.lend_kinds(kinds, true, lender)
+    }
+
+    fn lend_kinds(
+        mut self,
+        kinds: impl IntoIterator<Item = impl Into<String>>,
+        encrypted: bool,
+        lender: &Lender,
+    ) -> Self {
         self.lenders.push(lender.clone());
         for kind in kinds {
             let handler = LentHandler(lender.clone());
-            self.registry.insert(kind.into(), false, |_| Ok(handler));
+            self.registry.insert(kind.into(), encrypted, |_| Ok(handler));
         }
         self
     }

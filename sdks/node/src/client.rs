@@ -9,10 +9,17 @@ pub struct NativeClient {
     pub(crate) inner: Client,
 }
 
-/// Opens the store that a URL names: a promise of a client.
+/// Opens the store that a URL names, with keys for encrypted jobs: a promise of a client.
 #[napi(catch_unwind)]
-pub fn open(env: &Env, url: String) -> Result<Object<'_>> {
-    on_a_thread(env, move || Ok(NativeClient { inner: Client::open(&Engine::of_process()?, &url)? }))
+pub fn open(env: &Env, url: String, keys: Option<String>) -> Result<Object<'_>> {
+    on_a_thread(env, move || {
+        let engine = Engine::of_process()?;
+        let inner = match keys {
+            Some(keys) => Client::open_with_keys(&engine, &url, &keys)?,
+            None => Client::open(&engine, &url)?,
+        };
+        Ok(NativeClient { inner })
+    })
 }
 
 #[napi]

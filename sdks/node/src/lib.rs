@@ -15,5 +15,8 @@ mod promise;
 mod shared;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod version;
+#[cfg(feature = "witness")]
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod witness;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod worker;

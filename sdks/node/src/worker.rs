@@ -41,7 +41,11 @@ pub fn start_worker<'env>(
     let ring = ring(&bell)?;
     let client = client.inner.clone();
     on_a_thread(env, move || {
-        let worker = Worker::start(&client, &WorkerSpec::parse(&spec)?)?;
+        #[cfg(not(feature = "witness"))]
+        let on = &client;
+        #[cfg(feature = "witness")]
+        let on = &crate::witness::of(&client);
+        let worker = Worker::start(on, &WorkerSpec::parse(&spec)?)?;
         let desk = worker.desk(ring)?;
         Ok(NativeWorker::new(Shared::register(client, worker), desk, false))
     })
@@ -167,7 +171,7 @@ impl NativeWorker {
         promise::<()>(env, |answer| self.shared.worker.start_until_idle(move |idle| answer.settle(idle)))
     }
 
-    fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {
+    pub(crate) fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {
         let context = lock(&self.desk).as_ref().and_then(|desk| desk.context(ticket as u64));
         let gone = || {
             failure(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { Windlass } from 'windlass'
@@ -20,6 +21,8 @@ const PRINTS: Record<string, string> = {
   progress: '4 parts\n2 4\n',
   manage: '2 null 2 images\n',
   schedules: '3 mail.send\n',
+  events: 'enqueued true true\ncancelled true true\n0 604800000 1 0\n',
+  encryption: "[ 'windlass.enc' ] { name: 'Ada', passport: 'C01X00T47' } opened for Ada\n",
   threads: '7@64.png\n',
 }
 
@@ -43,6 +46,30 @@ test('the example worker works until it is asked to end', async t => {
   assert.deepEqual([String(line), await once(child, 'exit')], ['mail to you@example.com\n', [0, null]])
 })
 
+test('the example nest works jobs until it is asked to end', async t => {
+  const child = spawn(process.execPath, [built('nest')], { env: { ...process.env, WINDLASS_STORE: sqliteUrl(t) }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  const [line] = await once(child.stdout, 'data')
+  child.kill('SIGTERM')
+  // Nest ends the process by the signal that it got, when it is done.
+  assert.deepEqual([String(line), await once(child, 'exit')], ['mail to you@example.com attempt 1\n', [null, 'SIGTERM']])
+})
+
+test('the example server enqueues and works until it is asked to end', async t => {
+  const child = spawn(process.execPath, [built('server')], { env: { ...process.env, WINDLASS_STORE: sqliteUrl(t), PORT: '0' }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => child.kill('SIGKILL'))
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  const url = /^listens at (\S+)$/.exec((await lines.next()).value!)![1]!
+  const post = (email: string) => fetch(`${url}/users`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email }) })
+  const answer = await post('you@example.com')
+  const { job } = await answer.json() as { job: number }
+  assert.deepEqual([answer.status, (await lines.next()).value], [202, 'mail to you@example.com'])
+  assert.ok(['running', 'completed'].includes(((await (await fetch(`${url}/jobs/${job}`)).json()) as { state: string }).state))
+  assert.deepEqual([(await post('nobody')).status, (await fetch(`${url}/jobs/4711`)).status], [400, 404])
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
 const server = postgres()
 test('the example transaction runs (PostgreSQL)', { skip: server === null }, async () => {
   const url = postgresUrl(server!)
@@ -62,5 +89,5 @@ for (const page of ['../../../../docs/typescript.md', '../../README.md']) {
 
 test('every example is run by a test', () => {
   const names = readdirSync(sources).map(name => name.replace(/\.ts$/, ''))
-  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'resize', 'sign_up.test', 'transaction', 'worker'].sort())
+  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'nest', 'resize', 'server', 'sign_up.test', 'transaction', 'worker'].sort())
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { cancel, defineJob, discard, retry, snooze } from 'windlass'
 import pg from 'pg'
 import { z } from 'zod'
-import { ended, onBoth, onPostgres, onSqlite, started } from './support.js'
+import { ended, onBoth, onPostgres, onSqlite, Signal, started } from './support.js'
 
 const any = defineJob<unknown>('any')
 /** Arrays in arrays. */
@@ -92,6 +92,25 @@ onBoth('a batch is worked together, and each of its jobs has its own end', async
   assert.deepEqual([(await windlass.job(ids[0]!))!.state, await windlass.result(ids[1]!)], ['discarded', 1])
   const bad = await windlass.enqueue(event, { n: -1 })
   assert.match((await ended(windlass, bad)).errors[0]!.error, /all of them/)
+})
+
+onSqlite('a cancelled job leaves its batch, and the others go on', async ({ windlass }, t) => {
+  const job = defineJob<number>('n')
+  const [running, told, goOn] = [new Signal(), new Signal<string>(), new Signal()]
+  await started(t, windlass.worker(quiet).handleBatch(job, { maxSize: 10 }, async jobs => {
+    if (jobs.length < 2) return [snooze('10ms')] // a batch is what is there
+    jobs.find(({ args }) => args === 1)!.signal.addEventListener('abort', event => told.fire((event.target as AbortSignal).reason.reason))
+    running.fire()
+    await goOn.promise
+    return jobs.map(({ args, signal }) => signal.aborted ? cancel('as asked') : args)
+  }))
+  const ids = await windlass.enqueueMany(job, [1, 2])
+  await running.promise
+  assert.equal(await windlass.cancel(ids[0]!), 'running')
+  assert.equal(await told.promise, 'cancelled')
+  goOn.fire()
+  const [cancelled, other] = [await ended(windlass, ids[0]!), await ended(windlass, ids[1]!)]
+  assert.deepEqual([other.state, other.result, other.attempt, cancelled.state], ['completed', 2, 1, 'cancelled'])
 })
 
 onSqlite('a batch handler that returns something else fails its jobs with a clear error', async ({ windlass }, t) => {

@@ -1,14 +1,21 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
-import { open, sqliteUrl } from './support.js'
+import { defineJob, type Windlass } from 'windlass'
+import { ended, open, sqliteUrl, started } from './support.js'
 
 /** How long a child may take for what should take a moment. */
 const PATIENCE = 60_000
+
+const any = defineJob<unknown>('any')
+
+/** Works what another process left. */
+const heir = (windlass: Windlass, t: TestContext) => started(t, windlass.worker({ queues: { default: 1 }, lease: '1s' }).handle(any, () => 'elsewhere'))
 
 /** A program of its own. It prints lines; `line` waits for one. */
 function program (t: TestContext, url: string, body: string, env: Record<string, string | undefined> = {}) {
@@ -41,12 +48,11 @@ test('an idle client keeps no process alive', async t => {
 test('an idle worker keeps its process alive until it is closed', async t => {
   const url = sqliteUrl(t)
   const { windlass } = await open(t, url)
-  const { defineJob } = await import('windlass')
   const child = program(t, url, `await windlass.worker(quiet).handle(any, () => { console.log('worked'); setImmediate(close) }).start()
     console.log('started'); const worker = undefined; function close () {}`)
   await child.line('started')
   // Nothing but the bell keeps it: only a process that still lives works this.
-  await windlass.enqueue(defineJob<unknown>('any'), 1)
+  await windlass.enqueue(any, 1)
   await child.line('worked')
   child.child.kill('SIGKILL')
   const closed = program(t, sqliteUrl(t), `const worker = await windlass.worker(quiet).handle(any, () => {}).start(); await worker.close(); console.log('closed')`)
@@ -77,16 +83,31 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-test('a second signal hands running jobs back at once', async t => {
-  const child = program(t, sqliteUrl(t), `await windlass.migrate(); const id = await windlass.enqueue(any, 1)
-    process.once('SIGTERM', () => console.log('once'))
-    await windlass.worker({ ...quiet, gracePeriod: '1h' }).handle(any, () => { console.log('running'); return new Promise(() => {}) }).run()
-    console.log((await windlass.job(id)).state)`)
-  await child.line('running')
+for (const second of ['SIGTERM', 'SIGINT'] as const) {
+  test(`a second signal hands running jobs back at once: ${second}`, async t => {
+    const child = program(t, sqliteUrl(t), `await windlass.migrate(); const id = await windlass.enqueue(any, 1)
+      process.once('SIGINT', () => console.log('once'))
+      await windlass.worker({ ...quiet, gracePeriod: '1h' }).handle(any, () => { console.log('running'); return new Promise(() => {}) }).run()
+      console.log((await windlass.job(id)).state)`)
+    await child.line('running')
+    child.child.kill('SIGINT')
+    await child.line('once')
+    child.child.kill(second)
+    assert.deepEqual(await child.end(), { code: 0, out: 'running\nonce\navailable\n' })
+  })
+}
+
+test('a signal ends run() while the store does not answer', async t => {
+  const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
+  t.after(() => silent.close())
+  const asked = once(silent, 'connection')
+  await once(silent, 'listening')
+  const url = `postgres://me@127.0.0.1:${(silent.address() as AddressInfo).port}/none`
+  const child = program(t, url, `await windlass.worker(quiet).handle(any, () => {}).run(); console.log('ended', process.listenerCount('SIGTERM')); process.exit(0)`)
+  const [socket] = await asked as [Socket]
+  t.after(() => socket.destroy())
   child.child.kill('SIGTERM')
-  await child.line('once')
-  child.child.kill('SIGTERM')
-  assert.deepEqual(await child.end(), { code: 0, out: 'running\nonce\navailable\n' })
+  assert.deepEqual(await child.end(), { code: 0, out: 'ended 0\n' })
 })
 
 test('an embedded worker leaves signals alone', async t => {
@@ -106,10 +127,81 @@ test('a stray promise of a handler does not end a process whose affair is the wo
   assert.match(out, /nobody waits for was rejected: Error: stray[^]*completed completed/)
 })
 
-test('process.exit in a handler ends the process without a crash', async t => {
-  const child = program(t, sqliteUrl(t), `await windlass.migrate(); await windlass.enqueue(any, 1)
-    await windlass.worker(quiet).handle(any, () => { process.exit(7) }).run()`)
-  assert.deepEqual(await child.end(), { code: 7, out: '' })
+for (const [how, leave] of [['a handler', 'process.exit(7)'], ['a timer while handlers run', 'setImmediate(() => process.exit(7)); return new Promise(() => {})']] as const) {
+  test(`process.exit in ${how} ends the process without a crash, and loses nothing`, async t => {
+    const url = sqliteUrl(t)
+    const { windlass } = await open(t, url)
+    const ids = await windlass.enqueueMany(any, [1, 2, 3])
+    const child = program(t, url, `await windlass.worker({ ...quiet, lease: '1s' }).handle(any, () => { ${leave} }).run()`)
+    assert.deepEqual(await child.end(), { code: 7, out: '' })
+    await heir(windlass, t)
+    for (const id of ids) assert.equal((await ended(windlass, id)).result, 'elsewhere')
+  })
+}
+
+test('the jobs of a killed process run again elsewhere', async t => {
+  const url = sqliteUrl(t)
+  const { windlass } = await open(t, url)
+  const [running, waiting] = await windlass.enqueueMany(any, [1, 2])
+  const child = program(t, url, `await windlass.worker({ queues: { default: 1 }, lease: '1s' })
+    .handle(any, () => { console.log('running'); return new Promise(() => {}) }).run()`)
+  await child.line('running')
+  child.child.kill('SIGKILL')
+  assert.equal((await child.end()).code, 'SIGKILL')
+  await heir(windlass, t)
+  const [was, other] = [await ended(windlass, running!), await ended(windlass, waiting!)]
+  assert.deepEqual([was.state, was.result, was.crashCount, other.result], ['completed', 'elsewhere', 1, 'elsewhere'])
+})
+
+test('a worker whose process throws is no loss, either', async t => {
+  const url = sqliteUrl(t)
+  const { windlass } = await open(t, url)
+  const id = await windlass.enqueue(any, 1)
+  const child = program(t, url, `await windlass.worker({ ...quiet, lease: '1s' })
+    .handle(any, () => { setImmediate(() => { throw new Error('nobody catches this') }); return new Promise(() => {}) }).run()`)
+  const { code, out } = await child.end()
+  assert.deepEqual([code, out.includes('Error: nobody catches this')], [1, true], out)
+  await heir(windlass, t)
+  assert.equal((await ended(windlass, id)).result, 'elsewhere')
+})
+
+test('a program that cares for stray rejections itself is left to it', async t => {
+  const child = program(t, sqliteUrl(t), `process.on('unhandledRejection', reason => { console.log('mine:', reason.message); worker.stop() })
+    await windlass.migrate(); await windlass.enqueue(any, 1)
+    const worker = windlass.worker(quiet).handle(any, () => { Promise.reject(new Error('stray')) })
+    await worker.run(); console.log(process.listenerCount('unhandledRejection'))`)
+  assert.deepEqual(await child.end(), { code: 0, out: 'mine: stray\n1\n' })
+})
+
+test('two copies of the package work in one process by one native part, and know each other\'s outcomes', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'windlass-test-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const here = new URL('../../', import.meta.url).pathname
+  cpSync(join(here, 'dist'), join(folder, 'dist'), { recursive: true })
+  copyFileSync(join(here, 'package.json'), join(folder, 'package.json'))
+  copyFileSync(process.env.WINDLASS_NATIVE_PATH!, join(folder, 'other.node'))
+  const child = program(t, sqliteUrl(t), `await windlass.migrate()
+    const other = await import(${JSON.stringify(join(folder, 'dist/index.js'))})
+    process.env.WINDLASS_NATIVE_PATH = ${JSON.stringify(join(folder, 'other.node'))}
+    const theirs = new other.Windlass(process.env.URL), say = other.defineJob('say')
+    const [ours, thrown] = await windlass.enqueueMany(say, [1, 2]), third = await theirs.enqueue(any, 3)
+    const a = windlass.worker({ queues: { default: 1 } }).handle(say, n => { if (n === 2) throw other.discard('thrown'); return other.cancel('returned') })
+    const b = theirs.worker({ queues: { default: 1 } }).handle(any, () => other.Windlass !== Windlass)
+    await Promise.all([a.start(), b.start()])
+    for (const id of [ours, thrown, third]) await theirs.wait(id, '60s')
+    const jobs = await Promise.all([ours, thrown, third].map(id => windlass.job(id)))
+    console.log(...jobs.map(({ state, reason, result }) => [state, reason ?? result].join(':')))
+    await Promise.all([a.close(), b.close()])
+    console.log(process.report.getReport().sharedObjects.filter(name => name.endsWith('.node')).length)`)
+  const { code, out } = await child.end()
+  assert.deepEqual([code, out], [0, 'cancelled:returned discarded:thrown completed:true\n1\n'])
+  // Another version has to have its own native part, and two of them damage SQLite files.
+  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...manifest, version: '9.9.9' }))
+  const newer = program(t, sqliteUrl(t), `await windlass.migrate()
+    const other = await import(${JSON.stringify(join(folder, 'dist/index.js'))})
+    await new other.Windlass(process.env.URL).queues().catch(error => console.log(error.code, error.message))`)
+  assert.match((await newer.end()).out, /^unsupported this process has two copies of the package windlass: one of version 0\.1\.0, .* version 9\.9\.9; /)
 })
 
 test('a panic is an error, and the process lives', async t => {

@@ -135,8 +135,30 @@ onPostgres('idempotency keys and unique jobs work by SQL', async ({ windlass }, 
     const byApi = await windlass.enqueueUnique(index, { user: 8 }, { unique })
     assert.deepEqual(await windlass.enqueueIn(db, index, { user: 8 }, { unique }), byApi.id, JSON.stringify(unique))
   }
-  await assert.rejects(windlass.enqueueIn(db, index, { user: 9 }, { tags: ['x'] }), /takes no tags/)
+  assert.throws(() => enqueueSql(index, { user: 9 }, { tags: ['x'] }), /by plain SQL takes no tags; windlass.enqueueIn does/)
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 9 }, { tags: ['x'], schema: 'other' }), /takes no tags/)
   await assert.rejects(windlass.enqueueIn(db, index, { user: 9 }, { idempotencyKey: 'x' }), /takes no idempotencyKey/)
+})
+
+onPostgres('unique jobs with any option are enqueued in a transaction', async ({ windlass }, t) => {
+  const db = pool(t)
+  const index = defineJob<{ user: number, change?: string }>('index', { unique: { fields: ['user'] }, timeout: '5m', maxAttempts: 7 })
+  const options = {
+    key: 'acme', meta: { r: 1 }, tags: ['x'], cost: 2, priority: -3, queue: 'q', retryPolicy: { backoff: 'fixed' as const, base: '1m' },
+    expiresAt: new Date('2032-01-01T00:00:00Z'), delay: '1h',
+  }
+  const byApi = await windlass.enqueueUnique(index, { user: 1 }, options)
+  await assert.rejects(begin(db, async tx => { await windlass.enqueueIn(tx, index, { user: 2 }, options); throw undo }), undo)
+  const ids = await begin(db, tx => windlass.enqueueManyIn(tx, index, [{ user: 3 }, { user: 2 }, { user: 1 }, { user: 3, change: 'x' }], options)) as number[]
+  assert.deepEqual([ids[2], ids[3], new Set(ids).size], [byApi.id, ids[0], 3])
+  const shown = async (id: number) => ({ ...(await windlass.job(id))!, id: 0, args: 0, enqueuedAt: 0, scheduledAt: 0 })
+  assert.deepEqual(await shown(ids[0]!), await shown(byApi.id))
+  assert.deepEqual((await windlass.job(ids[0]!))!.args, { user: 3 })
+  const replace = { unique: { fields: ['user'], onConflict: 'replace' as const } }
+  assert.equal(await windlass.enqueueIn(db, index, { user: 3, change: 'y' }, { ...options, ...replace }), ids[0])
+  assert.deepEqual((await windlass.job(ids[0]!))!.args, { user: 3, change: 'y' })
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 3 }, { unique: { fields: ['user'], onConflict: 'error' } }), UniqueConflict)
+  await assert.rejects(windlass.enqueueIn(db, index, { user: 3 }, { cost: 0 }), /cost/)
 })
 
 onPostgres('options that hold by API hold by SQL', async ({ windlass }, t) => {

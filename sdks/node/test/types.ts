@@ -1,5 +1,6 @@
 // Checked by tsc alone: what must not compile is expected not to.
-import { defineJob, type ArgsInput, type ArgsOf, type Job, type Windlass } from 'windlass'
+import { defineJob, type ArgsInput, type ArgsOf, type EnqueuedUnique, type Job, type JobEvent, type Windlass } from 'windlass'
+import { JobBatchHandler, JobHandler } from 'windlass/nestjs'
 import { enqueueSql } from 'windlass/sql'
 import type { Client } from 'pg'
 import type { Sql } from 'postgres'
@@ -42,6 +43,21 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
   // @ts-expect-error: an edit says what to change
   await windlass.edit(7)
   void [one, all]
+  for await (const event of windlass.events({ queues: ['mail'], events: ['failed'] })) {
+    yes<Equal<typeof event, JobEvent>>()
+    yes<Equal<typeof event.at, Date>>()
+  }
+  // @ts-expect-error: there is no such event
+  windlass.events({ events: ['lost'] })
+  const seconds: number = (await windlass.settings()).retentionMs / 1_000
+  // @ts-expect-error: settings are changed by their names
+  await windlass.configure({ retentionMs: seconds })
+  // @ts-expect-error: running jobs have not ended
+  await windlass.setRetention([{ outcome: 'running', age: '1d' }])
+  // @ts-expect-error: what is enqueued is not counted
+  await windlass.history('1h', { outcome: 'enqueued' })
+  const [unique] = await windlass.enqueueManyUnique(resize, [{ image: 7, width: 8 }])
+  yes<Equal<typeof unique, EnqueuedUnique | undefined>>()
   windlass.worker({ queues: { mail: 1 } })
     .handle(mail, ({ to, copies }, job) => {
       yes<Equal<typeof copies, number>>()
@@ -51,8 +67,29 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
     .handleBatch(resize, { maxSize: 10 }, async jobs => jobs.map(job => job.args.width))
     // @ts-expect-error: a length is no text
     .handle(tick, () => resize.options.queue?.length satisfies string)
+  // @ts-expect-error: there is no such way to settle
+  windlass.worker({ queues: { mail: 1 }, settling: 'lax' })
   // @ts-expect-error: name the queues
   windlass.worker({})
   // @ts-expect-error: a schema or a type, not both
   defineJob<{ a: number }>('x', { args: z.object({ a: z.number() }) })
+}
+
+export class Handlers {
+  @JobHandler(mail)
+  async send (args: ArgsOf<typeof mail>, job: Job) { return [args.copies, job.id] }
+
+  @JobHandler(tick)
+  tick () {}
+
+  // @ts-expect-error: image is a number
+  @JobHandler(resize)
+  resize (args: { image: string, width: number }) { return args }
+
+  @JobBatchHandler(resize, { maxSize: 10 })
+  all (jobs: Array<Job<{ image: number, width: number }>>) { return jobs.map(job => job.args.width) }
+
+  // @ts-expect-error: a batch is an array
+  @JobBatchHandler(resize, { maxSize: 10 })
+  notAll (args: { image: number, width: number }) { return args }
 }

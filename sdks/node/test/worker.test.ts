@@ -125,6 +125,8 @@ test('what cannot be handled is refused where it is registered, and named', asyn
     [() => worker().handle('any' as never, () => {}), /made by defineJob first, got string/],
     [() => worker().handleBatch(any, { maxSize: 0 }, () => {}), /maxSize of the handler of "any" must be 1 to 10000, got 0/],
     [() => windlass.worker({} as never), /name the queues/],
+    [() => windlass.worker({ queues: { default: 1 }, leese: 1 } as never), /"leese" is no option of a worker; options are .* lease/],
+    [() => windlass.worker({ queues: { default: 1 }, settling: 'lax' as never }), /settling must be 'pipelined' or 'strict', got "lax"/],
     [() => defineJob(''), /a job needs a kind/],
     [() => defineJob('x', { args: { to: 'string' } as never }), /must be a Standard Schema/],
     [() => worker().stats(), /was not started/],
@@ -205,6 +207,15 @@ onBoth('jobs of unknown kinds wait for a worker that knows them', async ({ windl
   assert.deepEqual([waits.state, waits.attempt], ['available', 0])
   await started(t, windlass.worker(quiet).handle(defineJob('unknown'), () => {}))
   assert.equal((await ended(windlass, id)).state, 'completed')
+})
+
+onBoth('a worker says how long failed attempts wait, and may settle strictly', async ({ windlass }, t) => {
+  await started(t, windlass.worker({ ...quiet, retryPolicy: { backoff: 'fixed', base: '1ms' }, settling: 'strict' }).handle(any, (_, job) => {
+    if (job.attempt < 3) throw new Error('again')
+    return job.attempt
+  }))
+  const ids = await windlass.enqueueMany(any, Array.from({ length: 50 }, (_, n) => n))
+  for (const id of ids) assert.equal((await ended(windlass, id)).result, 3)
 })
 
 onBoth('limits of a queue and of its keys hold', async ({ windlass }, t) => {

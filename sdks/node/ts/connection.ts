@@ -1,23 +1,37 @@
 import { InvalidOption } from './errors.js'
 import { addon, answer, type NativeClient } from './native.js'
 
-/** A store, opened when it is first needed. Its URL, which may hold a password, is in no property. */
+/** How a store is reached, besides its URL. */
+export interface WindlassOptions {
+  /**
+   * The keys of encrypted jobs: `ID:BASE64` of 32 bytes each, with commas between, the current one first (it seals; all of them open). From where you keep
+   * passwords: `process.env.WINDLASS_KEYS`.
+   */
+  keys?: string
+}
+
+/** A store, opened when it is first needed. Its URL, which may hold a password, and its keys are in no property. */
 export class Connection {
   readonly #url: string
+  readonly #keys: string | undefined
   #client: Promise<NativeClient> | undefined
   #closed = false
 
-  constructor (url: string) {
+  constructor (url: string, { keys, ...unknown }: WindlassOptions = {}) {
     if (typeof url !== 'string' || url === '') {
       throw new InvalidOption('invalid_option', "name a store, such as 'postgres://me@localhost/app' or 'sqlite:jobs.db'")
     }
+    const [odd] = Object.keys(unknown)
+    if (odd !== undefined) throw new InvalidOption('invalid_option', `"${odd}" is no option of Windlass; the option is keys`)
+    if (keys !== undefined && typeof keys !== 'string') throw new InvalidOption('invalid_option', `keys must be a text such as 'ID:BASE64', got ${typeof keys}`)
     this.#url = url
+    this.#keys = keys
   }
 
   /** The native client; asked again after a failure, it tries again. */
   client (): Promise<NativeClient> {
     if (this.#closed) return Promise.reject(new InvalidOption('invalid_option', 'this Windlass is closed: make another one'))
-    return this.#client ??= answer(() => addon().open(this.#url)).catch(error => {
+    return this.#client ??= answer(() => addon().open(this.#url, this.#keys)).catch(error => {
       this.#client = undefined
       throw error
     })

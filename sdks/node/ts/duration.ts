@@ -5,7 +5,7 @@ export type Duration = number | string
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** The whole milliseconds of a time span. `what` names it in the error. */
+/** The whole milliseconds of a time span, rounded up as the core does it: none that is longer than nothing becomes nothing. `what` names it in the error. */
 export function milliseconds (duration: Duration, what: string): number {
   const refuse = (): never => {
     const told = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
@@ -16,8 +16,13 @@ export function milliseconds (duration: Duration, what: string): number {
     if (!/^\s*(\d+(\.\d+)?\s*(ms|s|m|h|d|w)\s*)+$/.test(duration)) refuse()
     let sum = 0
     for (const [, number, unit] of duration.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)/g)) sum += Number(number) * UNITS[unit!]!
-    return Math.round(sum)
+    return whole(sum)
   }
   if (typeof duration !== 'number' || !Number.isFinite(duration) || duration < 0) refuse()
-  return Math.round(duration)
+  return whole(duration)
+}
+
+/** What floats are off by counts for nothing: 1.1 h is 3,960,000 ms. */
+function whole (duration: number): number {
+  return duration > 0 ? Math.max(1, Math.ceil(duration - 1e-6)) : 0
 }

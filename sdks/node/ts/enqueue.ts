@@ -39,16 +39,17 @@ export async function enqueueAll (on: Connection, job: JobDefinition, args: unkn
   return JSON.parse(await on.text('enqueue', payload)).ids
 }
 
-/** Enqueues unique jobs. */
-export async function enqueueUnique (on: Connection, job: JobDefinition, args: unknown, options?: EnqueueOptions): Promise<EnqueuedUnique> {
+/** Enqueues unique jobs of one kind: what came of each. */
+export async function enqueueUnique (on: Connection, job: JobDefinition, args: unknown[], options?: EnqueueOptions): Promise<EnqueuedUnique[]> {
   if (!job.options.unique && !options?.unique) {
     throw new InvalidOption('invalid_option',
       `say what makes a job of kind "${job.kind}" unique: the option unique, such as { args: true } or { key: '...' }`)
   }
-  return JSON.parse(await on.text('enqueue_unique', await bulk(job, [args], options))).jobs[0]
+  return JSON.parse(await on.text('enqueue_unique', await bulk(job, args, options))).jobs
 }
 
-async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptions, key?: string): Promise<string> {
+/** Jobs of one kind as the core's operations take them. */
+export async function bulk (job: JobDefinition, args: unknown[], options?: EnqueueOptions, key?: string): Promise<string> {
   if (!Array.isArray(args)) {
     throw new InvalidOption('invalid_option', `enqueueMany takes an array of args, one of each job, got ${typeof args}`)
   }

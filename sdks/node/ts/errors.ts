@@ -44,6 +44,10 @@ export class Ambiguous extends WindlassError { override readonly name = 'Ambiguo
 export class LeaseLost extends WindlassError { override readonly name = 'LeaseLost' }
 /** The store was not migrated, or by another version: `windlass.migrate()`. */
 export class SchemaMismatch extends WindlassError { override readonly name = 'SchemaMismatch' }
+/** What is encrypted cannot be read here: its key is missing, or it was changed. */
+export class Undecryptable extends WindlassError { override readonly name = 'Undecryptable' }
+/** Events behind the cursor were removed, or it is of another store: go on from `'start'` or `'now'`. */
+export class EventsExpired extends WindlassError { override readonly name = 'EventsExpired' }
 /** This store cannot do that; transactions want PostgreSQL, for example. */
 export class Unsupported extends WindlassError { override readonly name = 'Unsupported' }
 
@@ -59,6 +63,8 @@ const CLASSES: Partial<Record<ErrorCode, new (code: ErrorCode, message: string, 
   schema_missing: SchemaMismatch,
   schema_too_new: SchemaMismatch,
   schema_too_old: SchemaMismatch,
+  undecryptable: Undecryptable,
+  events_expired: EventsExpired,
   unsupported: Unsupported,
 }
 

@@ -16,7 +16,7 @@ export interface Registered {
 }
 
 /** @internal A module with the handler of a kind. */
-export interface ThreadModule { readonly kind: string, readonly url: string }
+export interface ThreadModule { readonly kind: string, readonly url: string, readonly encrypted: boolean }
 
 /** @internal The handlers of a worker, by kind. */
 export class Handlers {
@@ -28,6 +28,12 @@ export class Handlers {
   threads = 0
 
   get kinds (): string[] { return [...this.#byKind.keys()] }
+  /** Those of all kinds whose definition says that their jobs are. */
+  get encrypted (): string[] {
+    const here = [...this.#byKind.values()].filter(({ job }) => job.options.encrypted).map(({ job }) => job.kind)
+    return [...here, ...this.modules.filter(({ encrypted }) => encrypted).map(({ kind }) => kind)]
+  }
+
   get largestBatch (): number { return Math.max(0, ...[...this.#byKind.values()].map(({ many }) => many?.maxSize ?? 0)) }
 
   add (registered: Registered, call: unknown): void {
@@ -51,7 +57,7 @@ export class Handlers {
     if (!URL.canParse(String(module))) refuse(`the module of "${job.kind}" must be a URL, such as new URL('./resize.js', import.meta.url), got ${JSON.stringify(module)}`)
     this.add({ job }, () => {})
     this.#byKind.delete(job.kind)
-    this.modules.push({ kind: job.kind, url: String(module) })
+    this.modules.push({ kind: job.kind, url: String(module), encrypted: job.options.encrypted === true })
     this.threads += threads
   }
 

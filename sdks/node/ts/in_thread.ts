@@ -1,3 +1,4 @@
+import { brand } from './brand.js'
 import type { ArgsOf, JobDefinition } from './define.js'
 import type { Job } from './job.js'
 
@@ -6,6 +7,7 @@ export class ThreadHandler {
   /** @internal */
   constructor (readonly job: JobDefinition, readonly call: (args: any, job: Job<any>) => unknown) {}
 }
+brand(ThreadHandler, 'thread_handler')
 
 /**
  * The handler of a module for `worker.handleInThreads`: its default export.

@@ -5,7 +5,7 @@ import { errorOf, WindlassError, type ErrorCode } from './errors.js'
 /** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
 interface Addon {
   version (): string
-  open (url: string): Promise<NativeClient>
+  open (url: string, keys?: string): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
   attachWorker (number: number, bell: () => void): NativeWorker
   panicForTest? (): void
@@ -49,9 +49,29 @@ const require = createRequire(import.meta.url)
 const version: string = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
 let loaded: Addon | undefined
 
+/**
+ * Where copies of this package find the addon that one of them loaded. There must not be two: each has a SQLite of its own, and two of these in
+ * one process do not see each other's locks (sqlite.org/howtocorrupt.html, 2.2), so that jobs are handed out twice and outcomes lost.
+ */
+const ADDON = Symbol.for('windlass.addon')
+
 /** The addon, loaded on first use: whoever only wants types or SQL needs none. */
 export function addon (): Addon {
-  return loaded ??= checked(load())
+  return loaded ??= (globalThis as { [ADDON]?: Addon })[ADDON] ? ofAnotherCopy() : first()
+}
+
+function first (): Addon {
+  const addon = checked(load())
+  Object.defineProperty(globalThis, ADDON, { value: addon })
+  return addon
+}
+
+function ofAnotherCopy (): Addon {
+  const addon = (globalThis as { [ADDON]?: Addon })[ADDON]!
+  const other = addon.version()
+  if (other === version) return addon
+  throw new WindlassError('unsupported', `this process has two copies of the package windlass: one of version ${other}, whose native part is loaded, and one of ` +
+    `version ${version}; two native parts in one process would damage SQLite files: install one version (npm ls windlass says who asks for which)`)
 }
 
 function load (): Addon {

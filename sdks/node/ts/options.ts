@@ -53,6 +53,8 @@ export interface JobOptions {
   cost?: number
   /** What makes a job unique. */
   unique?: Unique
+  /** Has args, result and checkpoints sealed before they are stored: only who has the keys can read them. */
+  encrypted?: boolean
 }
 
 /** What may hold for one enqueue. */
@@ -71,7 +73,7 @@ export interface EnqueueOptions extends JobOptions {
   meta?: Record<string, unknown>
 }
 
-const KNOWN = new Set(['queue', 'priority', 'maxAttempts', 'timeout', 'retryPolicy', 'tags', 'cost', 'unique', 'delay', 'scheduledAt',
+const KNOWN = new Set(['queue', 'priority', 'maxAttempts', 'timeout', 'retryPolicy', 'tags', 'cost', 'unique', 'encrypted', 'delay', 'scheduledAt',
   'expiresAt', 'expiresIn', 'key', 'meta'])
 
 /** A job as the core reads it: the fields of a line of `windlass enqueue --many`, without args. */
@@ -99,11 +101,13 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
     meta: all.meta,
     tags: all.tags,
     cost: all.cost,
+    encrypted: all.encrypted,
     ...all.unique && wireUnique(all.unique),
   }
 }
 
-function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
+/** A retry policy as the core reads it. */
+export function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
   return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
 }
 

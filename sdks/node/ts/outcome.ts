@@ -1,3 +1,4 @@
+import { brand } from './brand.js'
 import { milliseconds, type Duration } from './duration.js'
 
 /** What a handler says of its job, returned or thrown: made by {@link retry}, {@link snooze}, {@link cancel} and {@link discard}. */
@@ -8,6 +9,7 @@ export class Outcome {
   /** @internal */
   constructor (message: Record<string, string | number | undefined>) { this.message = message }
 }
+brand(Outcome, 'outcome')
 
 /** The attempt failed: again after this time, or after the delay of the job's retry policy. */
 export function retry (options: { after?: Duration, error?: string } = {}): Outcome {

@@ -4,6 +4,11 @@ import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
 import type { Duration } from './duration.js'
 
+export type CancelReply = 'cancelled' | 'running' | 'finished' | 'not_found'
+export type RetryReply = 'retried' | 'pending' | 'completed' | 'key_taken' | 'not_found'
+export type DeleteReply = 'deleted' | 'running' | 'completed' | 'not_found'
+export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'not_found'
+
 /** Which jobs. */
 export interface JobFilter { state?: JobState, queue?: string, kind?: string, tag?: string }
 

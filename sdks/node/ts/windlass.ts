@@ -1,21 +1,20 @@
-import { Connection } from './connection.js'
+import { Connection, type WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
-import { checkAll, enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
-import { Unsupported } from './errors.js'
+import { enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
+import { enqueueIn } from './enqueue_in.js'
+import { Events, type EventsOptions } from './events.js'
 import { Limits } from './limits.js'
 import type { EnqueueOptions } from './options.js'
+import * as policy from './policy.js'
 import { record, type JobPage, type JobRecord, type JobState, type QueueRecord, type StoreStatus } from './records.js'
 import { Schedules } from './schedules.js'
-import { change, type JobEdit, type JobFilter, type Selection, type Touched } from './select.js'
-import { enqueueBy, type EnqueueSqlOptions } from './sql/enqueue_by.js'
+import {
+  change, type CancelReply, type DeleteReply, type EditReply, type JobEdit, type JobFilter, type RetryReply, type Selection, type Touched,
+} from './select.js'
+import type { EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor } from './sql/executor.js'
 import { Worker, type WorkerOptions } from './worker.js'
-
-export type CancelReply = 'cancelled' | 'running' | 'finished' | 'not_found'
-export type RetryReply = 'retried' | 'pending' | 'completed' | 'key_taken' | 'not_found'
-export type DeleteReply = 'deleted' | 'running' | 'completed' | 'not_found'
-export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'not_found'
 
 /**
  * Enqueues jobs, looks after them, and makes workers. Connects when that is first needed; keeps no process alive.
@@ -36,8 +35,8 @@ export class Windlass {
   readonly schedules: Schedules
 
   /** Names the store: `postgres://user@host/database` with the options that README.md lists, or `sqlite:FILE`. */
-  constructor (url: string) {
-    this.#on = new Connection(url)
+  constructor (url: string, options?: WindlassOptions) {
+    this.#on = new Connection(url, options)
     this.limits = new Limits(this.#on)
     this.schedules = new Schedules(this.#on)
   }
@@ -57,6 +56,11 @@ export class Windlass {
 
   /** Enqueues a job unless another has its key: see the option `unique`. */
   async enqueueUnique<J extends JobDefinition> (job: J, args: ArgsInput<J>, options?: EnqueueOptions): Promise<EnqueuedUnique> {
+    return (await enqueueUnique(this.#on, job, [args], options))[0]!
+  }
+
+  /** Enqueues unique jobs of one kind in one call: what came of each, in order. */
+  async enqueueManyUnique<J extends JobDefinition> (job: J, args: Array<ArgsInput<J>>, options?: EnqueueOptions): Promise<EnqueuedUnique[]> {
     return enqueueUnique(this.#on, job, args, options)
   }
 
@@ -70,10 +74,7 @@ export class Windlass {
 
   /** Enqueues jobs in a transaction of your own, in one statement; their ids in order. */
   async enqueueManyIn<J extends JobDefinition> (executor: Executor, job: J, args: Array<ArgsInput<J>>, options?: EnqueueSqlOptions): Promise<number[]> {
-    const schema = this.#on.schema()
-    if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
-    await checkAll(job, args)
-    return enqueueBy(executor, job, args, { schema, ...options })
+    return enqueueIn(this.#on, executor, job, args, options)
   }
 
   /** One job with its errors and what its handlers reported; null when there is none, or none any more. */
@@ -88,6 +89,9 @@ export class Windlass {
   async wait (id: number, timeout: Duration): Promise<JobRecord | null> {
     return record(await this.#on.call('wait', { id, timeout_ms: milliseconds(timeout, 'the timeout') }))
   }
+
+  /** The args of a job, opened with the `keys` of this Windlass when they are encrypted: `job` and `jobs` show these as they are stored. Null when there is no such job. */
+  async args<T = unknown> (id: number): Promise<T | null> { return await this.#on.call('args', { id }) as T | null }
 
   /** What a completed job returned; null when it has not, returned nothing, or is not there (any more). */
   async result<T = unknown> (id: number): Promise<T | null> { return await this.#on.call('result', { id }) as T | null }
@@ -127,6 +131,35 @@ export class Windlass {
 
   /** Every queue, by name. */
   async queues (): Promise<QueueRecord[]> { return record(await this.#on.call('queues')) }
+
+  /** Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap. */
+  async anyAvailable ({ queues, kinds }: { queues: readonly string[], kinds?: readonly string[] }): Promise<boolean> {
+    return await this.#on.call('any_available', { queues, kinds }) as boolean
+  }
+
+  /**
+   * What happened to jobs, in order, from a cursor on that you keep. Iterated it waits for what comes; `page()` gives what is there.
+   *
+   * ```ts
+   * for await (const event of windlass.events({ after: await lastCursor(), events: ['discarded'] })) await alert(event) // keeps event.cursor, too
+   * ```
+   */
+  events (options: EventsOptions = {}): Events { return new Events(this.#on, options) }
+
+  /** How many jobs ended in which way, by time, queue and kind, for up to 30 days back. */
+  async history (last: Duration, options: policy.HistoryOptions = {}): Promise<policy.History> { return policy.history(this.#on, last, options) }
+
+  /** The store's policy. */
+  async settings (): Promise<policy.Settings> { return policy.settings(this.#on) }
+
+  /** Changes the store's policy, for all workers on it; what is left out stays. */
+  async configure (change: policy.SettingsChange): Promise<void> { await policy.configure(this.#on, change) }
+
+  /** What is kept of single queues and outcomes, beside the settings, which hold for all. */
+  async retention (): Promise<policy.RetentionRecord[]> { return policy.retention(this.#on) }
+
+  /** Keeps these rules, all or none, each in the place of that of its queue and outcome; one that says nothing removes that. */
+  async setRetention (rules: readonly policy.RetentionRule[]): Promise<void> { await policy.setRetention(this.#on, rules) }
 
   /** The state of the store. */
   async status (): Promise<StoreStatus> { return record(await this.#on.call('status')) }

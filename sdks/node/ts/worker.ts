@@ -6,7 +6,7 @@ import { Handlers, type BatchHandler, type Handler } from './handlers.js'
 import type { JobInfo } from './job.js'
 import { Loop } from './loop.js'
 import { addon, answer, type NativeWorker } from './native.js'
-import { span } from './options.js'
+import { span, wirePolicy, type RetryPolicy } from './options.js'
 import { keepAlive, onSignals } from './signals.js'
 import { Threads } from './threads.js'
 
@@ -18,13 +18,24 @@ export interface WorkerOptions {
   name?: string
   /** How long an attempt may take, of jobs that do not say. */
   timeout?: Duration
+  /** When failed attempts are tried again, of jobs that do not say. */
+  retryPolicy?: RetryPolicy
   /** How long the worker may be silent before others take its jobs. Default 30 s. */
   lease?: Duration
   /** How long a shutdown lets running jobs go on. */
   gracePeriod?: Duration
+  /**
+   * `pipelined` (default): the next job begins while what became of the last is written; after a crash the jobs of some milliseconds run again.
+   * `strict`: it begins when that is committed; after a crash no more than run at once.
+   */
+  settling?: 'pipelined' | 'strict'
+  /** Takes plain args of encrypted kinds, too: those from before they were. Meanwhile whoever can write to the store can make up jobs of these. */
+  acceptPlainArgs?: boolean
   /** Told what handlers threw. Default: to `console.error`. */
   onError?: (error: unknown, job: JobInfo) => void
 }
+
+const KNOWN = ['queues', 'name', 'timeout', 'retryPolicy', 'lease', 'gracePeriod', 'settling', 'acceptPlainArgs', 'onError']
 
 /** What a worker did since it started, and what it holds now. */
 export interface WorkerStats {
@@ -64,6 +75,10 @@ export class Worker {
     if (typeof options?.queues !== 'object' || Object.keys(options.queues).length === 0) {
       throw new InvalidOption('invalid_option', 'name the queues to work, and how many jobs of each run at once: worker({ queues: { default: 10 } })')
     }
+    const refuse = (what: string): never => { throw new InvalidOption('invalid_option', what) }
+    const odd = Object.keys(options).find(name => !KNOWN.includes(name))
+    if (odd !== undefined) refuse(`"${odd}" is no option of a worker; options are ${KNOWN.join(', ')}`)
+    if (!['pipelined', 'strict', undefined].includes(options.settling)) refuse(`settling must be 'pipelined' or 'strict', got ${JSON.stringify(options.settling)}`)
     this.#on = on
     this.#options = options
   }
@@ -111,11 +126,8 @@ export class Worker {
   }
 
   async #start (): Promise<void> {
-    const { queues, name, timeout, lease, gracePeriod, onError = report } = this.#options
-    const spec = JSON.stringify({
-      queues: Object.entries(queues), kinds: this.#handlers.kinds, blocking_kinds: this.#handlers.modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'), lease_ms: span(lease, 'lease'),
-      grace_period_ms: span(gracePeriod, 'gracePeriod'),
-    })
+    const { onError = report } = this.#options
+    const spec = this.#spec()
     const loop = this.#loop = new Loop(this.#handlers, onError)
     const client = await this.#on.client()
     this.#native = await answer(() => addon().startWorker(client, spec, loop.schedule))
@@ -131,16 +143,33 @@ export class Worker {
     }
   }
 
+  #spec (): string {
+    const { queues, name, timeout, retryPolicy, lease, gracePeriod, settling, acceptPlainArgs } = this.#options
+    const { kinds, encrypted, modules } = this.#handlers
+    return JSON.stringify({
+      queues: Object.entries(queues), kinds, encrypted_kinds: encrypted, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
+      retry_policy: retryPolicy && wirePolicy(retryPolicy), lease_ms: span(lease, 'lease'), grace_period_ms: span(gracePeriod, 'gracePeriod'),
+      strict: settling === 'strict', accept_plain_args: acceptPlainArgs,
+    })
+  }
+
   /**
    * Works until SIGINT or SIGTERM, then shuts down gracefully: running jobs get the grace period; a second signal hands them back at once.
    * Only this installs listeners of signals, while it runs.
    */
   async run (): Promise<void> {
     let signals = 0
+    let told = () => {}
+    const isTold = new Promise<void>(resolve => { told = resolve })
     const heed = () => signals === 0 ? undefined : signals === 1 ? this.stop() : this.abort()
-    const undo = [onSignals(count => { signals = count; heed() }), keepAlive()]
+    const undo = [onSignals(count => { signals = count; heed(); told() }), keepAlive()]
     try {
-      if (!this.#starting) await this.start()
+      if (!this.#starting) {
+        const starting = this.start()
+        await Promise.race([starting, isTold])
+        // Nothing runs yet, and the store may be long in answering: what comes of it is stopped when it comes.
+        if (signals > 0 && !this.#native) return void starting.catch(() => {})
+      }
       heed()
       await this.ended()
     } finally {

@@ -67,6 +67,8 @@ def test_lengths_of_time() -> None:
     assert [(one["text"], millis(one["text"], "x")) for one in vectors("durations.json", "texts")] == [
         (one["text"], one["ms"]) for one in vectors("durations.json", "texts")
     ]
+    for one in vectors("durations.json", "rounded"):
+        assert millis(one["text"], "x") == one["ms"], one["text"]
     for text in vectors("durations.json", "refused"):
         with pytest.raises(errors.InvalidOption, match="x must be"):
             millis(text, "x")

@@ -41,6 +41,7 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
     }
     let One { id } = read(payload)?;
     match op {
+        "args" => say(&client.args::<Box<RawValue>>(id).await?),
         "result" => say(&client.result::<Box<RawValue>>(id).await?),
         "checkpoint" => say(&client.checkpoint::<Box<RawValue>>(id).await?),
         _ => say(&client.job(id).await?),

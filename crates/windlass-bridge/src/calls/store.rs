@@ -4,7 +4,9 @@ use super::{done, listed::event_json, read, say};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::{Client, Error, ErrorKind, EventCursor, Events, HistoryRequest, Result, RetentionRule};
+use windlass::{
+    Client, Error, ErrorKind, EventCursor, Events, HistoryRequest, Result, RetentionRule, Settings,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +41,35 @@ struct Rules {
     rules: Vec<RetentionRule>,
 }
 
+/// What to change of the settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    retention_ms: Option<u64>,
+    dead_retention_ms: Option<u64>,
+    segment_bytes: Option<u64>,
+    max_crashes: Option<u16>,
+}
+
+impl Change {
+    fn of(self, settings: Settings) -> Settings {
+        let millis = |ms: Option<u64>, before| ms.map_or(before, Duration::from_millis);
+        settings
+            .with_retention(millis(self.retention_ms, settings.retention))
+            .with_dead_retention(millis(self.dead_retention_ms, settings.dead_retention))
+            .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
+            .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Available {
+    queues: Vec<String>,
+    #[serde(default)]
+    kinds: Vec<String>,
+}
+
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
     match op {
         "events" => events(client, read(payload)?).await,
@@ -56,6 +87,15 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             client.set_retention(&rules).await?;
             done()
         }
+        "configure" => {
+            let change: Change = read(payload)?;
+            client.configure(&change.of(client.settings().await?)).await?;
+            done()
+        }
+        "any_available" => {
+            let Available { queues, kinds } = read(payload)?;
+            say(&client.any_available(&queues, &kinds).await?)
+        }
         _ => {
             let Nothing {} = read(payload)?;
             match op {
@@ -66,11 +106,20 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
                 "queues" => say(&client.queues().await?),
                 "status" => say(&client.status().await?),
                 "retention" => say(&client.retention().await?),
-                "settings" => say(&client.settings().await?),
+                "settings" => say(&settings_json(&client.settings().await?)),
                 _ => Err(Error::new(ErrorKind::Internal, format!("{op:?} is no operation"))),
             }
         }
     }
+}
+
+/// The settings, times in whole milliseconds, rounded up as everywhere.
+fn settings_json(settings: &Settings) -> Value {
+    let millis = |time: Duration| u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    json!({
+        "retention_ms": millis(settings.retention), "dead_retention_ms": millis(settings.dead_retention),
+        "segment_bytes": settings.segment_bytes, "max_crashes": settings.max_crashes,
+    })
 }
 
 async fn events(client: &Client, page: PageOfEvents) -> Result<String> {

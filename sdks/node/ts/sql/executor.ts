@@ -1,3 +1,5 @@
+import { brand } from '../brand.js'
+
 /** Runs a statement of PostgreSQL in somebody's transaction, and gives its rows. */
 export type Run = (text: string, params: string[]) => Promise<Row[]>
 
@@ -10,6 +12,7 @@ export interface QueryMethod { query (text: string, params: any[]): PromiseLike<
 export interface UnsafeMethod { unsafe (text: string, params: any[]): PromiseLike<any> }
 /** Made by `fromDrizzle`, `fromPrisma`, `fromKnex` or `fromKysely`. */
 export class Adapter { constructor (readonly run: Run) {} }
+brand(Adapter, 'adapter')
 
 /** What a statement can be run by. */
 export type Executor = Adapter | QueryMethod | UnsafeMethod

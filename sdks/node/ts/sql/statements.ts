@@ -54,6 +54,9 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   const text = (each: unknown) => encode(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
   const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
   const name = `"${schema.replaceAll('"', '""')}"`
+  if (one.encrypted) {
+    throw new InvalidOption('invalid_option', `jobs of kind "${job.kind}" are encrypted, which plain SQL cannot do; windlass.enqueueIn does, with keys and without an idempotencyKey`)
+  }
   if (byArgs || one.unique_key || one.unique_fields) {
     refuseUnique(one, idempotencyKey)
     return [UNIQUE.replace('{schema}', name), [all]]
@@ -65,8 +68,18 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
 }
 
 /** What the SQL function for unique jobs does not take. */
+const BEYOND = ['timeout_ms', 'retry_policy', 'expires_at', 'expires_in_ms', 'tags', 'cost']
+
+/** @internal Whether the SQL functions cannot do these, and a statement of the engine's can: what is encrypted, or is unique with further options. */
+export function beyondSql (job: JobDefinition, options: EnqueueOptions): boolean {
+  const wire = wireJob(job.kind, job.options, options)
+  return wire.encrypted === true || Boolean(wire.unique_key ?? wire.unique_fields ?? wire.unique_args) && BEYOND.some(name => wire[name] !== undefined)
+}
+
 function refuseUnique (job: WireJob, idempotencyKey: string | undefined): void {
-  const found = ['timeout_ms', 'retry_policy', 'expires_at', 'expires_in_ms', 'tags', 'cost'].find(name => job[name] !== undefined)
+  const found = BEYOND.find(name => job[name] !== undefined)
   if (found === undefined && idempotencyKey === undefined) return
-  throw new InvalidOption('invalid_option', `a unique job that is enqueued by SQL takes no ${found ?? 'idempotencyKey'}; enqueueUnique does, outside transactions`)
+  throw new InvalidOption('invalid_option', found === undefined
+    ? 'a unique job takes no idempotencyKey: its own key makes an enqueue repeatable'
+    : `a unique job that is enqueued by plain SQL takes no ${found}; windlass.enqueueIn does, by a statement of the engine`)
 }

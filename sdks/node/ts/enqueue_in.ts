@@ -1,0 +1,42 @@
+import type { Connection } from './connection.js'
+import type { JobDefinition } from './define.js'
+import { bulk, checkAll } from './enqueue.js'
+import { Unsupported } from './errors.js'
+import type { EnqueueOptions } from './options.js'
+import { enqueueBy, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
+import type { Executor, Row } from './sql/executor.js'
+import { beyondSql, type Statement } from './sql/statements.js'
+
+/** Enqueues jobs of one kind in somebody's transaction; their ids in order. */
+export async function enqueueIn (on: Connection, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions = {}): Promise<number[]> {
+  const schema = on.schema()
+  if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
+  const { schema: other, idempotencyKey, ...rest } = options
+  if (other === undefined && idempotencyKey === undefined && args.length > 0 && beyondSql(job, rest)) return byEngine(on, executor, job, args, rest)
+  await checkAll(job, args)
+  return enqueueBy(executor, job, args, { schema, ...options })
+}
+
+/** A statement of the engine's for one job. */
+interface SqlCall { text: string, params: Array<{ value: string | number }> }
+
+async function byEngine (on: Connection, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueOptions): Promise<number[]> {
+  const calls: SqlCall[] = JSON.parse(await on.text('enqueue_sql', await bulk(job, args, options)))
+  const rows: Row[] = []
+  for (const statement of isUnique(job, options) ? [together(calls)] : calls.map(alone)) rows.push(...await runSql(executor, statement))
+  return rows.map(({ id }) => Number(id))
+}
+
+function isUnique (job: JobDefinition, options: EnqueueOptions): boolean {
+  return (options.unique ?? job.options.unique) !== undefined
+}
+
+/** Statements of unique jobs are alike but for their one parameter, a list of jobs. As one they take keys in an order that cannot deadlock. */
+function together (calls: SqlCall[]): Statement {
+  return [calls[0]!.text, [`[${calls.map(({ params: [jobs] }) => String(jobs!.value).slice(1, -1)).join(',')}]`]]
+}
+
+/** All parameters as texts, which every driver passes on alike. */
+function alone ({ text, params }: SqlCall): Statement {
+  return [text.replace(/\$(\d+)::/g, '$$$1::text::'), params.map(({ value }) => String(value))]
+}

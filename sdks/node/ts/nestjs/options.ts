@@ -1,0 +1,18 @@
+import type { ModuleMetadata } from '@nestjs/common'
+import type { Worker, WorkerOptions } from '../worker.js'
+
+/** The store, and what this process works of it: without `queues` it only enqueues. */
+export interface WindlassModuleOptions extends Partial<WorkerOptions> {
+  /** `postgres://me@localhost/shop`, or `sqlite:jobs.db`. */
+  store: string
+  /** Makes or updates the tables at the start. */
+  migrate?: boolean
+  /** What decorators cannot say: `worker => worker.handleInThreads(...)`. */
+  register?: (worker: Worker) => unknown
+}
+
+/** The same, made by a function that may wait and be given providers. */
+export interface WindlassModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  inject?: any[]
+  useFactory: (...injected: any[]) => WindlassModuleOptions | Promise<WindlassModuleOptions>
+}
