@@ -86,7 +86,7 @@ async fn calls_that_wait_go_together_and_each_gets_its_own_id() {
     let mut all = 2;
     for (count, queues) in [(12, 1), (CALLS, 1), (CALLS, 2)] {
         held.lock().await;
-        let queue = |n: usize| if n % queues == 0 { QUEUE } else { "other" };
+        let queue = |n: usize| if n.is_multiple_of(queues) { QUEUE } else { "other" };
         let calls = held.calls_to(count, |n| format!("kind.{n}"), queue).await;
         held.release().await;
         let stored = calls.join_all().await;
@@ -99,7 +99,7 @@ async fn calls_that_wait_go_together_and_each_gets_its_own_id() {
         }
         let blocks = ids.iter().filter(|id| *id & 15 == 1).count();
         assert!(if queues == 1 { blocks < count } else { blocks > count / 2 }, "{count}: {blocks} blocks");
-        all += count as i64;
+        all += i64::try_from(count).unwrap();
         assert_eq!(held.number("SELECT count(*) FROM windlass.job").await, all);
     }
     let transactions = held.number("SELECT count(DISTINCT xid) FROM windlass.job").await;
