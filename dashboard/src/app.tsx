@@ -2,7 +2,7 @@
 
 import { effect } from '@preact/signals';
 import { render, type ComponentChildren } from 'preact';
-import { useCallback, useEffect } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect } from 'preact/hooks';
 import { useEvery, useOverview } from './api/live';
 import { now } from './clock';
 import { overlay, row } from './keys';
@@ -67,7 +67,8 @@ function Signed() {
   const sample = useCallback(() => overview && keep(overview, now.peek()), [overview]);
   useEffect(() => void sample(), [sample]);
   useEvery(SAMPLE_MS, sample);
-  useEffect(() => {
+  // At once, or it would take back what a quick hand does.
+  useLayoutEffect(() => {
     document.title = `${title} · Windlass`;
     row.value = -1;
     say(title);

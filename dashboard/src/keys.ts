@@ -1,7 +1,7 @@
 // The keyboard. Keys without a modifier work where nobody is typing and no dialog is open.
 
 import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 import { live } from './api/attention';
 import { say } from './parts/Say';
 import { go, to } from './router';
@@ -17,9 +17,9 @@ type Keys = Record<string, (() => void) | undefined>;
 /** Keys of the page that is shown, the newest last. */
 const pages: Keys[] = [];
 
-/** Adds keys for as long as the component is there. */
+/** Adds keys for as long as the component is there, from when it is seen on. */
 export function useKeys(keys: Keys): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     pages.push(keys);
     return () => void pages.splice(pages.indexOf(keys), 1);
   });
@@ -46,8 +46,12 @@ const ANYWHERE: Keys = {
   '.': toggleLive,
   j: () => step(1),
   k: () => step(-1),
-  x: () => document.querySelector<HTMLInputElement>('tr.at input[type="checkbox"]')?.click(),
+  x: () => current()?.querySelector<HTMLInputElement>('input[type="checkbox"]')?.click(),
 };
+
+const rows = () => document.querySelectorAll('table[data-list] tbody tr');
+/** The row that the keys are at: by its number, since what marks it is drawn a little later. */
+const current = () => rows()[row.value];
 
 function focusFilter(): boolean {
   const input = document.querySelector<HTMLInputElement>('.query input');
@@ -56,16 +60,16 @@ function focusFilter(): boolean {
 }
 
 function step(by: number): void {
-  const rows = document.querySelectorAll('table[data-list] tbody tr');
-  if (!rows.length) return;
-  row.value = Math.min(rows.length - 1, Math.max(0, row.value + by));
-  rows[row.value]?.scrollIntoView({ block: 'nearest' });
+  const { length } = rows();
+  if (!length) return;
+  row.value = Math.min(length - 1, Math.max(0, row.value + by));
+  current()?.scrollIntoView({ block: 'nearest' });
 }
 
 function open(event: KeyboardEvent): void {
   // Enter on something that has the focus belongs to that.
   if (event.target !== document.body && !(event.target as Element).matches('main')) return;
-  document.querySelector<HTMLAnchorElement>('tr.at a')?.click();
+  current()?.querySelector('a')?.click();
 }
 
 let pending = 0;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findings, open, until, useBrowser } from './browser.mjs';
+import { ask, findings, open, until, useBrowser } from './browser.mjs';
 
 useBrowser();
 
@@ -21,7 +21,9 @@ for (const [who, options] of [['a viewer', { role: 'viewer' }], ['an admin of a 
       assert.equal(await page.getByRole('checkbox').count(), 0, path);
     }
     await page.keyboard.press('Control+k');
+    await page.locator('#palette input:focus').waitFor();
     await page.keyboard.type('pause queue');
+    await page.getByRole('option', { name: 'Jobs of kind pause queue' }).waitFor();
     assert.equal(await page.getByRole('option', { name: 'Pause queue mail' }).count(), 0);
     assert.deepEqual(mock.calls.filter(call => call.method !== 'GET'), []);
   });
@@ -96,9 +98,7 @@ test('one logs out by the palette', async t => {
   await page.getByLabel('Token').fill('wl_right');
   await page.keyboard.press('Enter');
   await page.getByText('Needs a look').waitFor();
-  await page.keyboard.press('Control+k');
-  await page.keyboard.type('log out');
-  await page.keyboard.press('Enter');
+  await ask(page, 'log out', 'Log out');
   await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
 });
 
@@ -106,9 +106,7 @@ test('a viewer logs in with another token, or goes back', async t => {
   const { page } = await open(t, { role: 'viewer', path: 'workers' });
   await page.getByText('media-2').first().waitFor();
   for (const leave of ['Back', 'Log in']) {
-    await page.keyboard.press('Control+k');
-    await page.keyboard.type('log in with');
-    await page.keyboard.press('Enter');
+    await ask(page, 'log in with', 'Log in with another token');
     await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
     if (leave === 'Log in') await page.getByLabel('Token').fill('wl_wrong');
     await page.getByRole('button', { name: leave, exact: true }).click();

@@ -74,6 +74,15 @@ export async function until(read, is, what = 'the page') {
   }
 }
 
+/** Asks the palette, and takes its first hit, which has to be `hit`. */
+export async function ask(page, text, hit) {
+  await page.keyboard.press('Control+k');
+  await page.locator('#palette input:focus').waitFor();
+  await page.keyboard.type(text);
+  await page.locator('[role="option"][aria-selected="true"]', { hasText: hit }).waitFor();
+  await page.keyboard.press('Enter');
+}
+
 /** What reads as loading is over. */
 export const settled = page => page.waitForFunction(() => !document.querySelector('[aria-busy="true"]'));
 

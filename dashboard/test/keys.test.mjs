@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findings, open, until, useBrowser } from './browser.mjs';
+import { ask, findings, open, until, useBrowser } from './browser.mjs';
 
 useBrowser();
 
@@ -23,18 +23,16 @@ test('the palette finds pages, queues, jobs and commands', async t => {
   await page.getByRole('option', { name: 'Overview' }).waitFor();
   assert.deepEqual(await findings(page), []);
   await page.keyboard.type('queue media');
+  await page.locator('[role="option"][aria-selected="true"]', { hasText: 'Queue media' }).waitFor();
   await page.keyboard.press('Enter');
   await page.waitForURL('**/queues/media');
-  await page.keyboard.press('Control+k');
-  await page.keyboard.type('48190412');
-  await page.keyboard.press('Enter');
+  await ask(page, '48190412', 'Job 48190412');
   await page.waitForURL('**/jobs/48190412');
-  await page.keyboard.press('Control+k');
-  await page.keyboard.type('pause queue mail');
-  await page.keyboard.press('Enter');
+  await ask(page, 'pause queue mail', 'Pause queue mail');
   await until(() => mock.store.queues[0].paused, paused => paused === true);
   await page.getByText('Queue mail is paused').waitFor();
   await page.keyboard.press('Control+k');
+  await page.locator('#palette input:focus').waitFor();
   await page.keyboard.type('zzzz');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Escape');
@@ -60,7 +58,8 @@ test('rows are walked, selected and opened', async t => {
   const { page } = await open(t, { path: 'jobs?state=retryable' });
   await page.locator('table[data-list] tbody tr').first().waitFor();
   for (const key of ['j', 'j', 'j', 'k', 'x']) await page.keyboard.press(key);
-  assert.equal(await page.locator('tr.at[aria-selected="true"]').count(), 1);
+  await page.locator('tr.at[aria-selected="true"]').waitFor();
+  assert.equal(await page.locator('tr[aria-selected="true"]').count(), 1);
   await page.keyboard.press('r');
   await page.getByRole('heading', { name: 'Retry 1 job?' }).waitFor();
   await page.keyboard.press('Escape');

@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { query } from '../api/client';
 import { useOverview } from '../api/live';
 import { useResource } from '../api/resource';
@@ -65,7 +65,7 @@ export function Jobs() {
     select(new Set());
     setAll(false);
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     none();
     row.value = -1;
   }, [key]);

@@ -87,7 +87,11 @@ export function Palette() {
   const key = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by) move(Math.min(found.length - 1, Math.max(0, at + by)));
-    else if (event.key === 'Enter') run(found[at]);
+    else if (event.key === 'Enter') {
+      // What was typed, though the hits of the last letters may not be drawn yet.
+      const typed = (event.currentTarget as HTMLInputElement).value;
+      run(typed === text ? found[at] : hits(typed, queues ?? [])[0]);
+    }
     else return;
     event.preventDefault();
   };

@@ -8,11 +8,11 @@ use crate::{
     node::{Postgres, PostgresOptions},
     run::Run,
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use windlass::{Client, ErrorKind};
 
@@ -21,6 +21,8 @@ const LATER: &str = "later";
 const DEFAULT: &str = "default";
 /// Jobs that plain SQL enqueues in the new cluster before anybody else comes, each way.
 const BY_SQL: i64 = 10;
+/// How long the new cluster may be busy before it answers.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// Everybody works while the dump is taken and after it: what is acknowledged after its snapshot may be lost.
 pub(super) fn under_load(trial: &Trial) -> Result<Ended> {
@@ -175,8 +177,13 @@ fn end(trial: &Trial, mut run: Run) -> Result<Ended> {
     let url = run.store().to_owned();
     let moved = run.block_on(async {
         let client = Client::connect(&url).await?;
+        let until = Instant::now() + ANSWER;
         for queue in [DEFAULT, LATER] {
-            client.resume(queue).await?;
+            // Whoever puts the log in order gives up where others hold it up, and says that it may be tried again.
+            while let Err(error) = client.resume(queue).await {
+                ensure!(error.is_retryable() && Instant::now() < until, error);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
         }
         client.close().await;
         anyhow::Ok(())
