@@ -3,6 +3,7 @@ use crate::{
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use windlass::Client;
 
@@ -22,9 +23,17 @@ pub(crate) struct App {
     /// The description of the API, as JSON.
     pub(crate) openapi: String,
     pub(crate) stop: CancellationToken,
+    /// What [`Self::store`] found.
+    pub(crate) store: OnceCell<String>,
 }
 
 impl App {
+    /// Which store it is, with its version: asked once, because it is told along with the counts of all queues, which take a second where there are 10,000.
+    pub(crate) async fn store(&self) -> windlass::Result<&str> {
+        let ask = || async { Ok(self.client.status().await?.store) };
+        self.store.get_or_try_init(ask).await.map(String::as_str)
+    }
+
     /// The path under which this request reached us, with a slash at its end; and whether by TLS.
     pub(crate) async fn base(&self, parts: &mut Parts) -> (String, bool) {
         let nested = NestedPath::from_request_parts(parts, &()).await.ok();

@@ -22,7 +22,7 @@ use axum::{
     routing::get,
 };
 use std::{io, sync::Arc};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::sync::CancellationToken;
 use windlass::{Client, Result};
 
@@ -109,6 +109,7 @@ impl Builder {
             openapi: document(&routes()).to_string(),
             client,
             stop,
+            store: OnceCell::new(),
         }))
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn show(State(app): Shared, parts: Parts) -> Answer {
         answer["role"] = identity.role().as_str().into();
         answer["login"] = false.into();
         answer["version"] = env!("CARGO_PKG_VERSION").into();
-        answer["store"] = app.client.status().await?.store.into();
+        answer["store"] = app.store().await?.into();
     }
     Ok(Json(answer))
 }
