@@ -55,4 +55,6 @@ while (!$stop || $done) {
         }
     }
 }
-$me && call('DELETE', "$workers/$me");
+try {
+    $me && call('DELETE', "$workers/$me");
+} catch (Gone|RuntimeException) {} // the lease ends by itself

@@ -55,4 +55,5 @@ until stop && done.empty?
     done, again = jobs.map { |job| run(job) }, false
   end
 end
-call(Net::HTTP::Delete.new("#{WORKERS.path}/#{me}")) if me
+# If nobody hears it, the lease ends by itself.
+call(Net::HTTP::Delete.new("#{WORKERS.path}/#{me}")) if me rescue nil
