@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 use table::Table;
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use windlass_core::{ClaimedJob, Error, ErrorKind, Result, Store, WorkerId, WorkerSpec};
 
 pub use crate::{
@@ -87,6 +87,8 @@ pub struct RemoteWorker {
     spec: RemoteSpec,
     worker: WorkerId,
     table: Mutex<Table>,
+    /// How many calls get jobs for it now.
+    taking: watch::Sender<usize>,
 }
 
 impl RemoteWorker {
@@ -111,7 +113,7 @@ impl RemoteWorker {
         };
         let worker = store.register(&registered).await?.worker;
         let table = Mutex::new(Table::new(&spec.queues));
-        Ok(Arc::new(Self { store, spec, worker, table }))
+        Ok(Arc::new(Self { store, spec, worker, table, taking: watch::Sender::new(0) }))
     }
 
     /// Its registration.
@@ -152,8 +154,11 @@ impl RemoteWorker {
         self.lock().told();
     }
 
-    /// The jobs that it was given and that are not settled: for one whose answer was lost.
-    pub fn handed(&self) -> Vec<RemoteJob> {
+    /// The jobs that it was given and that are not settled: for one whose answer was lost. Waits for [calls](Self::take) under way: what these
+    /// bring was lost, too.
+    pub async fn handed(&self) -> Vec<RemoteJob> {
+        // An error would be that nobody counts any more, and it is counted here.
+        let _ = self.taking.subscribe().wait_for(|count| *count == 0).await;
         self.lock().handed()
     }
 
@@ -192,6 +197,22 @@ impl fmt::Debug for RemoteWorker {
             .field("id", &self.worker)
             .field("name", &self.spec.name)
             .finish_non_exhaustive()
+    }
+}
+
+/// A call that gets jobs, until it is over.
+struct Taking(Arc<RemoteWorker>);
+
+impl Taking {
+    fn begin(worker: &Arc<RemoteWorker>) -> Self {
+        worker.taking.send_modify(|count| *count += 1);
+        Self(Arc::clone(worker))
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.0.taking.send_modify(|count| *count -= 1);
     }
 }
 

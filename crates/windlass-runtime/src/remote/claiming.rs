@@ -1,7 +1,7 @@
 //! How a worker that runs elsewhere gets its jobs.
 
 use super::{
-    RemoteJob, RemoteWorker,
+    RemoteJob, RemoteWorker, Taking,
     table::{Held, Want},
     whole,
 };
@@ -28,10 +28,10 @@ impl RemoteWorker {
     /// # Errors
     /// A lost lease; `unsupported` where all that it could have is of queues with [limits](windlass_core::JobStore::limit); the store's.
     pub async fn take(self: &Arc<Self>, want: Option<Vec<(String, usize)>>) -> Result<Vec<RemoteJob>> {
-        let worker = Arc::clone(self);
+        let taking = Taking::begin(self);
         let want: Option<Want> =
             want.map(|want| want.into_iter().map(|(queue, count)| (queue.into(), count)).collect());
-        whole(tokio::spawn(async move { worker.take_whole(want.as_ref()).await })).await
+        whole(tokio::spawn(async move { taking.0.take_whole(want.as_ref()).await })).await
     }
 
     async fn take_whole(&self, want: Option<&Want>) -> Result<Vec<RemoteJob>> {

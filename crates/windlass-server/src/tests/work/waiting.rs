@@ -65,6 +65,63 @@ async fn of_many_who_wait_each_gets_a_job() {
 }
 
 #[tokio::test]
+async fn answers_that_get_lost_lose_no_job_and_run_none_twice() {
+    for site in Site::all().await {
+        let mut ids = Vec::new();
+        for _ in 0..25 {
+            ids.push(site.enqueue("a", json!({})).await.to_string());
+        }
+        let worker = site.register(json!({ "queues": { "mail": 4 } })).await;
+        let (mut said, mut again, mut settled) = (Vec::new(), false, 0);
+        for n in 0_u64..10_000 {
+            let count = said.len();
+            let turn = site.turn(&worker, json!({ "done": said, "again": again }));
+            // Two of three connections break, sooner or later.
+            let turn = match n % 3 {
+                0 => Some(turn.await),
+                _ => tokio::time::timeout(Duration::from_micros(n * 37 % 4_000), turn).await.ok(),
+            };
+            let Some(turn) = turn else {
+                again = true;
+                continue;
+            };
+            let is_good = |word: &Value| word == "accepted" || word == "already";
+            assert!(turn["settled"].as_array().unwrap().iter().all(is_good), "{turn}");
+            (settled, again) = (settled + count, false);
+            let jobs = turn["jobs"].as_array().unwrap();
+            assert!(jobs.iter().all(|job| job["attempt"] == 1), "{turn}");
+            said = jobs.iter().map(|job| done(job, "complete")).collect();
+            if settled == ids.len() && said.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(settled, ids.len());
+        for id in ids {
+            assert_eq!(site.state(JobId(id.parse().unwrap())).await, JobState::Completed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_asks_again_ends_the_wait_that_nobody_reads() {
+    let site = Site::in_memory();
+    let first = site.enqueue("a", json!({})).await;
+    let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+    let job = site.jobs(&worker).await.remove(0);
+    let unread = site.turn(&worker, json!({ "done": [done(&job, "complete")], "wait_s": 30 }));
+    let asks = async {
+        until(&site, first, JobState::Completed).await;
+        let turn = site.turn(&worker, json!({ "again": true })).await;
+        assert_eq!(turn["jobs"], json!([]));
+        let id = site.enqueue("b", json!({})).await;
+        let turn = site.turn(&worker, json!({ "wait_s": 30 })).await;
+        assert_eq!(turn["jobs"][0]["id"], id.to_string());
+    };
+    let (unread, ()) = tokio::join!(unread, asks);
+    assert_eq!(unread["jobs"], json!([]));
+}
+
+#[tokio::test]
 async fn the_jobs_of_a_silent_worker_run_again_and_it_settles_nothing_any_more() {
     for site in Site::all().await {
         let id = site.enqueue("a", json!({})).await;
