@@ -115,6 +115,14 @@ impl Limits {
         check_queue(name)
     }
 
+    /// Checks a kind: 1 to 200 bytes without spaces or control characters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidName`].
+    pub fn check_kind_name(kind: &str) -> Result<()> {
+        check_kind(kind)
+    }
+
     /// Checks an idempotency key: 1 to 200 bytes, no NUL. Any other text is fine.
     ///
     /// # Errors

@@ -260,7 +260,7 @@ fn is_full(core: &Core) -> bool {
 }
 
 /// Whether the store may have handed out jobs although the claim failed.
-fn may_have_claimed(error: &Error) -> bool {
+pub(crate) fn may_have_claimed(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Ambiguous | ErrorKind::Internal)
         && !cfg!(feature = "bug_forget_ambiguous_claim")
 }

@@ -73,6 +73,26 @@ impl Ending {
         self.decide(core, outcome, &policy, interrupted)
     }
 
+    /// The same for a job that something outside the engine ran; `policy` holds where the job has none of its own.
+    pub(crate) fn outside(
+        &self,
+        outcome: Outcome,
+        policy: &RetryPolicy,
+        random: f64,
+        cancelled: bool,
+    ) -> Settlement {
+        if matches!(outcome, Outcome::Complete(None)) && !self.tracked {
+            return Settlement::WithClaim;
+        }
+        let outcome = if cancelled { when_asked(outcome) } else { outcome };
+        let (number, max_attempts) = (self.number, self.max_attempts);
+        let policy = self.own_policy.as_ref().unwrap_or(policy);
+        Settlement::ByItself(decide(
+            outcome,
+            &Attempt { number, max_attempts, policy, random, interrupted: false },
+        ))
+    }
+
     fn decide(&self, core: &Core, outcome: Outcome, policy: &RetryPolicy, interrupted: bool) -> Settlement {
         let (number, max_attempts, random) = (self.number, self.max_attempts, (core.config.random)());
         let attempt = Attempt { number, max_attempts, policy, random, interrupted };

@@ -1,8 +1,8 @@
 use crate::{
-    Dispatch, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance, reporter,
-    schedules, settler::Settler, sharer, shutdown,
+    Dispatch, Handler, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance,
+    reporter, schedules, settler::Settler, sharer, shutdown,
 };
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use windlass_core::{Result, Store};
 
@@ -23,6 +23,27 @@ impl WorkerEngine {
         dispatch: Arc<dyn Dispatch>,
     ) -> Result<EngineHandle> {
         config.check()?;
+        Self::run(store, config, dispatch).await
+    }
+
+    /// Registers a worker without queues: it takes no jobs, and does for the store what every worker does beside that. It makes due jobs available, takes
+    /// the jobs of dead workers, enqueues what schedules say, keeps house where it leads. For processes that hand jobs out to
+    /// [workers elsewhere](crate::remote), which may be the only ones.
+    ///
+    /// `lease`: how soon it notices that another worker died; a third of it at the latest.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keep(store: Arc<dyn Store>, name: &str, lease: Duration) -> Result<EngineHandle> {
+        let config = WorkerConfig { name: name.to_owned(), lease, ..WorkerConfig::default() };
+        Self::run(store, config, Arc::new(NoHandlers)).await
+    }
+
+    async fn run(
+        store: Arc<dyn Store>,
+        config: WorkerConfig,
+        dispatch: Arc<dyn Dispatch>,
+    ) -> Result<EngineHandle> {
         let core = Core::new(store, config, dispatch);
         core.register().await?;
         let mut upkeep = JoinSet::new();
@@ -40,6 +61,19 @@ impl WorkerEngine {
         };
         tokio::spawn(shutdown::supervise(Arc::clone(&core), tasks));
         Ok(EngineHandle { core })
+    }
+}
+
+/// Of a worker that takes no jobs.
+struct NoHandlers;
+
+impl Dispatch for NoHandlers {
+    fn kinds(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn find(&self, _: &str) -> Option<Arc<dyn Handler>> {
+        None
     }
 }
 

@@ -9,6 +9,7 @@
 //! * the *settler* tells the store what became of them;
 //! * an *epoch* is one registration with the store, the fencing token of all that was claimed under it;
 //! * the *reporter* tells it what handlers say of their jobs meanwhile, which collects in the *outbox* of their epoch;
+//! * a *remote worker* runs elsewhere and asks turn by turn; it shares the rules, and none of the machinery above;
 //! * *heartbeat* and *maintenance* keep the epoch and the store alive.
 //!
 //! # Architecture invariants
@@ -88,6 +89,7 @@ mod queue_runner;
 mod queue_state;
 mod ready;
 mod refused;
+pub mod remote;
 mod reporter;
 mod round;
 mod schedules;

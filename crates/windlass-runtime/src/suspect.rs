@@ -2,7 +2,7 @@ use crate::{backoff::Backoff, core::Core, epoch::ClaimScope};
 use std::sync::Arc;
 use tokio::sync::SemaphorePermit;
 use tracing::warn;
-use windlass_core::{JobId, WorkerId};
+use windlass_core::{JobId, Store, WorkerId};
 
 /// How often telling the store is tried.
 const TRIES: usize = 3;
@@ -27,7 +27,7 @@ impl<'a> Alone<'a> {
         };
         let worker = scope.epoch.worker();
         warn!(%job, "running a job alone that was held by workers that died");
-        let told = tell(core, worker, Some(job)).await;
+        let told = tell(&*core.store, core.config.random, worker, Some(job)).await;
         let alone = told.then_some(Self { worker, job, _permit: permit })?;
         if cfg!(feature = "bug_run_lost_suspect") {
             return Some(alone);
@@ -45,16 +45,22 @@ impl<'a> Alone<'a> {
 
     /// The job is over.
     pub(crate) async fn end(self, core: &Core) {
-        if !tell(core, self.worker, None).await {
+        if !tell(&*core.store, core.config.random, self.worker, None).await {
             warn!(job = %self.job, "could not tell the store that a suspect is over; if this worker dies, the job is blamed");
         }
     }
 }
 
-async fn tell(core: &Core, worker: WorkerId, job: Option<JobId>) -> bool {
-    let mut backoff = Backoff::outage(core.config.random);
+/// Tells the store which suspect a worker runs now; whether it knows.
+pub(crate) async fn tell(
+    store: &dyn Store,
+    random: fn() -> f64,
+    worker: WorkerId,
+    job: Option<JobId>,
+) -> bool {
+    let mut backoff = Backoff::outage(random);
     for attempt in 1..=TRIES {
-        match core.store.suspect(worker, job).await {
+        match store.suspect(worker, job).await {
             Ok(()) => return true,
             Err(error) if attempt == TRIES || error.is_lease_lost() => {
                 warn!(%error, "could not tell the store about a suspect");

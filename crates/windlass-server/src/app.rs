@@ -1,5 +1,6 @@
 use crate::{
-    audit::Audit, auth::Auth, bulk::Bulk, live::Live, metrics::Metrics, overview::Overview, redact::Redaction,
+    audit::Audit, auth::Auth, bulk::Bulk, live::Live, metrics::Metrics, overview::Overview,
+    redact::Redaction, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub(crate) struct App {
     pub(crate) overview: Overview,
     pub(crate) live: Arc<Live>,
     pub(crate) bulk: Bulk,
+    pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
     /// Nothing can be changed here.
     pub(crate) read_only: bool,

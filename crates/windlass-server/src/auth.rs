@@ -17,3 +17,4 @@ pub(crate) use access::{Auth, set_cookie};
 pub(crate) use identity::Via;
 pub(crate) use origin::{check_read, check_write};
 pub(crate) use sessions::IDLE;
+pub(crate) use token::{Hash, hex, random};

@@ -15,8 +15,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The most at once; more wait to be accepted.
-const MOST: usize = 1_024;
+/// The most at once, 10,000 workers that wait among them; more wait to be accepted.
+const MOST: usize = 11_000;
 /// The time to send the head of a request, also for the next one of a connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The longest head, in bytes.

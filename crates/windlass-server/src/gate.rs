@@ -17,6 +17,12 @@ use std::{sync::Arc, time::Duration};
 
 /// How long an answer may take, the time to send the request's body included.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for a worker's, which may wait for jobs for as long.
+const WORK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How to become a worker.
+const TOKEN_OF_WORKER: &str =
+    "; make a token by `windlass token NAME --role worker` and start the server with --auth FILE";
 
 /// What a route does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,8 @@ pub(crate) enum Does {
     Stream,
     /// Changes something.
     Write,
+    /// Works jobs.
+    Work,
     /// Begins or ends a session: no change to the store.
     Session,
 }
@@ -60,12 +68,12 @@ impl Gate {
         if length.is_some_and(|length: u64| length > self.body_limit as u64) {
             return Err(Problem::too_large());
         }
-        let writes = matches!(self.does, Does::Write | Does::Session);
+        let writes = matches!(self.does, Does::Write | Does::Work | Does::Session);
         let Some(least) = self.role else {
             if writes {
                 check_write(&parts.headers)?;
             }
-            return within(next.run(Request::from_parts(parts, body))).await;
+            return within(TIMEOUT, next.run(Request::from_parts(parts, body))).await;
         };
         let Some(identity) = self.app.auth.identify(&parts)? else {
             let detail = "log in: send `Authorization: Bearer` and a token, or POST /session";
@@ -80,7 +88,11 @@ impl Gate {
             Ok(()) => {
                 parts.extensions.insert(identity.clone());
                 let answer = next.run(Request::from_parts(parts, body));
-                if self.does == Does::Stream { Ok(answer.await) } else { within(answer).await }
+                match self.does {
+                    Does::Stream => Ok(answer.await),
+                    Does::Work => within(WORK_TIMEOUT, answer).await,
+                    _ => within(TIMEOUT, answer).await,
+                }
             }
         };
         if !matches!(self.does, Does::Write | Does::Reveal) {
@@ -99,16 +111,17 @@ impl Gate {
         // A browser adds its cookie and its address to whatever page asks, but no bearer.
         if identity.via() != Via::Bearer {
             match self.does {
-                Does::Write | Does::Session => check_write(headers)?,
+                Does::Write | Does::Work | Does::Session => check_write(headers)?,
                 _ => check_read(headers)?,
             }
         }
-        if identity.role() < least {
-            let detail =
-                format!("{} is for the role {least}; {} is {}", self.name, identity.actor(), identity.role());
+        if !identity.role().may(least) {
+            let how = if least == Role::Worker { TOKEN_OF_WORKER } else { "" };
+            let (name, actor, role) = (self.name, identity.actor(), identity.role());
+            let detail = format!("{name} is for the role {least}; {actor} is {role}{how}");
             return Err(Problem::forbidden("permission_denied", detail));
         }
-        if self.app.read_only && self.does == Does::Write {
+        if self.app.read_only && matches!(self.does, Does::Write | Does::Work) {
             return Err(Problem::forbidden(
                 "read_only",
                 "this server only shows; nothing can be changed here",
@@ -118,10 +131,9 @@ impl Gate {
     }
 }
 
-async fn within(answer: impl Future<Output = Response>) -> Result<Response, Problem> {
-    tokio::time::timeout(TIMEOUT, answer).await.map_err(|_| {
-        let detail =
-            format!("no answer within {} s; a write may or may not have happened", TIMEOUT.as_secs());
+async fn within(time: Duration, answer: impl Future<Output = Response>) -> Result<Response, Problem> {
+    tokio::time::timeout(time, answer).await.map_err(|_| {
+        let detail = format!("no answer within {} s; a write may or may not have happened", time.as_secs());
         Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! * [`Server`] is the whole; [`Access`] says who may use it, and by default nobody but who is on this machine.
 //! * What the API has is listed in one place (`routes.rs`), and described at `/api/v1/openapi.json`.
+//! * Workers over HTTP (`/work/v1`): docs/protocols/http.md.
 //! * Guide: docs/guide/http.md; how to run it: docs/guide/operate.md.
 //!
 //! # Architecture invariants
@@ -9,7 +10,7 @@
 //! * It stands on the façade (`windlass::Client`) alone, so that it works with every store; no rule of the queue lives here.
 //! * Deny by default: a route has a role, and no request reaches a handler around `gate.rs`.
 //! * Nothing that `redact.rs` hides leaves the process but by `GET /jobs/{id}/args`, which is audited.
-//! * What it holds in memory is bounded and nobody's only copy of a job: sessions, previews, the newest of the audit log.
+//! * What it holds in memory is bounded and nobody's only copy of a job: sessions, previews, the newest of the audit log, which HTTP workers are registered.
 //! * Nobody looking at a topic means no query for it; somebody, or many, means one poller.
 
 mod api;
@@ -34,6 +35,7 @@ mod server;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use auth::{Access, AuthFile, Identity, NewToken, Role};
 pub use base_path::BasePath;

@@ -1,10 +1,10 @@
 //! The one list of routes. The router, the roles, the names in the audit log and metrics, and the description of the API come from it.
 
 use crate::{
-    api::{audit, bulk, jobs, live, queues, schedules, session, settings, store},
+    api::{audit, bulk, jobs, live, queues, schedules, session, settings, store, work},
     app::App,
-    auth::Role::{self, Admin, Operator, Viewer},
-    gate::Does::{self, Read, Reveal, Stream, Write},
+    auth::Role::{self, Admin, Operator, Viewer, Worker},
+    gate::Does::{self, Read, Reveal, Stream, Work, Write},
 };
 use axum::{
     handler::Handler,
@@ -20,7 +20,7 @@ const ENQUEUE_BODY: usize = 16 << 20;
 /// A call of the API.
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// Under `/api/v1`.
+    /// Under `/api/v1`; of the workers' calls under `/work/v1`.
     pub(crate) path: &'static str,
     pub(crate) name: &'static str,
     /// The least role that may; `None`: anybody.
@@ -98,6 +98,26 @@ pub(crate) fn routes() -> Vec<Route> {
     all.extend(of_bulk());
     all.extend(of_schedules());
     all
+}
+
+/// The calls of HTTP workers: docs/protocols/http.md describes them.
+pub(crate) fn work_routes() -> Vec<Route> {
+    let turn = worker(Method::POST, "/workers/{worker}/turn", "work.turn", work::take_turn);
+    vec![
+        worker(Method::POST, "/workers", "work.register", work::register),
+        Route { body_limit: ENQUEUE_BODY, ..turn },
+        worker(Method::POST, "/workers/{worker}/beat", "work.beat", work::beat),
+        worker(Method::DELETE, "/workers/{worker}", "work.end", work::end),
+    ]
+}
+
+fn worker<H: Handler<T, Arc<App>>, T: 'static>(
+    method: Method,
+    path: &'static str,
+    name: &'static str,
+    handler: H,
+) -> Route {
+    Route::new(method, path, name, Work, handler).role(Worker)
 }
 
 fn get<H: Handler<T, Arc<App>>, T: 'static>(path: &'static str, name: &'static str, handler: H) -> Route {

@@ -14,8 +14,9 @@ use crate::{
     overview::Overview,
     problem::Problem,
     redact::Redaction,
-    routes::{Route, routes},
+    routes::{Route, routes, work_routes},
     shell::shell,
+    work::Work,
 };
 use axum::{
     Router, extract::DefaultBodyLimit, http::StatusCode, middleware::from_fn_with_state, response::Redirect,
@@ -104,6 +105,7 @@ impl Builder {
             overview: Overview::default(),
             live: Arc::new(Live::new(stop.clone())),
             bulk: Bulk::new(client.clone(), stop.child_token()),
+            work: Arc::new(Work::new(client.clone(), stop.clone())),
             metrics: Metrics::new(),
             read_only,
             openapi: document(&routes()).to_string(),
@@ -134,12 +136,13 @@ impl Server {
     pub fn router(&self) -> Router {
         let app = &self.0;
         let mut router = Router::new();
-        for route in routes() {
+        let of_people = routes().into_iter().map(|route| ("/api/v1", route));
+        for (under, route) in of_people.chain(work_routes().into_iter().map(|route| ("/work/v1", route))) {
             let Route { name, role, does, body_limit, .. } = route;
             let guard = Gate { app: Arc::clone(app), name, role, does, body_limit };
             let handler = route.handler.layer(DefaultBodyLimit::max(body_limit));
             let handler = handler.route_layer(from_fn_with_state(guard, gate));
-            router = router.route(&format!("/api/v1{}", route.path), handler);
+            router = router.route(&format!("{under}{}", route.path), handler);
         }
         let (name, role, does) = ("metrics", Some(Role::Viewer), Does::Read);
         let guard = Gate { app: Arc::clone(app), name, role, does, body_limit: 0 };
@@ -154,7 +157,8 @@ impl Server {
             .with_state(Arc::clone(app))
     }
 
-    /// Serves under a path until `until` is over: then streams and bulk actions end, and running requests get ten seconds.
+    /// Serves under a path until `until` is over: then streams and bulk actions end, HTTP workers are answered at once, running requests get ten seconds, and
+    /// what the workers have goes back.
     ///
     /// # Errors
     /// What the listener says.
@@ -164,7 +168,9 @@ impl Server {
         base: &BasePath,
         until: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        connections::serve(&listener, &self.under(base), until, &self.0.stop).await
+        let served = connections::serve(&listener, &self.under(base), until, &self.0.stop).await;
+        self.0.work.close().await;
+        served
     }
 
     /// The routes under a path; the probes beside it, too.

@@ -13,3 +13,4 @@ mod roles;
 mod sessions;
 mod site;
 mod store;
+mod work;

@@ -180,7 +180,7 @@ pub use windlass_core::{
     Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
-pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend};
+pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};
 
 /// The examples of docs/guide, under test.
 #[cfg(all(doctest, feature = "derive"))]

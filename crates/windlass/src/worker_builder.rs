@@ -24,6 +24,27 @@ pub struct WorkerBuilder {
 }
 
 impl Worker {
+    /// Registers a worker that takes no jobs, and does for the store what every worker does beside that: due jobs become available, the jobs of
+    /// dead workers go to others, schedules tick. For processes that hand jobs out to [workers elsewhere](crate::remote), which may be
+    /// the only ones. `lease`: a third of it is how late it may notice that a worker died.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass::{Client, Worker};
+    /// # async fn example(client: &Client) -> windlass::Result<()> {
+    /// let keeper = Worker::keep(client, "gateway", Duration::from_secs(9)).await?;
+    /// // ...
+    /// keeper.shutdown().await;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keep(client: &Client, name: &str, lease: Duration) -> Result<Self> {
+        let engine = WorkerEngine::keep(Arc::clone(client.store()), name, lease).await?;
+        Ok(Self::new(engine, Source { client: client.clone(), queues: Vec::new(), kinds: Vec::new() }))
+    }
+
     /// Describes a worker that takes its jobs from the client's store.
     pub fn builder(client: &Client) -> WorkerBuilder {
         WorkerBuilder {

@@ -7,7 +7,7 @@ use windlass_server::{NewToken, Role};
 pub(crate) struct Token {
     /// Whose it is, as the audit log says
     name: String,
-    /// What it allows: viewer, operator or admin
+    /// What it allows: worker, viewer, operator or admin
     #[arg(long, default_value = "viewer", value_parser = role)]
     role: Role,
 }

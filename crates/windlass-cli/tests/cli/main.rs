@@ -4,6 +4,7 @@ mod demo;
 mod enqueue;
 mod events;
 mod home;
+mod http_examples;
 mod jobs;
 mod program;
 mod queues;

@@ -10,14 +10,14 @@ use std::{
 };
 
 /// `windlass serve` in a process of its own, ended with the test.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    address: String,
+    pub(crate) address: String,
     login: Option<String>,
 }
 
 impl Served {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0", "--json"], args].concat();
         let mut child = home.spawn(home.command(&args).stdin(Stdio::null()));
         let said = serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter().next();

@@ -2,10 +2,12 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 use windlass::{Error, ErrorKind};
 
-/// What somebody may do: each role all that the one before may.
+/// What somebody may do: from viewer on each role all that the one before may. Workers work jobs, and nothing else; nobody else does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Works jobs over HTTP: takes them with all that is in their args, and says what became of them. Sees nothing else.
+    Worker,
     /// Looks at everything but hidden values.
     Viewer,
     /// Enqueues, retries, cancels, edits and deletes jobs; pauses and resumes queues and schedules.
@@ -16,11 +18,20 @@ pub enum Role {
 
 impl Role {
     /// All of them, the one that may least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Worker, Self::Viewer, Self::Operator, Self::Admin];
+
+    /// Whether it is enough for what is for `least` and above.
+    pub(crate) fn may(self, least: Self) -> bool {
+        match least {
+            Self::Worker => self == Self::Worker,
+            least => self >= least,
+        }
+    }
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Worker => "worker",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
@@ -39,7 +50,7 @@ impl FromStr for Role {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|role| role.as_str() == name).ok_or_else(|| {
-            let message = format!("unknown role {name:?}; use one of viewer, operator, admin");
+            let message = format!("unknown role {name:?}; use one of worker, viewer, operator, admin");
             Error::new(ErrorKind::InvalidOption, message)
         })
     }

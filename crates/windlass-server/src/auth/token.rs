@@ -34,7 +34,7 @@ impl NewToken {
 }
 
 /// 256 random bits.
-pub(super) fn random() -> Result<[u8; 32]> {
+pub(crate) fn random() -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|cause| {
         Error::new(ErrorKind::Internal, format!("the system gives no random numbers: {cause}"))
@@ -42,7 +42,7 @@ pub(super) fn random() -> Result<[u8; 32]> {
     Ok(bytes)
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -51,10 +51,10 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// The SHA-256 of a token: as these are random, nothing slower is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Hash([u8; 32]);
+pub(crate) struct Hash([u8; 32]);
 
 impl Hash {
-    pub(super) fn of(token: &str) -> Self {
+    pub(crate) fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 
@@ -67,7 +67,7 @@ impl Hash {
     }
 
     /// Whether both are the same, in the same time whether they are or not.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
 }

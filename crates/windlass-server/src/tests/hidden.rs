@@ -38,7 +38,7 @@ async fn secrets_leave_by_no_way_but_reveal() {
             "/overview".into(),
             "/queues/mail".into(),
         ] {
-            for role in Role::ALL {
+            for role in [Role::Viewer, Role::Operator, Role::Admin] {
                 let answer = site.ask(role, "GET", &path, Value::Null).await;
                 assert!(answer.status == 200 && !answer.text.contains(SECRET), "{path}: {}", answer.text);
             }

@@ -1,0 +1,237 @@
+//! Workers that run elsewhere and ask for their jobs, turn by turn: over HTTP, say.
+//!
+//! What is here is the part of the engine that such a worker needs: it registers, claims no more than it is asked for,
+//! and decides by the engine's rules what becomes of a job. It has no executors and no buffer; its lease is renewed when somebody asks,
+//! and so ends when nobody does. Housekeeping is others': [`crate::WorkerEngine::keep`].
+
+mod claiming;
+mod hints;
+mod settling;
+mod table;
+
+use crate::{
+    epoch::Phase,
+    sync::{Mutex, MutexGuard},
+};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+use table::Table;
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use windlass_core::{ClaimedJob, Error, ErrorKind, Result, Store, WorkerId, WorkerSpec};
+
+pub use crate::{
+    QueueConfig,
+    lend::{HandIn, Ticket},
+};
+pub use hints::Hints;
+pub use windlass_core::Settled;
+
+/// What a worker that runs elsewhere says of itself.
+#[derive(Clone, Debug)]
+pub struct RemoteSpec {
+    /// A name for people.
+    pub name: String,
+    /// Its queues, and how many jobs of each it has at the same time.
+    pub queues: Vec<QueueConfig>,
+    /// The kinds that it can run; empty: any.
+    pub kinds: Vec<String>,
+    /// How long it may be silent before others take its jobs.
+    pub lease: Duration,
+}
+
+/// A job that such a worker was given.
+#[derive(Clone, Debug)]
+pub struct RemoteJob {
+    /// What its outcome is handed in with.
+    pub ticket: Ticket,
+    /// The job.
+    pub job: ClaimedJob,
+    /// Its queue.
+    pub queue: Arc<str>,
+    /// Its priority.
+    pub priority: i16,
+}
+
+/// What such a worker has to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// Jobs that it has and that somebody wants [cancelled](windlass_core::JobStore::cancel).
+    pub cancel: Vec<Ticket>,
+    /// Some of them were not told before.
+    pub is_news: bool,
+}
+
+/// One registration of a worker that runs elsewhere. Every call is refused with a lost lease once the store took its jobs away.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> windlass_core::Result<()> {
+/// # use std::{sync::Arc, time::Duration};
+/// # use windlass_core::{JobStore, Outcome, Store};
+/// use windlass_runtime::remote::{HandIn, QueueConfig, RemoteSpec, RemoteWorker};
+/// # let store: Arc<dyn Store> = Arc::new(windlass_memory::MemoryStore::new());
+/// let queues = vec![QueueConfig { queue: "mail".to_owned(), concurrency: 10 }];
+/// let spec = RemoteSpec { name: "php".to_owned(), queues, kinds: vec![], lease: Duration::from_secs(60) };
+/// let worker = RemoteWorker::register(store, spec).await?;
+/// worker.beat().await?;
+/// let jobs = worker.take(None).await?; // as many as it has room for
+/// let done = |job: &windlass_runtime::remote::RemoteJob| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) };
+/// worker.settle(jobs.iter().map(done).collect()).await?;
+/// worker.end().await?;
+/// # Ok(()) }
+/// ```
+pub struct RemoteWorker {
+    store: Arc<dyn Store>,
+    spec: RemoteSpec,
+    worker: WorkerId,
+    table: Mutex<Table>,
+    /// How many calls get jobs for it now.
+    taking: watch::Sender<usize>,
+}
+
+impl RemoteWorker {
+    /// The most jobs that one has at the same time.
+    pub const MOST_JOBS: usize = 1_000;
+    /// No further job when the args of those it has are so many bytes together: 8 MiB.
+    pub const MOST_BYTES: usize = 8 << 20;
+    /// A lease was renewed so short a time ago that it needs no heartbeat.
+    const FRESH: Duration = Duration::from_millis(500);
+
+    /// Registers one; its lease begins.
+    ///
+    /// # Errors
+    /// `invalid_option` or `invalid_name` for what cannot work, or the store's.
+    pub async fn register(store: Arc<dyn Store>, spec: RemoteSpec) -> Result<Arc<Self>> {
+        check(&spec)?;
+        let registered = WorkerSpec {
+            name: spec.name.clone(),
+            queues: spec.queues.iter().map(|queue| queue.queue.clone()).collect(),
+            kinds: spec.kinds.clone(),
+            lease: spec.lease + Self::FRESH,
+        };
+        let worker = store.register(&registered).await?.worker;
+        let table = Mutex::new(Table::new(&spec.queues));
+        Ok(Arc::new(Self { store, spec, worker, table, taking: watch::Sender::new(0) }))
+    }
+
+    /// Its registration.
+    pub fn id(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// What it said of itself.
+    pub fn spec(&self) -> &RemoteSpec {
+        &self.spec
+    }
+
+    /// A sign of life: renews the lease, and says what there is to know.
+    ///
+    /// # Errors
+    /// A lost lease, or the store's.
+    pub async fn beat(self: &Arc<Self>) -> Result<Beat> {
+        let phase = self.lock().phase();
+        match phase {
+            Phase::Lost => return Err(self.lost()),
+            // What it was given is settled; what the store counts beside that goes back.
+            Phase::Draining if self.lock().handed().is_empty() => {
+                self.end().await?;
+                return Err(self.lost());
+            }
+            Phase::Live | Phase::Draining => {}
+        }
+        let asked_at = Instant::now();
+        if !self.lock().is_fresh(Self::FRESH) {
+            let heartbeat = self.fenced(self.store.heartbeat(self.worker).await)?;
+            self.lock().renewed(asked_at, heartbeat.cancel);
+        }
+        Ok(self.lock().tell_cancelled())
+    }
+
+    /// The store has something to say to it: its next [beat](Self::beat) asks.
+    pub fn told(&self) {
+        self.lock().told();
+    }
+
+    /// The jobs that it was given and that are not settled: for one whose answer was lost. Waits for [calls](Self::take) under way: what these
+    /// bring was lost, too.
+    pub async fn handed(&self) -> Vec<RemoteJob> {
+        // An error would be that nobody counts any more, and it is counted here.
+        let _ = self.taking.subscribe().wait_for(|count| *count == 0).await;
+        self.lock().handed()
+    }
+
+    /// Ends it: the store hands back what it has, at once and without using up attempts.
+    ///
+    /// # Errors
+    /// The store's; it notices by the lease, then.
+    pub async fn end(&self) -> Result<()> {
+        self.lock().advance(Phase::Lost);
+        self.store.deregister(self.worker).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // A panic under the lock would be a defect; what was handed out can still be settled.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the lease was lost, where a call says so.
+    fn fenced<T>(&self, answer: Result<T>) -> Result<T> {
+        answer.inspect_err(|error| {
+            if error.is_lease_lost() {
+                self.lock().advance(Phase::Lost);
+            }
+        })
+    }
+
+    fn lost(&self) -> Error {
+        let message = format!("worker {} lost its lease, or ended; register anew", self.worker);
+        Error::new(ErrorKind::LeaseLost, message)
+    }
+}
+
+impl fmt::Debug for RemoteWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteWorker")
+            .field("id", &self.worker)
+            .field("name", &self.spec.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A call that gets jobs, until it is over.
+struct Taking(Arc<RemoteWorker>);
+
+impl Taking {
+    fn begin(worker: &Arc<RemoteWorker>) -> Self {
+        worker.taking.send_modify(|count| *count += 1);
+        Self(Arc::clone(worker))
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.0.taking.send_modify(|count| *count -= 1);
+    }
+}
+
+/// Waits for a call that goes on when nobody waits for it any more: what it was given must not be forgotten.
+async fn whole<T>(call: JoinHandle<Result<T>>) -> Result<T> {
+    call.await.unwrap_or_else(|error| {
+        Err(Error::new(ErrorKind::Internal, format!("a call of a worker did not end: {error}")))
+    })
+}
+
+fn check(spec: &RemoteSpec) -> Result<()> {
+    let queues = spec.queues.clone();
+    crate::WorkerConfig { queues, lease: spec.lease, ..crate::WorkerConfig::default() }.check()?;
+    spec.kinds.iter().try_for_each(|kind| windlass_core::Limits::check_kind_name(kind))?;
+    let (jobs, most) =
+        (spec.queues.iter().map(|queue| queue.concurrency).sum::<usize>(), RemoteWorker::MOST_JOBS);
+    if jobs > most {
+        let message = format!("a worker has at most {most} jobs at once, over all its queues, got {jobs}");
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
+    Ok(())
+}

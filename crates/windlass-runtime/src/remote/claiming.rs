@@ -1,0 +1,151 @@
+//! How a worker that runs elsewhere gets its jobs.
+
+use super::{
+    RemoteJob, RemoteWorker, Taking,
+    table::{Held, Want},
+    whole,
+};
+use crate::{backoff::spread, claimer::may_have_claimed, epoch::Phase, suspect};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+use tracing::warn;
+use windlass_core::{
+    Claim, ClaimRequest, Claimed, ClaimedJob, Disposition, Envelope, Error, ErrorKind, QueueDemand, Result,
+};
+
+/// How often a claim is repeated that found others claiming from the same lanes, and the pause before that.
+const CONTENDED: (usize, Duration) = (4, Duration::from_millis(3));
+/// How long an encrypted job waits before a worker looks at it again: one with keys takes it meanwhile.
+const UNDECRYPTABLE: Duration = Duration::from_secs(60);
+
+impl RemoteWorker {
+    /// Gives it jobs: as many as are wanted of each queue (`None`: all for which there is room), and never more than it may have.
+    /// They are good until they are settled or its lease ends.
+    ///
+    /// Jobs that are expired, cancelled, encrypted or of kinds that it does not know are not given out but settled, as the engine does. Of jobs that may
+    /// have killed workers it has one at a time.
+    ///
+    /// # Errors
+    /// A lost lease; `unsupported` where all that it could have is of queues with [limits](windlass_core::JobStore::limit); the store's.
+    pub async fn take(self: &Arc<Self>, want: Option<Vec<(String, usize)>>) -> Result<Vec<RemoteJob>> {
+        let taking = Taking::begin(self);
+        let want: Option<Want> =
+            want.map(|want| want.into_iter().map(|(queue, count)| (queue.into(), count)).collect());
+        whole(tokio::spawn(async move { taking.0.take_whole(want.as_ref()).await })).await
+    }
+
+    async fn take_whole(&self, want: Option<&Want>) -> Result<Vec<RemoteJob>> {
+        if self.lock().phase() == Phase::Lost {
+            return Err(self.lost());
+        }
+        self.pay().await?;
+        let mut given = self.hand_out(want).await;
+        if given.is_empty() {
+            self.claim(want).await?;
+            given = self.hand_out(want).await;
+        }
+        // What was given must be told; what cannot be settled now is settled before the next.
+        match self.pay().await {
+            Err(error) if given.is_empty() => Err(error),
+            _ => Ok(given),
+        }
+    }
+
+    async fn hand_out(&self, want: Option<&Want>) -> Vec<RemoteJob> {
+        let (mut given, suspect) = self.lock().hand_out(want);
+        if let Some(job) = suspect {
+            let (ticket, id) = (job.ticket, job.job.id);
+            warn!(job = %id, worker = %self.worker, "handing out a job alone that was held by workers that died");
+            if suspect::tell(&*self.store, fastrand::f64, self.worker, Some(id)).await
+                && self.lock().hand_suspect(ticket)
+            {
+                given.push(job);
+            } else {
+                self.lock().is_over(ticket);
+            }
+        }
+        given
+    }
+
+    async fn claim(&self, want: Option<&Want>) -> Result<()> {
+        let asked = self.lock().reserve(want);
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let claimed = self.claim_of(&asked).await;
+        self.lock().release(&asked);
+        let (asked_at, claimed) = match claimed {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                if may_have_claimed(&error) {
+                    warn!(worker = %self.worker, "the reply to a claim was lost; no more is claimed, and when it is settled what there is, the worker ends");
+                    self.lock().advance(Phase::Draining);
+                }
+                return self.fenced(Err(error));
+            }
+        };
+        if claimed.claims.is_empty()
+            && let Some(queue) = claimed.limited.first()
+        {
+            let message = format!(
+                "queue {queue:?} has limits, and its jobs are for workers of the engine alone; ask for none of it here, or take its limits away"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        claimed.claims.into_iter().for_each(|claim| self.keep(claim, asked_at));
+        Ok(())
+    }
+
+    async fn claim_of(&self, asked: &Want) -> Result<(Instant, Claimed)> {
+        let max_bytes = (Self::MOST_BYTES / asked.len()) as u64;
+        let demand = |(queue, count): (&Arc<str>, &usize)| QueueDemand {
+            queue: Arc::clone(queue),
+            limit: u32::try_from(*count).unwrap_or(u32::MAX),
+            max_bytes,
+        };
+        let request = ClaimRequest { worker: self.worker, queues: asked.iter().map(demand).collect() };
+        let mut tries = CONTENDED.0;
+        loop {
+            let asked_at = Instant::now();
+            let claimed = self.store.claim(&request).await?;
+            tries -= 1;
+            if !claimed.claims.is_empty() || !claimed.contended || tries == 0 {
+                return Ok((asked_at, claimed));
+            }
+            sleep(spread(CONTENDED.1, fastrand::f64())).await;
+        }
+    }
+
+    fn keep(&self, claim: Claim, asked_at: Instant) {
+        let Claim { reference, queue, priority, jobs } = claim;
+        let mut table = self.lock();
+        for job in jobs {
+            let instead = self.instead_of(&job);
+            let held = |ticket| {
+                let given = RemoteJob { ticket, job, queue: Arc::clone(&queue), priority };
+                Held { given, claim: reference, asked_at, handed: false }
+            };
+            match instead {
+                None => table.keep(held),
+                Some(disposition) => {
+                    let owed = held(crate::lend::Ticket(0)).exception(disposition);
+                    table.owed.push(owed);
+                }
+            }
+        }
+    }
+
+    /// What becomes of a job that this worker cannot run.
+    fn instead_of(&self, job: &ClaimedJob) -> Option<Disposition> {
+        if !self.spec.kinds.is_empty() && !self.spec.kinds.iter().any(|kind| **kind == *job.kind) {
+            return Some(Disposition::NoHandler);
+        }
+        Envelope::is_one(&job.args).then(|| Disposition::Undecryptable {
+            delay: spread(UNDECRYPTABLE, fastrand::f64()),
+            error: format!(
+                "{}the worker that claimed it has no keys; the job waits for a worker that can open it",
+                Envelope::UNDECRYPTABLE
+            ),
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! What one worker that runs elsewhere has.
+
+use super::{Beat, RemoteJob, RemoteWorker};
+use crate::{QueueConfig, epoch::Phase, lend::Ticket, popped::is_suspect};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::Instant;
+use windlass_core::{ClaimRef, Disposition, Exception, JobId};
+
+/// A job that the store counts as this worker's.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) given: RemoteJob,
+    pub(super) claim: ClaimRef,
+    /// When the claim was asked for.
+    pub(super) asked_at: Instant,
+    /// The worker was given it; else it is kept here.
+    pub(super) handed: bool,
+}
+
+impl Held {
+    pub(super) fn exception(&self, disposition: Disposition) -> Exception {
+        let job = &self.given.job;
+        Exception { claim: self.claim, job: job.id, position: job.position, disposition }
+    }
+
+    /// What becomes of a job that is not to be started any more.
+    fn instead_of_start(&self, cancelled: &HashSet<JobId>) -> Option<Disposition> {
+        let job = &self.given.job;
+        if cancelled.contains(&job.id) {
+            return Some(Disposition::Cancel { reason: Disposition::BY_REQUEST.to_owned() });
+        }
+        let (at, left) = (job.attributes.as_ref()?.expires_at?, job.expires_in?);
+        (self.asked_at.elapsed() >= left).then(|| Disposition::expired(at))
+    }
+}
+
+/// What there is room for.
+pub(super) type Want = BTreeMap<Arc<str>, usize>;
+
+/// The jobs of one registration. Bounded by the concurrency of its queues.
+#[derive(Debug)]
+pub(super) struct Table {
+    phase: Phase,
+    most: Want,
+    /// How many jobs claims under way may bring.
+    coming: Want,
+    jobs: BTreeMap<Ticket, Held>,
+    last: u64,
+    /// Tickets that the store did not take.
+    refused: BTreeSet<Ticket>,
+    /// What is to be settled of jobs that were never given to the worker.
+    pub(super) owed: Vec<Exception>,
+    /// The suspect that the worker has: one at a time.
+    alone: Option<Ticket>,
+    cancelled: HashSet<JobId>,
+    told: HashSet<JobId>,
+    /// `None`: the store has something to say.
+    renewed_at: Option<Instant>,
+}
+
+impl Table {
+    pub(super) fn new(queues: &[QueueConfig]) -> Self {
+        Self {
+            phase: Phase::Live,
+            most: queues.iter().map(|queue| (queue.queue.as_str().into(), queue.concurrency)).collect(),
+            coming: Want::new(),
+            jobs: BTreeMap::new(),
+            last: 0,
+            refused: BTreeSet::new(),
+            owed: Vec::new(),
+            alone: None,
+            cancelled: HashSet::new(),
+            told: HashSet::new(),
+            renewed_at: Some(Instant::now()),
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Moves on to `phase`; never back.
+    pub(super) fn advance(&mut self, phase: Phase) {
+        if phase as u8 > self.phase as u8 {
+            self.phase = phase;
+        }
+    }
+
+    pub(super) fn is_fresh(&self, within: Duration) -> bool {
+        self.renewed_at.is_some_and(|at| at.elapsed() < within)
+    }
+
+    pub(super) fn told(&mut self) {
+        self.renewed_at = None;
+    }
+
+    pub(super) fn renewed(&mut self, at: Instant, cancelled: Vec<JobId>) {
+        (self.renewed_at, self.cancelled) = (Some(at), cancelled.into_iter().collect());
+        self.told.retain(|job| self.cancelled.contains(job));
+    }
+
+    pub(super) fn is_cancelled(&self, job: JobId) -> bool {
+        self.cancelled.contains(&job)
+    }
+
+    /// Which of the jobs that the worker has are to be cancelled.
+    pub(super) fn tell_cancelled(&mut self) -> Beat {
+        let mut beat = Beat::default();
+        for (ticket, held) in self.jobs.iter().filter(|(_, held)| held.handed) {
+            if self.cancelled.contains(&held.given.job.id) {
+                beat.cancel.push(*ticket);
+                beat.is_news |= self.told.insert(held.given.job.id);
+            }
+        }
+        beat
+    }
+
+    pub(super) fn handed(&self) -> Vec<RemoteJob> {
+        self.jobs.values().filter(|held| held.handed).map(|held| held.given.clone()).collect()
+    }
+
+    /// The job that the worker was given with this ticket.
+    pub(super) fn find(&self, ticket: Ticket) -> Option<&Held> {
+        self.jobs.get(&ticket).filter(|held| held.handed)
+    }
+
+    /// Whether this ticket was good once, and its job is settled.
+    pub(super) fn was_settled(&self, ticket: Ticket) -> bool {
+        (1..=self.last).contains(&ticket.0)
+            && !self.jobs.contains_key(&ticket)
+            && !self.refused.contains(&ticket)
+    }
+
+    /// The job is over for this worker. Whether it was the one that ran alone.
+    pub(super) fn remove(&mut self, ticket: Ticket, refused: bool) -> bool {
+        if refused {
+            self.refused.insert(ticket);
+        }
+        self.jobs.remove(&ticket);
+        self.alone == Some(ticket)
+    }
+
+    /// No suspect runs any more, as far as the store knows.
+    pub(super) fn is_over(&mut self, suspect: Ticket) {
+        self.alone.take_if(|alone| *alone == suspect);
+    }
+
+    /// How many jobs to claim, of those that are wanted (`None`: as many as there is room for). They are reserved.
+    pub(super) fn reserve(&mut self, want: Option<&Want>) -> Want {
+        let mut asked = Want::new();
+        if self.phase != Phase::Live || !self.has_room() {
+            return asked;
+        }
+        for (queue, most) in &self.most {
+            let has = self.jobs.values().filter(|held| held.given.queue == *queue).count();
+            let coming = self.coming.entry(Arc::clone(queue)).or_default();
+            let wanted = want.map_or(usize::MAX, |want| want.get(queue).copied().unwrap_or_default());
+            let count = most.saturating_sub(has + *coming).min(wanted);
+            if count > 0 {
+                *coming += count;
+                asked.insert(Arc::clone(queue), count);
+            }
+        }
+        asked
+    }
+
+    /// A claim ended.
+    pub(super) fn release(&mut self, asked: &Want) {
+        for (queue, count) in asked {
+            self.coming.entry(Arc::clone(queue)).and_modify(|coming| *coming = coming.saturating_sub(*count));
+        }
+    }
+
+    /// Keeps a job that was claimed.
+    pub(super) fn keep(&mut self, held: impl FnOnce(Ticket) -> Held) {
+        self.last += 1;
+        let ticket = Ticket(self.last);
+        self.jobs.insert(ticket, held(ticket));
+    }
+
+    fn bytes(&self) -> usize {
+        self.jobs.values().filter(|held| held.handed).map(|held| held.given.job.args.len()).sum()
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes() < RemoteWorker::MOST_BYTES
+    }
+
+    /// Gives the worker what is kept and wanted. The other half is a suspect, which it gets once the store knows.
+    pub(super) fn hand_out(&mut self, want: Option<&Want>) -> (Vec<RemoteJob>, Option<RemoteJob>) {
+        let mut left: Want = want.unwrap_or(&self.most).clone();
+        let (mut bytes, mut given, mut suspect) = (self.bytes(), Vec::new(), None);
+        let kept: Vec<Ticket> =
+            self.jobs.iter().filter(|(_, held)| !held.handed).map(|(ticket, _)| *ticket).collect();
+        for ticket in kept {
+            let Some(held) = self.jobs.get_mut(&ticket) else { continue };
+            if let Some(instead) = held.instead_of_start(&self.cancelled) {
+                self.owed.push(held.exception(instead));
+                self.jobs.remove(&ticket);
+                continue;
+            }
+            let Some(left) = left.get_mut(&held.given.queue).filter(|left| **left > 0) else { continue };
+            let size = held.given.job.args.len();
+            if bytes > 0 && bytes + size > RemoteWorker::MOST_BYTES {
+                break;
+            }
+            if is_suspect(&held.given.job) {
+                if self.alone.is_some() {
+                    continue;
+                }
+                self.alone = Some(ticket);
+                suspect = Some(held.given.clone());
+            } else {
+                held.handed = true;
+                given.push(held.given.clone());
+            }
+            bytes += size;
+            *left -= 1;
+        }
+        (given, suspect)
+    }
+
+    /// The store knows that the suspect runs. Whether it still may.
+    pub(super) fn hand_suspect(&mut self, ticket: Ticket) -> bool {
+        self.jobs.get_mut(&ticket).is_some_and(|held| {
+            held.handed = true;
+            true
+        })
+    }
+}

@@ -1,0 +1,143 @@
+use crate::auth::{Hash, hex, random};
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use windlass::{
+    Result,
+    remote::{RemoteJob, RemoteWorker, Ticket},
+};
+
+/// How long after the end of its lease a silent worker is still answered by the store, not by us.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// A worker that is registered here.
+pub(crate) struct Member {
+    pub(crate) remote: Arc<RemoteWorker>,
+    /// Fires when the store has something to say.
+    pub(super) told: Notify,
+    secret: Hash,
+    /// Whose token it registered with.
+    actor: String,
+    /// What its receipts begin with, so that those of another registration are not taken for its own.
+    tag: String,
+    seen: Mutex<Instant>,
+    calls: AtomicUsize,
+    /// How often an answer got lost.
+    lost: watch::Sender<u64>,
+    /// How many turns are about to take jobs.
+    taking: watch::Sender<usize>,
+}
+
+impl Member {
+    /// One with a new secret; gives its name.
+    pub(super) fn new(actor: &str, remote: Arc<RemoteWorker>) -> Result<(String, Arc<Self>)> {
+        let random = random()?;
+        let (secret, tag) = (hex(&random[..16]), hex(&random[16..20]));
+        let name = format!("{}.{secret}", remote.id());
+        let member = Self {
+            remote,
+            told: Notify::new(),
+            secret: Hash::of(&secret),
+            actor: actor.to_owned(),
+            tag,
+            seen: Mutex::new(Instant::now()),
+            calls: AtomicUsize::new(0),
+            lost: watch::Sender::new(0),
+            taking: watch::Sender::new(0),
+        };
+        Ok((name, Arc::new(member)))
+    }
+
+    pub(super) fn is_of(&self, actor: &str, secret: &str) -> bool {
+        self.secret.is(&Hash::of(secret)) && self.actor == actor
+    }
+
+    /// What a job is handed in with.
+    pub(super) fn receipt(&self, ticket: Ticket) -> String {
+        format!("{}.{}", self.tag, ticket.0)
+    }
+
+    /// The ticket of a receipt; one that nobody has for what is none.
+    pub(super) fn ticket(&self, receipt: &str) -> Ticket {
+        let number = receipt.strip_prefix(&self.tag).and_then(|rest| rest.strip_prefix('.'));
+        let is_plain = |number: &&str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        Ticket(number.filter(is_plain).and_then(|number| number.parse().ok()).unwrap_or_default())
+    }
+
+    /// Fires when an answer got lost, from now on.
+    pub(super) fn losses(&self) -> watch::Receiver<u64> {
+        self.lost.subscribe()
+    }
+
+    /// An answer got lost, and with it who waited for it: the jobs that the worker has, and no turn of before brings any more.
+    pub(super) async fn again(&self) -> Vec<RemoteJob> {
+        self.lost.send_modify(|count| *count += 1);
+        // It cannot fail: what counts is here.
+        let _ = self.taking.subscribe().wait_for(|count| *count == 0).await;
+        self.remote.handed().await
+    }
+
+    /// Takes jobs, unless an answer got lost since.
+    pub(super) async fn take(
+        &self,
+        want: Option<Vec<(String, usize)>>,
+        losses: &watch::Receiver<u64>,
+    ) -> Result<Vec<RemoteJob>> {
+        // In this order: whoever asks again has either stopped this or waits for it.
+        let _taking = Taking::begin(&self.taking);
+        match losses.has_changed() {
+            Ok(false) => self.remote.take(want).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Counts a call until what this gives is dropped.
+    pub(crate) fn call(self: &Arc<Self>) -> Call {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Call(Arc::clone(self))
+    }
+
+    pub(super) fn tell(&self) {
+        self.remote.told();
+        self.told.notify_one();
+    }
+
+    /// Whether nothing was heard of it for so long that the store has ended it.
+    pub(super) fn is_forgotten(&self) -> bool {
+        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        self.calls.load(Ordering::Relaxed) == 0 && seen.elapsed() > self.remote.spec().lease + REMEMBERED
+    }
+}
+
+struct Taking<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Taking<'a> {
+    fn begin(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// A call of a worker that is under way.
+pub(crate) struct Call(Arc<Member>);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}

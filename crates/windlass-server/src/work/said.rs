@@ -1,0 +1,244 @@
+//! What workers say and are told, as JSON.
+
+use super::Member;
+use crate::problem::Problem;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::{collections::BTreeMap, time::Duration};
+use windlass::{
+    Args, Outcome, Timestamp,
+    remote::{Beat, HandIn, QueueConfig, RemoteJob, RemoteSpec, Settled},
+};
+
+/// How long a worker may be silent, in seconds.
+const LEASE: std::ops::RangeInclusive<u64> = 1..=3_600;
+const DEFAULT_LEASE: u64 = 60;
+/// How long a turn may wait for jobs, in seconds.
+const MOST_WAIT: u64 = 30;
+const LONGEST_NAME: usize = 200;
+const MOST_QUEUES: usize = 100;
+const MOST_KINDS: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Register {
+    name: Option<String>,
+    queues: BTreeMap<String, usize>,
+    #[serde(default)]
+    kinds: Vec<String>,
+    lease_s: Option<u64>,
+}
+
+impl Register {
+    pub(super) fn spec(self, actor: &str) -> Result<RemoteSpec, Problem> {
+        let Self { name, queues, kinds, lease_s } = self;
+        let name = name.unwrap_or_else(|| actor.to_owned());
+        let lease = lease_s.unwrap_or(DEFAULT_LEASE);
+        let (from, to) = LEASE.into_inner();
+        let wrong = match () {
+            () if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') => {
+                ("/name", format!("must be 1 to {LONGEST_NAME} bytes"))
+            }
+            () if queues.is_empty() || queues.len() > MOST_QUEUES => {
+                ("/queues", format!("must name 1 to {MOST_QUEUES} queues, got {}", queues.len()))
+            }
+            () if kinds.len() > MOST_KINDS => {
+                ("/kinds", format!("must be at most {MOST_KINDS}, got {}", kinds.len()))
+            }
+            () if !(from..=to).contains(&lease) => {
+                ("/lease_s", format!("must be {from} to {to}, got {lease}"))
+            }
+            () => {
+                let queues =
+                    queues.into_iter().map(|(queue, concurrency)| QueueConfig { queue, concurrency });
+                let lease = Duration::from_secs(lease);
+                return Ok(RemoteSpec { name, queues: queues.collect(), kinds, lease });
+            }
+        };
+        Err(wrong_at(wrong.0, wrong.1))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnBody {
+    #[serde(default)]
+    done: Vec<Done>,
+    want: Option<BTreeMap<String, usize>>,
+    #[serde(default)]
+    wait_s: u64,
+    #[serde(default)]
+    pub(super) again: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Done {
+    receipt: String,
+    outcome: Said,
+    error: Option<String>,
+    reason: Option<String>,
+    after_ms: Option<u64>,
+    result: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Said {
+    Complete,
+    Retry,
+    Snooze,
+    Cancel,
+    Discard,
+}
+
+impl TurnBody {
+    /// What is done, by the worker's tickets.
+    pub(super) fn hand_ins(&mut self, member: &Member) -> Result<Vec<HandIn>, Problem> {
+        let done = std::mem::take(&mut self.done).into_iter().enumerate();
+        let hand_in = |(at, done): (usize, Done)| {
+            let ticket = member.ticket(&done.receipt);
+            let outcome =
+                done.outcome().map_err(|(field, what)| wrong_at(&format!("/done/{at}/{field}"), what))?;
+            Ok(HandIn { ticket, outcome })
+        };
+        done.map(hand_in).collect()
+    }
+
+    /// What is wanted of which queue; `None`: as much as there is room for.
+    pub(super) fn want(&self, member: &Member) -> Result<Option<Vec<(String, usize)>>, Problem> {
+        let Some(want) = &self.want else { return Ok(None) };
+        let queues = &member.remote.spec().queues;
+        if let Some(other) = want.keys().find(|queue| !queues.iter().any(|known| known.queue == **queue)) {
+            let what = format!("the worker did not register for queue {other:?}");
+            return Err(wrong_at(&format!("/want/{}", other.replace('~', "~0").replace('/', "~1")), what));
+        }
+        Ok(Some(
+            want.iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(queue, count)| (queue.clone(), *count))
+                .collect(),
+        ))
+    }
+
+    pub(super) fn wait(&self) -> Result<Duration, Problem> {
+        match self.wait_s {
+            0..=MOST_WAIT => Ok(Duration::from_secs(self.wait_s)),
+            other => Err(wrong_at("/wait_s", format!("must be 0 to {MOST_WAIT}, got {other}"))),
+        }
+    }
+}
+
+impl Done {
+    fn outcome(self) -> Result<Outcome, (&'static str, String)> {
+        let missing = |field, of| (field, format!("{of} needs it"));
+        let after = self.after_ms.map(Duration::from_millis);
+        Ok(match self.outcome {
+            Said::Complete => Outcome::Complete(match self.result.filter(|result| result.get() != "null") {
+                None => None,
+                Some(result) => {
+                    Some(Args::parse(result.get()).map_err(|error| ("result", error.to_string()))?)
+                }
+            }),
+            Said::Retry => {
+                Outcome::Retry { after, error: self.error.ok_or_else(|| missing("error", "retry"))? }
+            }
+            Said::Snooze => Outcome::Snooze(after.ok_or_else(|| missing("after_ms", "snooze"))?),
+            Said::Cancel => Outcome::Cancel(self.reason.ok_or_else(|| missing("reason", "cancel"))?),
+            Said::Discard => Outcome::Discard(self.error.ok_or_else(|| missing("error", "discard"))?),
+        })
+    }
+}
+
+fn wrong_at(pointer: &str, what: String) -> Problem {
+    Problem::invalid(format!("{pointer}: {what}")).at(pointer.to_owned(), what)
+}
+
+/// What a turn is answered with.
+#[derive(Serialize)]
+pub(crate) struct TurnAnswer {
+    settled: Vec<&'static str>,
+    jobs: Vec<JobAnswer>,
+    cancel: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct JobAnswer {
+    receipt: String,
+    id: String,
+    kind: String,
+    args: Args,
+    queue: String,
+    priority: i16,
+    attempt: u16,
+    max_attempts: u16,
+    enqueued_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Args>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+}
+
+impl TurnAnswer {
+    /// The answer; the other half are jobs that cannot be told.
+    pub(super) fn new(
+        member: &Member,
+        settled: &[Settled],
+        jobs: Vec<RemoteJob>,
+        beat: &Beat,
+    ) -> (Self, Vec<HandIn>) {
+        let word = |settled: &Settled| match settled {
+            Settled::Accepted => "accepted",
+            Settled::Already => "already",
+            Settled::Refused => "refused",
+        };
+        let (mut told, mut untold) = (Vec::new(), Vec::new());
+        for job in jobs {
+            let ticket = job.ticket;
+            match JobAnswer::new(member, job) {
+                Ok(job) => told.push(job),
+                Err(error) => untold.push(HandIn { ticket, outcome: Outcome::Discard(error) }),
+            }
+        }
+        let answer =
+            Self { settled: settled.iter().map(word).collect(), jobs: told, cancel: receipts(member, beat) };
+        (answer, untold)
+    }
+}
+
+/// Which of its jobs are to be cancelled.
+pub(crate) fn receipts(member: &Member, beat: &Beat) -> Vec<String> {
+    beat.cancel.iter().map(|ticket| member.receipt(*ticket)).collect()
+}
+
+impl JobAnswer {
+    fn new(member: &Member, given: RemoteJob) -> Result<Self, String> {
+        let RemoteJob { ticket, job, queue, priority } = given;
+        let args = std::str::from_utf8(&job.args)
+            .map_err(|error| format!("the job's args are not UTF-8: {error}"))?;
+        let args =
+            Args::from_store(args).map_err(|error| format!("the job's args cannot be told: {error}"))?;
+        let attributes = job.attributes.map(|attributes| *attributes).unwrap_or_default();
+        Ok(Self {
+            receipt: member.receipt(ticket),
+            id: job.id.to_string(),
+            kind: job.kind.to_string(),
+            args,
+            queue: queue.to_string(),
+            priority,
+            attempt: job.attempt,
+            max_attempts: job.max_attempts,
+            enqueued_at: job.enqueued_at,
+            timeout_ms: attributes
+                .timeout
+                .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            key: attributes.key,
+            meta: attributes.meta,
+            tags: attributes.tags,
+        })
+    }
+}

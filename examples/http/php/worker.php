@@ -1,0 +1,60 @@
+<?php
+// Works jobs of Windlass:  WINDLASS_URL=https://jobs.example.com WINDLASS_TOKEN=wl_... php worker.php
+$workers = getenv('WINDLASS_URL') . '/work/v1/workers';
+$handlers = [
+    'mail.send' => function (object $args, object $job): array {
+        $to = $args->to ?? throw new InvalidArgumentException('nobody to send it to');
+        fwrite(STDERR, "attempt $job->attempt to send to $to\n");
+        return ['sent_to' => $to];
+    },
+];
+// One job after the other, so the lease covers a whole turn.
+$myself = ['name' => gethostname() . ':' . getmypid(), 'queues' => ['default' => 10], 'kinds' => array_keys($handlers), 'lease_s' => 300];
+class Gone extends Exception {}
+
+function call(string $method, string $url, ?array $body = null): ?object {
+    $headers = ['Content-Type: application/json', 'Authorization: Bearer ' . getenv('WINDLASS_TOKEN')];
+    $content = $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR);
+    $http = ['method' => $method, 'timeout' => 40, 'ignore_errors' => true, 'header' => $headers, 'content' => $content];
+    $text = @file_get_contents($url, false, stream_context_create(['http' => $http]));
+    $status = $text === false ? 0 : (int) explode(' ', $http_response_header[0])[1];
+    return match (true) {
+        $status === 410 => throw new Gone(), // this worker is not known any more: register anew
+        $status < 200, $status === 429, $status >= 500 => throw new RuntimeException($text ?: "no answer from $url"),
+        $status >= 400 => fwrite(STDERR, "$text\n") && exit(1), // what we say is wrong, and stays wrong
+        default => json_decode($text),
+    };
+}
+
+$stop = false;
+if (function_exists('pcntl_async_signals')) {
+    pcntl_async_signals(true);
+    pcntl_signal(SIGTERM, function () use (&$stop) { $stop = true; });
+}
+[$me, $done, $again] = [null, [], false];
+while (!$stop || $done) {
+    try {
+        $me ??= call('POST', $workers, $myself)->worker;
+        $turn = $stop ? ['done' => $done, 'want' => (object) []] : ['done' => $done, 'wait_s' => 20, 'again' => $again];
+        $jobs = call('POST', "$workers/$me/turn", $turn)->jobs;
+    } catch (Gone) {
+        [$me, $done, $again] = [null, [], false]; // others have its jobs by now
+        continue;
+    } catch (RuntimeException $error) {
+        fwrite(STDERR, "trying again: {$error->getMessage()}\n");
+        $again = true; // settling twice is harmless
+        sleep(1);
+        continue;
+    }
+    [$done, $again] = [[], false];
+    foreach ($jobs as $job) {
+        try {
+            $done[] = ['receipt' => $job->receipt, 'outcome' => 'complete', 'result' => $handlers[$job->kind]($job->args, $job)];
+        } catch (Throwable $error) {
+            $done[] = ['receipt' => $job->receipt, 'outcome' => 'retry', 'error' => $error::class . ': ' . $error->getMessage()];
+        }
+    }
+}
+try {
+    $me && call('DELETE', "$workers/$me");
+} catch (Gone|RuntimeException) {} // the lease ends by itself

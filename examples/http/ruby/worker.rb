@@ -1,0 +1,59 @@
+# Works jobs of Windlass:  WINDLASS_URL=https://jobs.example.com WINDLASS_TOKEN=wl_... ruby worker.rb
+require "json"
+require "net/http"
+require "socket"
+
+WORKERS = URI("#{ENV.fetch("WINDLASS_URL")}/work/v1/workers")
+HTTP = Net::HTTP.new(WORKERS.host, WORKERS.port).tap { |http| http.use_ssl = WORKERS.scheme == "https" }
+# One job after the other, so the lease covers a whole turn.
+ME = { name: "#{Socket.gethostname}:#{Process.pid}", queues: { default: 10 }, kinds: ["mail.send"], lease_s: 300 }
+Gone = Class.new(StandardError)
+
+HANDLERS = {
+  "mail.send" => lambda do |args, job|
+    to = args.fetch("to") { raise ArgumentError, "nobody to send it to" }
+    warn "attempt #{job["attempt"]} to send to #{to}"
+    { sent_to: to }
+  end
+}
+
+def call(request, body = nil)
+  request["Authorization"] = "Bearer #{ENV.fetch("WINDLASS_TOKEN")}"
+  request["Content-Type"] = "application/json"
+  request.body = JSON.generate(body) if body
+  answer = HTTP.request(request)
+  case answer.code.to_i
+  when 200..299 then JSON.parse(answer.body || "{}")
+  when 410 then raise Gone # this worker is not known any more: register anew
+  when 429, 500.. then raise IOError, answer.body
+  else abort answer.body # what we say is wrong, and stays wrong
+  end
+end
+
+def run(job)
+  { receipt: job["receipt"], outcome: "complete", result: HANDLERS.fetch(job["kind"]).call(job["args"], job) }
+rescue StandardError => error
+  { receipt: job["receipt"], outcome: "retry", error: "#{error.class}: #{error.message}" }
+end
+
+stop = false
+trap("TERM") { stop = true }
+me, done, again = nil, [], false
+until stop && done.empty?
+  begin
+    me ||= call(Net::HTTP::Post.new(WORKERS.path), ME)["worker"]
+    turn = { done: done, wait_s: 20, again: again }
+    turn = { done: done, want: {} } if stop
+    jobs = call(Net::HTTP::Post.new("#{WORKERS.path}/#{me}/turn"), turn)["jobs"]
+  rescue Gone
+    me, done, again = nil, [], false # others have its jobs by now
+  rescue IOError, SystemCallError, SocketError, Timeout::Error => error
+    warn "no answer, trying again: #{error.message}"
+    again = true # settling twice is harmless
+    sleep 1
+  else
+    done, again = jobs.map { |job| run(job) }, false
+  end
+end
+# If nobody hears it, the lease ends by itself.
+call(Net::HTTP::Delete.new("#{WORKERS.path}/#{me}")) if me rescue nil
