@@ -16,7 +16,7 @@ LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard cr
 WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
-.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-check bench-report deps chaos chaos-short
+.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-sdks bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -101,6 +101,9 @@ bench: deps ## every scenario on PostgreSQL and SQLite, on this machine; then be
 
 bench-peers: deps ## the other systems beside us, interleaved, and the ratios (ARGS='--scale 0.1 --only river')
 	bench/peers/run $(ARGS)
+
+bench-sdks: deps ## the packages for Python and Node beside Rust, and the bars that they have to reach
+	bench/sdks/run $(ARGS)
 
 bench-check: deps ## is this work tree slower than BASE (a revision; default: the newest release)?
 	scripts/bench-check $(BASE)
