@@ -29,19 +29,8 @@ impl Place {
         self.client.query_one(&self.fixture.text(sql), &[]).await.expect(sql).get(0)
     }
 
-    /// The pages that a call touches, the least of a few counts; the call is undone.
     async fn pages(&self, call: &str) -> i64 {
-        let mut least = i64::MAX;
-        for _ in 0..5 {
-            self.run("BEGIN").await;
-            let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
-            let row = self.client.query_one(&self.fixture.text(&explain), &[]).await.expect(call);
-            self.run("ROLLBACK").await;
-            let plan: serde_json::Value = row.get(0);
-            let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-            least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
-        }
-        least
+        self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await
     }
 
     /// How many are counted, by kind.

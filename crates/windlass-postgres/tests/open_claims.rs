@@ -51,19 +51,9 @@ async fn one_open_claim_beside_many_settled_ones_is_found_by_few_pages() {
         "SELECT windlass.heartbeat($1, 100002, array_agg(lane_id), array_agg(seq)) FROM windlass.claim WHERE seq = 1",
     );
     client.query(&beat, &[&dying.id.0]).await.unwrap();
-    let explain = fixture.text(&format!(
-        "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM windlass.open_claims({})",
-        dying.id
-    ));
-    let mut pages = 0;
-    for _ in 0..2 {
-        // The first also reads the catalogs, to plan.
-        let row = client.query_one(&explain, &[]).await.unwrap();
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().expect("is a number");
-        assert_eq!(number("Actual Rows"), 1);
-        pages = number("Shared Hit Blocks") + number("Shared Read Blocks");
-    }
+    let look = format!("SELECT * FROM windlass.open_claims({})", dying.id);
+    assert_eq!(fixture.rows_and_pages(&client, &look).await.0, 1);
+    let pages = fixture.pages(&client, &look).await;
     println!("{pages} pages");
     assert!(pages <= MOST_PAGES, "a look touched {pages} pages");
     client.batch_execute(&fixture.text(EXPIRE)).await.unwrap();

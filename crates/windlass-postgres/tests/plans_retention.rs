@@ -4,23 +4,7 @@
 mod cluster;
 
 use cluster::Fixture;
-use tokio_postgres::Client;
 use windlass_core::{ErrorKind, JobStore};
-
-/// The pages that a call touches, the catalogs left out: the least of a few counts. The call is undone.
-async fn pages(fixture: &Fixture, client: &Client, call: &str) -> i64 {
-    let mut least = i64::MAX;
-    for _ in 0..5 {
-        client.batch_execute("BEGIN").await.unwrap();
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
-        let row = client.query_one(&fixture.text(&explain), &[]).await.expect(call);
-        client.batch_execute("ROLLBACK").await.unwrap();
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-        least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
-    }
-    least
-}
 
 /// 10^6 dead jobs: half in one queue of two priorities, the others in 200 queues, none of them old.
 const FILL: &str = "SET synchronous_commit = off;
@@ -38,7 +22,7 @@ async fn removing_costs_what_it_removes() {
     let fixture = Fixture::fresh().await;
     let client = fixture.sql().await;
     // Whatever plan was made while the table was empty is used to the end.
-    let forget = "windlass.forget_dead(100)";
+    let forget = "SELECT * FROM windlass.forget_dead(100)";
     client
         .batch_execute(&fixture.text("SELECT windlass.set_retention('*', 'discarded', '90 days')"))
         .await
@@ -48,14 +32,14 @@ async fn removing_costs_what_it_removes() {
         client.batch_execute(&fixture.text(statement)).await.unwrap();
     }
     // Nothing is to be removed: a few probes for each of 402 places.
-    let idle = pages(&fixture, &client, forget).await;
+    let idle = fixture.pages(&client, forget).await;
     assert!(idle < 402 * 20, "{idle} pages though nothing is past what is kept");
 
     client
         .batch_execute(&fixture.text("SELECT windlass.set_retention('large', 'discarded', count => 10000)"))
         .await
         .unwrap();
-    let first = pages(&fixture, &client, forget).await;
+    let first = fixture.pages(&client, forget).await;
     assert!(
         first < idle + 100 * 40 + 2_000,
         "{first} pages for 100 of 240,000 jobs, 10,000 are kept; {idle} without"
@@ -64,7 +48,7 @@ async fn removing_costs_what_it_removes() {
         client.query_one(&fixture.text("SELECT windlass.forget_dead(100)"), &[]).await.unwrap().get(0);
     assert_eq!(removed, 100);
     // The next step goes on where this one ended, and does not look for it again.
-    let next = pages(&fixture, &client, forget).await;
+    let next = fixture.pages(&client, forget).await;
     assert!(next < idle + 100 * 40, "{next} pages for the next 100");
     let store = fixture.store().await;
     let removed = store.maintain().await.expect("maintain").removed_dead;

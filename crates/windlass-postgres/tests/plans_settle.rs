@@ -42,20 +42,11 @@ impl Log {
         self.client.execute(&sql, &[&jobs]).await.expect("bulk inserts");
     }
 
-    /// The pages that one call touches. Plans what it needs first, in a transaction that is rolled back.
+    /// The pages that one call touches, which is then made.
     async fn pages(&self, call: &str) -> i64 {
-        let explain = self
-            .fixture
-            .text(&format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}"));
-        let mut pages = 0;
-        for end in ["ROLLBACK", "ROLLBACK", "COMMIT"] {
-            self.client.batch_execute("BEGIN").await.unwrap();
-            let row = self.client.query_one(&explain, &[]).await.expect("settles");
-            self.client.batch_execute(end).await.unwrap();
-            let plan: serde_json::Value = row.get(0);
-            let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-            pages = number("Shared Hit Blocks") + number("Shared Read Blocks");
-        }
+        let call = format!("SELECT * FROM {call}");
+        let pages = self.fixture.pages(&self.client, &call).await;
+        self.client.query(&self.fixture.text(&call), &[]).await.expect("settles");
         pages
     }
 

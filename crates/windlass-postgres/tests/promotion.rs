@@ -62,15 +62,9 @@ async fn what_was_promoted_beside_an_old_snapshot_is_not_walked_again() {
         promoted += row.get::<_, i64>(0);
         (at, id) = (row.get(1), row.get(2));
     }
+    let id = id.unwrap();
     let pages = async |at: &str| {
-        let explain = fixture.text(&format!(
-            "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM windlass.promote(5000, {at}, {})",
-            id.unwrap()
-        ));
-        let row = client.query_one(&explain, &[]).await.unwrap();
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().expect("is a number");
-        number("Shared Hit Blocks") + number("Shared Read Blocks")
+        fixture.pages(&client, &format!("SELECT * FROM windlass.promote(5000, {at}, {id})")).await
     };
     let (from_here, from_the_beginning) = (pages(&format!("'{}'", at.unwrap())).await, pages("NULL").await);
     println!("{from_here} pages, from the beginning {from_the_beginning}");

@@ -48,6 +48,10 @@ impl Table {
         self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
     }
 
+    async fn pages(&self, call: &str) -> i64 {
+        self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await
+    }
+
     async fn number(&self, sql: &str) -> i64 {
         self.client.query_one(&self.fixture.text(sql), &[]).await.expect(sql).get(0)
     }
@@ -209,21 +213,6 @@ async fn an_older_schema_is_worked_on_and_migrated() {
     assert!(record(&store, id).await.report.is_some());
 }
 
-/// The pages that a call touches, planned before; the call is undone.
-async fn pages(table: &Table, call: &str) -> i64 {
-    let mut least = i64::MAX;
-    for _ in 0..5 {
-        table.run("BEGIN").await;
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
-        let row = table.client.query_one(&table.fixture.text(&explain), &[]).await.expect(call);
-        table.run("ROLLBACK").await;
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-        least = least.min(number("Shared Hit Blocks") + number("Shared Read Blocks"));
-    }
-    least
-}
-
 /// Each call costs what it is about, whatever the log and the table hold; plans that were made while they were empty as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_cost_the_same_in_deep_tables() {
@@ -270,7 +259,7 @@ async fn reports_cost_the_same_in_deep_tables() {
             (format!("windlass.progress({})", held.job.id), 30),
             ("windlass.forget_reports(100)".to_owned(), 40),
         ] {
-            let touched = pages(&table, &call).await;
+            let touched = table.pages(&call).await;
             assert!(touched <= most, "round {round}: {call} touched {touched} pages");
         }
         worker.complete(&held).await;
@@ -288,6 +277,6 @@ async fn reports_cost_the_same_in_deep_tables() {
     }
     // Of rows that are due, those that are asked for are looked at.
     table.run("UPDATE windlass.job_report SET check_at = '-infinity' WHERE job_id % 100 = 0").await;
-    let touched = pages(&table, "windlass.forget_reports(100)").await;
+    let touched = table.pages("windlass.forget_reports(100)").await;
     assert!(touched <= 100 * 150, "{touched} pages for 100 rows");
 }

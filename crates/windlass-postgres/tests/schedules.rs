@@ -40,17 +40,6 @@ impl Session {
         let error = error.as_db_error().expect("the server's").clone();
         (error.code().clone(), error.message().to_owned())
     }
-
-    /// The pages that a statement touches. It is undone.
-    async fn pages(&self, sql: &str) -> i64 {
-        self.run("BEGIN").await;
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}");
-        let row = self.client.query_one(&self.fixture.text(&explain), &[]).await.expect(sql);
-        let plan: serde_json::Value = row.get(0);
-        self.run("ROLLBACK").await;
-        let buffers = |kind: &str| plan[0]["Plan"][kind].as_i64().expect("buffers");
-        buffers("Shared Hit Blocks") + buffers("Shared Read Blocks")
-    }
 }
 
 /// What SQL declares is what a program would have declared.
@@ -317,9 +306,7 @@ async fn calls_cost_what_they_do() {
         (format!("{page} ORDER BY name LIMIT 100"), 150),
         (format!("{page} AND source = 'app' COLLATE \"C\" AND source <> '' ORDER BY name LIMIT 100"), 300),
     ] {
-        // Once before, so that what is read of the catalog and of plans does not count.
-        session.pages(&sql).await;
-        let pages = session.pages(&sql).await;
+        let pages = session.fixture.pages(&session.client, &sql).await;
         assert!(pages <= most, "{pages} pages, {most} are enough: {sql}");
     }
 }

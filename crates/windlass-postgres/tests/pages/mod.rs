@@ -26,15 +26,6 @@ impl Session {
         self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
     }
 
-    /// The pages that a call touches.
-    async fn pages(&self, call: &str) -> i64 {
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {call}");
-        let row = self.client.query_one(&self.fixture.text(&explain), &[]).await.expect(call);
-        let plan: serde_json::Value = row.get(0);
-        let number = |key: &str| plan[0]["Plan"][key].as_i64().unwrap_or(0);
-        number("Shared Hit Blocks") + number("Shared Read Blocks")
-    }
-
     /// Asserts that a call touches at most so many pages. Whenever somebody makes or changes tables, the next call
     /// also reads the catalogs: the least of a few counts.
     pub async fn bounded(&self, when: &str, call: &str, most: i64) {
@@ -45,7 +36,8 @@ impl Session {
     pub async fn bounded_in(&self, tries: u32, when: &str, call: &str, most: i64) {
         let mut least = i64::MAX;
         for _ in 0..tries {
-            least = least.min(self.pages(call).await);
+            least = least
+                .min(self.fixture.rows_and_pages(&self.client, &format!("SELECT * FROM {call}")).await.1);
             if least <= most {
                 return;
             }
