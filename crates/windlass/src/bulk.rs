@@ -6,17 +6,20 @@ pub use touched::Touched;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
-use windlass_core::{Error, ErrorKind, JobEdit, JobFilter, Limits, Result, Store};
+use windlass_core::{Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result, Store};
 
 /// How many jobs one call to the store names.
 const CHUNK: u32 = 500;
-/// Something that is done to all jobs that a filter selects: see [`Client::select`](crate::Client::select).
+/// Something that is done to all jobs that a filter selects, or to those with some ids: see [`Client::select`](crate::Client::select) and
+/// [`Client::select_ids`](crate::Client::select_ids).
 ///
 /// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done.
 #[must_use = "nothing happens until a verb such as cancel is awaited"]
 pub struct Selection<'a> {
     store: &'a dyn Store,
     filter: JobFilter,
+    /// These, instead of a filter.
+    ids: Option<Vec<JobId>>,
     everything: bool,
     dry_run: bool,
     at_most: u64,
@@ -29,12 +32,17 @@ impl<'a> Selection<'a> {
         Self {
             store,
             filter,
+            ids: None,
             everything: false,
             dry_run: false,
             at_most: u64::MAX,
             pause: None,
             progress: Box::new(|_| {}),
         }
+    }
+
+    pub(crate) fn of_ids(store: &'a dyn Store, ids: Vec<JobId>) -> Self {
+        Self { ids: Some(ids), ..Self::new(store, JobFilter::default()) }
     }
 
     /// Allows a filter that selects every job.
@@ -125,8 +133,33 @@ impl Selection<'_> {
     }
 
     async fn run(mut self, verb: Verb) -> Result<Touched> {
-        self.check(&verb)?;
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
+        match self.ids.take() {
+            Some(ids) => self.run_ids(&verb, &ids, &mut touched).await?,
+            None => self.run_filter(&verb, &mut touched).await?,
+        }
+        if !self.dry_run {
+            let Touched { selected, done, asked, encrypted, left, .. } = touched;
+            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, "jobs were touched");
+        }
+        Ok(touched)
+    }
+
+    async fn run_ids(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
+        let most = usize::try_from(self.at_most).unwrap_or(usize::MAX).min(ids.len());
+        let mut left = ids[..most].chunks(CHUNK as usize).peekable();
+        while let Some(some) = left.next() {
+            let began = Instant::now();
+            self.touch(verb, some, touched).await?;
+            if left.peek().is_some() {
+                self.rest(began, some.len()).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_filter(&mut self, verb: &Verb, touched: &mut Touched) -> Result<()> {
+        self.check(verb)?;
         // Edited jobs may be met again, where they are now.
         let mut seen = HashSet::new();
         let states = self.filter.state.map_or_else(|| verb.states().to_vec(), |only| vec![only]);
@@ -142,25 +175,31 @@ impl Selection<'_> {
                 if matches!(verb, Verb::Edit(_)) {
                     ids.retain(|id| seen.insert(*id));
                 }
-                touched.selected += ids.len() as u64;
-                match self.dry_run {
-                    true => touched.done += ids.len() as u64,
-                    false => verb.act(self.store, &ids, &mut touched).await?,
-                }
-                (self.progress)(&touched);
+                self.touch(verb, &ids, touched).await?;
                 self.filter.after = page.next;
                 if self.filter.after.is_none() {
                     break;
                 }
-                if let Some(pause) = self.pause.filter(|_| !ids.is_empty() && !self.dry_run) {
-                    sleep_until(began + pause.mul_f64(ids.len() as f64 / f64::from(CHUNK))).await;
-                }
+                self.rest(began, ids.len()).await;
             }
         }
-        if !self.dry_run {
-            let Touched { selected, done, asked, encrypted, left, .. } = touched;
-            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, "jobs were touched");
+        Ok(())
+    }
+
+    async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
+        touched.selected += ids.len() as u64;
+        match self.dry_run {
+            true => touched.done += ids.len() as u64,
+            false => verb.act(self.store, ids, touched).await?,
         }
-        Ok(touched)
+        (self.progress)(touched);
+        Ok(())
+    }
+
+    /// Waits until so many jobs are no more a second than they may be.
+    async fn rest(&mut self, began: Instant, jobs: usize) {
+        if let Some(pause) = self.pause.filter(|_| jobs > 0 && !self.dry_run) {
+            sleep_until(began + pause.mul_f64(jobs as f64 / f64::from(CHUNK))).await;
+        }
     }
 }

@@ -112,6 +112,26 @@ impl Client {
         Selection::new(&*self.store, filter)
     }
 
+    /// These jobs, to cancel, retry, edit or delete them with progress and at a pace; [`Self::cancel`] and its like say what became of each.
+    ///
+    /// ```
+    /// # use windlass::{Client, NewJob, Args};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// # let ids = client.enqueue_many([NewJob::new("mail.send", Args::parse("{}")?)]).await?;
+    /// let cancelled = client.select_ids(ids).per_second(1_000.0).cancel().await?;
+    /// assert_eq!((cancelled.selected, cancelled.done), (1, 1));
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    pub fn select_ids(&self, ids: Vec<JobId>) -> Selection<'_> {
+        Selection::of_ids(&**self.store(), ids)
+    }
+
     /// Stops claiming from a queue; running jobs finish.
     ///
     /// # Errors
