@@ -76,7 +76,7 @@ pub struct Beat {
 /// let spec = RemoteSpec { name: "php".to_owned(), queues, kinds: vec![], lease: Duration::from_secs(60) };
 /// let worker = RemoteWorker::register(store, spec).await?;
 /// worker.beat().await?;
-/// let jobs = worker.take(None).await?; // as many as it has room for
+/// let jobs = worker.take(None, &worker.losses()).await?; // as many as it has room for
 /// let done = |job: &windlass_runtime::remote::RemoteJob| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) };
 /// worker.settle(jobs.iter().map(done).collect()).await?;
 /// worker.end().await?;
@@ -89,6 +89,24 @@ pub struct RemoteWorker {
     table: Mutex<Table>,
     /// How many calls get jobs for it now.
     taking: watch::Sender<usize>,
+    /// How often an answer with jobs got lost.
+    lost: watch::Sender<u64>,
+}
+
+/// The answers to a worker that get lost from now on: see [`RemoteWorker::again`].
+#[derive(Clone, Debug)]
+pub struct Losses(watch::Receiver<u64>);
+
+impl Losses {
+    /// Waits until one is.
+    pub async fn next(&mut self) {
+        // An error would be that the worker is gone, and with it whoever could be answered.
+        let _ = self.0.changed().await;
+    }
+
+    fn is_any(&self) -> bool {
+        !matches!(self.0.has_changed(), Ok(false))
+    }
 }
 
 impl RemoteWorker {
@@ -113,7 +131,14 @@ impl RemoteWorker {
         };
         let worker = store.register(&registered).await?.worker;
         let table = Mutex::new(Table::new(&spec.queues));
-        Ok(Arc::new(Self { store, spec, worker, table, taking: watch::Sender::new(0) }))
+        Ok(Arc::new(Self {
+            store,
+            spec,
+            worker,
+            table,
+            taking: watch::Sender::new(0),
+            lost: watch::Sender::new(0),
+        }))
     }
 
     /// Its registration.
@@ -154,9 +179,15 @@ impl RemoteWorker {
         self.lock().told();
     }
 
-    /// The jobs that it was given and that are not settled: for one whose answer was lost. Waits for [calls](Self::take) under way: what these
-    /// bring was lost, too.
-    pub async fn handed(&self) -> Vec<RemoteJob> {
+    /// Begins to watch whether an answer gets lost.
+    pub fn losses(&self) -> Losses {
+        Losses(self.lost.subscribe())
+    }
+
+    /// An answer to it got lost: the jobs that it was given and that are not settled. [Calls](Self::take) of before give it no more:
+    /// those that are under way are waited for, because what they bring was lost, too.
+    pub async fn again(&self) -> Vec<RemoteJob> {
+        self.lost.send_modify(|count| *count += 1);
         // An error would be that nobody counts any more, and it is counted here.
         let _ = self.taking.subscribe().wait_for(|count| *count == 0).await;
         self.lock().handed()

@@ -1,7 +1,7 @@
 //! How a worker that runs elsewhere gets its jobs.
 
 use super::{
-    RemoteJob, RemoteWorker, Taking,
+    Losses, RemoteJob, RemoteWorker, Taking,
     table::{Held, Want},
     whole,
 };
@@ -23,12 +23,20 @@ impl RemoteWorker {
     /// They are good until they are settled or its lease ends.
     ///
     /// Jobs that are expired, cancelled, encrypted or of kinds that it does not know are not given out but settled, as the engine does. Of jobs that may
-    /// have killed workers it has one at a time.
+    /// have killed workers it has one at a time. None is given out once one of these answers [was lost](Self::again): who waited for it is gone.
     ///
     /// # Errors
     /// A lost lease; `unsupported` where all that it could have is of queues with [limits](windlass_core::JobStore::limit); the store's.
-    pub async fn take(self: &Arc<Self>, want: Option<Vec<(String, usize)>>) -> Result<Vec<RemoteJob>> {
+    pub async fn take(
+        self: &Arc<Self>,
+        want: Option<Vec<(String, usize)>>,
+        losses: &Losses,
+    ) -> Result<Vec<RemoteJob>> {
+        // In this order: whoever asks again has either stopped this or waits for it.
         let taking = Taking::begin(self);
+        if losses.is_any() {
+            return Ok(Vec::new());
+        }
         let want: Option<Want> =
             want.map(|want| want.into_iter().map(|(queue, count)| (queue.into(), count)).collect());
         whole(tokio::spawn(async move { taking.0.take_whole(want.as_ref()).await })).await

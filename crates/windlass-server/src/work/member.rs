@@ -6,13 +6,10 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{
-    sync::{Notify, watch},
-    time::Instant,
-};
+use tokio::{sync::Notify, time::Instant};
 use windlass::{
     Result,
-    remote::{RemoteJob, RemoteWorker, Ticket},
+    remote::{RemoteWorker, Ticket},
 };
 
 /// How long after the end of its lease a silent worker is still answered by the store, not by us.
@@ -30,10 +27,6 @@ pub(crate) struct Member {
     tag: String,
     seen: Mutex<Instant>,
     calls: AtomicUsize,
-    /// How often an answer got lost.
-    lost: watch::Sender<u64>,
-    /// How many turns are about to take jobs.
-    taking: watch::Sender<usize>,
 }
 
 impl Member {
@@ -50,8 +43,6 @@ impl Member {
             tag,
             seen: Mutex::new(Instant::now()),
             calls: AtomicUsize::new(0),
-            lost: watch::Sender::new(0),
-            taking: watch::Sender::new(0),
         };
         Ok((name, Arc::new(member)))
     }
@@ -72,33 +63,6 @@ impl Member {
         Ticket(number.filter(is_plain).and_then(|number| number.parse().ok()).unwrap_or_default())
     }
 
-    /// Fires when an answer got lost, from now on.
-    pub(super) fn losses(&self) -> watch::Receiver<u64> {
-        self.lost.subscribe()
-    }
-
-    /// An answer got lost, and with it who waited for it: the jobs that the worker has, and no turn of before brings any more.
-    pub(super) async fn again(&self) -> Vec<RemoteJob> {
-        self.lost.send_modify(|count| *count += 1);
-        // It cannot fail: what counts is here.
-        let _ = self.taking.subscribe().wait_for(|count| *count == 0).await;
-        self.remote.handed().await
-    }
-
-    /// Takes jobs, unless an answer got lost since.
-    pub(super) async fn take(
-        &self,
-        want: Option<Vec<(String, usize)>>,
-        losses: &watch::Receiver<u64>,
-    ) -> Result<Vec<RemoteJob>> {
-        // In this order: whoever asks again has either stopped this or waits for it.
-        let _taking = Taking::begin(&self.taking);
-        match losses.has_changed() {
-            Ok(false) => self.remote.take(want).await,
-            _ => Ok(Vec::new()),
-        }
-    }
-
     /// Counts a call until what this gives is dropped.
     pub(crate) fn call(self: &Arc<Self>) -> Call {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -114,21 +78,6 @@ impl Member {
     pub(super) fn is_forgotten(&self) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         self.calls.load(Ordering::Relaxed) == 0 && seen.elapsed() > self.remote.spec().lease + REMEMBERED
-    }
-}
-
-struct Taking<'a>(&'a watch::Sender<usize>);
-
-impl<'a> Taking<'a> {
-    fn begin(count: &'a watch::Sender<usize>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(count)
-    }
-}
-
-impl Drop for Taking<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
     }
 }
 

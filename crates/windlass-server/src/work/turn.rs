@@ -17,7 +17,7 @@ pub(crate) async fn turn(
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
     let settled = member.remote.settle(done).await?;
     let mut beat = member.remote.beat().await?;
-    let held = if said.again { member.again().await } else { Vec::new() };
+    let held = if said.again { member.remote.again().await } else { Vec::new() };
     let jobs = match held.is_empty() {
         true => jobs(work, member, want, wait, &mut beat).await?,
         false => held,
@@ -41,13 +41,13 @@ async fn jobs(
     let queues = want.as_ref().map(|want| want.iter().map(|(queue, _)| queue.as_str()).collect::<Vec<_>>());
     let sort: Arc<str> = format!("{:?} {:?} {:?}", queues, spec.queues, spec.kinds).into();
     let deadline = Instant::now() + wait;
-    let mut losses = member.losses();
+    let mut losses = member.remote.losses();
     let (mut place, mut woken): (Option<Place>, bool) = (None, false);
     loop {
         if work.stop.is_cancelled() {
             return Ok(Vec::new());
         }
-        let jobs = member.take(want.clone(), &losses).await?;
+        let jobs = member.remote.take(want.clone(), &losses).await?;
         if !jobs.is_empty() && woken {
             work.waiters.wake(&sort);
         }
@@ -64,7 +64,7 @@ async fn jobs(
             biased;
             () = work.stop.cancelled() => return Ok(Vec::new()),
             // Nobody reads this answer, or somebody who asks again for it.
-            _ = losses.changed() => return Ok(Vec::new()),
+            () = losses.next() => return Ok(Vec::new()),
             () = waiting.woken() => {
                 waiting.heard();
                 woken = true;
