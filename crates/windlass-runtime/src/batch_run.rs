@@ -41,7 +41,9 @@ pub(crate) async fn run_batch(
     for Gathered { scope, popped: Popped { slot, index, job } } in batch {
         let settlement = Settlement::WithClaim;
         let mut done = Done { slot, index, position: job.position, settlement, waited: false };
-        match instead_of_start(&scope, job.id, Expiry::of(&job).as_ref()) {
+        match instead_of_start(scope.is_cancel_asked(job.id), Expiry::of(&job).as_ref(), |left| {
+            scope.is_over(left)
+        }) {
             Some(instead) => {
                 done.settlement = Settlement::ByItself(instead);
                 over.push(done);

@@ -136,7 +136,9 @@ pub(crate) async fn run(
     let mut done =
         Done { slot, index, position: job.position, settlement: Settlement::WithClaim, waited: false };
     let expiry = Expiry::of(&job);
-    if let Some(instead) = instead_of_start(scope, id, expiry.as_ref()) {
+    if let Some(instead) =
+        instead_of_start(scope.is_cancel_asked(id), expiry.as_ref(), |left| scope.is_over(left))
+    {
         done.settlement = Settlement::ByItself(instead);
         return done;
     }
@@ -160,7 +162,7 @@ pub(crate) async fn run(
             None => Ended::NotRun,
             Some(alone) => {
                 // It may have waited for long.
-                let ended = match expiry.and_then(|expiry| expiry.look(scope)) {
+                let ended = match expiry.and_then(|expiry| expiry.look(|left| scope.is_over(left))) {
                     Some(expired) => Ended::Expired(expired),
                     None => attempt(core, runner, scope, found, job, &mut done.waited).await,
                 };

@@ -1,7 +1,6 @@
-use crate::epoch::ClaimScope;
 use jiff::Timestamp;
 use std::time::Duration;
-use windlass_core::{ClaimedJob, Disposition, JobId};
+use windlass_core::{ClaimedJob, Disposition};
 
 /// Until when a job may be started. The store's clock said how long that is; here it is only measured, from before the
 /// claim was asked for, so that a job may be taken for expired by the time of that call too early, and never late.
@@ -17,20 +16,20 @@ impl Expiry {
         job.expires_in.map(|left| Self { left, at })
     }
 
-    /// What becomes of the job when it is too late to start it now.
-    pub(crate) fn look(&self, scope: &ClaimScope) -> Option<Disposition> {
-        scope.is_over(self.left).then(|| Disposition::expired(self.at))
+    /// What becomes of the job when it is too late to start it now; `is_over`: whether so much time is, since its claim was asked for.
+    pub(crate) fn look(&self, is_over: impl FnOnce(Duration) -> bool) -> Option<Disposition> {
+        is_over(self.left).then(|| Disposition::expired(self.at))
     }
 }
 
 /// What becomes of a job that is not to be started any more: somebody wants it cancelled, or it is too late.
 pub(crate) fn instead_of_start(
-    scope: &ClaimScope,
-    id: JobId,
+    is_cancel_asked: bool,
     expiry: Option<&Expiry>,
+    is_over: impl FnOnce(Duration) -> bool,
 ) -> Option<Disposition> {
-    if scope.is_cancel_asked(id) {
+    if is_cancel_asked {
         return Some(Disposition::Cancel { reason: Disposition::BY_REQUEST.to_owned() });
     }
-    expiry.and_then(|expiry| expiry.look(scope))
+    expiry.and_then(|expiry| expiry.look(is_over))
 }

@@ -1,7 +1,13 @@
 //! What one worker that runs elsewhere has.
 
 use super::{Beat, RemoteJob, RemoteWorker};
-use crate::{QueueConfig, epoch::Phase, lend::Ticket, popped::is_suspect};
+use crate::{
+    QueueConfig,
+    epoch::Phase,
+    expiry::{Expiry, instead_of_start},
+    lend::Ticket,
+    popped::is_suspect,
+};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
@@ -30,11 +36,8 @@ impl Held {
     /// What becomes of a job that is not to be started any more.
     fn instead_of_start(&self, cancelled: &HashSet<JobId>) -> Option<Disposition> {
         let job = &self.given.job;
-        if cancelled.contains(&job.id) {
-            return Some(Disposition::Cancel { reason: Disposition::BY_REQUEST.to_owned() });
-        }
-        let (at, left) = (job.attributes.as_ref()?.expires_at?, job.expires_in?);
-        (self.asked_at.elapsed() >= left).then(|| Disposition::expired(at))
+        let is_over = |left| self.asked_at.elapsed() >= left;
+        instead_of_start(cancelled.contains(&job.id), Expiry::of(job).as_ref(), is_over)
     }
 }
 
