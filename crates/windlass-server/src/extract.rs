@@ -1,6 +1,6 @@
 //! What requests say, read strictly: unknown fields, wrong types and other media are refused.
 
-use crate::problem::Problem;
+use crate::problem::{Problem, pointer_token};
 use axum::{
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{StatusCode, header, request::Parts},
@@ -65,7 +65,7 @@ fn refused(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
         let _ = match segment {
             Segment::Seq { index } => write!(pointer, "/{index}"),
             Segment::Map { key } | Segment::Enum { variant: key } => {
-                write!(pointer, "/{}", key.replace('~', "~0").replace('/', "~1"))
+                write!(pointer, "/{}", pointer_token(key))
             }
             Segment::Unknown => Ok(()),
         };

@@ -155,6 +155,11 @@ fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
+/// A key as a part of a JSON pointer (RFC 6901).
+pub(crate) fn pointer_token(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

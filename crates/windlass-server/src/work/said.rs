@@ -1,7 +1,7 @@
 //! What workers say and are told, as JSON.
 
 use super::Member;
-use crate::problem::Problem;
+use crate::problem::{Problem, pointer_token};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, time::Duration};
@@ -111,7 +111,7 @@ impl TurnBody {
         let queues = &member.remote.spec().queues;
         if let Some(other) = want.keys().find(|queue| !queues.iter().any(|known| known.queue == **queue)) {
             let what = format!("the worker did not register for queue {other:?}");
-            return Err(wrong_at(&format!("/want/{}", other.replace('~', "~0").replace('/', "~1")), what));
+            return Err(wrong_at(&format!("/want/{}", pointer_token(other)), what));
         }
         Ok(Some(
             want.iter()
