@@ -37,6 +37,17 @@ const TELL: &str = "
          THEN pg_catalog.pg_advisory_unlock(pg_catalog.hashtext({name} || '.ends'), 0)
          ELSE pg_catalog.pg_notify({name} || '.ends', '') IS NULL END";
 
+/// Jobs of one lane, under ids that follow from the first of each block.
+fn in_blocks(first: &str, id: &str) -> String {
+    format!(
+        "INSERT INTO {{schema}}.job_{{segment}} (id, lane_id, max_attempts, kind, args)
+         SELECT {id}, $1, m, k, a
+         FROM (SELECT {first} AS first, set_config('windlass.queues', $5, true) OFFSET 0) AS b,
+              unnest($2, $3, $4) WITH ORDINALITY AS u(m, k, a, n)
+         RETURNING id"
+    )
+}
+
 impl Texts {
     pub(crate) fn new(schema: &str) -> Self {
         let per_segment = |text: &str| {
@@ -60,21 +71,11 @@ impl Texts {
                  VALUES ({schema}.lane_of($1, $2), $3, $4, $5)
                  RETURNING id, set_config('windlass.queues', $1, true)",
             ),
-            insert_block: per_segment(
-                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
-                 SELECT b.first + n - 1, $1, m, k, a
-                 FROM (SELECT nextval('{schema}.job_id_seq') AS first, set_config('windlass.queues', $5, true) OFFSET 0) AS b,
-                      unnest($2, $3, $4) WITH ORDINALITY AS u(m, k, a, n)
-                 RETURNING id",
-            ),
-            insert_blocks: per_segment(
-                "INSERT INTO {schema}.job_{segment} (id, lane_id, max_attempts, kind, args)
-                 SELECT b.firsts[(n + 15) / 16] + ((n - 1) & 15), $1, m, k, a
-                 FROM (SELECT ARRAY(SELECT nextval('{schema}.job_id_seq') FROM generate_series(1, $6)) AS firsts,
-                              set_config('windlass.queues', $5, true) OFFSET 0) AS b,
-                      unnest($2, $3, $4) WITH ORDINALITY AS u(m, k, a, n)
-                 RETURNING id",
-            ),
+            insert_block: per_segment(&in_blocks("nextval('{schema}.job_id_seq')", "b.first + n - 1")),
+            insert_blocks: per_segment(&in_blocks(
+                "ARRAY(SELECT nextval('{schema}.job_id_seq') FROM generate_series(1, $6))",
+                &format!("b.first[(n - 1) / {ID_BLOCK} + 1] + (n - 1) % {ID_BLOCK}"),
+            )),
             insert_together: per_segment(
                 "INSERT INTO {schema}.job_{segment} (lane_id, max_attempts, kind, args)
                  SELECT l, m, k, a FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS u(l, m, k, a, n)
