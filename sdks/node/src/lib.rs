@@ -16,6 +16,8 @@ mod shared;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod version;
 #[cfg(feature = "witness")]
+mod watched;
+#[cfg(feature = "witness")]
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod witness;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]

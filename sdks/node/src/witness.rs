@@ -1,18 +1,16 @@
 //! For windlass-chaos, and only in the addon that is built for it (`witness/`): what Node's workers ask of the store is noted in the
 //! history of the run, and so is what their handlers do.
 
-use crate::{promise::error, worker::NativeWorker};
+use crate::{promise::error, watched::WATCH, worker::NativeWorker};
 use napi::{Error, Result, Status};
 use napi_derive::napi;
 use std::{
     collections::HashMap,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 use windlass::JobLease;
-use windlass_bridge::Client;
 use windlass_chaos::actor::Watch;
 
-static WATCH: OnceLock<Watch> = OnceLock::new();
 /// The leases of the jobs that began here: a handler may end after its job was taken away, and says so then.
 static LEASES: Mutex<Option<HashMap<Begun, JobLease>>> = Mutex::new(None);
 
@@ -49,12 +47,4 @@ pub fn note(worker: &NativeWorker, id: f64, ticket: f64, event: String, fields: 
         }
     };
     watching()?.note(lease, &event, &fields).map_err(failed)
-}
-
-/// The client as a worker is to use it.
-pub(crate) fn of(client: &Client) -> Client {
-    match WATCH.get() {
-        Some(watch) => client.over(|store| watch.store(store)),
-        None => client.clone(),
-    }
 }

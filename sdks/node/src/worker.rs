@@ -44,7 +44,7 @@ pub fn start_worker<'env>(
         #[cfg(not(feature = "witness"))]
         let on = &client;
         #[cfg(feature = "witness")]
-        let on = &crate::witness::of(&client);
+        let on = &crate::watched::of(&client);
         let worker = Worker::start(on, &WorkerSpec::parse(&spec)?)?;
         let desk = worker.desk(ring)?;
         Ok(NativeWorker::new(Shared::register(client, worker), desk, false))
