@@ -1,35 +1,26 @@
 //! The clients in examples/http, each of which does the same, against a real server. Those whose language is not here are left out, and said so.
 
 use crate::{
+    examples::{built_by_go, folder, is_there, left_out},
     program::{Home, eventually, signal},
     serve::Served,
 };
 use std::{
     fs,
-    io::{self, Write},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
-fn folder(language: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/http").join(language).canonicalize().unwrap()
+fn file(language: &str, name: &str) -> PathBuf {
+    folder(&format!("http/{language}")).join(name)
 }
 
 /// Whether a language is here. What `make deps` installs has to be, unless somebody allows that it is not.
 fn is_here(language: &str, version: &[&str], words: &str, is_installed: bool) -> bool {
-    let output = Command::new(language).args(version).stdin(Stdio::null()).output();
-    let is_here = output.is_ok_and(|output| {
-        output.status.success() && String::from_utf8_lossy(&output.stdout).contains(words)
-    });
+    let is_here = is_there(&[&[language], version].concat(), words);
     if !is_here {
-        let why = format!(
-            "{language} is not installed; run `make deps`, or set WINDLASS_ALLOW_SKIP=1 to leave this example out"
-        );
-        assert!(!is_installed || std::env::var_os("WINDLASS_ALLOW_SKIP").is_some(), "{why}");
-        // Not by a macro: what those print shows for failing tests alone.
-        let _ =
-            writeln!(io::stderr(), "LEFT OUT: the HTTP example in {language}, which is not here, or too old");
+        left_out(&format!("HTTP example in {language}"), language, is_installed);
     }
     is_here
 }
@@ -96,14 +87,14 @@ fn works(language: &str, command: &mut Command, stops: bool) {
 #[test]
 fn ruby() {
     if is_here("ruby", &["--version"], "ruby", true) {
-        works("ruby", Command::new("ruby").arg(folder("ruby").join("worker.rb")), true);
+        works("ruby", Command::new("ruby").arg(file("ruby", "worker.rb")), true);
     }
 }
 
 #[test]
 fn php() {
     if is_here("php", &["--version"], "PHP 8", true) {
-        works("php", Command::new("php").arg(folder("php").join("worker.php")), true);
+        works("php", Command::new("php").arg(file("php", "worker.php")), true);
     }
 }
 
@@ -112,23 +103,6 @@ fn go() {
     if !is_here("go", &["version"], "go1.", false) {
         return;
     }
-    let dir = tempfile::TempDir::new().unwrap();
-    let (worker, source) = (dir.path().join("worker"), folder("go").join("worker.go"));
-    let mut build = Command::new("go");
-    build.arg("build").arg("-o").arg(&worker).arg(source).env("GOFLAGS", "-mod=mod").current_dir(dir.path());
-    let output = build.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (_dir, worker) = built_by_go(&folder("http/go"));
     works("go", &mut Command::new(worker), false);
-}
-
-/// The promise: any language, with a page of code.
-#[test]
-fn no_example_is_longer_than_a_page() {
-    for language in fs::read_dir(folder("")).unwrap() {
-        for file in fs::read_dir(language.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            let lines = fs::read_to_string(&path).unwrap().lines().count();
-            assert!(lines <= 60, "{} has {lines} lines", path.display());
-        }
-    }
 }

@@ -3,6 +3,7 @@
 mod demo;
 mod enqueue;
 mod events;
+mod examples;
 mod home;
 mod http_examples;
 mod jobs;

@@ -1,29 +1,15 @@
 //! The clients in examples/stdio, each of which does the same. Those whose language is not here are left out, and said so.
 
-use crate::program::{Home, eventually, signal};
-use std::{
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+use crate::{
+    examples::{built_by_go, folder, is_there, left_out},
+    program::{Home, eventually, signal},
 };
+use std::{fs, process::Stdio};
 
 /// An example: its folder, and how it is run.
 struct Example {
     language: &'static str,
     command: String,
-}
-
-fn folder(language: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stdio").join(language).canonicalize().unwrap()
-}
-
-/// Whether a command says that it is there, with these words.
-fn is_there(command: &[&str], words: &str) -> bool {
-    let output = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output();
-    output.is_ok_and(|output| {
-        output.status.success() && String::from_utf8_lossy(&output.stdout).contains(words)
-    })
 }
 
 /// An example, when its language is here. What `make deps` installs has to be, unless somebody allows that it is not.
@@ -33,17 +19,9 @@ fn example(language: &'static str, is_there: bool, is_installed: bool, file: &st
         "python" => "python3",
         other => other,
     };
-    let command = format!("exec {run} '{}'", folder(language).join(file).display());
+    let command = format!("exec {run} '{}'", folder(&format!("stdio/{language}")).join(file).display());
     if !is_there {
-        let why = format!(
-            "{run} (or jq) is not installed; run `make deps`, or set WINDLASS_ALLOW_SKIP=1 to leave this example out"
-        );
-        assert!(!is_installed || std::env::var_os("WINDLASS_ALLOW_SKIP").is_some(), "{why}");
-        // Not by a macro: what those print shows for failing tests alone.
-        let _ = writeln!(
-            io::stderr(),
-            "LEFT OUT: the stdio example in {language}, which is not here, or too old"
-        );
+        left_out(&format!("stdio example in {language}"), &format!("{run} (or jq)"), is_installed);
     }
     is_there.then_some(Example { language, command })
 }
@@ -102,31 +80,14 @@ fn go() {
     if example("go", is_there(&["go", "version"], "go1."), false, "worker.go").is_none() {
         return;
     }
-    let dir = tempfile::TempDir::new().unwrap();
-    let (worker, source) = (dir.path().join("worker"), folder("go").join("worker.go"));
-    let mut build = Command::new("go");
-    build.arg("build").arg("-o").arg(&worker).arg(source).env("GOFLAGS", "-mod=mod").current_dir(dir.path());
-    let output = build.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (_dir, worker) = built_by_go(&folder("stdio/go"));
     works(&Example { language: "go", command: format!("exec '{}'", worker.display()) });
-}
-
-/// The issue's promise: any language, with a page of code.
-#[test]
-fn no_example_is_longer_than_a_page() {
-    for language in fs::read_dir(folder("")).unwrap() {
-        for file in fs::read_dir(language.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            let lines = fs::read_to_string(&path).unwrap().lines().count();
-            assert!(lines <= 60, "{} has {lines} lines", path.display());
-        }
-    }
 }
 
 #[test]
 fn the_guide_begins_with_a_program_that_works() {
     let home = Home::new();
-    let guide = fs::read_to_string(folder("").join("../../docs/guide/any_language.md")).unwrap();
+    let guide = fs::read_to_string(folder("../docs/guide/any_language.md")).unwrap();
     let program = guide.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
     fs::write(home.path().join("worker.py"), program).unwrap();
     let id = home.enqueue(&["mail.send", r#"{"to":"ada@example.com"}"#]);
