@@ -15,8 +15,9 @@ from typing import Any
 
 import child_jobs
 import pytest
+from worked import drain, record
 
-from windlass import App, JobRecord, children
+from windlass import App, children
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
 from windlass.testing import HandlerFailed, jobs_of
@@ -32,18 +33,6 @@ def app(store: str) -> Iterator[App]:
     yield app
     app.connection._lend(None)
     lent.close()
-
-
-async def drain(app: App, **options: Any) -> dict[str, int]:
-    async with app.worker(**options) as worker:
-        await worker.until_idle()
-    return worker.stats
-
-
-def record(app: App, id: int) -> JobRecord:
-    job = app.sync.job(id)
-    assert job is not None
-    return job
 
 
 async def exists(path: Path) -> str:

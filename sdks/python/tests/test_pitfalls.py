@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from programs import app_of, beside_jobs, with_jobs
 
 from windlass import App, JobRecord
 
@@ -57,13 +58,11 @@ JOBS = """
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "jobs.py").write_text(textwrap.dedent(JOBS))
-    return tmp_path
+    return with_jobs(tmp_path, JOBS)
 
 
 def begin(folder: Path, program: str) -> subprocess.Popen[str]:
-    (folder / "program.py").write_text("from jobs import *\n" + textwrap.dedent(program))
-    return subprocess.Popen([sys.executable, "program.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(beside_jobs(folder, program), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(folder: Path, program: str) -> str:
@@ -81,10 +80,6 @@ def says(program: subprocess.Popen[str], line: str) -> None:
     assert program.stdout is not None
     said = program.stdout.readline()
     assert said == f"{line}\n", (said, program.stderr and program.poll() is not None and program.stderr.read())
-
-
-def app_of(folder: Path) -> App:
-    return App(f"sqlite:{folder}/jobs.db?synchronous=normal")
 
 
 def enqueue(app: App, kind: str) -> int:

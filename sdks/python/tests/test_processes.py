@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from programs import app_of, beside_jobs, with_jobs
 
 from windlass import App
 
@@ -39,18 +39,12 @@ JOBS = """
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "jobs.py").write_text(textwrap.dedent(JOBS))
-    return tmp_path
-
-
-def app_of(folder: Path) -> App:
-    return App(f"sqlite:{folder}/jobs.db?synchronous=normal")
+    return with_jobs(tmp_path, JOBS)
 
 
 def run(folder: Path, program: str, *, timeout: float = LONG) -> subprocess.CompletedProcess[str]:
     """Runs a program beside ``jobs.py``."""
-    (folder / "program.py").write_text("from jobs import *\n" + textwrap.dedent(program))
-    return subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(beside_jobs(folder, program), cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def command(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:

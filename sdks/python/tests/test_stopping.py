@@ -1,0 +1,193 @@
+"""How workers and their handlers are stopped, and what becomes of the jobs that they had."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+from typing import Any
+
+import pytest
+from worked import record
+
+from windlass import App, Context
+
+LONG = 60
+
+
+def test_a_late_end_has_no_effect(sqlite: App) -> None:
+    """Its job is taken away while the handler swallows the cancellation; what it hands in later is refused, and the next attempt counts."""
+    attempts: list[int] = []
+    free = asyncio.Event()
+
+    @sqlite.job("stubborn", timeout=0.05)
+    async def stubborn(ctx: Context) -> int:
+        attempts.append(ctx.attempt)
+        if ctx.attempt == 1:
+            while not free.is_set():
+                try:
+                    await free.wait()
+                except asyncio.CancelledError:
+                    pass  # it will not stop
+            return 1
+        return 2
+
+    async def main() -> int:
+        async with sqlite.worker() as worker:
+            id = await stubborn.with_options().enqueue()
+            while worker.stats["retried"] == 0:
+                await asyncio.sleep(0.01)
+            free.set()
+            await sqlite.client.retry(id)
+            await sqlite.client.wait(id, LONG)
+            return id
+
+    id = asyncio.run(main())
+    assert attempts == [1, 2] and record(sqlite, id).result == 2
+
+
+def test_a_stop_lets_running_jobs_end_and_gives_the_others_back(app: App) -> None:
+    started, free = asyncio.Event(), asyncio.Event()
+
+    @app.job("a")
+    async def job(n: int) -> None:
+        started.set()
+        await free.wait()
+
+    async def main() -> None:
+        job.enqueue_many_sync([{"n": n} for n in range(10)])
+        worker = app.worker(queues={"default": 2})
+        await worker.start()
+        await started.wait()
+        worker.stop()
+        asyncio.get_running_loop().call_later(0.05, free.set)
+        await worker.wait()
+
+    asyncio.run(main())
+    [queue] = app.sync.queues()
+    # What had been lent and not begun comes back as due at once.
+    assert queue.running == 0 and queue.completed in (1, 2) and queue.available + queue.scheduled == 10 - queue.completed
+    assert all(job.attempt == 0 for job in app.sync.jobs().jobs if job.state != "completed")
+
+
+def test_a_job_that_outlives_the_grace_period_goes_back(app: App) -> None:
+    started = asyncio.Event()
+    reasons: list[str | None] = []
+
+    @app.job("a")
+    async def job(ctx: Context) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            reasons.append(ctx.cancelled)
+
+    async def main() -> int:
+        id = await job.enqueue()
+        async with app.worker(grace_period=0.05):
+            await started.wait()
+        return id
+
+    id = asyncio.run(main())
+    back = record(app, id)
+    assert reasons == ["shutdown"] and (back.state, back.attempt, back.errors) == ("available", 0, [])
+
+
+def test_a_worker_that_is_forgotten_holds_no_jobs(sqlite: App) -> None:
+    started = asyncio.Event()
+
+    @sqlite.job("a")
+    async def job(n: int) -> None:
+        if n == 0:
+            started.set()
+            await asyncio.sleep(LONG)
+
+    async def forgets() -> None:
+        await job.enqueue_many([{"n": n} for n in range(5)])
+        await sqlite.worker(queues={"default": 1}).start()
+        await started.wait()
+
+    asyncio.run(forgets())
+    gc.collect()
+
+    async def main() -> None:
+        ids = [record.id for record in sqlite.sync.jobs().jobs if record.args["n"] > 0]
+        async with sqlite.worker():
+            assert all([await sqlite.client.wait(id, LONG) for id in ids])
+
+    asyncio.run(main())
+
+
+def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
+    """Also of handlers that never end."""
+    started, free = threading.Barrier(2), threading.Event()
+
+    @app.job("async")
+    async def in_a_task() -> None:
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            await asyncio.sleep(LONG)
+
+    @app.job("sync")
+    def in_a_thread() -> None:
+        started.wait(LONG)
+        free.wait(LONG)
+
+    async def main() -> list[int]:
+        ids = [await in_a_task.enqueue(), await in_a_thread.enqueue()]
+        worker = app.worker(grace_period=LONG)
+        await worker.start()
+        await asyncio.to_thread(started.wait, LONG)
+        while worker.stats["running"] < 2:
+            await asyncio.sleep(0.01)
+        worker.abort()
+        ended = asyncio.create_task(worker.wait())
+        while not worker._ended.done():
+            await asyncio.sleep(0.01)
+        back = [record(app, id) for id in ids]
+        assert [(job.state, job.attempt, job.errors) for job in back] == [("available", 0, [])] * 2
+        free.set()
+        await ended
+        return ids
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tasks tell who cancelled them from Python 3.11 on")
+@pytest.mark.parametrize("kind", ["single", "batch"])
+def test_who_cancels_all_tasks_fails_no_job(sqlite: App, kind: str) -> None:
+    """As the end of an event loop does. A handler that raises CancelledError by itself has failed."""
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(LONG)
+
+    @sqlite.job("single")
+    async def single() -> None:
+        await work()
+
+    @sqlite.batch("batch")
+    async def batch(jobs: list[Any]) -> None:
+        await work()
+
+    @sqlite.job("itself")
+    async def itself() -> None:
+        raise asyncio.CancelledError
+
+    async def main() -> tuple[int, int]:
+        ids = await itself.enqueue(), await sqlite.jobs[kind].enqueue()
+        async with sqlite.worker(queues={"default": 2}) as worker:
+            await started.wait()
+            while worker.stats["retried"] == 0:
+                await asyncio.sleep(0.01)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            worker.stop()
+        return ids
+
+    failed, stopped = (record(sqlite, id) for id in asyncio.run(main()))
+    assert (failed.state, failed.errors[0]["error"]) == ("retryable", "stopped: the handler was cancelled")
+    assert (stopped.attempt, stopped.errors) == (0, []) and stopped.state in ("available", "scheduled"), stopped
