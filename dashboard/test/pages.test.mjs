@@ -47,6 +47,30 @@ test('every page fits 320 px, and what is between phone and desktop', async t =>
   }
 });
 
+test('of thousands of queues the busiest are shown, and the others found by name', async t => {
+  const { page } = await open(t, { mock });
+  const before = mock.store.queues;
+  t.after(() => (mock.store.queues = before));
+  mock.store.queues = [...before, ...Array.from({ length: 1_000 }, (_, n) => ({ ...before[0], name: `tenant-${String(n).padStart(4, '0')}`, available: n, running: 0, scheduled: 0, retryable: 0 }))];
+  await page.goto(`${mock.url}queues`);
+  await page.getByText(`the 200 with the most to do, of ${(1_000 + before.length).toLocaleString('en-US')}`).waitFor();
+  const names = () => page.locator('td.q-name .name').allTextContents();
+  assert.equal((await names()).length, 200);
+  await page.getByRole('searchbox', { name: "Part of a queue's name" }).fill('TENANT-01');
+  await page.getByText('tenant-0100').waitFor();
+  assert.deepEqual([(await names()).length, (await names()).at(-1)], [100, 'tenant-0199']);
+  await page.getByRole('searchbox').fill('no such queue');
+  await page.getByText('No queue has this in its name').waitFor();
+  await page.getByRole('searchbox').fill('');
+  await page.getByRole('link', { name: 'All by name' }).click();
+  await page.getByRole('link', { name: 'More' }).click();
+  await page.getByText('tenant-0150').waitFor();
+  assert.ok(!(await names()).includes('tenant-0001'));
+  await page.getByRole('link', { name: 'First page' }).click();
+  await page.getByText('tenant-0001').waitFor();
+  assert.deepEqual(await findings(page), []);
+});
+
 test('charts are read point by point with the arrow keys', async t => {
   const { page } = await open(t, { mock });
   await page.getByRole('img', { name: /Jobs completed per second/ }).focus();

@@ -2,7 +2,9 @@
 
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, Store};
+use windlass_core::{
+    Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, QueueFilter, Store,
+};
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
 async fn one_of_each(store: &Arc<dyn Store>) -> Vec<(JobId, JobState)> {
@@ -271,8 +273,7 @@ pub async fn queues_count_their_jobs(fixture: &dyn Fixture) {
     let jobs = one_of_each(&store).await;
     enqueue(&store, job().with_queue("b")).await;
     worker(&store, &["a"], &[], LEASE).await;
-    let names: Vec<_> = store.queues().await.expect("queues").into_iter().map(|queue| queue.name).collect();
-    assert_eq!(names, ["a", "b", QUEUE]);
+    assert_eq!(names(&store, &QueueFilter::default()).await, ["a", "b", QUEUE]);
     let stats = queue(&store, QUEUE).await;
     assert_eq!((stats.available, stats.running, stats.scheduled, stats.retryable), (1, 1, 1, 1));
     assert_eq!((stats.completed, stats.cancelled, stats.discarded), (1, 1, 1));
@@ -283,7 +284,59 @@ pub async fn queues_count_their_jobs(fixture: &dyn Fixture) {
     assert_eq!((b.available, queue(&store, "a").await.oldest_available_at), (1, None));
 }
 
-/// The status names the store, its schema, its queues and its workers; who left is not live.
+async fn names(store: &Arc<dyn Store>, filter: &QueueFilter) -> Vec<String> {
+    store.queues_by(filter).await.expect("queues").into_iter().map(|queue| queue.name).collect()
+}
+
+/// Queues are listed by name, by a part of it, and page by page, in the order of bytes.
+pub async fn queues_are_found_by_name(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let all = ["B", "Mail", "a", "a-b", "a_b", "b", "mail-1", "mail.x"];
+    for name in ["b", "a_b", "mail.x", "a", "Mail", "a-b", "mail-1", "B"] {
+        enqueue(&store, job().with_queue(name)).await;
+    }
+    let none = QueueFilter::default();
+    assert_eq!(names(&store, &none).await, all);
+    for (search, found) in [
+        ("mAIL", &["Mail", "mail-1", "mail.x"][..]),
+        ("A_", &["a_b"]),
+        ("l.x", &["mail.x"]),
+        ("%", &[]),
+        ("\\'", &[]),
+        ("", &all),
+        ("none", &[]),
+    ] {
+        let filter = QueueFilter { search: Some(search.to_owned()), ..none.clone() };
+        assert_eq!(names(&store, &filter).await, found, "{search:?}");
+    }
+    for name in all {
+        let stats = store.queues_by(&QueueFilter::named(name)).await.expect("queues");
+        assert_eq!(
+            stats.iter().map(|queue| (&*queue.name, queue.available)).collect::<Vec<_>>(),
+            [(name, 1)]
+        );
+    }
+    assert!(names(&store, &QueueFilter::named("mail")).await.is_empty());
+    let mut page = QueueFilter { limit: Some(3), ..none };
+    let mut seen = Vec::new();
+    loop {
+        let found = names(&store, &page).await;
+        assert!(found.len() <= 3);
+        let Some(last) = found.last() else { break };
+        page.after = Some(last.clone());
+        seen.extend(found);
+    }
+    assert_eq!(seen, all);
+    let both = QueueFilter {
+        search: Some("mail".to_owned()),
+        after: Some("Mail".to_owned()),
+        limit: Some(1),
+        name: None,
+    };
+    assert_eq!(names(&store, &both).await, ["mail-1"]);
+}
+
+/// The status names the store, its schema and its workers; who left is not live.
 pub async fn the_status_lists_workers(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let (stays, leaves) = (worker_on(&store).await, worker(&store, &["b", "a"], &[], LEASE).await);
@@ -299,7 +352,6 @@ pub async fn the_status_lists_workers(fixture: &dyn Fixture) {
     let status = store.status().await.expect("status");
     let live: Vec<_> = status.workers.iter().filter(|worker| worker.live).map(|worker| worker.id).collect();
     assert_eq!(live, [stays.id]);
-    assert_eq!(status.queues.len(), 3);
 }
 
 /// A worker that was declared dead is not live.

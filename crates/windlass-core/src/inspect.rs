@@ -195,6 +195,8 @@ pub struct QueueStats {
     pub paused: bool,
     /// How many of its jobs may run.
     pub limits: QueueLimits,
+    /// Whether its [keys have limits](crate::KeyLimits), or had.
+    pub keyed: bool,
     /// Ready to be claimed, jobs that wait for a worker that knows their kind included.
     pub available: u64,
     /// Held by a live worker.
@@ -243,6 +245,4 @@ pub struct StoreStatus {
     pub size_bytes: u64,
     /// The workers that registered lately, live ones first.
     pub workers: Vec<WorkerRecord>,
-    /// The queues.
-    pub queues: Vec<QueueStats>,
 }

@@ -1,8 +1,8 @@
 use crate::{
     Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind, EventPage,
     EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, KeyLimits,
-    KeyLimitsChange, NewJob, OnSchedules, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
-    Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply, SettleRequest, Share,
+    KeyLimitsChange, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply, SettleRequest, Share,
     ShareRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
@@ -214,8 +214,13 @@ pub trait JobStore: Send + Sync + 'static {
     /// have none for it. Cheap at any backlog.
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool>;
 
-    /// Every queue, by name. Cheap at any backlog, so that [large counts](QueueStats) may be estimates.
-    async fn queues(&self) -> Result<Vec<QueueStats>>;
+    /// Queues with their counts, [by name](QueueFilter). Cheap at any backlog, so that [large counts](QueueStats) may be estimates.
+    async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>>;
+
+    /// Every queue.
+    async fn queues(&self) -> Result<Vec<QueueStats>> {
+        self.queues_by(&QueueFilter::default()).await
+    }
 
     /// How many jobs ended in which way, by the minute, queue and kind: what [housekeeping](Self::maintain) counted so far. Cheap at any number of jobs: linear in
     /// the counters of that time.
@@ -225,7 +230,7 @@ pub trait JobStore: Send + Sync + 'static {
     /// store has yet to be migrated for it.
     async fn history(&self, request: &HistoryRequest) -> Result<History>;
 
-    /// The store's state.
+    /// The store's state. Cheap at any number of queues and jobs.
     async fn status(&self) -> Result<StoreStatus>;
 
     /// Those of these jobs that have ended, as [`Self::job`] tells without their errors, and those that are unknown. Asked again

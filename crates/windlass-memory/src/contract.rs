@@ -10,8 +10,8 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ends, EnqueuedOnce,
     EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId,
     JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits, MaintainReport,
-    MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest, Reported,
-    RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
+    MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
+    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
     ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
@@ -196,8 +196,8 @@ impl JobStore for MemoryStore {
         list::jobs(&*self.state().await, filter)
     }
 
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        Ok(inspect::queues(&*self.state().await))
+    async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        Ok(inspect::queues(&*self.state().await, filter))
     }
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {

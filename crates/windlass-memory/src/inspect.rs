@@ -7,7 +7,7 @@ use crate::{
 };
 use std::sync::Arc;
 use windlass_core::{
-    Attributes, JobId, JobRecord, JobState, QueueStats, StoreStatus, WorkerId, WorkerRecord,
+    Attributes, JobId, JobRecord, JobState, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord,
 };
 
 /// What tells a job that waits for a worker with its handler from other available ones.
@@ -64,11 +64,17 @@ pub(crate) fn record(state: &State, job: &Job) -> JobRecord {
     }
 }
 
-/// Every queue, by name.
-pub(crate) fn queues(state: &State) -> Vec<QueueStats> {
+/// Queues, by name.
+pub(crate) fn queues(state: &State, filter: &QueueFilter) -> Vec<QueueStats> {
     let stats = |(name, queue): (&Arc<str>, &Queue)| {
         let (paused, limits) = (queue.paused, queue.limits());
-        let mut stats = QueueStats { name: str::to_owned(name), paused, limits, ..QueueStats::default() };
+        let mut stats = QueueStats {
+            name: str::to_owned(name),
+            paused,
+            limits,
+            keyed: queue.keys.is_some(),
+            ..QueueStats::default()
+        };
         for job in state.jobs.values().filter(|job| *state.lanes[job.lane].queue == **name) {
             count(&mut stats, job);
             if matches!(job.place, Place::Available(_)) {
@@ -78,7 +84,8 @@ pub(crate) fn queues(state: &State) -> Vec<QueueStats> {
         }
         stats
     };
-    state.queues.iter().map(stats).collect()
+    let most = filter.limit.map_or(usize::MAX, |limit| limit as usize);
+    state.queues.iter().filter(|(name, _)| filter.matches(name)).take(most).map(stats).collect()
 }
 
 fn count(stats: &mut QueueStats, job: &Job) {
@@ -112,7 +119,7 @@ pub(crate) fn status(state: &State) -> StoreStatus {
     workers.sort_by_key(|worker| (!worker.live, std::cmp::Reverse(worker.id)));
     let jobs: usize = state.jobs.values().map(|job| size_of::<Job>() + job.args.len()).sum();
     let size_bytes = (size_of::<State>() + jobs) as u64;
-    StoreStatus { store: "memory".to_owned(), schema_version: 1, size_bytes, workers, queues: queues(state) }
+    StoreStatus { store: "memory".to_owned(), schema_version: 1, size_bytes, workers }
 }
 
 fn worker_record(state: &State, id: WorkerId, worker: &Worker) -> WorkerRecord {

@@ -5,15 +5,30 @@ use crate::{
     deadline::Patience,
     error::Effect,
     limits::limits_of,
-    query::Query,
+    query::{Param, Query},
     row::{count, get},
     sql::VERSION,
 };
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
+use windlass_core::{QueueFilter, QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
 
 /// How many workers a status lists at most.
 const MAX_WORKERS: i64 = 1_000;
+
+/// The newer columns are read by name: a schema that is yet to be migrated has none.
+const QUEUES: &str =
+    "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
+        oldest_available_at, estimates, (q->>'concurrency')::int4, (q->>'rate')::int4,
+        (extract(epoch FROM (q->>'rate_period')::interval) * 1000000)::int8, (q->>'rate_burst')::int4,
+        coalesce((q->>'keyed')::bool, false)
+    FROM {schema}.queues, LATERAL to_jsonb(queues) AS q";
+/// The names are chosen before anything is counted.
+const AMONG: &str = "WHERE name = ANY (ARRAY(
+        SELECT n.name FROM (SELECT q.name FROM {schema}.queue q UNION SELECT l.queue FROM {schema}.lane l) AS n
+        WHERE ($1 IS NULL OR n.name = $1) AND ($3 IS NULL OR n.name > $3 COLLATE \"C\")
+          AND ($2 IS NULL OR strpos(lower(n.name COLLATE \"C\"), lower($2 COLLATE \"C\")) > 0)
+        ORDER BY n.name COLLATE \"C\" LIMIT $4))";
+const BY_NAME: &str = "ORDER BY name COLLATE \"C\"";
 
 pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[String]) -> Result<bool> {
     let connection = db.client("look for available jobs").await?;
@@ -27,22 +42,25 @@ pub(crate) async fn any_available(db: &Database, queues: &[String], kinds: &[Str
     get(&row, 0)
 }
 
-pub(crate) async fn queues(db: &Database) -> Result<Vec<QueueStats>> {
-    let sql = db.sql(
-        "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
-                oldest_available_at, estimates, (q->>'concurrency')::int4, (q->>'rate')::int4,
-                (extract(epoch FROM (q->>'rate_period')::interval) * 1000000)::int8, (q->>'rate_burst')::int4
-         FROM {schema}.queues, LATERAL to_jsonb(queues) AS q ORDER BY name",
-    );
+pub(crate) async fn queues(db: &Database, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
     let mut connection = db.client("list queues").await?;
     connection.begin_long(Patience::Long).await?;
-    let rows = connection.query(&sql, &[], Effect::Repeatable).await?;
+    let rows = if *filter == QueueFilter::default() {
+        connection.query(&db.sql(&format!("{QUEUES} {BY_NAME}")), &[], Effect::Repeatable).await?
+    } else {
+        let QueueFilter { name, search, after, limit } = filter;
+        let limit = limit.map(i64::from);
+        let filter: [Param<'_>; 4] =
+            [(name, Type::TEXT), (search, Type::TEXT), (after, Type::TEXT), (&limit, Type::INT8)];
+        connection.query(&db.sql(&format!("{QUEUES} {AMONG} {BY_NAME}")), &filter, Effect::Repeatable).await?
+    };
     rows.iter()
         .map(|row| {
             Ok(QueueStats {
                 name: get(row, 0)?,
                 paused: get(row, 1)?,
                 limits: limits_of(row, 11)?,
+                keyed: get(row, 15)?,
                 available: count(row, 2)?,
                 running: count(row, 3)?,
                 scheduled: count(row, 4)?,
@@ -82,7 +100,6 @@ pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
         schema_version,
         size_bytes,
         workers,
-        queues: queues(db).await?,
     })
 }
 

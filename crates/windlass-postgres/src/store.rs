@@ -18,9 +18,9 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest, JobEdit,
     JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader, Limits,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
+    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Jobs in a PostgreSQL database. Cheap to clone, clones are the same store; connections open when they are
@@ -207,8 +207,8 @@ impl JobStore for PostgresStore {
         stats::any_available(&self.db, queues, kinds).await
     }
 
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        stats::queues(&self.db).await
+    async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        stats::queues(&self.db, filter).await
     }
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {

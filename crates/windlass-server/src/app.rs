@@ -1,5 +1,5 @@
 use crate::{
-    audit::Audit, auth::Auth, bulk::Bulk, live::Live, metrics::Metrics, overview::Overview,
+    audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics, overview::Overview,
     redact::Redaction, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
@@ -15,6 +15,7 @@ pub(crate) struct App {
     pub(crate) auth: Auth,
     pub(crate) redaction: Redaction,
     pub(crate) audit: Audit,
+    pub(crate) counts: Counts,
     pub(crate) overview: Overview,
     pub(crate) live: Arc<Live>,
     pub(crate) bulk: Bulk,
@@ -30,7 +31,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Which store it is, with its version: asked once, because it is told along with the counts of all queues, which take a second where there are 10,000.
+    /// Which store it is, with its version: asked once.
     pub(crate) async fn store(&self) -> windlass::Result<&str> {
         let ask = || async { Ok(self.client.status().await?.store) };
         self.store.get_or_try_init(ask).await.map(String::as_str)

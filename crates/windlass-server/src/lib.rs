@@ -21,6 +21,7 @@ mod auth;
 mod base_path;
 mod bulk;
 mod connections;
+mod counts;
 mod extract;
 mod gate;
 mod live;

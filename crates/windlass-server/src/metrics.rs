@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use std::{fmt, sync::atomic::AtomicU64, time::Duration};
-use windlass::StoreStatus;
+use windlass::{QueueStats, StoreStatus};
 
 /// How many queues have figures of their own; the rest are one, `_other`.
 const MOST_QUEUES: usize = 200;
@@ -82,7 +82,12 @@ impl Metrics {
     }
 
     /// All figures, as OpenMetrics text.
-    pub(crate) fn text(&self, status: &StoreStatus, readers: usize) -> Result<String, fmt::Error> {
+    pub(crate) fn text(
+        &self,
+        status: &StoreStatus,
+        queues: &[QueueStats],
+        readers: usize,
+    ) -> Result<String, fmt::Error> {
         let mut registry = Registry::with_prefix("windlass");
         registry.register_with_unit(
             "http_request",
@@ -99,7 +104,7 @@ impl Metrics {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         of_store(&mut registry, status);
-        of_queues(&mut registry, status);
+        of_queues(&mut registry, queues);
         let mut text = String::new();
         encode(&mut text, &registry)?;
         Ok(text)
@@ -117,7 +122,7 @@ fn of_store(registry: &mut Registry, status: &StoreStatus) {
     registry.register_with_unit("store", "The size of Windlass's tables", Unit::Bytes, bytes);
 }
 
-fn of_queues(registry: &mut Registry, status: &StoreStatus) {
+fn of_queues(registry: &mut Registry, queues: &[QueueStats]) {
     let (available, running, paused) = (
         Family::<OfQueue, Gauge>::default(),
         Family::<OfQueue, Gauge>::default(),
@@ -125,7 +130,7 @@ fn of_queues(registry: &mut Registry, status: &StoreStatus) {
     );
     let (held, dead) = (Family::<OfState, Gauge>::default(), Family::<OfState, Gauge>::default());
     let oldest = Family::<OfQueue, Age>::default();
-    for (at, queue) in status.queues.iter().enumerate() {
+    for (at, queue) in queues.iter().enumerate() {
         let name = if at < MOST_QUEUES { queue.name.clone() } else { REST.to_owned() };
         let of = OfQueue { queue: name.clone() };
         available.get_or_create(&of).inc_by(gauge(queue.available));
@@ -168,20 +173,18 @@ fn gauge(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass::QueueStats;
 
     #[test]
     fn many_queues_make_no_more_series() {
         let named = |n: usize| QueueStats { name: format!("q{n:03}"), available: 2, ..QueueStats::default() };
-        let queues = (0..MOST_QUEUES + 50).map(named).collect();
-        let status =
-            StoreStatus { store: "S".into(), schema_version: 1, size_bytes: 5, workers: Vec::new(), queues };
+        let queues: Vec<_> = (0..MOST_QUEUES + 50).map(named).collect();
+        let status = StoreStatus { store: "S".into(), schema_version: 1, size_bytes: 5, workers: Vec::new() };
         let metrics = Metrics::new();
         metrics.served(
             &Served { route: "queues.list", method: &Method::GET, status: StatusCode::OK },
             Duration::from_millis(3),
         );
-        let text = metrics.text(&status, 1).unwrap();
+        let text = metrics.text(&status, &queues, 1).unwrap();
         assert_eq!(
             text.lines().filter(|line| line.starts_with("windlass_queue_available_jobs{")).count(),
             MOST_QUEUES + 1

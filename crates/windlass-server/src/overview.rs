@@ -1,14 +1,18 @@
 //! What the first page says: the store, its queues and workers, and what needs somebody's look.
 
+use crate::counts::Counts;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::{
+    cmp::Reverse,
+    collections::HashSet,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 use tokio::time::Instant;
 use windlass::{
     Client, EventType, HistoryRequest, JobState, QueueStats, Result, ScheduleFilter, StoreStatus,
+    WorkerRecord,
 };
 
 /// Jobs that wait for longer are worth a look.
@@ -17,6 +21,9 @@ const OLD: SignedDuration = SignedDuration::from_mins(5);
 const LATELY: Duration = Duration::from_secs(3600);
 /// What changes slowly is asked so rarely.
 const SLOW: Duration = Duration::from_secs(10);
+/// The most queues that are listed, and the most that are said to need a look.
+const MOST_QUEUES: usize = 200;
+const MOST_NEEDS: usize = 100;
 
 /// Makes overviews, and keeps what is costly to know for some seconds.
 #[derive(Default)]
@@ -24,19 +31,19 @@ pub(crate) struct Overview(Mutex<Option<(Instant, Vec<Value>)>>);
 
 impl Overview {
     /// The state of the store now.
-    pub(crate) async fn look(&self, client: &Client) -> Result<Value> {
-        let status = client.status().await?;
-        let now = Timestamp::now();
-        let mut needs = now_needs(&status, now);
+    pub(crate) async fn look(&self, client: &Client, counts: &Counts) -> Result<Value> {
+        let StoreStatus { store, schema_version, size_bytes, workers } = client.status().await?;
+        let counted = counts.all(client).await?;
+        let mut needs = now_needs(&counted.queues, &workers, Timestamp::now());
         needs.extend(self.lately(client).await?);
-        let StoreStatus { store, schema_version, size_bytes, workers, queues } = status;
         Ok(json!({
-            "at": now,
+            "at": counted.at,
             "store": store,
             "schema_version": schema_version,
             "size_bytes": size_bytes,
-            "totals": totals(&queues),
-            "queues": queues,
+            "totals": totals(&counted.queues),
+            "queue_count": counted.queues.len(),
+            "queues": busiest(&counted.queues),
             "workers": workers,
             "needs_a_look": needs,
         }))
@@ -69,11 +76,30 @@ fn totals(queues: &[QueueStats]) -> Value {
     })
 }
 
-/// What the state of queues and workers says.
-fn now_needs(status: &StoreStatus, now: Timestamp) -> Vec<Value> {
+/// Those with the most to do, by name.
+fn busiest(queues: &[QueueStats]) -> Vec<&QueueStats> {
+    let mut busiest: Vec<_> = queues.iter().collect();
+    if queues.len() > MOST_QUEUES {
+        let jobs = |queue: &QueueStats| queue.available + queue.running + queue.retryable + queue.scheduled;
+        busiest.sort_by_key(|queue| Reverse((jobs(queue), queue.discarded)));
+        busiest.truncate(MOST_QUEUES);
+        busiest.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+    busiest
+}
+
+/// What the state of queues and workers says: of each kind, those queues with the most jobs.
+fn now_needs(queues: &[QueueStats], workers: &[WorkerRecord], now: Timestamp) -> Vec<Value> {
+    let live = workers.iter().filter(|worker| worker.live).flat_map(|worker| &worker.queues);
+    let worked: HashSet<&str> = live.map(String::as_str).collect();
+    let mut waiting: Vec<_> = queues.iter().filter(|queue| queue.available > 0).collect();
+    waiting.sort_by_key(|queue| Reverse(queue.available));
     let mut needs = Vec::new();
-    for queue in status.queues.iter().filter(|queue| queue.available > 0) {
-        let worked = status.workers.iter().any(|worker| worker.live && worker.queues.contains(&queue.name));
+    for queue in waiting {
+        if needs.len() == MOST_NEEDS {
+            break;
+        }
+        let worked = worked.contains(&*queue.name);
         let since = queue.oldest_available_at;
         let what = match since {
             _ if queue.paused => "paused",

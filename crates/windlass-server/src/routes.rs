@@ -199,7 +199,10 @@ fn whole_store() -> Vec<Route> {
 
 fn of_queues() -> Vec<Route> {
     vec![
-        get("/queues", "queues.list", queues::list).gives("Queues").about("Every queue"),
+        get("/queues", "queues.list", queues::list)
+            .query(&["search", "after", "limit"])
+            .gives("Queues")
+            .about("A page of queues, by name"),
         get("/queues/{queue}", "queues.show", queues::show)
             .gives("QueueShown")
             .about("One queue with its workers"),

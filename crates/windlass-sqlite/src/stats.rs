@@ -7,7 +7,7 @@ use crate::{
 };
 use rusqlite::{Connection, Row, params};
 use std::path::Path;
-use windlass_core::{ErrorKind, QueueStats, StoreStatus, WorkerId, WorkerRecord};
+use windlass_core::{ErrorKind, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 
 /// The most workers that a status lists.
 const WORKERS_MAX: u32 = 1_000;
@@ -16,8 +16,10 @@ const QUEUES: &str =
     "SELECT name, paused & 1, total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
         (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
-    concurrency, rate, rate_period, rate_burst
-    FROM queue LEFT JOIN lane ON lane.queue = queue.id GROUP BY queue.id ORDER BY name";
+    concurrency, rate, rate_period, rate_burst, keyed
+    FROM queue LEFT JOIN lane ON lane.queue = queue.id
+    WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR instr(lower(name), lower(?2))) AND (?3 IS NULL OR name > ?3)
+    GROUP BY queue.id ORDER BY name LIMIT ?4";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
     WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused & 1 = 0
     AND (available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
@@ -35,14 +37,16 @@ pub(crate) fn any_available(conn: &Connection, queues: &[String], kinds: &[Strin
     Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one([queues, kinds], |row| row.get(0))?)
 }
 
-/// Every queue, by name. The counts are kept by those who move jobs.
-pub(crate) fn queues(conn: &Connection) -> Outcome<Vec<QueueStats>> {
+/// Queues, by name. The counts are kept by those who move jobs.
+pub(crate) fn queues(conn: &Connection, filter: &QueueFilter) -> Outcome<Vec<QueueStats>> {
     let mut find = conn.prepare_cached(QUEUES)?;
-    let rows = find.query_map([], |row| {
+    let most = filter.limit.map_or(i64::MAX, i64::from);
+    let rows = find.query_map(params![filter.name, filter.search, filter.after, most], |row| {
         Ok(QueueStats {
             name: row.get(0)?,
             paused: row.get(1)?,
             limits: limits::of(row, 10)?,
+            keyed: row.get(14)?,
             available: count(row, 2)?,
             running: count(row, 3)?,
             scheduled: count(row, 4)?,
@@ -70,7 +74,6 @@ pub(crate) fn status(conn: &Connection, path: &Path, now: Micros) -> Outcome<Sto
         schema_version,
         size_bytes: size(conn, path)?,
         workers: workers(conn, now)?,
-        queues: queues(conn)?,
     })
 }
 

@@ -26,9 +26,9 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
     HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange,
-    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
+    Leader, Limits, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats,
+    Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Settings,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, UniqueBatch, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Must an acknowledged write survive a power cut? What only concerns workers need not: when it is
@@ -368,8 +368,9 @@ impl JobStore for SqliteStore {
         self.read(move |conn| stats::any_available(conn, &queues, &kinds)).await
     }
 
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        self.read(stats::queues).await
+    async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        let filter = filter.clone();
+        self.read(move |conn| stats::queues(conn, &filter)).await
     }
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {

@@ -174,8 +174,8 @@ pub use windlass_core::{
     EnqueuedOnce, EnqueuedUnique, Envelope, Error, ErrorKind, EventCursor, EventPage, EventType,
     HandlerReport, History, HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease,
     JobPage, JobRecord, JobState, KeyLimit, KeyLimits, KeyLimitsChange, Limits, LogLine, MaintainReport,
-    MigrationReport, Missed, NewJob, OnConflict, Outcome, Overlap, PageToken, Progress, QueueLimits,
-    QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
+    MigrationReport, Missed, NewJob, OnConflict, Outcome, Overlap, PageToken, Progress, QueueFilter,
+    QueueLimits, QueueStats, RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule,
     ScheduleFilter, SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus,
     Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };

@@ -80,6 +80,8 @@ export interface Overview {
   store: string;
   schema_version: number;
   size_bytes: number;
+  queue_count: number;
+  /** Those with the most to do, 200 at most. */
   queues: QueueStats[];
   workers: WorkerRecord[];
   totals: Totals;

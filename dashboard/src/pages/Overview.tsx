@@ -89,7 +89,7 @@ export function Overview() {
   const { history, steps } = useHour();
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The overview cannot be read" problem={problem.value} /> : <Loading what="the queues" />;
-  const { totals, queues, workers } = overview;
+  const { totals, queues, workers, queue_count: all } = overview;
   const paused = queues.filter(queue => queue.paused).length;
   return (
     <>
@@ -102,7 +102,7 @@ export function Overview() {
       </div>
       <div class="cols three-one">
         <div class="stack">
-          <Panel title="Queues" note={`${queues.length}${paused ? `, ${paused} paused` : ''}`}>
+          <Panel title="Queues" note={`${all > queues.length ? `the ${queues.length} with the most to do, of ` : ''}${count(all)}${paused ? `, ${paused} paused` : ''}`}>
             {queues.length ? <QueueTable queues={queues} workers={workers} flow={flowOf(history, steps)} />
               : <Nothing title="No queue yet">A queue is there as soon as the first job is enqueued: <code>windlass enqueue KIND ARGS</code>, or from your program.</Nothing>}
           </Panel>

@@ -53,7 +53,7 @@ export function Workers() {
       {problem.value && <Stale since={overview.at} problem={problem.value} />}
       <Stats>
         <Stat label="Live" value={count(alive.length)} unit={alive.length === 1 ? 'worker' : 'workers'} hint={gone ? `${gone} gone lately` : 'none is gone'} />
-        <Stat label="Queues served" value={count(queues)} unit={`/ ${overview.queues.length}`} hint={<a href={to(['queues'])}>all queues</a>} />
+        <Stat label="Queues served" value={count(queues)} unit={`/ ${count(overview.queue_count)}`} hint={<a href={to(['queues'])}>all queues</a>} />
         <Stat label="Running" value={count(totals.running)} unit="jobs" href={to(['jobs'], { state: 'running' })} hint={alive.length ? `${(totals.running / alive.length).toFixed(1)} a worker` : 'nobody runs them'} />
       </Stats>
       <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}`}>

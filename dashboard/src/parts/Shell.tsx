@@ -24,7 +24,7 @@ function Nav({ page }: { page: PageName }) {
   const alive = overview?.workers.filter(worker => worker.live).length;
   const items: [PageName, string, string, number | undefined][] = [
     ['overview', 'Overview', to([]), undefined],
-    ['queues', 'Queues', to(['queues']), overview?.queues.length],
+    ['queues', 'Queues', to(['queues']), overview?.queue_count],
     ['jobs', 'Jobs', to(['jobs']), undefined],
     ['schedules', 'Schedules', to(['schedules']), undefined],
     ['workers', 'Workers', to(['workers']), alive],

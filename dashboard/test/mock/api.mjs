@@ -112,6 +112,12 @@ function limits(mock, [name], { concurrency, rate }) {
   return [200, queue];
 }
 
+function queuesOf(mock, _, __, { search = '', after = '', limit = 50 }) {
+  const found = mock.store.queues.filter(({ name }) => name > after && name.toLowerCase().includes(search.toLowerCase())).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const items = found.slice(0, Number(limit));
+  return [200, { items, next: found.length > items.length ? items.at(-1).name : null }];
+}
+
 function queueOf(mock, [name]) {
   const queue = found(mock.store.queues.find(each => each.name === name), `queue ${name}`);
   const keys = name === 'webhooks' ? { default: { concurrency: 20, weight: 1 }, named: { 'hooks.acme-retail.example': { concurrency: 5, weight: 1 } } } : null;
@@ -151,7 +157,7 @@ export const ROUTES = [
   ['POST', 'session', null, logIn],
   ['DELETE', 'session', null, () => [204, undefined, { 'set-cookie': 'windlass_session=; Max-Age=0; Path=/' }]],
   ['GET', 'overview', 'viewer', mock => [200, overview(mock.store)]],
-  ['GET', 'queues', 'viewer', mock => [200, { items: mock.store.queues }]],
+  ['GET', 'queues', 'viewer', queuesOf],
   ['GET', 'queues/*', 'viewer', queueOf],
   ['POST', 'queues/*/pause', 'operator', pause(true)],
   ['POST', 'queues/*/resume', 'operator', pause(false)],

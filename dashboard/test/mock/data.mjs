@@ -162,10 +162,13 @@ export const empty = () => ({ queues: [], jobs: new Map(), schedules: [], audit:
 
 const STATES = ['available', 'running', 'scheduled', 'retryable', 'completed', 'cancelled', 'discarded'];
 
+const todo = queue => queue.available + queue.running + queue.scheduled + queue.retryable;
+const busiest = queues => (queues.length > 200 ? [...queues].sort((a, b) => todo(b) - todo(a)).slice(0, 200) : queues);
+
 export function overview(store) {
   const now = Date.now();
   for (const worker of store.workers) if (worker.live) worker.heartbeat_at = iso(now - (worker.id * 300) % 4_000);
   const totals = Object.fromEntries(STATES.map(state => [state, store.queues.reduce((sum, each) => sum + each[state], 0)]));
   const estimates = STATES.filter(state => store.queues.some(each => each.estimates.includes(state)));
-  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queues: store.queues, workers: store.workers, totals: { ...totals, estimates }, needs_a_look: store.needs };
+  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queue_count: store.queues.length, queues: busiest(store.queues), workers: store.workers, totals: { ...totals, estimates }, needs_a_look: store.needs };
 }

@@ -63,7 +63,12 @@ export interface QueueRecord {
   discarded: number
   oldestAvailableAt: Date | null
   estimates: JobState[]
+  /** Whether its keys have limits, or had. */
+  keyed: boolean
 }
+
+/** Which queues are listed. */
+export interface QueueFilter { search?: string, after?: string, limit?: number }
 
 /** The state of a store. */
 export interface StoreStatus {
@@ -71,7 +76,6 @@ export interface StoreStatus {
   schemaVersion: number
   sizeBytes: number
   workers: Array<{ id: number, name: string, queues: string[], startedAt: Date, heartbeatAt: Date, live: boolean }>
-  queues: QueueRecord[]
 }
 
 /** What the user wrote: its fields keep their names. */

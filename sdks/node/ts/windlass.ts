@@ -7,7 +7,7 @@ import { Events, type EventsOptions } from './events.js'
 import { Limits } from './limits.js'
 import type { EnqueueOptions } from './options.js'
 import * as policy from './policy.js'
-import { record, type JobPage, type JobRecord, type JobState, type QueueRecord, type StoreStatus } from './records.js'
+import { record, type JobPage, type JobRecord, type JobState, type QueueFilter, type QueueRecord, type StoreStatus } from './records.js'
 import { Schedules } from './schedules.js'
 import {
   change, type CancelReply, type DeleteReply, type EditReply, type JobEdit, type JobFilter, type RetryReply, type Selection, type Touched,
@@ -129,8 +129,11 @@ export class Windlass {
   /** Allows claiming from a queue again. */
   async resume (queue: string): Promise<void> { await this.#on.call('resume', { queue }) }
 
-  /** Every queue, by name. */
-  async queues (): Promise<QueueRecord[]> { return record(await this.#on.call('queues')) }
+  /** Every queue, by name; or those with `search` in their name, behind the name `after`, `limit` at most. */
+  async queues (filter: QueueFilter = {}): Promise<QueueRecord[]> { return record(await this.#on.call('queues', { ...filter })) }
+
+  /** One queue; undefined when there is no such queue. */
+  async queue (name: string): Promise<QueueRecord | undefined> { return record<QueueRecord[]>(await this.#on.call('queues', { name }))[0] }
 
   /** Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap. */
   async anyAvailable ({ queues, kinds }: { queues: readonly string[], kinds?: readonly string[] }): Promise<boolean> {

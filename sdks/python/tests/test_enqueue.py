@@ -222,6 +222,8 @@ def test_a_client_changes_what_is_there(app: App) -> None:
     assert client.queues()[0].limits == {"concurrency": 3, "rate": {"count": 100, "period_ms": 60_000, "burst": 10}}
     client.limit("q")
     assert client.queues()[0].limits == {}
+    assert [queue.name for queue in client.queues(search="Q", limit=1)] == ["q"] and client.queues(after="q") == []
+    assert client.queue("q") == client.queues()[0] and client.queue("nowhere") is None
     client.limit_keys("q", concurrency=2)
     client.limit_key("q", "acme", serial=True, weight=3)
     limits = client.key_limits("q")

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass::{
-    Client, Error, ErrorKind, EventCursor, Events, HistoryRequest, Result, RetentionRule, Settings,
+    Client, Error, ErrorKind, EventCursor, Events, HistoryRequest, QueueFilter, Result, RetentionRule,
+    Settings,
 };
 
 #[derive(Deserialize)]
@@ -70,6 +71,15 @@ struct Available {
     kinds: Vec<String>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queues {
+    name: Option<String>,
+    search: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
     match op {
         "events" => events(client, read(payload)?).await,
@@ -92,6 +102,10 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             client.configure(&change.of(client.settings().await?)).await?;
             done()
         }
+        "queues" => {
+            let Queues { name, search, after, limit } = read(payload)?;
+            say(&client.queues_by(&QueueFilter { name, search, after, limit }).await?)
+        }
         "any_available" => {
             let Available { queues, kinds } = read(payload)?;
             say(&client.any_available(&queues, &kinds).await?)
@@ -103,7 +117,6 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
                     let report = client.migrate().await?;
                     say(&json!({ "from": report.from, "to": report.to }))
                 }
-                "queues" => say(&client.queues().await?),
                 "status" => say(&client.status().await?),
                 "retention" => say(&client.retention().await?),
                 "settings" => say(&settings_json(&client.settings().await?)),

@@ -103,7 +103,7 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
 wrap_store! {
     impl JobStore for Mutant, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister checkpoints suspect rescue promote
-     maintain settings configure retention set_retention retry edit pause limit limit_keys key_limits share job jobs any_available queues history status events wakeup close]
+     maintain settings configure retention set_retention retry edit pause limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let Claimed { claims, contended, limited } = self.store.claim(request).await?;

@@ -9,7 +9,7 @@ use crate::{failure::Outcome, globals::Globals, open, text::escape};
 use keys::{LimitKeys, UnlimitKeys};
 use limits::Limit;
 use serde_json::json;
-use windlass::{Client, Error, ErrorKind, QueueLimits};
+use windlass::{Client, Error, ErrorKind, QueueFilter, QueueLimits};
 
 /// The options of `queues`.
 #[derive(clap::Args)]
@@ -18,10 +18,30 @@ pub(crate) struct Queues {
     action: Option<Action>,
 }
 
+/// Which queues are listed.
+#[derive(clap::Args, Default)]
+struct List {
+    /// Only those with this in their name
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only those behind this name: the last one of the page before
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    /// The most that are listed; those that are not are not counted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+impl List {
+    fn filter(self) -> QueueFilter {
+        QueueFilter { name: None, search: self.search, after: self.after, limit: self.limit }
+    }
+}
+
 #[derive(clap::Subcommand)]
 enum Action {
-    /// Lists every queue with its counts (what `queues` alone does)
-    List,
+    /// Lists queues with their counts, by name (`queues` alone lists all)
+    List(List),
     /// Stops claiming from a queue; running jobs go on
     Pause {
         /// The queue's name
@@ -61,9 +81,9 @@ enum Action {
 impl Queues {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = open::existing(globals.url()).await?;
-        match self.action.unwrap_or(Action::List) {
-            Action::List => {
-                let queues = Listed::of(&client, client.queues().await?).await?;
+        match self.action.unwrap_or_else(|| Action::List(List::default())) {
+            Action::List(list) => {
+                let queues = Listed::of(&client, client.queues_by(&list.filter()).await?).await?;
                 globals.print(&queues, || text(&queues))?;
             }
             Action::Pause { queue } => {
@@ -99,7 +119,7 @@ impl Queues {
 
 /// So that a name that is misspelt does not look like a queue without jobs.
 async fn known(client: &Client, queue: &str) -> Outcome {
-    if client.queues().await?.iter().any(|known| known.name == queue) {
+    if client.queue(queue).await?.is_some() {
         return Ok(());
     }
     Err(Error::new(ErrorKind::NotFound, format!("queue {queue:?} does not exist")).into())

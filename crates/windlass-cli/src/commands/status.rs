@@ -1,16 +1,24 @@
 use super::queues::{self, Listed};
 use crate::{failure::Outcome, globals::Globals, open, table::table, text::escape};
 use indicatif::HumanBytes;
+use serde::Serialize;
 use windlass::{StoreStatus, WorkerRecord, redact_url};
 
 /// Shows the store, its workers and its queues.
 pub(crate) async fn run(globals: &Globals) -> Outcome {
     let client = open::existing(globals.url()).await?;
     let status = client.status().await?;
-    // The JSON is the status itself.
-    let queues = if globals.json { Vec::new() } else { Listed::of(&client, status.queues.clone()).await? };
+    let queues = Listed::of(&client, client.queues().await?).await?;
     client.close().await;
-    globals.print(&status, || text(globals.url(), &status, &queues))
+    let shown = Shown { status, queues };
+    globals.print(&shown, || text(globals.url(), &shown.status, &shown.queues))
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    status: StoreStatus,
+    queues: Vec<Listed>,
 }
 
 fn text(url: &str, status: &StoreStatus, queues: &[Listed]) -> String {

@@ -66,6 +66,5 @@ impl Drop for MeasuredStore {
 
 /// The counts of a queue; zero when it does not exist yet.
 pub async fn counts(client: &Client, queue: &str) -> Outcome<QueueStats> {
-    let queues = client.queues().await?;
-    Ok(queues.into_iter().find(|stats| stats.name == queue).unwrap_or_default())
+    Ok(client.queue(queue).await?.unwrap_or_default())
 }

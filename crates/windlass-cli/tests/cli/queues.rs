@@ -17,6 +17,24 @@ fn queues_are_listed_paused_and_resumed() {
 }
 
 #[test]
+fn queues_are_found_by_name_and_page_by_page() {
+    let home = Home::new();
+    for queue in ["mail", "mail-bulk", "reports"] {
+        home.enqueue(&["a", "--queue", queue]);
+    }
+    let names = |args: &[&str]| {
+        let queues = home.json(&[&["queues", "list"], args].concat());
+        let names =
+            queues.as_array().expect("a list").iter().map(|queue| queue["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--search", "MAIL"]), ["mail", "mail-bulk"]);
+    assert_eq!(names(&["--limit", "1", "--after", "mail"]), ["mail-bulk"]);
+    assert!(names(&["--search", "nothing"]).is_empty());
+    home.run(&["queues", "list", "--limit", "0"]).refused(2, &["--limit"]);
+}
+
+#[test]
 fn status_names_the_store() {
     let home = Home::new();
     home.enqueue(&["a"]);

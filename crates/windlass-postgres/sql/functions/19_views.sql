@@ -276,8 +276,9 @@ AS $$
 $$;
 
 -- queues: counts per queue, of this moment; finished jobs within retention. Those named in estimates are estimates, the others
--- exact; each is exact up to counted_exactly() rows. concurrency and after: its limits (see limit_queue).
--- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 4 ms where all states are deep.
+-- exact; each is exact up to counted_exactly() rows. concurrency and after: its limits (see limit_queue); keyed: whether its keys have some.
+-- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 4 ms where all states are deep; of queues whose name is
+-- given (=, = ANY) for theirs alone.
 CREATE OR REPLACE VIEW {schema}.queues AS
     SELECT n.name, q.paused_at IS NOT NULL AS paused,
            coalesce(sum(c.available + c.no_handler), 0)::bigint AS available, coalesce(sum(r.running), 0)::bigint AS running,
@@ -287,11 +288,11 @@ CREATE OR REPLACE VIEW {schema}.queues AS
            min(c.oldest) AS oldest_available_at,
            ARRAY(SELECT DISTINCT e FROM unnest(string_to_array(string_agg(array_to_string(c.estimates, ','), ','), ',')) AS e
                  WHERE e <> '' ORDER BY e) AS estimates,
-           q.concurrency, q.rate, q.rate_period, q.rate_burst
+           q.concurrency, q.rate, q.rate_period, q.rate_burst, coalesce(q.keyed, false) AS keyed
     FROM (SELECT name FROM {schema}.queue UNION SELECT queue FROM {schema}.lane) AS n
     LEFT JOIN {schema}.queue q ON q.name = n.name
     LEFT JOIN {schema}.lane l ON l.queue = n.name
     LEFT JOIN LATERAL {schema}.lane_counts(l.id, (SELECT {schema}.counted_exactly())) AS c
         ON l.id IS NOT NULL
     LEFT JOIN (SELECT lane_id, sum(open_count) AS running FROM {schema}.open_claims(NULL) GROUP BY lane_id) AS r ON r.lane_id = l.id
-    GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst;
+    GROUP BY n.name, q.paused_at, q.concurrency, q.rate, q.rate_period, q.rate_burst, q.keyed;

@@ -5,10 +5,10 @@ use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, DueSchedules,
     EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest,
     JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord,
-    ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest,
-    StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter,
+    ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest, Share,
+    ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -163,8 +163,8 @@ impl JobStore for FakeStore {
         self.memory.any_available(queues, kinds).await
     }
 
-    async fn queues(&self) -> Result<Vec<QueueStats>> {
-        self.memory.queues().await
+    async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        self.memory.queues_by(filter).await
     }
 
     async fn history(&self, request: &HistoryRequest) -> Result<History> {

@@ -1,15 +1,33 @@
-use super::{Answer, Shared};
+use super::{Answer, Shared, page_size};
 use crate::{
     app::App,
-    extract::{Body, Name},
+    extract::{Body, Name, Query},
     problem::Problem,
 };
 use axum::{Json, extract::State, http::StatusCode};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass::QueueLimits;
+use windlass::{QueueFilter, QueueLimits, QueueStats};
 
-pub(crate) async fn list(State(app): Shared) -> Answer {
-    Ok(Json(json!({ "items": app.client.queues().await? })))
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Listed {
+    search: Option<String>,
+    after: Option<String>,
+    limit: Option<u32>,
+}
+
+/// A page of queues, by name. Those of other pages are not counted.
+pub(crate) async fn list(State(app): Shared, Query(asked): Query<Listed>) -> Answer {
+    let most = page_size(asked.limit)?;
+    // One more, which says whether there are more.
+    let Listed { search, after, .. } = asked;
+    let filter = QueueFilter { name: None, search, after, limit: Some(most + 1) };
+    let mut queues = app.client.queues_by(&filter).await?;
+    let more = queues.len() > most as usize;
+    queues.truncate(most as usize);
+    let next = queues.last().filter(|_| more).map(|queue| queue.name.clone());
+    Ok(Json(json!({ "items": queues, "next": next })))
 }
 
 pub(crate) async fn show(State(app): Shared, Name(queue): Name) -> Answer {
@@ -18,12 +36,10 @@ pub(crate) async fn show(State(app): Shared, Name(queue): Name) -> Answer {
 
 /// A queue with its limits of keys and its workers.
 pub(crate) async fn one(app: &App, queue: &str) -> Result<Value, Problem> {
-    let status = app.client.status().await?;
-    let found = status.queues.iter().find(|stats| stats.name == queue);
-    let found = found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))?;
+    let mut shown = json!(known(app, queue).await?);
+    let workers = app.client.status().await?.workers;
     let workers: Vec<_> =
-        status.workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
-    let mut shown = json!(found);
+        workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
     shown["key_limits"] = json!(app.client.key_limits(queue).await?);
     shown["workers"] = json!(workers);
     Ok(shown)
@@ -42,7 +58,10 @@ pub(crate) async fn resume(State(app): Shared, Name(queue): Name) -> Result<Stat
 pub(crate) async fn limit(State(app): Shared, Name(queue): Name, body: Body) -> Answer {
     let limits: QueueLimits = body.read()?;
     app.client.limit(&queue, &limits).await?;
-    let queues = app.client.queues().await?;
-    let found = queues.into_iter().find(|stats| stats.name == queue);
-    Ok(Json(json!(found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))?)))
+    Ok(Json(json!(known(&app, &queue).await?)))
+}
+
+async fn known(app: &App, queue: &str) -> Result<QueueStats, Problem> {
+    let found = app.client.queue(queue).await?;
+    found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))
 }

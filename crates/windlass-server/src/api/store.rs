@@ -20,7 +20,7 @@ use windlass::{EventCursor, EventType, HistoryRequest};
 const MOST_POINTS: u64 = 1_500;
 
 pub(crate) async fn overview(State(app): Shared) -> Answer {
-    Ok(Json(app.overview.look(&app.client).await?))
+    Ok(Json(app.overview.look(&app.client, &app.counts).await?))
 }
 
 pub(crate) async fn workers(State(app): Shared) -> Answer {
@@ -95,7 +95,8 @@ pub(crate) async fn openapi(State(app): Shared) -> Response {
 
 pub(crate) async fn metrics(State(app): Shared) -> Result<Response, Problem> {
     let status = app.client.status().await?;
-    let text = app.metrics.text(&status, app.live.readers()).map_err(|_| {
+    let counted = app.counts.all(&app.client).await?;
+    let text = app.metrics.text(&status, &counted.queues, app.live.readers()).map_err(|_| {
         windlass::Error::new(windlass::ErrorKind::Internal, "the metrics cannot be written; please report it")
     })?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -103,9 +103,47 @@ struct Missing {
 wrap_store! {
     impl JobStore for Missing, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
-     status configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job jobs any_available queues history events wakeup close]
+     status configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job jobs any_available queues_by history events wakeup close]
 
     async fn settings(&self) -> windlass::Result<Settings> {
         Err(Error::new(ErrorKind::SchemaMissing, "the store is not migrated"))
+    }
+}
+
+/// Pages of queues by name; the overview has the busiest of many, and says how many there are.
+#[tokio::test]
+async fn many_queues_come_page_by_page() {
+    for site in Site::all().await {
+        let jobs: Vec<_> = (0..210).map(|n| json!({"kind": "a", "queue": format!("q{n:03}")})).collect();
+        site.ask(Operator, "POST", "/jobs", json!({ "jobs": jobs })).await.is(201);
+        let busy = vec![json!({"kind": "a", "queue": "q209"}); 3];
+        site.ask(Operator, "POST", "/jobs", json!({ "jobs": busy })).await.is(201);
+        let (mut names, mut path) = (Vec::new(), "/queues?limit=100".to_owned());
+        loop {
+            let page = site.get(&path).await.is(200);
+            names.extend(
+                page["items"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|queue| queue["name"].as_str().unwrap().to_owned()),
+            );
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/queues?limit=100&after={next}");
+        }
+        assert_eq!(names, (0..210).map(|n| format!("q{n:03}")).collect::<Vec<_>>());
+        let found = site.get("/queues?search=Q20&limit=2").await.is(200);
+        assert_eq!((found["items"].as_array().unwrap().len(), &found["next"]), (2, &json!("q201")));
+        assert_eq!(site.get("/queues/q209").await.is(200)["available"], 4);
+        site.get("/queues/none").await.refused(404, "not_found");
+        site.get("/queues?limit=201").await.refused(422, "invalid_option");
+        let overview = site.get("/overview").await.is(200);
+        let queues = overview["queues"].as_array().unwrap();
+        assert_eq!(
+            (queues.len(), &overview["queue_count"], &overview["totals"]["available"]),
+            (200, &json!(210), &json!(213))
+        );
+        assert!(queues.iter().any(|queue| queue["name"] == "q209"));
+        assert_eq!(overview["needs_a_look"].as_array().unwrap().len(), 100);
     }
 }

@@ -4,8 +4,8 @@ use crate::{Client, Events};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    EventCursor, History, HistoryRequest, JobFilter, JobId, JobPage, JobRecord, QueueStats, Result,
-    StoreStatus,
+    EventCursor, History, HistoryRequest, JobFilter, JobId, JobPage, JobRecord, QueueFilter, QueueStats,
+    Result, StoreStatus,
 };
 
 impl Client {
@@ -143,15 +143,54 @@ impl Client {
         self.store.any_available(queues, kinds).await
     }
 
-    /// Every queue, by name. Counts above 10,000 may be [estimates](QueueStats::estimates).
+    /// Every queue, by name. Counts above 10,000 may be [estimates](QueueStats::estimates). Where there are thousands of queues, a
+    /// [page](Self::queues_by) of them costs less.
     ///
     /// # Errors
     /// The store's.
     pub async fn queues(&self) -> Result<Vec<QueueStats>> {
-        self.store.queues().await
+        self.queues_by(&QueueFilter::default()).await
     }
 
-    /// The state of the store.
+    /// Some queues, by name; the others are not counted.
+    ///
+    /// ```
+    /// # use windlass::{Client, NewJob, QueueFilter};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let client = Client::open(&format!("sqlite:{}", folder.path().join("jobs.db").display())).await?;
+    /// # client.migrate().await?;
+    /// for queue in ["mail", "mail-bulk", "reports"] {
+    ///     client.enqueue(NewJob::new("tidy", &())?.with_queue(queue)).await?;
+    /// }
+    /// let mail = QueueFilter { search: Some("mail".to_owned()), limit: Some(1), ..QueueFilter::default() };
+    /// let page = client.queues_by(&mail).await?;
+    /// assert_eq!(page[0].name, "mail");
+    /// let next = QueueFilter { after: Some(page[0].name.clone()), ..mail };
+    /// assert_eq!(client.queues_by(&next).await?[0].name, "mail-bulk");
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
+        self.store.queues_by(filter).await
+    }
+
+    /// One queue; `None` when there is no such queue.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn queue(&self, name: &str) -> Result<Option<QueueStats>> {
+        Ok(self.queues_by(&QueueFilter::named(name)).await?.pop())
+    }
+
+    /// The state of the store and its workers. Cheap, however many queues and jobs there are.
     ///
     /// # Errors
     /// The store's.

@@ -110,8 +110,8 @@ def key_limits(queue: str) -> Call[dict[str, Any] | None]:
     return Call("key_limits", _given(queue=queue), lambda limits: limits)
 
 
-def queues() -> Call[list[QueueStats]]:
-    return Call("queues", "{}", lambda queues: [QueueStats._read(queue) for queue in queues])
+def queues(name: str | None = None, search: str | None = None, after: str | None = None, limit: int | None = None) -> Call[list[QueueStats]]:
+    return Call("queues", _given(name=name, search=search, after=after, limit=limit), lambda queues: [QueueStats._read(queue) for queue in queues])
 
 
 def status() -> Call[dict[str, Any]]:

@@ -78,9 +78,13 @@ class Client:
         """Lets a queue go on."""
         return await self._send(calls.of_queue("resume", queue))
 
-    async def queues(self) -> list[QueueStats]:
-        """All queues with what waits and runs in them."""
-        return await self._send(calls.queues())
+    async def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
+        """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""
+        return await self._send(calls.queues(search=search, after=after, limit=limit))
+
+    async def queue(self, name: str) -> QueueStats | None:
+        """One queue with what waits and runs in it."""
+        return next(iter(await self._send(calls.queues(name))), None)
 
     async def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
@@ -212,9 +216,13 @@ class SyncClient:
         """Lets a queue go on."""
         return self._send(calls.of_queue("resume", queue))
 
-    def queues(self) -> list[QueueStats]:
-        """All queues with what waits and runs in them."""
-        return self._send(calls.queues())
+    def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
+        """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""
+        return self._send(calls.queues(search=search, after=after, limit=limit))
+
+    def queue(self, name: str) -> QueueStats | None:
+        """One queue with what waits and runs in it."""
+        return next(iter(self._send(calls.queues(name))), None)
 
     def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""

@@ -95,6 +95,8 @@ class QueueStats(_Record):
     oldest_available_at: datetime | None = None
     estimates: list[str] = field(default_factory=list)
     """The states whose counts are estimates."""
+    keyed: bool = False
+    """Whether its keys have limits, or had."""
 
 
 @dataclass(frozen=True)

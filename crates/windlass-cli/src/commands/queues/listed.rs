@@ -24,7 +24,7 @@ impl Listed {
     pub(crate) async fn of(client: &Client, queues: Vec<QueueStats>) -> Outcome<Vec<Self>> {
         let mut listed = Vec::new();
         for stats in queues {
-            let keys = client.key_limits(&stats.name).await?;
+            let keys = if stats.keyed { client.key_limits(&stats.name).await? } else { None };
             listed.push(Self { stats, key_limits: keys.as_ref().map(keys::compact), keys });
         }
         Ok(listed)
