@@ -24,9 +24,11 @@ pub(super) fn register(registry: &mut Registry, look: &Look, now: Timestamp) {
     bytes.set(gauge(status.size_bytes));
     registry.register_with_unit("store", "The size of Windlass's tables", Unit::Bytes, bytes);
 
-    let live = status.workers.iter().filter(|worker| worker.live).count();
-    let workers = states([("live", live), ("gone", status.workers.len() - live)]);
-    registry.register("workers", "Workers that registered lately", workers);
+    // A server that keeps house for HTTP workers is registered, and takes no jobs itself.
+    let takers = || status.workers.iter().filter(|worker| !worker.queues.is_empty());
+    let live = takers().filter(|worker| worker.live).count();
+    let workers = states([("live", live), ("gone", takers().count() - live)]);
+    registry.register("workers", "Workers with queues that registered lately", workers);
 
     let failing = look.schedules.iter().filter(|schedule| schedule.error.is_some()).count();
     let paused = look.schedules.iter().filter(|schedule| schedule.error.is_none() && schedule.paused).count();
