@@ -15,6 +15,7 @@ mod serve;
 mod stdio;
 mod stdio_chaos;
 mod stdio_examples;
+mod top;
 mod work;
 mod work_signals;
 
