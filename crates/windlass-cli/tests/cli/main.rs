@@ -20,6 +20,7 @@ mod stdio;
 mod stdio_chaos;
 mod stdio_examples;
 mod top;
+mod top_terminal;
 mod work;
 mod work_signals;
 mod yaml;
