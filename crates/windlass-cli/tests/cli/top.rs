@@ -18,7 +18,7 @@ fn one_look_is_a_table() {
         let text = home.run(args).done().stdout;
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[0].contains("SQLite") && lines[0].contains("sqlite:windlass.db"), "{text}");
-        assert!(lines[3].starts_with("QUEUE    STATE   AVAILABLE  RUNNING  RETRYABLE"), "{text}");
+        assert!(lines[3].starts_with("QUEUE    STATE   AVAILABLE  RUNNING  OLDEST  RETRYABLE"), "{text}");
         assert!(lines[4].starts_with("mail     open            2") && lines[5].contains("paused"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }

@@ -30,7 +30,7 @@ impl Terminal {
         unlockpt(&keyboard).unwrap();
         let path = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
         let line = OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let size = Winsize { ws_row: 12, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 12, ws_col: 92, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&line, size).unwrap();
         let (keyboard, written) = (File::from(keyboard), Arc::<Mutex<Vec<u8>>>::default());
         let (mut screen, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&written));
@@ -102,6 +102,8 @@ fn it_draws_no_more_than_fits() {
     terminal.shows("more");
     let text = terminal.text();
     assert_eq!(text.split("\u{1b}[H").nth(1).unwrap().matches('\n').count(), 11, "{text}");
+    // What does not fit is cut, not wrapped.
+    assert!(text.contains("FAILED/S  RETRYABLE  SCHEDULE\u{1b}[K"), "{text}");
     assert!(text.contains("queue0 ") && text.contains("… and 16 more"), "{text}");
     terminal.press(b'q');
     assert_eq!(child.wait().unwrap().code(), Some(0));

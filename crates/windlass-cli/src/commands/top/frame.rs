@@ -60,39 +60,32 @@ impl Frame<'_> {
             return vec!["no queues".to_owned()];
         }
         let is_live = self.size.is_some();
-        let mut heads = vec![
-            "QUEUE",
-            "STATE",
-            ">AVAILABLE",
-            ">RUNNING",
-            ">RETRYABLE",
-            ">SCHEDULED",
-            ">DISCARDED",
-            ">OLDEST",
-        ];
+        // What a narrow terminal cuts off stands last.
+        let mut heads = vec!["QUEUE", "STATE", ">AVAILABLE", ">RUNNING", ">OLDEST"];
         if is_live {
             heads.extend([">BACKLOG/S", ">DONE/S", ">FAILED/S"]);
         }
+        heads.extend([">RETRYABLE", ">SCHEDULED", ">DISCARDED"]);
         let row = |queue: &Rated| {
             let stats = &queue.stats;
-            let counts = [
-                (JobState::Available, stats.available),
-                (JobState::Running, stats.running),
-                (JobState::Retryable, stats.retryable),
-                (JobState::Scheduled, stats.scheduled),
-                (JobState::Discarded, stats.discarded),
+            let count = |state, number| counted(stats, state, number);
+            let mut row = vec![
+                escape(&stats.name),
+                if stats.paused { "paused" } else { "open" }.to_owned(),
+                count(JobState::Available, stats.available),
+                count(JobState::Running, stats.running),
+                stats.oldest_available_at.map_or_else(none, |since| waited(self.look.at, since)),
             ];
-            let state = if stats.paused { "paused" } else { "open" };
-            let mut row = vec![escape(&stats.name), state.to_owned()];
-            row.extend(counts.map(|(state, count)| counted(stats, state, count)));
-            row.push(stats.oldest_available_at.map_or_else(none, |since| waited(self.look.at, since)));
             if is_live {
                 row.push(queue.backlog_per_second.map_or_else(none, |rate| format!("{rate:+.1}")));
-                row.extend(
-                    [queue.completed_per_second, queue.failed_per_second]
-                        .map(|rate| rate.map_or_else(none, |rate| format!("{rate:.1}"))),
-                );
+                let rates = [queue.completed_per_second, queue.failed_per_second];
+                row.extend(rates.map(|rate| rate.map_or_else(none, |rate| format!("{rate:.1}"))));
             }
+            row.extend([
+                count(JobState::Retryable, stats.retryable),
+                count(JobState::Scheduled, stats.scheduled),
+                count(JobState::Discarded, stats.discarded),
+            ]);
             row
         };
         let fits = if queues.len() > room { room - 1 } else { room };
