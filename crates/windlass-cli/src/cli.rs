@@ -2,7 +2,7 @@ use crate::{
     commands::{
         demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
         migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, serve::Serve, settings,
-        status, token::Token, work::Work,
+        status, token::Token, top::Top, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -54,6 +54,8 @@ enum Command {
     Retention(Retention),
     /// Shows the store, its workers and its queues
     Status,
+    /// Shows queues and workers as they change, on the terminal
+    Top(Top),
     /// Serves the dashboard and the HTTP API
     Serve(Serve),
     /// Makes a token for the HTTP API
@@ -81,6 +83,7 @@ impl Program for Cli {
             Command::History(history) => history.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,
             Command::Status => status::run(globals).await,
+            Command::Top(top) => top.run(globals).await,
             Command::Serve(serve) => serve.run(globals).await,
             Command::Token(token) => token.run(globals),
         }

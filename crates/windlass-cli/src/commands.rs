@@ -15,4 +15,5 @@ pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod status;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod work;

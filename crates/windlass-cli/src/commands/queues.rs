@@ -3,7 +3,7 @@ mod limits;
 mod listed;
 
 use super::jobs::{Select, Verb};
-pub(crate) use listed::{Listed, text};
+pub(crate) use listed::{Listed, counted, text, waited};
 
 use crate::{failure::Outcome, globals::Globals, open, text::escape};
 use keys::{LimitKeys, UnlimitKeys};

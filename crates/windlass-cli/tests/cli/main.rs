@@ -1,13 +1,17 @@
 //! The `windlass` program as its users meet it, on SQLite.
 
+mod alerts;
 mod demo;
+mod deploy;
 mod enqueue;
 mod events;
 mod examples;
+mod figures;
 mod home;
 mod http_examples;
 mod jobs;
 mod program;
+mod promql;
 mod queues;
 mod refusals;
 mod schedules;
@@ -15,8 +19,11 @@ mod serve;
 mod stdio;
 mod stdio_chaos;
 mod stdio_examples;
+mod top;
+mod top_terminal;
 mod work;
 mod work_signals;
+mod yaml;
 
 /// What these tests run.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");

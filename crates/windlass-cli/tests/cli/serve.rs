@@ -47,7 +47,7 @@ impl Served {
         answer
     }
 
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         self.ask("GET", path, "", "")
     }
 }

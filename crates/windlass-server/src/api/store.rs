@@ -94,11 +94,7 @@ pub(crate) async fn openapi(State(app): Shared) -> Response {
 }
 
 pub(crate) async fn metrics(State(app): Shared) -> Result<Response, Problem> {
-    let status = app.client.status().await?;
-    let counted = app.counts.all(&app.client).await?;
-    let text = app.metrics.text(&status, &counted.queues, app.live.readers()).map_err(|_| {
-        windlass::Error::new(windlass::ErrorKind::Internal, "the metrics cannot be written; please report it")
-    })?;
+    let text = app.metrics.text(&app.client, &app.counts, app.live.readers()).await?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, media)], text).into_response())
 }

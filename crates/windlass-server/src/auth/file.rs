@@ -81,7 +81,7 @@ struct SaidToken {
 }
 
 impl AuthFile {
-    /// Reads a file that nobody but its owner may read.
+    /// Reads a file that nobody but its owner may read; or, when that is root, a group.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOption`] when it cannot be read, others may read it, or it makes no sense.
@@ -177,9 +177,17 @@ impl fmt::Debug for Token {
 
 #[cfg(unix)]
 fn check_mode(path: &Path) -> std::result::Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = std::fs::metadata(path).map_err(|cause| cause.to_string())?.permissions().mode() & 0o777;
-    match mode & 0o077 {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let metadata = std::fs::metadata(path).map_err(|cause| cause.to_string())?;
+    check_readers(metadata.permissions().mode() & 0o777, metadata.uid())
+}
+
+/// Its owner alone may read it. Of a file that is root's a group may, too: Kubernetes and systemd hand secrets to a service like that, and who
+/// may read it is up to root anyway.
+#[cfg(unix)]
+fn check_readers(mode: u32, owner: u32) -> std::result::Result<(), String> {
+    let too_much = if owner == 0 { 0o037 } else { 0o077 };
+    match mode & too_much {
         0 => Ok(()),
         _ => Err(format!("others may read or write it (mode {mode:03o}); run `chmod 600` on it")),
     }
@@ -229,6 +237,21 @@ mod tests {
         );
         let trusts = |address: &str| proxy.trusts(address.parse().unwrap());
         assert!(trusts("10.1.2.3") && trusts("::ffff:10.1.2.3") && trusts("::1") && !trusts("11.0.0.1"));
+    }
+
+    #[test]
+    fn only_root_shares_a_file_with_a_group() {
+        for (mode, owner, is_fine) in [
+            (0o600, 1000, true),
+            (0o640, 1000, false),
+            (0o604, 1000, false),
+            (0o440, 0, true),
+            (0o640, 0, true),
+            (0o660, 0, false),
+            (0o644, 0, false),
+        ] {
+            assert_eq!(check_readers(mode, owner).is_ok(), is_fine, "{mode:o} of {owner}");
+        }
     }
 
     #[test]

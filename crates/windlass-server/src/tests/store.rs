@@ -95,6 +95,27 @@ async fn probes_are_for_everybody_and_figures_for_viewers() {
     site.get("/settings").await.refused(503, "schema_missing");
 }
 
+#[tokio::test]
+async fn what_ends_between_two_scrapes_is_counted() {
+    let site = Site::in_memory();
+    let bearer = format!("Bearer {}", site.token(crate::Role::Viewer));
+    let headers = [("authorization", bearer.as_str())];
+    let before = site.enqueue("before", json!({})).await;
+    site.client.cancel(&[before]).await.unwrap();
+    for (kind, cancelled) in [("before", 0), ("a", 1), ("a", 2)] {
+        let text = site.send_text("GET", "/metrics", &headers, "").await.text;
+        let line = |outcome, count| {
+            format!(
+                "windlass_job_outcomes_total{{queue=\"mail\",kind=\"{kind}\",outcome=\"{outcome}\"}} {count}\n"
+            )
+        };
+        assert!(text.contains(&line("cancelled", cancelled)), "{text}");
+        assert!(text.contains(&line("failed", 0)), "{text}");
+        let id = site.enqueue("a", json!({})).await;
+        site.client.cancel(&[id]).await.unwrap();
+    }
+}
+
 /// A store that is not migrated.
 struct Missing {
     store: Arc<dyn Store>,

@@ -49,10 +49,7 @@ pub(crate) fn text(queues: &[Listed]) -> String {
             (JobState::Cancelled, queue.cancelled),
             (JobState::Discarded, queue.discarded),
         ];
-        let count = |(state, count)| match queue.estimates.contains(&state) {
-            true => format!("≈{}", HumanCount(rounded(count))),
-            false => HumanCount(count).to_string(),
-        };
+        let count = |(state, count)| counted(queue, state, count);
         let state = if queue.paused { "paused" } else { "open" };
         let head = [escape(&queue.name), state.to_owned()];
         let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
@@ -77,6 +74,14 @@ pub(crate) fn text(queues: &[Listed]) -> String {
     table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
 }
 
+/// A count of a queue's jobs in a state, marked where it is an estimate.
+pub(crate) fn counted(queue: &QueueStats, state: JobState, count: u64) -> String {
+    match queue.estimates.contains(&state) {
+        true => format!("≈{}", HumanCount(rounded(count))),
+        false => HumanCount(count).to_string(),
+    }
+}
+
 /// An estimate to two digits: more would look exact.
 fn rounded(count: u64) -> u64 {
     let unit = 10u64.pow(count.checked_ilog10().unwrap_or(0).saturating_sub(1));
@@ -84,7 +89,7 @@ fn rounded(count: u64) -> u64 {
 }
 
 /// How long the first job in line has waited, by this machine's clock.
-fn waited(now: Timestamp, since: Timestamp) -> String {
+pub(crate) fn waited(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -1,0 +1,110 @@
+//! `windlass top` on a terminal: it draws, takes keys, and leaves the terminal as it was.
+
+use crate::program::{Home, eventually, signal};
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    process::{Child, Command},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+/// The modes of a terminal that somebody types at.
+const TYPED_AT: LocalModes = LocalModes::ICANON.union(LocalModes::ECHO).union(LocalModes::ISIG);
+
+/// A terminal, and what was written to it.
+struct Terminal {
+    keyboard: File,
+    line: File,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let path = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+        let line = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let size = Winsize { ws_row: 12, ws_col: 92, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&line, size).unwrap();
+        let (keyboard, written) = (File::from(keyboard), Arc::<Mutex<Vec<u8>>>::default());
+        let (mut screen, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&written));
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                shown.lock().unwrap().extend(&bytes[..count]);
+            }
+        });
+        Self { keyboard, line, written }
+    }
+
+    fn run(&self, mut command: Command) -> Child {
+        let line = || self.line.try_clone().unwrap();
+        command.stdin(line()).stdout(line()).stderr(line()).spawn().unwrap()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    fn shows(&self, text: &str) {
+        eventually(text, || self.text().contains(text));
+    }
+
+    fn press(&mut self, key: u8) {
+        self.keyboard.write_all(&[key]).unwrap();
+    }
+
+    fn modes(&self) -> LocalModes {
+        tcgetattr(&self.line).unwrap().local_modes & TYPED_AT
+    }
+}
+
+#[test]
+fn the_terminal_is_as_it_was_however_it_ends() {
+    let home = Home::new();
+    home.enqueue(&["a", "--queue", "mail"]);
+    let ends: [fn(&mut Terminal, &Child); 4] = [
+        |terminal, _| terminal.press(b'q'),
+        |terminal, _| terminal.press(3),
+        |_, child| signal(child, "TERM"),
+        |_, child| signal(child, "INT"),
+    ];
+    for end in ends {
+        let mut terminal = Terminal::open();
+        let mut child = terminal.run(home.command(&["top"]));
+        terminal.shows("mail   open");
+        assert_eq!(terminal.modes(), LocalModes::empty(), "keys are read one by one");
+        terminal.press(b's');
+        terminal.shows("by running");
+        terminal.press(b'p');
+        terminal.shows("by running, paused");
+        end(&mut terminal, &child);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", terminal.text());
+        terminal.shows("\u{1b}[?25h\u{1b}[?1049l");
+        assert_eq!(terminal.modes(), TYPED_AT);
+    }
+}
+
+#[test]
+fn it_draws_no_more_than_fits() {
+    let home = Home::new();
+    for n in 0..20 {
+        home.enqueue(&["a", "--queue", &format!("queue{n}")]);
+    }
+    let mut terminal = Terminal::open();
+    let mut child = terminal.run(home.command(&["top", "--sort", "name"]));
+    terminal.shows("more");
+    let text = terminal.text();
+    assert_eq!(text.split("\u{1b}[H").nth(1).unwrap().matches('\n').count(), 11, "{text}");
+    // What does not fit is cut, not wrapped.
+    assert!(text.contains("FAILED/S  RETRYABLE  SCHEDULE\u{1b}[K"), "{text}");
+    assert!(text.contains("queue0 ") && text.contains("… and 16 more"), "{text}");
+    terminal.press(b'q');
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,98 @@
+//! What the store says of each queue.
+
+use super::{MOST_QUEUES, REST, gauge};
+use jiff::Timestamp;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+use std::{collections::HashMap, sync::atomic::AtomicU64};
+use windlass::{QueueStats, WorkerRecord};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfQueue {
+    queue: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfState {
+    queue: String,
+    state: &'static str,
+}
+
+type Queues = Family<OfQueue, Gauge>;
+
+#[derive(Default)]
+struct Figures {
+    available: Queues,
+    running: Queues,
+    limit: Queues,
+    paused: Queues,
+    workers: Queues,
+    oldest: Family<OfQueue, Gauge<f64, AtomicU64>>,
+    held: Family<OfState, Gauge>,
+    dead: Family<OfState, Gauge>,
+}
+
+pub(super) fn register(
+    registry: &mut Registry,
+    queues: &[QueueStats],
+    workers: &[WorkerRecord],
+    now: Timestamp,
+) {
+    let mut takers: HashMap<&str, i64> = HashMap::new();
+    for queue in workers.iter().filter(|worker| worker.live).flat_map(|worker| &worker.queues) {
+        *takers.entry(queue).or_default() += 1;
+    }
+    let figures = Figures::default();
+    for (at, queue) in queues.iter().enumerate() {
+        let name = if at < MOST_QUEUES { &queue.name } else { REST };
+        figures.add(name, queue, takers.get(queue.name.as_str()).copied().unwrap_or(0), now);
+    }
+    figures.register(registry);
+}
+
+impl Figures {
+    /// Those that several queues share are sums, but the age, which is that of the oldest, and the workers, which are those of the queue that has fewest.
+    fn add(&self, name: &str, queue: &QueueStats, workers: i64, now: Timestamp) {
+        let of = OfQueue { queue: name.to_owned() };
+        let fewest = self.workers.get(&of).map_or(workers, |known| known.get().min(workers));
+        self.workers.get_or_create(&of).set(fewest);
+        self.available.get_or_create(&of).inc_by(gauge(queue.available));
+        self.running.get_or_create(&of).inc_by(gauge(queue.running));
+        self.paused.get_or_create(&of).inc_by(queue.paused.into());
+        if let Some(limit) = queue.limits.concurrency.filter(|_| name != REST) {
+            self.limit.get_or_create(&of).set(limit.into());
+        }
+        let waited = queue.oldest_available_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
+        let age = self.oldest.get_or_create(&of);
+        age.set(age.get().max(waited));
+        for (family, state, count) in [
+            (&self.held, "scheduled", queue.scheduled),
+            (&self.held, "retryable", queue.retryable),
+            (&self.dead, "cancelled", queue.cancelled),
+            (&self.dead, "discarded", queue.discarded),
+        ] {
+            family.get_or_create(&OfState { queue: name.to_owned(), state }).inc_by(gauge(count));
+        }
+    }
+
+    fn register(self, registry: &mut Registry) {
+        let help = "Jobs ready to be claimed; large counts may be estimates";
+        registry.register("queue_available_jobs", help, self.available);
+        registry.register("queue_running_jobs", "Jobs held by live workers", self.running);
+        let help = "How many jobs may run at once, where the queue has such a limit";
+        registry.register("queue_limit_jobs", help, self.limit);
+        registry.register("queue_paused", "1 where nothing is claimed", self.paused);
+        registry.register("queue_workers", "Live workers that take jobs of the queue", self.workers);
+        registry.register_with_unit(
+            "queue_oldest_age",
+            "How long the job has waited that waits longest to be claimed",
+            Unit::Seconds,
+            self.oldest,
+        );
+        registry.register("held_jobs", "Jobs that wait for their time or their next attempt", self.held);
+        registry.register("dead_jobs", "Cancelled and discarded jobs that are kept", self.dead);
+    }
+}
