@@ -7,6 +7,7 @@ import { count, figure, percent, plural, rate, short } from '../format';
 import { failing, grid, historyEvery, historyPath, isCompleted, isEnd, isFailed, shares, type Grid } from '../history';
 import { samples } from '../samples';
 import { to, toQueue } from '../router';
+import { isAtWork } from '../workers';
 import { Spark } from '../parts/Chart';
 import { Look } from '../parts/Look';
 import { Panel } from '../parts/Panel';
@@ -38,7 +39,7 @@ function Strip({ data, history, steps }: { data: Data; history: History | undefi
   const done = completed ? newest(completed) : null, lost = failed ? newest(failed) : null;
   const oldest = queues.filter(queue => queue.oldest_available_at).sort((a, b) => Date.parse(a.oldest_available_at ?? '') - Date.parse(b.oldest_available_at ?? ''))[0];
   const share = history && failing(shares(history.counts, () => null).get(null));
-  const alive = data.workers.filter(worker => worker.live).length;
+  const alive = data.workers.filter(isAtWork).length;
   const backlog = samples.value.slice(-SPARK).map(sample => sample.available);
   return (
     <Stats>

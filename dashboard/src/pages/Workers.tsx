@@ -4,6 +4,7 @@ import { now } from '../clock';
 import { count, plural, span } from '../format';
 import { row } from '../keys';
 import { to, toQueue } from '../router';
+import { isAtWork, takesJobs } from '../workers';
 import { Panel } from '../parts/Panel';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Stat, Stats } from '../parts/Stats';
@@ -19,7 +20,7 @@ function Row({ worker, at }: { worker: WorkerRecord; at: boolean }) {
     <tr class={[!worker.live && 'dim', at && 'at'].filter(Boolean).join(' ') || undefined}>
       <td class="w-name clip"><span class="name">{worker.name}</span> <span class="sub mono">{worker.id}</span></td>
       <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}</span></td>
-      <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}</span></td>
+      <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}{!takesJobs(worker) && <span class="faint">none; looks after HTTP workers</span>}</span></td>
       <td class={`num w-beat${worker.live ? '' : ' bad'}`} data-k="seen"><Ago at={worker.heartbeat_at} /></td>
       <td class="num wide-only muted">{worker.live ? <Ago at={worker.started_at} word="" /> : span(Date.parse(worker.heartbeat_at) - Date.parse(worker.started_at))}</td>
     </tr>
@@ -44,7 +45,7 @@ export function Workers() {
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The workers cannot be read" problem={problem.value} /> : <Loading what="the workers" />;
   const { workers, totals } = overview;
-  const alive = workers.filter(worker => worker.live), gone = workers.length - alive.length;
+  const alive = workers.filter(isAtWork), gone = workers.filter(worker => takesJobs(worker) && !worker.live).length;
   const sorted = [...workers].sort((a, b) => Number(b.live) - Number(a.live) || a.name.localeCompare(b.name));
   const queues = new Set(alive.flatMap(worker => worker.queues)).size;
   return (
