@@ -90,6 +90,8 @@ overStores((real, test) => {
     for (const key of ['j', 'x', 'j', 'x', 'r']) await page.keyboard.press(key);
     await page.getByRole('heading', { name: 'Retry 2 jobs?' }).waitFor();
     await page.getByRole('button', { name: 'Retry 2' }).waitFor();
+    const at = () => page.evaluate(() => document.activeElement.textContent);
+    for (let n = 0; n < 9 && (await at()) !== 'Retry 2'; n++) await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.getByText('Retried 2 jobs').waitFor();
     assert.deepEqual(await counts(server, 'dead'), { available: 2, discarded: 1 });

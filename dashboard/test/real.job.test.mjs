@@ -51,6 +51,18 @@ overStores((real, test) => {
     assert.equal((await shown(server, id)).state, 'available');
   });
 
+  test('a scheduled job is run now', async t => {
+    const { server } = real;
+    const [id] = await server.enqueue({ kind: 'a', queue: 'later', delay_ms: 3_600_000 });
+    const { page } = await visit(t, server, { path: `jobs/${id}` });
+    await badge(page, 'scheduled');
+    assert.equal(await page.getByRole('button', { name: 'Retry now' }).count(), 0, 'it was not tried yet');
+    await page.getByRole('button', { name: 'Run now' }).click();
+    await page.getByText('Available now').waitFor();
+    await badge(page, 'available');
+    assert.equal((await shown(server, id)).state, 'available');
+  });
+
   test('the program of a running job is stopped', async t => {
     const { server } = real;
     const [id] = await server.enqueue({ kind: 'long', queue: 'held' });

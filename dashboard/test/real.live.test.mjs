@@ -55,7 +55,7 @@ overStores((real, test) => {
     const [id] = await server.enqueue({ kind: 'a', queue: 'listed', delay_ms: 3_600_000 });
     await list.locator('tr', { hasText: id }).getByRole('link').click();
     await list.locator('h1 .badge.scheduled').waitFor();
-    await server.cli('jobs', 'retry', id);
+    await server.api('PATCH', `jobs/${id}`, { now: true });
     await list.locator('h1 .badge.available').waitFor();
     await server.cli('work', '--queue', 'listed', '--until-empty', '--exec', 'true');
     await list.locator('h1 .badge.completed').waitFor();

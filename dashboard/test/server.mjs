@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { open } from './browser.mjs';
 
@@ -16,6 +17,10 @@ const windlass = process.env.WINDLASS_COMMAND;
 const postgres = process.env.WINDLASS_TEST_POSTGRES;
 const ROLES = ['viewer', 'operator', 'admin', 'worker'];
 const START_MS = 30_000;
+
+const assets = fileURLToPath(new URL('../../crates/windlass-server/assets/', import.meta.url));
+/** The script that the pages have, by its hashed name. */
+const script = JSON.parse(readFileSync(join(assets, 'manifest.json'), 'utf8')).find(({ path }) => /^app-.*\.js$/.test(path)).path;
 
 /** What was started and has not ended; none of it outlives this process. */
 const running = new Set();
@@ -109,6 +114,7 @@ class Server {
       });
     });
     Object.assign(this, { url, login });
+    if (!(await (await fetch(url)).text()).includes(script)) throw new Error(`the pages of ${windlass} are others than ${assets} has; build it anew`);
     /** Stops it; what comes back starts it again where it was. */
     this.halt = async () => {
       await stop(child);

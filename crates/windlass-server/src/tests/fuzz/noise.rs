@@ -4,83 +4,20 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 pub(super) const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
-const SEGMENTS: [&str; 16] = [
-    "0",
-    "-1",
-    "1",
-    "00007",
-    "99999999999999999999",
-    "9223372036854775807",
-    "1e3",
-    "abc",
-    "..",
-    ".",
-    "a/b",
-    "a b",
-    "\0",
-    "\u{202e}x\u{feff}",
-    "<script>",
-    "b_0000000000000000",
-];
-const VALUES: [&str; 20] = [
-    "",
-    "0",
-    "1",
-    "-1",
-    "200",
-    "201",
-    "60",
-    "86400",
-    "3600",
-    "running",
-    "discarded",
-    "completed",
-    "mail",
-    "true",
-    "\0",
-    "1.5",
-    "job:1,queue:mail",
-    "overview",
-    "99999999999999999999",
-    "\u{1f512}",
-];
-const TEXTS: [&str; 18] = [
-    "",
-    "mail",
-    "mail.send",
-    "cancel",
-    "retry",
-    "delete",
-    "completed",
-    "running",
-    "a b",
-    "\0",
-    "\u{202e}",
-    "@daily",
-    "* * * * * *",
-    "Europe/Berlin",
-    "2031-01-31T08:00:00Z",
-    "9999-12-31T23:59:59Z",
-    "-009999-01-02T00:00:00Z",
-    "'; drop table windlass.job; --",
-];
-const NUMBERS: [i64; 12] = [
-    0,
-    -1,
-    100,
-    -100,
-    101,
-    1_000_001,
-    32_768,
-    65_536,
-    i32::MAX as i64 + 1,
-    i64::MAX,
-    i64::MIN,
-    4_102_444_800_000,
-];
+/// Words for paths, queries and bodies, with bars between them.
+const SEGMENTS: &str = "0|-1|1|00007|99999999999999999999|9223372036854775807|1e3|abc|..|.|a/b|a b|\0|\u{202e}x\u{feff}|<script>|b_0000000000000000";
+const VALUES: &str = "|0|1|-1|200|201|60|86400|3600|running|discarded|completed|mail|true|\0|1.5|job:1,queue:mail|overview|99999999999999999999|\u{1f512}";
+const TEXTS: &str = "|mail|mail.send|cancel|retry|delete|completed|running|a b|\0|\u{202e}|@daily|* * * * * *|Europe/Berlin|2031-01-31T08:00:00Z|9999-12-31T23:59:59Z|-009999-01-02T00:00:00Z|'; drop table windlass.job; --";
+const NUMBERS: [i64; 9] =
+    [0, -1, 101, 32_768, 65_536, i32::MAX as i64 + 1, i64::MAX, i64::MIN, 4_102_444_800_000];
 
 fn one<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
     &of[rng.usize(..of.len())]
+}
+
+fn word(rng: &mut Rng, words: &'static str) -> &'static str {
+    let all: Vec<_> = words.split('|').collect();
+    all[rng.usize(..all.len())]
 }
 
 /// All but letters and digits is escaped, mostly.
@@ -102,9 +39,9 @@ fn escaped(rng: &mut Rng, text: &str) -> String {
 /// The path of a route with something for its names, of these more often than not.
 pub(super) fn path(rng: &mut Rng, template: &str, names: &[String]) -> String {
     let segment = |part: &str| match part.starts_with('{') {
-        true if rng.bool() => one(rng, names).clone(),
+        true if rng.u8(..3) > 0 => one(rng, names).clone(),
         true => {
-            let text = *one(rng, &SEGMENTS);
+            let text = word(rng, SEGMENTS);
             escaped(rng, text)
         }
         false => part.to_owned(),
@@ -117,7 +54,7 @@ pub(super) fn query(rng: &mut Rng, known: &[&str]) -> String {
     let mut said = String::new();
     for _ in 0..rng.usize(..4) {
         let name = if known.is_empty() || rng.u8(..8) == 0 { "surprise" } else { one(rng, known) };
-        let value = *one(rng, &VALUES);
+        let value = word(rng, VALUES);
         said += &format!("{}{name}={}", if said.is_empty() { '?' } else { '&' }, escaped(rng, value));
     }
     said
@@ -144,7 +81,7 @@ pub(super) fn header(rng: &mut Rng) -> String {
 /// What the route would take.
 fn right(route: &str, names: &[String]) -> Value {
     let job = json!({"kind": "mail.send", "args": {"to": "a", "n": [1, {"deep": null}]}, "queue": "mail", "priority": 1, "max_attempts": 3,
-        "delay_ms": 5, "expires_in_ms": 60_000, "timeout_ms": 5, "retry_policy": {"backoff": "fixed", "base_ms": 5, "max_ms": 5}, "key": "k",
+        "delay_ms": 5, "timeout_ms": 5, "retry_policy": {"backoff": "fixed", "base_ms": 5, "max_ms": 5}, "key": "k",
         "meta": {"a": 1}, "tags": ["x"], "cost": 1, "unique_key": "u", "unique_in": "kind", "unique_until": "started", "on_conflict": "keep"});
     match route {
         "session.begin" => json!({"token": "wl_0"}),
@@ -180,12 +117,12 @@ fn value(rng: &mut Rng, depth: usize) -> Value {
         1 => json!(rng.bool()),
         2 | 3 => json!(one(rng, &NUMBERS)),
         4 => json!(one(rng, &[0.5, -0.5, 1e300, 5e-324, 1.0])),
-        5 | 6 => json!(one(rng, &TEXTS)),
+        5 | 6 => json!(word(rng, TEXTS)),
         _ if depth > 3 => json!([]),
         7 => (0..rng.usize(..4)).map(|_| value(rng, depth + 1)).collect(),
         _ => Value::Object(
             (0..rng.usize(..3))
-                .map(|_| ((*one(rng, &TEXTS)).to_owned(), value(rng, depth + 1)))
+                .map(|_| (word(rng, TEXTS).to_owned(), value(rng, depth + 1)))
                 .collect::<Map<_, _>>(),
         ),
     }
@@ -203,7 +140,7 @@ fn change(rng: &mut Rng, at: &mut Value) {
             let name = fields.keys().nth(rng.usize(..fields.len())).cloned().unwrap_or_default();
             match rng.u8(..6) {
                 0 => drop(fields.remove(&name)),
-                1 => drop(fields.insert((*one(rng, &TEXTS)).to_owned(), value(rng, 0))),
+                1 => drop(fields.insert(word(rng, TEXTS).to_owned(), value(rng, 0))),
                 _ => fields.get_mut(&name).into_iter().for_each(|field| change(rng, field)),
             }
         }
@@ -218,7 +155,7 @@ pub(super) fn body(rng: &mut Rng, route: &str, names: &[String]) -> Vec<u8> {
         change(rng, &mut body);
     }
     let mut text = body.to_string().into_bytes();
-    match rng.u8(..16) {
+    match rng.u8(..24) {
         0 => text.truncate(rng.usize(..=text.len())),
         1 => text.insert(rng.usize(..=text.len()), rng.u8(..)),
         2 => text = vec![b'['; rng.usize(..20_000)],
