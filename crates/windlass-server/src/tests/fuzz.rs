@@ -19,7 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, net::SocketAddr};
 use tower::ServiceExt;
-use windlass::{Args, NewJob, Schedule};
+use windlass::{Args, Client, NewJob, Schedule};
 
 const SECRET: &str = "hunter2-and-more";
 const ROUNDS: usize = 40;
@@ -52,6 +52,17 @@ async fn furnished(site: &Site) -> Vec<(&'static str, Vec<String>)> {
         ("/workers", vec![worker]),
         ("", ids),
     ]
+}
+
+/// One of each store; of PostgreSQL, too, inside scripts/with-postgres.
+async fn sites() -> Vec<Site> {
+    let mut sites = Vec::from(Site::all().await);
+    if let Ok(url) = std::env::var("WINDLASS_TEST_POSTGRES") {
+        let client = Client::connect(&format!("{url}?schema=fuzz_{:016x}", fastrand::u64(..))).await.unwrap();
+        client.migrate().await.unwrap();
+        sites.push(Site::of(client, |builder| builder));
+    }
+    sites
 }
 
 /// One request; the text of its answer, but of a stream, which has no end.
@@ -113,7 +124,7 @@ async fn nonsense_is_refused_by_a_server_that_goes_on() {
     let seed = variable("WINDLASS_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
     println!("WINDLASS_FUZZ_SEED={seed} repeats this");
     let rounds = variable("WINDLASS_FUZZ_ROUNDS").map_or(ROUNDS, |rounds| rounds as usize);
-    for site in Site::all().await {
+    for site in sites().await {
         let mut rng = Rng::with_seed(seed);
         let furniture = furnished(&site).await;
         let of_people = routes().into_iter().map(|route| ("/api/v1", route));
