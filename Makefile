@@ -38,7 +38,7 @@ test: deps lint ## everything that CI runs; installs what is missing, starts its
 	scripts/with-postgres scripts/test-python
 	scripts/with-postgres scripts/test-node
 	scripts/with-postgres scripts/test-interop
-	scripts/test-dashboard
+	scripts/with-postgres scripts/test-dashboard
 	scripts/test-dist
 	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest newest -- --test conformance --test plans
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
@@ -56,8 +56,9 @@ dashboard: ## the pages of `windlass serve`, from dashboard/ into crates/windlas
 	scripts/node-modules dashboard
 	node dashboard/build.mjs
 
-test-dashboard: deps ## the dashboard: types, that its build is the committed one, its pages in Chromium
-	scripts/test-dashboard $(ARGS)
+test-dashboard: deps ## the dashboard: types, that its build is the committed one, its pages in Chromium over a mock and the real server
+	$(CARGO) build $(WORKSPACE)
+	scripts/with-postgres scripts/test-dashboard $(ARGS)
 
 test-interop: deps ## jobs enqueued in each language and worked in each other one
 	$(CARGO) build $(WORKSPACE)

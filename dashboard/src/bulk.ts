@@ -27,6 +27,8 @@ export function offers(state: JobState | undefined): BulkAction[] {
     case 'running':
       return ['cancel'];
     case 'available':
+    case 'scheduled':
+    case 'blocked':
       return ['cancel', 'delete'];
     case 'cancelled':
     case 'discarded':

@@ -20,6 +20,9 @@ export const percent = (part: number): string => (part === 0 ? '0' : `${(part * 
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 
+/** What stands behind a figure of its own. */
+export const jobs = (n: number): string => (n === 1 ? 'job' : 'jobs');
+
 /** A number that may be an estimate. */
 export const figure = (n: number, estimated: boolean, text: (n: number) => string = count): string => (estimated ? `≈ ${text(n)}` : text(n));
 

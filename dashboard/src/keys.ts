@@ -72,7 +72,8 @@ function open(event: KeyboardEvent): void {
   current()?.querySelector('a')?.click();
 }
 
-let pending = 0;
+/** When `g` was pressed: long ago, so that no key soon after the load is taken for its second. */
+let pending = -Infinity;
 const PENDING_MS = 1_200;
 
 document.addEventListener('keydown', event => {
@@ -84,7 +85,7 @@ document.addEventListener('keydown', event => {
   const typing = event.target instanceof Element && event.target.matches('input:not([type="checkbox"]), textarea, select');
   if (typing || event.metaKey || event.ctrlKey || event.altKey || event.repeat && event.key !== 'j' && event.key !== 'k' || document.querySelector('dialog[open]')) return;
   const going = event.timeStamp - pending < PENDING_MS ? GOES[event.key] : undefined;
-  pending = event.key === 'g' ? event.timeStamp : 0;
+  pending = event.key === 'g' ? event.timeStamp : -Infinity;
   if (going) return go(to(going[1]));
   if (event.key === 'Enter') return open(event);
   const act = [...pages].reverse().find(keys => keys[event.key])?.[event.key] ?? ANYWHERE[event.key];

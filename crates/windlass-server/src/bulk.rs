@@ -18,7 +18,7 @@ use windlass::{Client, JobFilter, JobId};
 pub(crate) const MOST_JOBS: u64 = 100_000;
 /// How long a preview can be confirmed.
 const LIFE: Duration = Duration::from_secs(600);
-/// How many are remembered; the oldest that is over goes first.
+/// How many are remembered; the oldest that is over goes first, then the oldest preview.
 const KEPT: usize = 100;
 /// How many run at once.
 const AT_ONCE: usize = 4;
@@ -126,28 +126,26 @@ impl Bulk {
         };
         let stop = self.stop.child_token();
         let batch = Batch { shown: Mutex::new(shown.clone()), which, per_second, stop };
-        self.keep(Arc::new(batch))?;
+        self.keep(Arc::new(batch));
         Ok(shown)
     }
 
-    fn keep(&self, batch: Arc<Batch>) -> Result<(), Problem> {
+    fn keep(&self, batch: Arc<Batch>) {
         let mut batches = self.lock();
         batches.retain(|batch| {
             let shown = batch.shown();
             shown.state != State::Previewed || Timestamp::now() < shown.expires_at
         });
         if batches.len() >= KEPT {
-            let over = batches
-                .iter()
-                .position(|batch| !matches!(batch.shown().state, State::Running | State::Previewed));
-            let Some(over) = over else {
-                let detail = format!("{KEPT} bulk actions are previewed or run; wait for one to end");
-                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(10));
-            };
-            batches.remove(over);
+            let is_over = |state| !matches!(state, State::Running | State::Previewed);
+            let over = batches.iter().position(|batch| is_over(batch.shown().state));
+            let preview = || batches.iter().position(|batch| batch.shown().state == State::Previewed);
+            // No more than a few run at once, so there is one.
+            if let Some(least) = over.or_else(preview) {
+                batches.remove(least);
+            }
         }
         batches.push(batch);
-        Ok(())
     }
 
     /// Does what was previewed, in the background.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::{
     cmp::Reverse,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -117,18 +117,16 @@ async fn slow_needs(client: &Client) -> Result<Vec<Value>> {
     let mut needs = Vec::new();
     for (outcome, what) in [(EventType::Discarded, "discarded"), (EventType::Rescued, "worker_died")] {
         let mut request = HistoryRequest::last(LATELY);
-        (request.step, request.outcome) = (LATELY, Some(outcome));
+        request.outcome = Some(outcome);
         let history = client.history(&request).await?;
-        let mut queues: Vec<(Option<&str>, u64)> = Vec::new();
+        // Of each queue how many, and the minute of the first.
+        let mut queues: BTreeMap<Option<&str>, (u64, Timestamp)> = BTreeMap::new();
         for count in &history.counts {
-            let queue = count.queue.as_deref();
-            match queues.iter_mut().find(|(name, _)| *name == queue) {
-                Some((_, sum)) => *sum += count.count,
-                None => queues.push((queue, count.count)),
-            }
+            let (sum, since) = queues.entry(count.queue.as_deref()).or_insert((0, count.at));
+            (*sum, *since) = (*sum + count.count, count.at.min(*since));
         }
-        let since = history.counts.iter().map(|count| count.at).min();
-        let need = |(queue, count)| json!({ "what": what, "queue": queue, "count": count, "since": since });
+        let need =
+            |(queue, (count, since))| json!({ "what": what, "queue": queue, "count": count, "since": since });
         needs.extend(queues.into_iter().map(need));
     }
     let filter = ScheduleFilter { limit: ScheduleFilter::MOST, ..ScheduleFilter::default() };

@@ -3,6 +3,8 @@
 mod bulk;
 mod connections;
 mod fits;
+mod flood;
+mod fuzz;
 mod hidden;
 mod jobs;
 mod live;

@@ -8,8 +8,11 @@ use tokio::time::{Instant, sleep_until};
 use verb::Verb;
 use windlass_core::{Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result, Store};
 
-/// How many jobs one call to the store names.
+/// How many jobs one call to the store names at most.
 const CHUNK: u32 = 500;
+/// The longest rest between two calls.
+const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Something that is done to all jobs that a filter selects, or to those with some ids: see [`Client::select`](crate::Client::select) and
 /// [`Client::select_ids`](crate::Client::select_ids).
 ///
@@ -23,7 +26,7 @@ pub struct Selection<'a> {
     everything: bool,
     dry_run: bool,
     at_most: u64,
-    pause: Option<Duration>,
+    per_second: Option<f64>,
     progress: Box<dyn FnMut(&Touched) + Send + 'a>,
 }
 
@@ -36,7 +39,7 @@ impl<'a> Selection<'a> {
             everything: false,
             dry_run: false,
             at_most: u64::MAX,
-            pause: None,
+            per_second: None,
             progress: Box::new(|_| {}),
         }
     }
@@ -65,8 +68,7 @@ impl<'a> Selection<'a> {
 
     /// Touches no more than so many jobs a second, so that workers are not flooded.
     pub fn per_second(mut self, jobs: f64) -> Self {
-        self.pause =
-            Duration::try_from_secs_f64(f64::from(CHUNK) / jobs).ok().filter(|pause| !pause.is_zero());
+        self.per_second = Some(jobs).filter(|jobs| *jobs > 0.0);
         self
     }
 
@@ -147,7 +149,7 @@ impl Selection<'_> {
 
     async fn run_ids(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         let most = usize::try_from(self.at_most).unwrap_or(usize::MAX).min(ids.len());
-        let mut left = ids[..most].chunks(CHUNK as usize).peekable();
+        let mut left = ids[..most].chunks(self.chunk() as usize).peekable();
         while let Some(some) = left.next() {
             let began = Instant::now();
             self.touch(verb, some, touched).await?;
@@ -169,7 +171,7 @@ impl Selection<'_> {
             while touched.selected < self.at_most {
                 let began = Instant::now();
                 let left = self.at_most - touched.selected;
-                self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+                self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(self.chunk());
                 let page = self.store.jobs(&self.filter).await?;
                 let mut ids: Vec<_> = page.iter().map(|job| job.id).collect();
                 if matches!(verb, Verb::Edit(_)) {
@@ -196,10 +198,19 @@ impl Selection<'_> {
         Ok(())
     }
 
+    /// How many jobs one call to the store names: at a pace, those of a second and no more.
+    fn chunk(&self) -> u32 {
+        match self.per_second {
+            Some(jobs) if !self.dry_run => (jobs as u32).clamp(1, CHUNK),
+            _ => CHUNK,
+        }
+    }
+
     /// Waits until so many jobs are no more a second than they may be.
     async fn rest(&mut self, began: Instant, jobs: usize) {
-        if let Some(pause) = self.pause.filter(|_| jobs > 0 && !self.dry_run) {
-            sleep_until(began + pause.mul_f64(jobs as f64 / f64::from(CHUNK))).await;
-        }
+        let Some(pace) = self.per_second.filter(|_| jobs > 0 && !self.dry_run) else { return };
+        // A pace so slow that no time says it is one of years.
+        let pause = Duration::try_from_secs_f64(jobs as f64 / pace).unwrap_or(YEARS);
+        sleep_until(began + pause).await;
     }
 }

@@ -2,7 +2,7 @@ import { query } from '../api/client';
 import { useResource } from '../api/resource';
 import type { AuditEntry, Page } from '../api/schema';
 import { asText } from '../filter';
-import { count } from '../format';
+import { plural } from '../format';
 import { row, useKeys } from '../keys';
 import { go, here, to } from '../router';
 import { sees } from '../session';
@@ -16,7 +16,7 @@ const DONE: readonly string[] = ['done', 'ok', 'accepted', 'success'];
 
 function details({ filter, reason, count: n }: AuditEntry): string {
   const text = typeof filter === 'string' ? filter : filter ? asText(filter) : '';
-  return [text, n !== null && n !== undefined && `${count(n)} jobs`, reason && `“${reason}”`].filter(Boolean).join('; ');
+  return [text, n !== null && n !== undefined && plural(n, 'job'), reason && `“${reason}”`].filter(Boolean).join('; ');
 }
 
 /** What was changed, as the path of the call; a link where there is a page of it. */

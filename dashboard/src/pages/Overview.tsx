@@ -3,10 +3,11 @@ import { useResource } from '../api/resource';
 import type { Count, History, Overview as Data } from '../api/schema';
 import { newest } from '../charts';
 import { now } from '../clock';
-import { count, figure, percent, plural, rate, short } from '../format';
+import { count, figure, jobs, percent, plural, rate, short } from '../format';
 import { failing, grid, historyEvery, historyPath, isCompleted, isEnd, isFailed, shares, type Grid } from '../history';
 import { samples } from '../samples';
 import { to, toQueue } from '../router';
+import { isAtWork } from '../workers';
 import { Spark } from '../parts/Chart';
 import { Look } from '../parts/Look';
 import { Panel } from '../parts/Panel';
@@ -38,20 +39,20 @@ function Strip({ data, history, steps }: { data: Data; history: History | undefi
   const done = completed ? newest(completed) : null, lost = failed ? newest(failed) : null;
   const oldest = queues.filter(queue => queue.oldest_available_at).sort((a, b) => Date.parse(a.oldest_available_at ?? '') - Date.parse(b.oldest_available_at ?? ''))[0];
   const share = history && failing(shares(history.counts, () => null).get(null));
-  const alive = data.workers.filter(worker => worker.live).length;
+  const alive = data.workers.filter(isAtWork).length;
   const backlog = samples.value.slice(-SPARK).map(sample => sample.available);
   return (
     <Stats>
       <Stat label="Throughput" value={claimed === null ? (done === null ? '–' : rate(done)) : rate(claimed)} unit="jobs/s"
         hint={claimed === null ? 'completed, by the counters' : done === null ? 'started' : `started; completed ${rate(done)} /s`} spark={completed && <Spark values={completed.slice(-SPARK)} tone="completed" />} />
-      <Stat label="Backlog" value={about('available', totals.available > 999_999 ? short : count)} unit="jobs" href={to(['jobs'], { state: 'available' })}
+      <Stat label="Backlog" value={about('available', totals.available > 999_999 ? short : count)} unit={jobs(totals.available)} href={to(['jobs'], { state: 'available' })}
         hint={oldest?.oldest_available_at ? <>oldest <Ago at={oldest.oldest_available_at} word="" />, in <a href={toQueue(oldest.name)}>{oldest.name}</a></> : 'nothing waits'} spark={backlog.length > 1 && <Spark values={backlog} tone="available" />} />
-      <Stat label="Running" value={count(totals.running)} unit="jobs" href={to(['jobs'], { state: 'running' })} hint={<a href={to(['workers'])}>{plural(alive, 'live worker')}</a>} />
+      <Stat label="Running" value={count(totals.running)} unit={jobs(totals.running)} href={to(['jobs'], { state: 'running' })} hint={<a href={to(['workers'])}>{plural(alive, 'live worker')}</a>} />
       <Stat label="Later" value={figure(totals.scheduled, totals.estimates.includes('scheduled'), short)} unit="scheduled" href={to(['jobs'], { state: 'scheduled' })}
         hint={<a href={to(['jobs'], { state: 'retryable' })}>{figure(totals.retryable, totals.estimates.includes('retryable'))} wait for a retry</a>} />
       <Stat label="Failed, 1 h" value={share === null || share === undefined ? '–' : percent(share).replace(' %', '')} unit={share ? '% of attempts' : ''}
         hint={lost === null ? 'by the counters' : `${rate(lost)} /s now`} spark={failed && <Spark values={failed.slice(-SPARK)} tone="discarded" kind="bars" />} />
-      <Stat label="Dead" value={about('discarded')} unit="jobs" href={to(['jobs'], { state: 'discarded' })} hint={<a href={to(['jobs'], { state: 'cancelled' })}>{figure(totals.cancelled, totals.estimates.includes('cancelled'))} cancelled</a>} />
+      <Stat label="Dead" value={about('discarded')} unit={jobs(totals.discarded)} href={to(['jobs'], { state: 'discarded' })} hint={<a href={to(['jobs'], { state: 'cancelled' })}>{figure(totals.cancelled, totals.estimates.includes('cancelled'))} cancelled</a>} />
     </Stats>
   );
 }

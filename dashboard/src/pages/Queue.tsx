@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { useOverview, useTopic } from '../api/live';
 import type { History, QueueDetail, QueueStats, WorkerRecord } from '../api/schema';
 import { newest } from '../charts';
-import { count, duration, figure, percent, plural, rate } from '../format';
+import { count, duration, figure, jobs, percent, plural, rate } from '../format';
 import { failing, isEnd, shares, type Grid } from '../history';
 import { may } from '../session';
 import { to } from '../router';
@@ -20,15 +20,15 @@ import { useHour } from './Overview';
 function Strip({ queue, history, steps }: { queue: QueueStats; history: History | undefined; steps: Grid | undefined }) {
   const share = history && failing(shares(history.counts, () => null).get(null));
   const ended = steps ? newest(steps.rates(isEnd)) : null;
-  const jobs = (state: 'available' | 'running' | 'retryable' | 'discarded') => ({ value: figure(queue[state], queue.estimates.includes(state)), unit: 'jobs', href: to(['jobs'], { state, queue: queue.name }) });
+  const counted = (state: 'available' | 'running' | 'retryable' | 'discarded') => ({ value: figure(queue[state], queue.estimates.includes(state)), unit: jobs(queue[state]), href: to(['jobs'], { state, queue: queue.name }) });
   return (
     <Stats>
-      <Stat label="Available" {...jobs('available')} hint={queue.oldest_available_at ? <>oldest waits <Ago at={queue.oldest_available_at} word="" /></> : 'nothing waits'} />
-      <Stat label="Running" {...jobs('running')} unit={queue.limits.concurrency === undefined ? 'jobs' : `/ ${count(queue.limits.concurrency)}`} hint={queue.limits.concurrency === undefined ? 'no limit' : queue.running >= queue.limits.concurrency ? 'as many as may' : 'at once, at most'} />
+      <Stat label="Available" {...counted('available')} hint={queue.oldest_available_at ? <>oldest waits <Ago at={queue.oldest_available_at} word="" /></> : 'nothing waits'} />
+      <Stat label="Running" {...counted('running')} unit={queue.limits.concurrency === undefined ? jobs(queue.running) : `/ ${count(queue.limits.concurrency)}`} hint={queue.limits.concurrency === undefined ? 'no limit' : queue.running >= queue.limits.concurrency ? 'as many as may' : 'at once, at most'} />
       <Stat label={queue.rate ? 'Started' : 'Ended'} value={queue.rate ? rate(queue.rate.claimed) : ended === null ? '–' : rate(ended)} unit="jobs/s" hint={queue.rate && ended !== null ? `ended ${rate(ended)} /s` : 'by the counters'} />
       <Stat label="Failed, 1 h" value={share === null || share === undefined ? '–' : percent(share).replace(' %', '')} unit={share ? '% of attempts' : ''} hint={share === 0 ? 'no attempt failed' : 'by the counters'} />
-      <Stat label="Retrying" {...jobs('retryable')} hint={<>{figure(queue.scheduled, queue.estimates.includes('scheduled'))} scheduled</>} />
-      <Stat label="Dead" {...jobs('discarded')} hint={<>{figure(queue.cancelled, queue.estimates.includes('cancelled'))} cancelled</>} />
+      <Stat label="Retrying" {...counted('retryable')} hint={<>{figure(queue.scheduled, queue.estimates.includes('scheduled'))} scheduled</>} />
+      <Stat label="Dead" {...counted('discarded')} hint={<>{figure(queue.cancelled, queue.estimates.includes('cancelled'))} cancelled</>} />
     </Stats>
   );
 }

@@ -1,29 +1,31 @@
 import { useOverview } from '../api/live';
-import type { Overview, WorkerRecord } from '../api/schema';
-import { now } from '../clock';
-import { count, plural, span } from '../format';
+import type { Overview, QueueStats, WorkerRecord } from '../api/schema';
+import { count, jobs, plural, span } from '../format';
 import { row } from '../keys';
 import { to, toQueue } from '../router';
+import { isAtWork, takesJobs } from '../workers';
 import { Panel } from '../parts/Panel';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Stat, Stats } from '../parts/Stats';
 import { Ago } from '../parts/Time';
 
-/** A worker that was not heard of for this long is probably on its way out; leases are longer. */
-const QUIET_MS = 20_000;
-
 function Row({ worker, at }: { worker: WorkerRecord; at: boolean }) {
-  const silent = now.value - Date.parse(worker.heartbeat_at) > QUIET_MS;
-  const [dot, state] = !worker.live ? ['bad', 'gone'] : silent ? ['warn', 'silent'] : ['ok', 'live'];
+  // How long a worker may say nothing is its own affair: one that comes by HTTP is silent while it runs a job.
+  const [dot, state] = worker.live ? ['ok', 'live'] : ['bad', 'gone'];
   return (
     <tr class={[!worker.live && 'dim', at && 'at'].filter(Boolean).join(' ') || undefined}>
       <td class="w-name clip"><span class="name">{worker.name}</span> <span class="sub mono">{worker.id}</span></td>
       <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}</span></td>
-      <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}</span></td>
+      <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}{!takesJobs(worker) && <span class="faint">none; looks after HTTP workers</span>}</span></td>
       <td class={`num w-beat${worker.live ? '' : ' bad'}`} data-k="seen"><Ago at={worker.heartbeat_at} /></td>
       <td class="num wide-only muted">{worker.live ? <Ago at={worker.started_at} word="" /> : span(Date.parse(worker.heartbeat_at) - Date.parse(worker.started_at))}</td>
     </tr>
   );
+}
+
+/** What there is for a worker now, else what comes. */
+function waits({ available, scheduled, retryable }: QueueStats): string {
+  return available ? `${plural(available, 'job')} ${available === 1 ? 'waits' : 'wait'}` : `${plural(scheduled + retryable, 'job')} later`;
 }
 
 function Unserved({ overview }: { overview: Overview }) {
@@ -33,7 +35,7 @@ function Unserved({ overview }: { overview: Overview }) {
   return (
     <Panel title="Queues without a worker" ruled>
       <div class="body padded"><p class="muted">Their jobs wait for a worker that has the queue; they are neither lost nor failed.</p>
-        <ul class="sum gap">{waiting.map(queue => <li key={queue.name}><a class="strong" href={toQueue(queue.name)}>{queue.name}</a><b>{plural(queue.available, 'job')} {queue.available === 1 ? 'waits' : 'wait'}</b></li>)}</ul>
+        <ul class="sum gap">{waiting.map(queue => <li key={queue.name}><a class="strong" href={toQueue(queue.name)}>{queue.name}</a><b>{waits(queue)}</b></li>)}</ul>
       </div>
     </Panel>
   );
@@ -44,7 +46,7 @@ export function Workers() {
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The workers cannot be read" problem={problem.value} /> : <Loading what="the workers" />;
   const { workers, totals } = overview;
-  const alive = workers.filter(worker => worker.live), gone = workers.length - alive.length;
+  const alive = workers.filter(isAtWork), gone = workers.filter(worker => takesJobs(worker) && !worker.live).length;
   const sorted = [...workers].sort((a, b) => Number(b.live) - Number(a.live) || a.name.localeCompare(b.name));
   const queues = new Set(alive.flatMap(worker => worker.queues)).size;
   return (
@@ -54,7 +56,7 @@ export function Workers() {
       <Stats>
         <Stat label="Live" value={count(alive.length)} unit={alive.length === 1 ? 'worker' : 'workers'} hint={gone ? `${gone} gone lately` : 'none is gone'} />
         <Stat label="Queues served" value={count(queues)} unit={`/ ${count(overview.queue_count)}`} hint={<a href={to(['queues'])}>all queues</a>} />
-        <Stat label="Running" value={count(totals.running)} unit="jobs" href={to(['jobs'], { state: 'running' })} hint={alive.length ? `${(totals.running / alive.length).toFixed(1)} a worker` : 'nobody runs them'} />
+        <Stat label="Running" value={count(totals.running)} unit={jobs(totals.running)} href={to(['jobs'], { state: 'running' })} hint={alive.length ? `${(totals.running / alive.length).toFixed(1)} a worker` : 'nobody runs them'} />
       </Stats>
       <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}`}>
         {workers.length ? (

@@ -103,7 +103,7 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
         <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
         {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}
         {must && <div class="confirm"><label for="bulk-count">Type <b>{preview.count}</b> to confirm</label><input id="bulk-count" ref={field} class="field tab" inputMode="numeric" autocomplete="off" value={typed} onInput={event => setTyped(event.currentTarget.value)} /></div>}
-        {preview.count > 1 && <label class="row wrap"><span>Pace</span><select class="field pace" value={pace ?? ''} onChange={event => setPace(Number(event.currentTarget.value) || undefined)}>{PACES.map(([n, name]) => <option key={name} value={n ?? ''}>{name}</option>)}</select></label>}
+        {preview.count > 1 && <label class="row wrap"><span>Pace</span><select class="field pace" value={pace ?? ''} onChange={event => { setPace(Number(event.currentTarget.value) || undefined); setPreview(undefined); }}>{PACES.map(([n, name]) => <option key={name} value={n ?? ''}>{name}</option>)}</select></label>}
       </>}
     </Dialog>
   );

@@ -10,7 +10,7 @@ import { Dialog } from './Dialog';
 import { EditJob } from './EditJob';
 import { Icon } from './Icon';
 
-const RETRYABLE: readonly JobState[] = ['retryable', 'scheduled', 'cancelled', 'discarded'];
+const RETRYABLE: readonly JobState[] = ['retryable', 'cancelled', 'discarded'];
 const CANCELLABLE: readonly JobState[] = ['scheduled', 'available', 'running', 'retryable', 'blocked'];
 const EDITABLE: readonly JobState[] = ['scheduled', 'available', 'retryable', 'cancelled', 'discarded', 'blocked'];
 
@@ -25,12 +25,14 @@ export function JobActions({ job, revealed }: { job: JobRecord; revealed: unknow
     const text = (answer: { reply: string }): string => (answer.reply === 'running' ? 'Its worker is told to stop; it will not be tried again' : reply(answer));
     if (await act('POST', `${at}/cancel`, text)) close();
   };
+  const atOnce = (answer: { reply: string }): string => (answer.reply === 'edited' ? 'Available now' : reply(answer));
   const remove = async (): Promise<void> => {
     if (await act('DELETE', at, reply)) go(to(['jobs'], { state: job.state, queue: job.queue }));
   };
   return (
     <div class="tools">
       {RETRYABLE.includes(job.state) && <button class="btn" type="button" disabled={busy.value} onClick={() => void act('POST', `${at}/retry`, reply)}><Icon name="retry" />Retry now</button>}
+      {job.state === 'scheduled' && <button class="btn" type="button" disabled={busy.value} onClick={() => void act('PATCH', at, atOnce, { now: true })}><Icon name="play" />Run now</button>}
       {EDITABLE.includes(job.state) && <button class="btn" type="button" onClick={() => setAsked('edit')}><Icon name="settings" />Edit…</button>}
       {EDITABLE.includes(job.state) && <button class="btn danger" type="button" onClick={() => setAsked('delete')}><Icon name="stop" />Delete…</button>}
       {CANCELLABLE.includes(job.state) && <button class="btn danger" type="button" onClick={() => setAsked('cancel')}><Icon name="x" />Cancel…</button>}

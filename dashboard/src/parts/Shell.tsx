@@ -8,6 +8,7 @@ import { say } from './Say';
 import { sees, session } from '../session';
 import { to } from '../router';
 import { toggleTheme } from '../theme';
+import { isAtWork } from '../workers';
 import { Icon, Mark, type IconName } from './Icon';
 
 export type PageName = 'overview' | 'queues' | 'jobs' | 'schedules' | 'workers' | 'audit';
@@ -21,7 +22,7 @@ interface ShellProps {
 
 function Nav({ page }: { page: PageName }) {
   const overview = useOverview().data.value;
-  const alive = overview?.workers.filter(worker => worker.live).length;
+  const alive = overview?.workers.filter(isAtWork).length;
   const items: [PageName, string, string, number | undefined][] = [
     ['overview', 'Overview', to([]), undefined],
     ['queues', 'Queues', to(['queues']), overview?.queue_count],

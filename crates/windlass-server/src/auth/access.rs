@@ -160,6 +160,13 @@ impl Auth {
             Kind::Program(_) => None,
         };
         let identity = known.ok_or_else(|| self.failed(parts))?;
+        if !identity.role().may(Role::Viewer) {
+            let (actor, role) = (identity.actor(), identity.role());
+            let detail = format!(
+                "the token of {actor} is right, but of the role {role}, which sees no page; use another"
+            );
+            return Err(Problem::forbidden("permission_denied", detail));
+        }
         let cookie = self.sessions.begin(identity.clone())?;
         Ok((identity, cookie))
     }

@@ -84,7 +84,7 @@ async fn one_that_is_stopped_touches_no_more() {
     tokio::time::timeout(Duration::from_secs(60), first).await.expect("it begins");
     site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
     let shown = ended(&site, &id).await;
-    assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(500)), "{shown}");
+    assert_eq!((&shown["state"], &shown["done"]), (&json!("stopped"), &json!(1)), "{shown}");
     // A preview that is stopped cannot be confirmed any more.
     let shown = site
         .ask(Operator, "POST", "/bulk", json!({"action": "cancel", "filter": {"kind": "a"}}))
@@ -92,7 +92,42 @@ async fn one_that_is_stopped_touches_no_more() {
         .is(201);
     let id = shown["id"].as_str().unwrap();
     site.ask(Operator, "DELETE", &format!("/bulk/{id}"), Value::Null).await.is(200);
-    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 700}))
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 1_199}))
         .await
         .refused(409, "conflict");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pace_is_kept_from_the_first_job_on() {
+    let site = Site::in_memory();
+    for n in 0..30 {
+        site.enqueue("a", json!(n)).await;
+    }
+    let slow = json!({"action": "cancel", "filter": {"kind": "a"}, "per_second": 10});
+    let id = site.ask(Operator, "POST", "/bulk", slow).await.is(201)["id"].as_str().unwrap().to_owned();
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({"count": 30})).await.is(202);
+    // Time goes on by itself while everybody waits.
+    for most in [10, 20, 30] {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        let done = site.get(&format!("/bulk/{id}")).await.is(200)["done"].as_u64().unwrap();
+        assert!((most - 10..=most).contains(&done), "{done} of {most}");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(site.get(&format!("/bulk/{id}")).await.is(200)["done"], 30);
+}
+
+#[tokio::test]
+async fn previews_that_nobody_confirms_keep_nobody_out() {
+    let site = Site::in_memory();
+    let job = site.enqueue("a", json!({})).await.to_string();
+    let preview = json!({"action": "cancel", "ids": [job]});
+    let mut ids = Vec::new();
+    for _ in 0..150 {
+        let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
+        ids.push(shown["id"].as_str().unwrap().to_owned());
+    }
+    site.get(&format!("/bulk/{}", ids[0])).await.refused(404, "not_found");
+    let last = format!("/bulk/{}/confirm", ids[149]);
+    site.ask(Operator, "POST", &last, json!({"count": 1})).await.is(202);
+    assert_eq!(ended(&site, &ids[149]).await["done"], 1);
 }

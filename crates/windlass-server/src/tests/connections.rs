@@ -10,13 +10,13 @@ use tokio::{
 };
 
 /// A server on a port of its own.
-struct Listening {
-    address: SocketAddr,
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-async fn listening(site: &Site) -> Listening {
+pub(super) async fn listening(site: &Site) -> Listening {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -27,7 +27,7 @@ async fn listening(site: &Site) -> Listening {
     Listening { address, stop, serving }
 }
 
-fn head(site: &Site, line: &str, more: &str) -> String {
+pub(super) fn head(site: &Site, line: &str, more: &str) -> String {
     let token = site.token(Role::Operator);
     format!("{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{more}\r\n")
 }

@@ -70,6 +70,14 @@ async fn a_token_is_changed_for_a_cookie() {
 }
 
 #[tokio::test]
+async fn a_token_that_sees_no_page_begins_no_session() {
+    let site = Site::in_memory();
+    let login = json!({"token": site.token(Role::Worker)});
+    let answer = site.send("POST", "/session", &[OURS], login).await.refused(403, "permission_denied");
+    assert!(!answer.headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
 async fn this_machine_looks_and_nobody_else_does() {
     let server = Server::builder(testing::client()).port(7411).build();
     let router = server.router();

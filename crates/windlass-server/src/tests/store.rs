@@ -1,8 +1,9 @@
 use super::site::Site;
 use crate::Role::{Admin, Operator};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass::{Client, Error, ErrorKind, Settings};
+use windlass::{Args, Client, Context, Error, ErrorKind, NewJob, Outcome, RawJob, Settings, Worker};
 use windlass_core::{Store, wrap_store};
 
 #[tokio::test]
@@ -70,6 +71,27 @@ async fn what_happened_is_read_on_behind_a_cursor() {
             60_000
         );
         assert_eq!(site.get("/workers").await.is(200)["items"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn what_needs_a_look_says_since_when() {
+    for site in Site::all().await {
+        let job = NewJob::new("a", Args::parse("{}").unwrap()).with_queue("mail");
+        site.client.enqueue(job).await.unwrap();
+        let discard = |_: RawJob, _: Context| async { Outcome::Discard("no such host".into()) };
+        let worker = Worker::builder(&site.client).queue("mail", 1).handle_kind("a", discard);
+        let worker = worker.start().await.unwrap();
+        worker.until_idle().await.unwrap();
+        worker.shutdown().await;
+        site.client.store().maintain().await.unwrap();
+        let needs = site.get("/overview").await.is(200)["needs_a_look"].clone();
+        let need = needs.as_array().unwrap().iter().find(|need| need["what"] == "discarded").unwrap();
+        assert_eq!((&need["queue"], &need["count"]), (&json!("mail"), &json!(1)));
+        // The counters know the minute.
+        let since: Timestamp = need["since"].as_str().unwrap().parse().unwrap();
+        let ago = Timestamp::now().duration_since(since);
+        assert!(ago < SignedDuration::from_secs(120), "{ago} ago");
     }
 }
 
