@@ -124,7 +124,7 @@ pub async fn filters_narrow(fixture: &dyn Fixture) {
     })
     .await;
     let late = targets(&store, AuditFilter { since: Some(old[0].at), ..all() }).await;
-    assert!(late.contains(&"c".to_owned()) && late.len() < 4 + late.iter().filter(|t| *t == "late").count());
+    assert!(late.contains(&"c".to_owned()), "{late:?}");
     let since = Some(read(&store, all()).await[0].at);
     let newest = targets(&store, AuditFilter { since, actor: some("anna"), ..all() }).await;
     assert!(!newest.is_empty() && newest.iter().all(|target| target == "late"), "{newest:?}");

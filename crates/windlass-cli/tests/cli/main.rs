@@ -1,5 +1,6 @@
 //! The `windlass` program as its users meet it, on SQLite.
 
+mod audit;
 mod demo;
 mod enqueue;
 mod events;
