@@ -39,14 +39,16 @@ impl AuditStore for PostgresStore {
     async fn audit(&self, filter: &AuditFilter) -> Result<AuditPage> {
         filter.check()?;
         let AuditFilter { actor, action, target, since, before, limit } = filter;
-        let before_at = before.and_then(|id| Timestamp::from_microsecond(id.at).ok());
+        // Nothing is older, and the server knows no times before 4713 BC.
+        let since = since.map(|since| since.max(Timestamp::UNIX_EPOCH));
+        let before_at = before.and_then(|id| Timestamp::from_microsecond(id.at.max(0)).ok());
         let before_id = before.map(|id| id.number);
         let most = i32::try_from(limit + 1).unwrap_or(i32::MAX);
         let params: [Param<'_>; 7] = [
             (actor, Type::TEXT),
             (action, Type::TEXT),
             (target, Type::TEXT),
-            (since, Type::TIMESTAMPTZ),
+            (&since, Type::TIMESTAMPTZ),
             (&before_at, Type::TIMESTAMPTZ),
             (&before_id, Type::INT8),
             (&most, Type::INT4),

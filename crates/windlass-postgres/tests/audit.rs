@@ -122,3 +122,35 @@ async fn a_schema_without_it_is_worked_on() {
     assert_eq!(store.audit(&AuditFilter::default()).await.unwrap().entries.len(), 1);
     assert_eq!(store.settings().await.expect("settings"), week);
 }
+
+/// The newest are kept, as many as the setting says.
+#[tokio::test]
+async fn too_many_are_removed() {
+    let fixture = Fixture::fresh().await;
+    let store = fixture.store().await;
+    let entries: Vec<_> = (0..12).map(|n| AuditEntry::new("ci", "jobs.cancel", n.to_string())).collect();
+    store.append_audit(&entries).await.unwrap();
+    store.maintain().await.expect("maintain");
+    assert_eq!(store.audit(&AuditFilter::default()).await.unwrap().entries.len(), 12);
+    let most = fixture.text("SELECT windlass.configure_audit(most => 5)");
+    fixture.sql().await.batch_execute(&most).await.unwrap();
+    assert_eq!(store.settings().await.unwrap(), Settings::DEFAULT);
+    store.maintain().await.expect("maintain");
+    let left = store.audit(&AuditFilter::default()).await.unwrap().entries;
+    let left: Vec<_> = left.iter().map(|record| &*record.entry.target).collect();
+    assert_eq!(left, ["11", "10", "9", "8", "7"]);
+}
+
+/// Times that PostgreSQL does not know are told apart from none.
+#[tokio::test]
+async fn any_time_is_a_time() {
+    let fixture = Fixture::fresh().await;
+    let store = fixture.store().await;
+    store.append_audit(&[entry()]).await.unwrap();
+    for (since, found) in
+        [("-009999-01-02T00:00:00Z", 1), ("1960-01-01T00:00:00Z", 1), ("9999-12-30T00:00:00Z", 0)]
+    {
+        let filter = AuditFilter { since: Some(since.parse().unwrap()), ..AuditFilter::default() };
+        assert_eq!(store.audit(&filter).await.unwrap().entries.len(), found, "{since}");
+    }
+}
