@@ -83,7 +83,7 @@ fn read(row: &Row) -> Result<AuditRecord> {
 }
 
 /// Table and functions are missing in a schema that is older than this program.
-pub(crate) fn too_old(error: Error) -> Error {
+fn too_old(error: Error) -> Error {
     if error.kind() != ErrorKind::SchemaMissing {
         return error;
     }

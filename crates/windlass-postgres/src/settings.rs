@@ -1,14 +1,13 @@
 //! The policy of the store: one row, the same for every worker; and one of the audit log's.
 
 use crate::{
-    audit,
     database::Database,
     error::Effect,
     query::{Param, Query},
 };
 use std::time::Duration;
 use tokio_postgres::{Row, types::Type};
-use windlass_core::{ErrorKind, Result, Settings};
+use windlass_core::{Error, ErrorKind, Result, Settings};
 
 pub(crate) async fn settings(db: &Database) -> Result<Settings> {
     let sql = db.sql(
@@ -59,6 +58,10 @@ pub(crate) async fn configure_on(db: &Database, on: &impl Query, settings: &Sett
         {
             on.query(&db.sql(older), &params[..4], Effect::Repeatable).await.map(drop)
         }
-        done => done.map(drop).map_err(audit::too_old),
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            let message = "the schema is older than the audit log; run `windlass migrate`, or leave audit_retention as it is";
+            Err(Error::new(ErrorKind::SchemaTooOld, message).with_source(error))
+        }
+        done => done.map(drop),
     }
 }

@@ -1,17 +1,13 @@
 //! The audit log: a row for each entry.
 
 use crate::{
-    SqliteStore,
-    clock::Micros,
+    clock::{Micros, micros},
     error::{Fault, Outcome},
-    store::DURABLE,
     tx::Tx,
 };
-use async_trait::async_trait;
+use jiff::Timestamp;
 use rusqlite::{Connection, Row, params};
-use windlass_core::{
-    Args, AuditEntry, AuditFilter, AuditId, AuditPage, AuditRecord, AuditStore, Result, Settings,
-};
+use windlass_core::{Args, AuditEntry, AuditFilter, AuditId, AuditPage, AuditRecord, Settings};
 
 /// The most rows that one transaction removes.
 const CHUNK: usize = 1_000;
@@ -23,24 +19,8 @@ const OLD: &str = "DELETE FROM audit_entry WHERE id IN (SELECT id FROM audit_ent
 const TOO_MANY: &str = "DELETE FROM audit_entry WHERE id IN
     (SELECT id FROM audit_entry WHERE id <= (SELECT max(id) FROM audit_entry) - ?1 ORDER BY id LIMIT ?2)";
 
-#[async_trait]
-impl AuditStore for SqliteStore {
-    async fn append_audit(&self, entries: &[AuditEntry]) -> Result<()> {
-        let entries = AuditEntry::storable(entries)?;
-        if entries.is_empty() {
-            return Ok(());
-        }
-        self.write(DURABLE, move |tx| append(tx, &entries)).await
-    }
-
-    async fn audit(&self, filter: &AuditFilter) -> Result<AuditPage> {
-        filter.check()?;
-        let filter = filter.clone();
-        self.read(move |conn| page(conn, &filter)).await
-    }
-}
-
-fn append(tx: &Tx<'_>, entries: &[AuditEntry]) -> Outcome<()> {
+/// Adds entries that can be stored.
+pub(crate) fn append(tx: &Tx<'_>, entries: &[AuditEntry]) -> Outcome<()> {
     let mut insert = tx.conn.prepare_cached(APPEND)?;
     for entry in entries {
         insert.execute(params![
@@ -61,7 +41,7 @@ fn append(tx: &Tx<'_>, entries: &[AuditEntry]) -> Outcome<()> {
 }
 
 /// Reads by the index of the column that selects most, and stops when the page is full.
-fn page(conn: &Connection, filter: &AuditFilter) -> Outcome<AuditPage> {
+pub(crate) fn page(conn: &Connection, filter: &AuditFilter) -> Outcome<AuditPage> {
     let columns = [("target", &filter.target), ("actor", &filter.actor), ("action", &filter.action)];
     let by = columns.into_iter().find_map(|(column, value)| value.as_ref().map(|value| (column, value)));
     let (index, only) = match by {
@@ -84,9 +64,9 @@ fn page(conn: &Connection, filter: &AuditFilter) -> Outcome<AuditPage> {
 }
 
 /// The first microsecond that is not before this time.
-fn microseconds_from(at: &jiff::Timestamp) -> Micros {
+fn microseconds_from(at: &Timestamp) -> Micros {
     let whole = at.as_microsecond();
-    whole + Micros::from(jiff::Timestamp::from_microsecond(whole).is_ok_and(|whole| whole < *at))
+    whole + Micros::from(Timestamp::from_microsecond(whole).is_ok_and(|whole| whole < *at))
 }
 
 fn record(row: &Row<'_>) -> Outcome<AuditRecord> {
@@ -103,7 +83,7 @@ fn record(row: &Row<'_>) -> Outcome<AuditRecord> {
 
 /// Removes a chunk of the entries that are too old or too many. Whether there may be more.
 pub(crate) fn forget(tx: &Tx<'_>, settings: &Settings) -> Outcome<bool> {
-    let before = tx.now.saturating_sub(crate::clock::micros(settings.audit_retention));
+    let before = tx.now.saturating_sub(micros(settings.audit_retention));
     let old = tx.conn.prepare_cached(OLD)?.execute(params![before, CHUNK as i64])?;
     let kept = AuditFilter::MOST_KEPT.cast_signed();
     let too_many = tx.conn.prepare_cached(TOO_MANY)?.execute([kept, CHUNK as i64])?;

@@ -26,6 +26,7 @@
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 
 mod audit;
+mod audit_store;
 mod cancel_request;
 mod claim;
 mod claim_reply;
