@@ -49,8 +49,8 @@ pub async fn what_is_written_is_read(fixture: &dyn Fixture) {
         .with_outcome("permission_denied");
     (full.role, full.request_id) = (Some("admin".into()), Some("r_1".into()));
     let plain = entry("bob", "queues.pause", "mail");
-    append(&store, &[plain.clone()]).await;
-    append(&other, &[full.clone()]).await;
+    append(&store, std::slice::from_ref(&plain)).await;
+    append(&other, std::slice::from_ref(&full)).await;
     for store in [store, other, fixture.open().await] {
         let read = read(&store, AuditFilter::default()).await;
         assert!(read.iter().all(|record| record.at.as_microsecond() == record.id.at), "{read:?}");
@@ -157,7 +157,7 @@ pub async fn what_is_too_long_is_cut(fixture: &dyn Fixture) {
     append(&store, &[huge.clone(), entry("anna", "jobs.edit", "")]).await;
     let read = read(&store, AuditFilter::default()).await;
     assert_eq!(read[0].entry, entry("anna", "jobs.edit", ""));
-    assert_eq!(read[1].entry, AuditEntry::storable(&[huge]).expect("storable")[0]);
+    assert_eq!(read[1].entry, AuditEntry::storable(std::slice::from_ref(&huge)).expect("storable")[0]);
     let found = AuditFilter { target: Some(read[1].entry.target.clone()), ..AuditFilter::default() };
     assert_eq!(super::audit::read(&store, found).await, read[1..]);
 }
