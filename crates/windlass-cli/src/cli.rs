@@ -1,8 +1,8 @@
 use crate::{
     commands::{
-        demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf, jobs::Jobs,
-        migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules, serve::Serve, settings,
-        status, token::Token, top::Top, work::Work,
+        audit::Audit, demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf,
+        jobs::Jobs, migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules,
+        serve::Serve, settings, status, token::Token, top::Top, work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -52,6 +52,8 @@ enum Command {
     /// Lists or changes what is kept of single queues and outcomes
     #[command(subcommand)]
     Retention(Retention),
+    /// Lists who changed what, the newest first
+    Audit(Audit),
     /// Shows the store, its workers and its queues
     Status,
     /// Shows queues and workers as they change, on the terminal
@@ -82,6 +84,7 @@ impl Program for Cli {
             Command::Settings(change) => change.run(globals).await,
             Command::History(history) => history.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,
+            Command::Audit(audit) => audit.run(globals).await,
             Command::Status => status::run(globals).await,
             Command::Top(top) => top.run(globals).await,
             Command::Serve(serve) => serve.run(globals).await,

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod audit;
 pub(crate) mod demo;
 pub(crate) mod enqueue;
 mod event_cursor;

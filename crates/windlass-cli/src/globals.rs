@@ -18,6 +18,9 @@ pub struct Globals {
     /// Which log lines to print on stderr: a level, or a filter such as windlass=debug
     #[arg(long, global = true, env = "WINDLASS_LOG", value_name = "FILTER", default_value = "warn", help_heading = HEADING)]
     pub log: String,
+    /// Who changes something, as the audit log says. Default: the user of this machine, as in anna@host
+    #[arg(long = "as", global = true, env = "WINDLASS_ACTOR", value_name = "NAME", help_heading = HEADING)]
+    pub actor: Option<String>,
 }
 
 impl Globals {

@@ -15,6 +15,7 @@ pub mod globals;
 pub mod interrupt;
 #[doc(hidden)]
 pub mod measure;
+mod noted;
 #[doc(hidden)]
 pub mod open;
 #[doc(hidden)]

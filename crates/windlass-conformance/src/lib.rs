@@ -17,6 +17,7 @@
 //! * [`Fixture::open`] stands for another process: rules about races use a handle for each actor.
 
 pub mod attributes;
+pub mod audit;
 pub mod bulk;
 pub mod cancel;
 pub mod claim;

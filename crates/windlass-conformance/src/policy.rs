@@ -12,7 +12,8 @@ pub async fn everybody_sees_a_change(fixture: &dyn Fixture) {
         .with_retention(Duration::from_millis(1_500))
         .with_dead_retention(Duration::from_secs(90 * 86_400))
         .with_segment_bytes(1 << 20)
-        .with_max_crashes(7);
+        .with_max_crashes(7)
+        .with_audit_retention(Duration::from_secs(86_400));
     store.configure(&changed).await.expect("configure");
     assert_eq!(other.settings().await.expect("settings"), changed);
 }
@@ -25,6 +26,7 @@ pub async fn nonsense_is_refused(fixture: &dyn Fixture) {
         Settings::DEFAULT.with_segment_bytes(0),
         Settings::DEFAULT.with_retention(Duration::MAX),
         Settings::DEFAULT.with_dead_retention(Settings::LONGEST + Duration::from_secs(1)),
+        Settings::DEFAULT.with_audit_retention(Duration::MAX),
     ] {
         let error = store.configure(&bad).await.expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidOption, "{error}");

@@ -103,6 +103,8 @@ macro_rules! suite {
                 pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, a_step_is_taken_once, many_decide_and_one_fires,
                 a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, the_longest_due_comes_first,
                 a_bad_job_takes_no_step, many_steps_in_one_call, changes_are_told;
+            audit: what_is_written_is_read, the_newest_come_first, pages_follow_each_other, filters_narrow, nonsense_is_refused,
+                what_is_too_long_is_cut, many_write_at_once, the_old_are_removed, many_go_in_steps;
             leader: one_leads_at_a_time, resigning_hands_over, a_term_ends, a_dead_leaders_place_is_free, one_of_many_wins;
             wakeup: a_wait_ends, the_protocol_finds_every_job, a_dropped_wait_harms_nothing;
             concurrency: nothing_is_lost_or_done_twice, ten_thousand_tiny_enqueues,

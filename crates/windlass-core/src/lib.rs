@@ -5,7 +5,7 @@
 //!
 //! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
-//! * the seam: [`JobStore`], [`ScheduleStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * the seam: [`JobStore`], [`ScheduleStore`], [`AuditStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
 //!
 //! # Architecture invariants
@@ -17,6 +17,9 @@
 
 mod args;
 mod attributes;
+mod audit;
+mod audit_record;
+mod audit_store;
 mod claim;
 mod completed;
 mod edit;
@@ -58,6 +61,9 @@ pub use args::Args;
 #[doc(hidden)] // what `wrap_store!` expands to
 pub use async_trait::async_trait;
 pub use attributes::{Attributes, UniqueMark};
+pub use audit::AuditEntry;
+pub use audit_record::{AuditId, AuditRecord};
+pub use audit_store::{AuditFilter, AuditPage, AuditStore};
 pub use claim::{Claim, ClaimRef, ClaimRequest, Claimed, ClaimedJob, JobLease, QueueDemand};
 pub use completed::{CompletedJobs, PlacedException, ResultRow};
 pub use edit::{DeleteReply, EditReply, JobEdit};

@@ -185,7 +185,7 @@ impl Limits {
 }
 
 /// As much of a text as fits, without NUL.
-fn storable(text: &str, most: usize) -> String {
+pub(crate) fn storable(text: &str, most: usize) -> String {
     let mut kept = String::with_capacity(text.len().min(most));
     for character in text.chars() {
         let character = if character == '\0' { '\u{fffd}' } else { character };

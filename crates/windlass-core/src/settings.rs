@@ -17,6 +17,9 @@ pub struct Settings {
     /// A job that was held by so many dying workers is discarded as `crash_loop`. At least 3, because only a job
     /// that ran alone is to blame. Default 5.
     pub max_crashes: u16,
+    /// How long entries of the [audit log](crate::AuditStore) are kept, the newest [million](crate::AuditFilter::MOST_KEPT) of them at most.
+    /// Default 400 days.
+    pub audit_retention: Duration,
 }
 
 impl Settings {
@@ -26,6 +29,7 @@ impl Settings {
         dead_retention: Duration::from_secs(30 * 86_400),
         segment_bytes: 1 << 30,
         max_crashes: 5,
+        audit_retention: Duration::from_secs(400 * 86_400),
     };
     /// The least [`Self::max_crashes`].
     pub const LEAST_CRASHES: u16 = 3;
@@ -60,13 +64,24 @@ impl Settings {
         self
     }
 
+    /// With another [`Self::audit_retention`].
+    #[must_use]
+    pub const fn with_audit_retention(mut self, audit_retention: Duration) -> Self {
+        self.audit_retention = audit_retention;
+        self
+    }
+
     /// Checks the values; a store calls this before it keeps them.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOption`], which names the value.
     pub fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
-        for (name, value) in [("retention", self.retention), ("dead_retention", self.dead_retention)] {
+        for (name, value) in [
+            ("retention", self.retention),
+            ("dead_retention", self.dead_retention),
+            ("audit_retention", self.audit_retention),
+        ] {
             if value > Self::LONGEST {
                 return refuse(format!("{name} must be at most 100 years, got {value:?}"));
             }
@@ -100,6 +115,7 @@ mod tests {
             (fine.with_max_crashes(2), "max_crashes must be at least 3, got 2"),
             (fine.with_segment_bytes(0), "segment_bytes"),
             (fine.with_retention(Duration::MAX), "retention must be at most 100 years"),
+            (fine.with_audit_retention(Duration::MAX), "audit_retention must be at most 100 years"),
         ] {
             let error = settings.check().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption);

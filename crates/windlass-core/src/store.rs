@@ -1,9 +1,9 @@
 use crate::{
-    Args, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind, EventPage,
-    EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, KeyLimits,
-    KeyLimitsChange, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest,
-    Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, WorkerId, WorkerSpec,
+    Args, AuditStore, CancelReply, ClaimRequest, Claimed, Conflict, DeleteReply, EditReply, Error, ErrorKind,
+    EventPage, EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    KeyLimits, KeyLimitsChange, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats, Registration,
+    ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply,
+    SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -113,7 +113,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// Makes due jobs available, at most `limit`, and says when the next one is due.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
-    /// Housekeeping of the leader: moves segments on, counts what [ended](Self::history), removes what is past [retention](Settings::retention).
+    /// Housekeeping of the leader: moves segments on, counts what [ended](Self::history), removes what is past [retention](Settings::retention), and the
+    /// oldest of the [audit log](AuditStore).
     async fn maintain(&self) -> Result<MaintainReport>;
 
     /// The store's policy.
@@ -345,9 +346,9 @@ pub trait Leader: Send + Sync {
 }
 
 /// A whole store: what the engine is given.
-pub trait Store: JobStore + ScheduleStore + Leader {}
+pub trait Store: JobStore + ScheduleStore + AuditStore + Leader {}
 
-impl<T: JobStore + ScheduleStore + Leader> Store for T {}
+impl<T: JobStore + ScheduleStore + AuditStore + Leader> Store for T {}
 
 /// What [`JobStore::enqueue_unique`] did with one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
-/// Implements [`JobStore`](crate::JobStore), [`ScheduleStore`](crate::ScheduleStore) and [`Leader`](crate::Leader) for a type that wraps a store, for
-/// measurements, faults or notes: the calls that are named go on to the field as they are, the others are written out. Schedules and leadership
-/// go on as they are; with `through store but leadership: [..]` the type implements [`Leader`](crate::Leader) itself.
+/// Implements [`JobStore`](crate::JobStore), [`ScheduleStore`](crate::ScheduleStore), [`AuditStore`](crate::AuditStore) and [`Leader`](crate::Leader)
+/// for a type that wraps a store, for measurements, faults or notes: the calls that are named go on to the field as they are, the others are written
+/// out. Schedules, the audit log and leadership go on as they are; with `through store but leadership: [..]` the type implements [`Leader`](crate::Leader) itself.
 ///
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicU64, Ordering}};
@@ -59,6 +59,16 @@ macro_rules! wrap_store {
             }
             async fn advance_schedules(&self, steps: &[$crate::ScheduleStep]) -> $crate::Result<Vec<Option<Vec<$crate::JobId>>>> {
                 self.$store.advance_schedules(steps).await
+            }
+        }
+
+        #[$crate::async_trait]
+        impl $crate::AuditStore for $type {
+            async fn append_audit(&self, entries: &[$crate::AuditEntry]) -> $crate::Result<()> {
+                self.$store.append_audit(entries).await
+            }
+            async fn audit(&self, filter: &$crate::AuditFilter) -> $crate::Result<$crate::AuditPage> {
+                self.$store.audit(filter).await
             }
         }
     };

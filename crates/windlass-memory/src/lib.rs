@@ -21,6 +21,7 @@
 //! # Ok(()) }
 //! ```
 
+mod audit;
 mod claim;
 mod clock;
 mod contract;

@@ -14,8 +14,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result, RetentionRule,
-    ScheduleRecord, Settings, UniqueKey, WorkerId, WorkerSpec,
+    AuditEntry, AuditId, ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result,
+    RetentionRule, ScheduleRecord, Settings, UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -45,7 +45,8 @@ pub(crate) struct State {
     pub(crate) unique: HashMap<UniqueKey, Holder>,
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
     pub(crate) schedules: BTreeMap<String, ScheduleRecord>,
-    /// The last number given to a job, to a place in the order, to a claim, to a worker and to a version of a schedule.
+    pub(crate) audit: BTreeMap<AuditId, AuditEntry>,
+    /// The last number given to a job, to a place in the order, to a claim, to a worker, to a version of a schedule and to an audit entry.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
     pub(crate) events: EventLog,
@@ -59,6 +60,7 @@ pub(crate) struct Numbers {
     pub(crate) claim: u64,
     pub(crate) worker: i32,
     pub(crate) schedule: i64,
+    pub(crate) audit: i64,
 }
 
 /// A claim that may have unsettled jobs.
@@ -102,6 +104,7 @@ impl State {
             unique: HashMap::new(),
             leader: None,
             schedules: BTreeMap::new(),
+            audit: BTreeMap::new(),
             last: Numbers::default(),
             watchers: Watchers::default(),
             events: EventLog::new(),

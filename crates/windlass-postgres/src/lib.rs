@@ -19,6 +19,7 @@
 
 mod access;
 mod append;
+mod audit;
 mod batch;
 mod caches;
 #[doc(hidden)]

@@ -39,9 +39,10 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
         "forget_counters",
         "forget_shares",
         "forget_key_turns",
+        "forget_audit",
     ] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4, 6, 10, 12 or 14 yet: nobody can ask, no job is unique, nothing is reported, counted or limited.
+            // Not migrated to version 3, 4, 6, 10, 12, 14 or 16 yet: nobody can ask, no job is unique, nothing is reported, counted, limited or audited.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

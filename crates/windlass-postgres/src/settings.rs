@@ -1,4 +1,4 @@
-//! The policy of the store: one row, the same for every worker.
+//! The policy of the store: one row, the same for every worker; and one of the audit log's.
 
 use crate::{
     database::Database,
@@ -6,21 +6,29 @@ use crate::{
     query::{Param, Query},
 };
 use std::time::Duration;
-use tokio_postgres::types::Type;
-use windlass_core::{Result, Settings};
+use tokio_postgres::{Row, types::Type};
+use windlass_core::{Error, ErrorKind, Result, Settings};
 
 pub(crate) async fn settings(db: &Database) -> Result<Settings> {
     let sql = db.sql(
         "SELECT extract(epoch FROM retention)::float8, extract(epoch FROM dead_retention)::float8, segment_bytes, max_crashes
          FROM {schema}.setting",
     );
-    let row = db.client("settings").await?.query_one(&sql, &[], Effect::Repeatable).await?;
-    let time = |index| Duration::try_from_secs_f64(row.get::<_, f64>(index)).unwrap_or(Settings::LONGEST);
-    Ok(Settings::default()
-        .with_retention(time(0))
-        .with_dead_retention(time(1))
+    let connection = db.client("settings").await?;
+    let row = connection.query_one(&sql, &[], Effect::Repeatable).await?;
+    let time =
+        |row: &Row, index| Duration::try_from_secs_f64(row.get::<_, f64>(index)).unwrap_or(Settings::LONGEST);
+    let settings = Settings::default()
+        .with_retention(time(&row, 0))
+        .with_dead_retention(time(&row, 1))
         .with_segment_bytes(row.get::<_, i64>(2).unsigned_abs())
-        .with_max_crashes(row.get::<_, i16>(3).unsigned_abs()))
+        .with_max_crashes(row.get::<_, i16>(3).unsigned_abs());
+    let sql = db.sql("SELECT extract(epoch FROM retention)::float8 FROM {schema}.audit_setting");
+    match connection.query_one(&sql, &[], Effect::Repeatable).await {
+        // Not migrated to version 16 yet: there is no audit log.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => Ok(settings),
+        row => Ok(settings.with_audit_retention(time(&row?, 0))),
+    }
 }
 
 pub(crate) async fn configure(db: &Database, settings: &Settings) -> Result<()> {
@@ -32,10 +40,28 @@ pub(crate) async fn configure_on(db: &Database, on: &impl Query, settings: &Sett
     let (keep, keep_dead) = (settings.retention.as_secs_f64(), settings.dead_retention.as_secs_f64());
     let bytes = i64::try_from(settings.segment_bytes).unwrap_or(i64::MAX);
     let crashes = i16::try_from(settings.max_crashes).unwrap_or(i16::MAX);
-    let sql =
-        db.sql("SELECT {schema}.configure(make_interval(secs => $1), make_interval(secs => $2), $3, $4)");
-    let params: [Param<'_>; 4] =
-        [(&keep, Type::FLOAT8), (&keep_dead, Type::FLOAT8), (&bytes, Type::INT8), (&crashes, Type::INT2)];
-    on.query(&sql, &params, Effect::Repeatable).await?;
-    Ok(())
+    let keep_audit = settings.audit_retention.as_secs_f64();
+    let params: [Param<'_>; 5] = [
+        (&keep, Type::FLOAT8),
+        (&keep_dead, Type::FLOAT8),
+        (&bytes, Type::INT8),
+        (&crashes, Type::INT2),
+        (&keep_audit, Type::FLOAT8),
+    ];
+    let older = "SELECT {schema}.configure(make_interval(secs => $1), make_interval(secs => $2), $3, $4)";
+    let sql = db.sql(&format!("{older}, {{schema}}.configure_audit(make_interval(secs => $5))"));
+    match on.query(&sql, &params, Effect::Repeatable).await {
+        // Not migrated to version 16 yet: there is no audit log that another value would be for.
+        Err(error)
+            if error.kind() == ErrorKind::SchemaMissing
+                && settings.audit_retention == Settings::DEFAULT.audit_retention =>
+        {
+            on.query(&db.sql(older), &params[..4], Effect::Repeatable).await.map(drop)
+        }
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            let message = "the schema is older than the audit log; run `windlass migrate`, or leave audit_retention as it is";
+            Err(Error::new(ErrorKind::SchemaTooOld, message).with_source(error))
+        }
+        done => done.map(drop),
+    }
 }

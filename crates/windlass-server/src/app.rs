@@ -8,13 +8,13 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use windlass::Client;
 
-/// What all requests of a server share. Nothing in it is the only copy of anything that matters but sessions, previews and
-/// the newest lines of the audit log, which end with the process.
+/// What all requests of a server share. Nothing in it is the only copy of anything that matters but sessions and previews, which
+/// end with the process.
 pub(crate) struct App {
     pub(crate) client: Client,
     pub(crate) auth: Auth,
     pub(crate) redaction: Redaction,
-    pub(crate) audit: Audit,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) counts: Counts,
     pub(crate) overview: Overview,
     pub(crate) live: Arc<Live>,

@@ -1,37 +1,19 @@
-//! Who tried to change what: a line of the log each, and the newest in memory.
+//! Who tried to change what: a line of the log each, and an entry in the store.
 
 use crate::auth::Identity;
-use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::Value;
 use std::{
-    collections::VecDeque,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
+use tokio::time::{Instant, timeout};
+use windlass::{Args, AuditEntry, Client};
 
-/// How many entries the memory of a process keeps. The log has all.
-const KEPT: usize = 1_000;
-
-/// One attempt to change or reveal something, refusals included.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Entry {
-    pub(crate) id: String,
-    pub(crate) at: Timestamp,
-    pub(crate) actor: String,
-    pub(crate) role: &'static str,
-    pub(crate) via: &'static str,
-    pub(crate) action: &'static str,
-    pub(crate) target: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) filter: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) count: Option<u64>,
-    /// `done`, or the code of the refusal.
-    pub(crate) outcome: &'static str,
-    pub(crate) request_id: String,
-}
+/// How long an answer waits for its entry to be stored.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many refusals a minute go to the store; the log has all. So nobody who may change nothing fills the store, or pushes out what others did.
+const REFUSALS: u32 = 60;
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What a handler adds to its entry; goes with its response.
 #[derive(Clone, Debug, Default)]
@@ -41,22 +23,32 @@ pub(crate) struct Note {
     pub(crate) count: Option<u64>,
 }
 
-/// An attempt, with how it ended.
+/// An attempt to change or reveal something, with how it ended.
 pub(crate) struct Attempt<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) action: &'static str,
     pub(crate) target: String,
+    /// `done`, or the code of the refusal.
     pub(crate) outcome: &'static str,
     pub(crate) request_id: String,
     pub(crate) note: Note,
 }
 
-/// The newest entries.
-#[derive(Default)]
-pub(crate) struct Audit(Mutex<(u64, VecDeque<Entry>)>);
+/// Where entries go.
+pub(crate) struct Audit {
+    client: Client,
+    /// Nothing can be changed here, so a refusal says nothing.
+    read_only: bool,
+    /// Since when refusals are counted, and how many were stored.
+    refusals: Mutex<Option<(Instant, u32)>>,
+}
 
 impl Audit {
-    pub(crate) fn record(&self, attempt: Attempt<'_>) {
+    pub(crate) fn new(client: Client, read_only: bool) -> Self {
+        Self { client, read_only, refusals: Mutex::default() }
+    }
+
+    pub(crate) async fn record(&self, attempt: Attempt<'_>) {
         let Attempt { identity, action, target, outcome, request_id, note } = attempt;
         let Note { filter, reason, count } = note;
         let (actor, role) = (identity.actor(), identity.role().as_str());
@@ -67,31 +59,28 @@ impl Audit {
             filter = filter.as_ref().map(tracing::field::display), reason,
             "asked over HTTP"
         );
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.0 += 1;
-        let entry = Entry {
-            id: kept.0.to_string(),
-            at: Timestamp::now(),
-            actor: actor.to_owned(),
-            role,
-            via,
-            action,
-            target,
-            filter,
-            reason,
-            count,
-            outcome,
-            request_id,
-        };
-        kept.1.push_front(entry);
-        kept.1.truncate(KEPT);
+        if outcome != "done" && (self.read_only || !self.may_store_refusal()) {
+            return;
+        }
+        let mut entry = AuditEntry::new(actor, action, target).with_via(via).with_outcome(outcome);
+        (entry.role, entry.request_id) = (Some(role.to_owned()), Some(request_id));
+        (entry.reason, entry.count) = (reason, count);
+        entry.filter = filter.and_then(|filter| Args::of(&filter).ok());
+        self.store(entry).await;
     }
 
-    /// The newest entries before this one, and whether more follow.
-    pub(crate) fn page(&self, before: u64, limit: usize) -> (Vec<Entry>, bool) {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut page = kept.1.iter().filter(|entry| entry.id.parse().is_ok_and(|id: u64| id < before));
-        let items = page.by_ref().take(limit).cloned().collect();
-        (items, page.next().is_some())
+    /// What was done is done, so that it cannot be written is only warned of.
+    pub(crate) async fn store(&self, entry: AuditEntry) {
+        if timeout(PATIENCE, self.client.append_audit_or_warn(&[entry])).await.is_err() {
+            tracing::warn!(target: "windlass::audit", "the store took too long to write an entry of the audit log");
+        }
+    }
+
+    fn may_store_refusal(&self) -> bool {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, count) =
+            refusals.filter(|(since, _)| since.elapsed() < MINUTE).unwrap_or((Instant::now(), 0));
+        *refusals = Some((since, count.saturating_add(1)));
+        count < REFUSALS
     }
 }

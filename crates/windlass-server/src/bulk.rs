@@ -2,7 +2,7 @@
 
 mod work;
 
-use crate::problem::Problem;
+use crate::{audit::Audit, problem::Problem};
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -96,13 +96,14 @@ pub(crate) struct Preview {
 /// Those of this process. They end with it; what they did is done.
 pub(crate) struct Bulk {
     client: Client,
+    audit: Arc<Audit>,
     stop: CancellationToken,
     batches: Mutex<Vec<Arc<Batch>>>,
 }
 
 impl Bulk {
-    pub(crate) fn new(client: Client, stop: CancellationToken) -> Self {
-        Self { client, stop, batches: Mutex::default() }
+    pub(crate) fn new(client: Client, audit: Arc<Audit>, stop: CancellationToken) -> Self {
+        Self { client, audit, stop, batches: Mutex::default() }
     }
 
     /// Counts what would be touched, and changes nothing.
@@ -171,8 +172,8 @@ impl Bulk {
         shown.state = State::Running;
         let answer = shown.clone();
         drop(shown);
-        let client = self.client.clone();
-        tokio::spawn(async move { work::run(&client, &batch).await });
+        let (client, audit) = (self.client.clone(), Arc::clone(&self.audit));
+        tokio::spawn(async move { work::run(&client, &audit, &batch).await });
         Ok(answer)
     }
 

@@ -55,9 +55,25 @@ pub(crate) struct Gate {
 }
 
 pub(crate) async fn gate(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let mut response = gate.pass(request, next).await.unwrap_or_else(IntoResponse::into_response);
-    response.extensions_mut().insert(Answered(gate.name));
+    let (name, does) = (gate.name, gate.does);
+    let answer = async move { gate.pass(request, next).await.unwrap_or_else(IntoResponse::into_response) };
+    let mut response = match does {
+        Does::Write | Does::Reveal => to_its_end(answer).await,
+        _ => answer.await,
+    };
+    response.extensions_mut().insert(Answered(name));
     response
+}
+
+/// Goes on though whoever asked has gone, so that what is done is also noted.
+async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await, // the runtime ends, and this with it
+        },
+    }
 }
 
 impl Gate {
@@ -103,7 +119,7 @@ impl Gate {
         let outcome = extensions.get::<Problem>().map_or("done", |problem| problem.code);
         let note = extensions.get::<Note>().cloned().unwrap_or_default();
         let attempt = Attempt { identity: &identity, action: self.name, target, outcome, request_id, note };
-        self.app.audit.record(attempt);
+        self.app.audit.record(attempt).await;
         Ok(response)
     }
 

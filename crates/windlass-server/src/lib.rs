@@ -10,7 +10,7 @@
 //! * It stands on the façade (`windlass::Client`) alone, so that it works with every store; no rule of the queue lives here.
 //! * Deny by default: a route has a role, and no request reaches a handler around `gate.rs`.
 //! * Nothing that `redact.rs` hides leaves the process but by `GET /jobs/{id}/args`, which is audited.
-//! * What it holds in memory is bounded and nobody's only copy of a job: sessions, previews, the newest of the audit log, which HTTP workers are registered.
+//! * What it holds in memory is bounded and nobody's only copy of a job: sessions, previews, which HTTP workers are registered.
 //! * Nobody looking at a topic means no query for it; somebody, or many, means one poller.
 
 mod api;

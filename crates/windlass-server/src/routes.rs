@@ -154,9 +154,9 @@ fn who() -> Vec<Route> {
             .about("Logs out"),
         get("/audit", "audit.list", audit::list)
             .role(Admin)
-            .query(&["before", "limit"])
+            .query(&["actor", "action", "target", "since", "before", "limit"])
             .gives("AuditPage")
-            .about("What this process was asked to change, newest first"),
+            .about("Who changed what, newest first; a page may have fewer entries than asked for although more follow"),
         get("/openapi.json", "openapi", store::openapi).open().gives("Any").about("This document"),
     ]
 }

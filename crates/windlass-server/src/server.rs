@@ -99,14 +99,15 @@ impl Builder {
         let of_file = || access.of_file().map(|file| file.redaction.clone()).unwrap_or_default();
         let redaction = redaction.unwrap_or_else(of_file);
         let stop = CancellationToken::new();
+        let audit = Arc::new(Audit::new(client.clone(), read_only));
         Server(Arc::new(App {
             auth: Auth::new(access, port),
             redaction,
-            audit: Audit::default(),
+            audit: Arc::clone(&audit),
             counts: Counts::default(),
             overview: Overview::default(),
             live: Arc::new(Live::new(stop.clone())),
-            bulk: Bulk::new(client.clone(), stop.child_token()),
+            bulk: Bulk::new(client.clone(), audit, stop.child_token()),
             work: Arc::new(Work::new(client.clone(), stop.clone())),
             metrics: Metrics::new(),
             read_only,

@@ -25,6 +25,8 @@
 //! * Whatever a worker writes is refused once its `worker` row has ended.
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 
+mod audit;
+mod audit_store;
 mod cancel_request;
 mod claim;
 mod claim_reply;

@@ -5,6 +5,7 @@
 //! nothing has to be moved on or re-homed. Freed pages are reused by the next jobs.
 
 use crate::{
+    audit,
     clock::{Micros, micros},
     error::Outcome,
     fold, forget_events, key_upkeep, once, position, report, retention, settings, starts,
@@ -43,6 +44,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_starts = starts::forget(tx)?;
     let more_events = forget_events::remove(tx, before)?;
     let more_turns = key_upkeep::keep(tx)?;
+    let more_audit = audit::forget(tx, &settings)?;
     let more_counters = fold::forget(tx)?;
     let more_counters = more_counters || may_count && more_to_count;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
@@ -55,7 +57,8 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
             || more_keys
             || more_unique
             || more_starts
-            || more_turns,
+            || more_turns
+            || more_audit,
     ))
 }
 

@@ -22,6 +22,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0010_limits.sql"),
     include_str!("sql/0011_keys.sql"),
     include_str!("sql/0012_start_waits.sql"),
+    include_str!("sql/0013_audit.sql"),
 ];
 
 /// The version that this binary reads and writes.

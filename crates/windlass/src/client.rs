@@ -1,5 +1,6 @@
 //! The client: a handle on a store. What it does is in the modules below, by what the calls are about.
 
+mod audit;
 mod control;
 mod enqueue;
 mod inspect;

@@ -227,14 +227,16 @@ export interface AuditEntry {
   id: string | number;
   at: Time;
   actor: string;
-  role: string | null;
+  role?: string | null;
+  /** How they were known: by a token, a session, the command line, … */
+  via: string;
   action: string;
   target: string | null;
   filter?: BulkFilter | { ids: number } | string | null;
   reason?: string | null;
   outcome: string;
   count?: number | null;
-  request_id: string;
+  request_id?: string | null;
 }
 
 export interface Page<T> {

@@ -30,11 +30,11 @@ function Row({ entry, at }: { entry: AuditEntry; at: boolean }) {
     <tr class={at ? 'at' : undefined}>
       <td class="tab muted a-when"><Moment at={entry.at} /></td>
       <td class="name a-who">{entry.actor}</td>
-      <td class="muted wide-only">{entry.role ?? '–'}</td>
+      <td class="muted wide-only">{entry.role ? `${entry.role}, ${entry.via}` : entry.via}</td>
       <td class="a-what"><code>{entry.action}</code></td>
       <td class="a-on clip"><Target of={entry.target} /></td>
       <td class="muted a-more">{details(entry)}</td>
-      <td class="a-say" title={`request ${entry.request_id}`}><span class="row"><span class={`dot ${DONE.includes(entry.outcome) ? 'ok' : 'bad'}`} />{entry.outcome}</span></td>
+      <td class="a-say" title={entry.request_id ? `request ${entry.request_id}` : undefined}><span class="row"><span class={`dot ${DONE.includes(entry.outcome) ? 'ok' : 'bad'}`} />{entry.outcome}</span></td>
     </tr>
   );
 }
@@ -53,7 +53,7 @@ export function Audit() {
       <Panel title="Audit log" note="append only; refusals are in it">
         {data.items.length ? (
           <div class="scroll" tabIndex={0} role="region" aria-label="Entries"><table class="grid cards cards-audit" data-list>
-            <thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">Role</th><th scope="col">Action</th><th scope="col">On</th><th scope="col">Details</th><th scope="col">Answer</th></tr></thead>
+            <thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">As</th><th scope="col">Action</th><th scope="col">On</th><th scope="col">Details</th><th scope="col">Answer</th></tr></thead>
             <tbody>{data.items.map((entry, i) => <Row key={entry.id} entry={entry} at={row.value === i} />)}</tbody>
           </table></div>
         ) : <Nothing title={before ? 'Nothing follows' : 'Nobody has changed anything yet'} />}

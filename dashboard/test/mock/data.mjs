@@ -116,12 +116,13 @@ const SCHEDULES = [
 const AUDIT = [
   ['l.haddad', 'admin', 'jobs.reveal', '/jobs/48190412/args', {}, 'done'], ['l.haddad', 'admin', 'queues.limit', '/queues/webhooks/limits', {}, 'done'], ['v.ruiz', 'viewer', 'queues.pause', '/queues/webhooks/pause', {}, 'permission_denied'],
   ['m.okafor', 'operator', 'queues.pause', '/queues/reports/pause', { reason: 'warehouse migration' }, 'done'], ['m.okafor', 'operator', 'bulk.confirm', '/bulk/b_4/confirm', { filter: { state: 'discarded', kind: 'webhook.deliver' }, count: 1120 }, 'done'],
+  ['deploy@ci-3', undefined, 'settings.put', 'settings', { via: 'cli', request_id: undefined }, 'done'],
 ];
 
 function audit(now) {
   return Array.from({ length: 64 }, (_, i) => {
     const [actor, role, action, target, more, outcome] = AUDIT[i % AUDIT.length];
-    return { id: String(900 - i), at: iso(now - i * 7 * MINUTE - 30_000), actor, role, action, target, filter: null, reason: null, count: null, outcome, request_id: `r-${900 - i}`, ...more };
+    return { id: String(900 - i), at: iso(now - i * 7 * MINUTE - 30_000), actor, role, via: 'session', action, target, filter: null, reason: null, count: null, outcome, request_id: `r-${900 - i}`, ...more };
   });
 }
 

@@ -38,10 +38,11 @@ impl Grant {
 
 async fn change(globals: &Globals, client: &Client, access: Access, role: &str, revoke: bool) -> Outcome {
     let done = match revoke {
-        false => client.grant(access, role).await.map(|()| "granted")?,
-        true if client.revoke(access, role).await? => "revoked",
-        true => "unchanged",
+        false => client.grant(access, role).await.map(|()| "granted"),
+        true => client.revoke(access, role).await.map(|had| if had { "revoked" } else { "unchanged" }),
     };
+    let action = if revoke { "access.revoke" } else { "access.grant" };
+    let done = globals.did(client, action, &format!("{access} {role}"), done).await?;
     let answer = json!({ "role": role, "access": access.as_str(), "done": done });
     globals.print(&answer, || match done {
         "granted" => format!("granted {access} to role {}", escape(role)),

@@ -37,6 +37,10 @@ fn print_grants(globals: &Globals, access: Access, role: &str) -> Outcome {
 async fn migrate(globals: &Globals) -> Outcome {
     let client = open::create(globals.url()).await?;
     let report = client.migrate().await?;
+    if report.from != report.to {
+        let versions = format!("{} to {}", report.from, report.to);
+        client.append_audit_or_warn(&[globals.entry("migrate", &versions)]).await;
+    }
     client.close().await;
     let url = redact_url(globals.url());
     globals.print(&json!({ "store": url, "from": report.from, "to": report.to }), || {

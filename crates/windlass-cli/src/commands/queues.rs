@@ -87,11 +87,11 @@ impl Queues {
                 globals.print(&queues, || text(&queues))?;
             }
             Action::Pause { queue } => {
-                client.pause(&queue).await?;
+                globals.did(&client, "queues.pause", &queue, client.pause(&queue).await).await?;
                 say(globals, &queue, true)?;
             }
             Action::Resume { queue } => {
-                client.resume(&queue).await?;
+                globals.did(&client, "queues.resume", &queue, client.resume(&queue).await).await?;
                 say(globals, &queue, false)?;
             }
             Action::Limit(limit) => limit.run(globals, &client).await?,

@@ -62,7 +62,9 @@ impl Retention {
         };
         let client = open::existing(globals.url()).await?;
         if let Some(rule) = change {
-            client.set_retention(&[rule]).await?;
+            let target = format!("{} {}", rule.queue_name(), rule.outcome);
+            let done = client.set_retention(&[rule]).await;
+            globals.did(&client, "retention.put", &target, done).await?;
         }
         let rules = client.retention().await?;
         client.close().await;

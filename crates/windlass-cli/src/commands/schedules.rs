@@ -66,24 +66,28 @@ impl Schedules {
         match self {
             Self::List(list) => list.run(globals, client).await,
             Self::Run { name } => {
-                let id = client.schedules().run(&name).await?;
+                let id = client.schedules().run(&name).await;
+                let id = globals.did(client, "schedules.run", &name, id).await?;
                 globals.print(&json!({ "schedule": name, "id": id }), || id.to_string())
             }
             Self::Pause { names } => {
                 for name in &names {
-                    client.schedules().pause(name).await?;
+                    let done = client.schedules().pause(name).await;
+                    globals.did(client, "schedules.pause", name, done).await?;
                 }
                 say(globals, &names, "paused")
             }
             Self::Resume { names } => {
                 for name in &names {
-                    client.schedules().resume(name).await?;
+                    let done = client.schedules().resume(name).await;
+                    globals.did(client, "schedules.resume", name, done).await?;
                 }
                 say(globals, &names, "resumed")
             }
             Self::Remove { names } => {
                 for name in &names {
-                    client.schedules().remove(name).await?;
+                    let done = client.schedules().remove(name).await;
+                    globals.did(client, "schedules.remove", name, done).await?;
                 }
                 say(globals, &names, "removed")
             }

@@ -19,6 +19,9 @@ pub(crate) struct Change {
     /// A job that so many dying workers held is discarded, at least 3
     #[arg(long, value_name = "COUNT")]
     max_crashes: Option<u16>,
+    /// How long entries of the audit log are kept, the newest million of them at most
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    audit_retention: Option<Duration>,
 }
 
 impl Change {
@@ -27,7 +30,8 @@ impl Change {
         let before = client.settings().await?;
         let after = self.of(before);
         if after != before {
-            client.configure(&after).await?;
+            let done = client.configure(&after).await;
+            globals.did(&client, "settings.put", "settings", done).await?;
         }
         client.close().await;
         let answer = json!({
@@ -35,6 +39,7 @@ impl Change {
             "dead_retention_seconds": after.dead_retention.as_secs_f64(),
             "segment_bytes": after.segment_bytes,
             "max_crashes": after.max_crashes,
+            "audit_retention_seconds": after.audit_retention.as_secs_f64(),
         });
         globals.print(&answer, || text(&after))
     }
@@ -45,21 +50,28 @@ impl Change {
             .with_dead_retention(self.dead_retention.unwrap_or(settings.dead_retention))
             .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
             .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
+            .with_audit_retention(self.audit_retention.unwrap_or(settings.audit_retention))
     }
 }
 
 fn text(settings: &Settings) -> String {
-    let Settings { retention, dead_retention, segment_bytes, max_crashes, .. } = *settings;
+    let Settings { retention, dead_retention, segment_bytes, max_crashes, audit_retention, .. } = *settings;
     let lines = [
-        ("retention", humantime::format_duration(retention).to_string(), "of completed jobs"),
-        (
-            "dead_retention",
-            humantime::format_duration(dead_retention).to_string(),
-            "of cancelled and discarded jobs",
-        ),
+        ("retention", time(retention), "of completed jobs"),
+        ("dead_retention", time(dead_retention), "of cancelled and discarded jobs"),
         ("segment_bytes", BinaryBytes(segment_bytes).to_string(), "the log's segments (PostgreSQL)"),
         ("max_crashes", max_crashes.to_string(), "dying workers that a job may have been held by"),
+        ("audit_retention", time(audit_retention), "of the audit log"),
     ];
     let line = |(name, value, what): (&str, String, &str)| format!("{name:<15} {value:<12} {what}\n");
     lines.into_iter().map(line).collect()
+}
+
+/// A time in days where it is some, however many.
+fn time(time: Duration) -> String {
+    match (time.as_secs() / 86_400, time.as_nanos() % 86_400_000_000_000) {
+        (1, 0) => "1day".to_owned(),
+        (days @ 2.., 0) => format!("{days}days"),
+        _ => humantime::format_duration(time).to_string(),
+    }
 }

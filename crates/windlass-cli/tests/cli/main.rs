@@ -1,6 +1,7 @@
 //! The `windlass` program as its users meet it, on SQLite.
 
 mod alerts;
+mod audit;
 mod demo;
 mod deploy;
 mod enqueue;

@@ -1,6 +1,6 @@
 -- What the engine of a worker calls, housekeeping included. The functions run with the rights of their owner, so no table of
 -- jobs can be read or emptied but through them.
-GRANT SELECT ON TABLE {schema}.setting TO {role};
+GRANT SELECT ON TABLE {schema}.setting, {schema}.audit_setting TO {role};
 GRANT SELECT (ended_at) ON TABLE {schema}.worker TO {role};
 GRANT SELECT (worker_id), DELETE ON TABLE {schema}.leader TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.register, {schema}.heartbeat, {schema}.suspect,
@@ -8,6 +8,6 @@ GRANT EXECUTE ON FUNCTION {schema}.home_state, {schema}.rehome, {schema}.registe
     {schema}.settle, {schema}.settle_with_results, {schema}.complete_in, {schema}.report, {schema}.checkpoints TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.maintain, {schema}.segment_bytes, {schema}.table_bytes, {schema}.forget_dead,
     {schema}.forget_errors, {schema}.forget_keys, {schema}.forget_workers, {schema}.forget_lanes, {schema}.cancel_requests, {schema}.forget_requests, {schema}.forget_unique, {schema}.forget_reports, {schema}.fold, {schema}.forget_counters,
-    {schema}.share, {schema}.limited_queues, {schema}.forget_shares, {schema}.forget_key_turns TO {role};
+    {schema}.share, {schema}.limited_queues, {schema}.forget_shares, {schema}.forget_key_turns, {schema}.forget_audit TO {role};
 -- Schedules: a worker declares those of its program, and the one that leads decides about all.
 GRANT EXECUTE ON FUNCTION {schema}.put_schedules, {schema}.due_schedules, {schema}.advance_schedules TO {role};

@@ -4,3 +4,5 @@ GRANT EXECUTE ON FUNCTION {schema}.cancel, {schema}.retry, {schema}.edit, {schem
 GRANT EXECUTE ON FUNCTION {schema}.put_schedules, {schema}.set_schedule, {schema}.remove_schedules, {schema}.remove_schedule, {schema}.pause_schedules,
     {schema}.pause_schedule, {schema}.resume_schedule, {schema}.run_schedule, {schema}.advance_schedules TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.limit_keys, {schema}.put_key_limits, {schema}.limit_key, {schema}.unlimit_key, {schema}.unlimit_keys, {schema}.empty_keyed_lanes, {schema}.key_limits TO {role};
+-- Who changes something says so. Nobody who owns nothing can change or remove what was said.
+GRANT EXECUTE ON FUNCTION {schema}.append_audit, {schema}.configure_audit TO {role};

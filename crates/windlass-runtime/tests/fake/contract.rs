@@ -2,13 +2,13 @@ use super::{fault::Call, model::Model, store::FakeStore, wakeup::FakeWakeup};
 use async_trait::async_trait;
 use std::time::Duration;
 use windlass_core::{
-    Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, Disposition, DueSchedules,
-    EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest, Heartbeat, History, HistoryRequest,
-    JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits, KeyLimitsChange, Leader,
-    MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits, QueueStats, Registration,
-    ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply, Schedule, ScheduleFilter,
-    ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings, SettleReply, SettleRequest, Share,
-    ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    Args, AuditEntry, AuditFilter, AuditPage, AuditStore, CancelReply, Capabilities, ClaimRequest, Claimed,
+    DeleteReply, Disposition, DueSchedules, EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest,
+    Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits,
+    KeyLimitsChange, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits,
+    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
+    Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings,
+    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -225,5 +225,16 @@ impl ScheduleStore for FakeStore {
             model.run(async |store| store.advance_schedules(steps).await).0
         })
         .await
+    }
+}
+
+#[async_trait]
+impl AuditStore for FakeStore {
+    async fn append_audit(&self, entries: &[AuditEntry]) -> Result<()> {
+        self.memory.append_audit(entries).await
+    }
+
+    async fn audit(&self, filter: &AuditFilter) -> Result<AuditPage> {
+        self.memory.audit(filter).await
     }
 }

@@ -1,6 +1,6 @@
-use super::{Action, Batch, MOST_JOBS, State, Which};
-use crate::problem::Problem;
-use windlass::{Client, Result, Selection, Touched};
+use super::{Action, Batch, MOST_JOBS, Shown, State, Which};
+use crate::{audit::Audit, problem::Problem};
+use windlass::{Args, AuditEntry, Client, Result, Selection, Touched};
 
 /// How many jobs would be touched, and whether these are all.
 pub(super) async fn count(client: &Client, action: Action, which: &Which) -> Result<(u64, bool)> {
@@ -15,8 +15,8 @@ pub(super) async fn count(client: &Client, action: Action, which: &Which) -> Res
     }
 }
 
-/// Does it, until it is done, stopped, or fails.
-pub(super) async fn run(client: &Client, batch: &Batch) {
+/// Does it, until it is done, stopped, or fails; and notes how many jobs it touched.
+pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch) {
     let (action, count) = {
         let shown = batch.shown();
         (shown.action, shown.count)
@@ -37,19 +37,36 @@ pub(super) async fn run(client: &Client, batch: &Batch) {
         done = act(selection, action) => Some(done),
         () = batch.stop.cancelled() => None,
     };
-    let mut shown = batch.shown();
-    shown.state = match ended {
-        None => State::Stopped,
-        Some(Ok(_)) => State::Done,
+    let entry = over(&mut batch.shown(), ended);
+    audit.store(entry).await;
+}
+
+/// Says how it ended, and gives the entry of the audit log.
+fn over(shown: &mut Shown, ended: Option<Result<Touched>>) -> AuditEntry {
+    let (state, outcome) = match ended {
+        None => (State::Stopped, "stopped"),
+        Some(Ok(_)) => (State::Done, "done"),
         Some(Err(error)) => {
             tracing::warn!(id = shown.id, %error, "a bulk action failed");
+            let code = error.code();
             shown.error = Some(Problem::from(error).detail());
-            State::Failed
+            (State::Failed, code)
         }
     };
-    let (id, actor, state) = (&shown.id, &shown.actor, shown.state);
-    let (done, asked, left) = (shown.done, shown.asked, shown.left);
+    shown.state = state;
+    let Shown { id, actor, action, done, asked, left, .. } = &*shown;
     tracing::info!(target: "windlass::audit", id, actor, ?action, ?state, done, asked, left, "a bulk action ended");
+    let what = match action {
+        Action::Cancel => "jobs.cancel",
+        Action::Retry => "jobs.retry",
+        Action::Delete => "jobs.delete",
+    };
+    let mut entry = AuditEntry::new(actor, what, format!("/bulk/{id}"))
+        .with_via("bulk")
+        .with_outcome(outcome)
+        .with_count(done + asked);
+    entry.filter = Args::of(&shown.filter).ok();
+    entry
 }
 
 async fn act(selection: Selection<'_>, action: Action) -> Result<Touched> {

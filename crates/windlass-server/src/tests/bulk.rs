@@ -1,5 +1,5 @@
 use super::site::Site;
-use crate::Role::{Operator, Viewer};
+use crate::Role::{Admin, Operator, Viewer};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -48,6 +48,28 @@ async fn what_is_previewed_and_confirmed_is_done() {
         site.ask(Operator, "POST", &confirm, json!({"count": 5})).await.refused(409, "conflict");
         assert_eq!(site.get("/jobs?state=cancelled").await.is(200)["items"].as_array().unwrap().len(), 5);
         assert_eq!(site.get("/jobs?state=available").await.is(200)["items"].as_array().unwrap().len(), 2);
+        assert_eq!(
+            noted(&site, id).await,
+            json!(["operator", "jobs.cancel", 5, "done", {"queue": "mail", "kind": "a"}])
+        );
+    }
+}
+
+/// The entry of the audit log that says how a bulk action ended; it is written right after.
+async fn noted(site: &Site, id: &str) -> Value {
+    let path = format!("/audit?target=/bulk/{id}");
+    loop {
+        let page = site.ask(Admin, "GET", &path, Value::Null).await.is(200);
+        if let Some(entry) = page["items"].get(0) {
+            return json!([
+                entry["actor"],
+                entry["action"],
+                entry["count"],
+                entry["outcome"],
+                entry["filter"]
+            ]);
+        }
+        tokio::task::yield_now().await;
     }
 }
 

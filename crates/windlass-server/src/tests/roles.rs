@@ -172,3 +172,49 @@ async fn every_attempt_to_change_something_is_in_the_audit_log() {
         ])
     );
 }
+
+/// The log is the store's: a server that is started anew shows it, narrowed by filters.
+#[tokio::test]
+async fn the_audit_log_outlives_the_server() {
+    for site in Site::all().await {
+        site.enqueue("mail.send", json!({"to": "a"})).await;
+        site.ask(Role::Operator, "POST", "/queues/mail/pause", Value::Null).await.is(204);
+        site.ask(Role::Admin, "POST", "/queues/mail/resume", Value::Null).await.is(204);
+        let by_hand = windlass::AuditEntry::new("anna", "queues.pause", "mail").with_via("cli").with_count(3);
+        site.client.append_audit(&[by_hand]).await.unwrap();
+        let other = Site::of(site.client.clone(), |builder| builder);
+        let actors = async |query: &str| {
+            let page = other.ask(Role::Admin, "GET", &format!("/audit{query}"), Value::Null).await.is(200);
+            let items = page["items"].as_array().unwrap();
+            items.iter().map(|entry| entry["actor"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(actors("").await, ["anna", "admin", "operator"]);
+        assert_eq!(actors("?actor=admin").await, ["admin"]);
+        assert_eq!(actors("?action=queues.pause").await, ["anna", "operator"]);
+        assert_eq!(actors("?target=mail&since=2000-01-01T00:00:00Z").await, ["anna"]);
+        assert!(actors("?since=2200-01-01T00:00:00Z").await.is_empty());
+        for (query, says) in [("?since=soon", "since must be a time"), ("?before=7", "before must be the id")]
+        {
+            let path = format!("/audit{query}");
+            let answer =
+                other.ask(Role::Admin, "GET", &path, Value::Null).await.refused(422, "invalid_option");
+            assert!(answer.text.contains(says), "{}", answer.text);
+        }
+    }
+}
+
+/// Somebody who may change nothing cannot push out what others did.
+#[tokio::test]
+async fn refusals_do_not_fill_the_store() {
+    let site = Site::in_memory();
+    site.enqueue("mail.send", json!({})).await;
+    for _ in 0..100 {
+        site.ask(Role::Viewer, "POST", "/queues/mail/pause", Value::Null)
+            .await
+            .refused(403, "permission_denied");
+    }
+    site.ask(Role::Operator, "POST", "/queues/mail/pause", Value::Null).await.is(204);
+    let page = site.ask(Role::Admin, "GET", "/audit?limit=200", Value::Null).await.is(200);
+    let items = page["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0]["outcome"]), (61, &json!("done")));
+}

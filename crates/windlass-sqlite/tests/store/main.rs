@@ -1,6 +1,7 @@
 //! The SQLite store on real files: the contract of every store (`conformance`), what only this one has (files,
 //! processes, group commit) and a first check of each rule.
 
+mod audit;
 mod conformance;
 mod control;
 mod crashes;

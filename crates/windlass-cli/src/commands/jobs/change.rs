@@ -4,11 +4,15 @@ use crate::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use windlass::{CancelReply, Client, DeleteReply, EditReply, JobEdit, JobId, RetryReply};
+use windlass::{Args, CancelReply, Client, DeleteReply, EditReply, Error, JobEdit, JobId, RetryReply};
 
 /// Cancels jobs. Fails when one of them was over or is unknown, after telling what became of each.
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.cancel(ids).await?;
+    let replies = client.cancel(ids).await;
+    let replies = noted(globals, client, "jobs.cancel", ids, replies, |reply| {
+        [CancelReply::Cancelled, CancelReply::Running].contains(reply)
+    })
+    .await?;
     let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(cancel_words)).collect();
     tell(globals, &told)?;
     let wanted = [CancelReply::Cancelled, CancelReply::Running];
@@ -18,7 +22,9 @@ pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) ->
 
 /// Retries jobs by hand. Fails when one of them could not be retried, after telling what became of each.
 pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.retry(ids).await?;
+    let replies = client.retry(ids).await;
+    let replies =
+        noted(globals, client, "jobs.retry", ids, replies, |reply| *reply == RetryReply::Retried).await?;
     let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(retry_words)).collect();
     tell(globals, &told)?;
     let left = replies.iter().filter(|&&reply| reply != RetryReply::Retried).count();
@@ -27,7 +33,9 @@ pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> 
 
 /// Changes jobs. Fails when one of them was left alone, after telling what became of each.
 pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit: &JobEdit) -> Outcome {
-    let replies = client.edit(ids, edit).await?;
+    let replies = client.edit(ids, edit).await;
+    let replies =
+        noted(globals, client, "jobs.edit", ids, replies, |reply| *reply == EditReply::Edited).await?;
     let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(edit_words)).collect();
     tell(globals, &told)?;
     let left = replies.iter().filter(|&&reply| reply != EditReply::Edited).count();
@@ -36,11 +44,33 @@ pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit
 
 /// Removes jobs. Fails when one of them was left alone, after telling what became of each.
 pub(crate) async fn delete(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.delete(ids).await?;
+    let replies = client.delete(ids).await;
+    let replies =
+        noted(globals, client, "jobs.delete", ids, replies, |reply| *reply == DeleteReply::Deleted).await?;
     let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(delete_words)).collect();
     tell(globals, &told)?;
     let left = replies.iter().filter(|&&reply| reply != DeleteReply::Deleted).count();
     all_done("deleted", "not_deleted", left, ids.len())
+}
+
+/// Notes which jobs were named, and how many were changed.
+async fn noted<R>(
+    globals: &Globals,
+    client: &Client,
+    action: &str,
+    ids: &[JobId],
+    replies: Result<Vec<R>, Error>,
+    is_done: impl Fn(&R) -> bool,
+) -> Result<Vec<R>, Error> {
+    let target = match ids {
+        [id] => format!("job {id}"),
+        _ => format!("{} jobs", ids.len()),
+    };
+    let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
+    let mut entry = globals.entry(action, &target);
+    entry.filter = Args::of(&json!({ "ids": named })).ok().filter(|_| ids.len() > 1);
+    let done = |replies: &Vec<R>| Some(replies.iter().filter(|reply| is_done(reply)).count() as u64);
+    globals.noted(client, entry, replies, done).await
 }
 
 /// A reply for machines and for people.

@@ -1,7 +1,7 @@
 use super::{change, filter::Filter};
 use crate::{failure::Outcome, globals::Globals, progress::Progress};
-use std::fmt::Write;
-use windlass::{Client, JobEdit, JobId, Touched};
+use std::{collections::BTreeMap, fmt::Write};
+use windlass::{Args, Client, JobEdit, JobFilter, JobId, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
@@ -38,6 +38,16 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// What it is in the audit log.
+    fn action(&self) -> &'static str {
+        match self {
+            Self::Cancel => "jobs.cancel",
+            Self::Retry => "jobs.retry",
+            Self::Edit(_) => "jobs.edit",
+            Self::Delete => "jobs.delete",
+        }
+    }
+
     /// What the jobs are then.
     fn label(&self) -> &'static str {
         match self {
@@ -68,7 +78,11 @@ impl Select {
         }
         let label = verb.label();
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
-        let mut selection = client.select(self.filter.into()).dry_run(self.dry_run);
+        let filter: JobFilter = self.filter.into();
+        let mut entry = globals.entry(verb.action(), "jobs");
+        entry.filter = said(&filter);
+        let mut reached = Touched::default();
+        let mut selection = client.select(filter).dry_run(self.dry_run);
         if self.all {
             selection = selection.everything();
         }
@@ -78,16 +92,39 @@ impl Select {
         if let Some(rate) = self.rate {
             selection = selection.per_second(rate.into());
         }
-        let selection = selection.progress(|touched| progress.reach(touched.selected));
+        let selection = selection.progress(|touched| {
+            reached = *touched;
+            progress.reach(touched.selected);
+        });
         let touched = match verb {
-            Verb::Cancel => selection.cancel().await?,
-            Verb::Retry => selection.retry().await?,
-            Verb::Edit(edit) => selection.edit(edit.clone()).await?,
-            Verb::Delete => selection.delete().await?,
+            Verb::Cancel => selection.cancel().await,
+            Verb::Retry => selection.retry().await,
+            Verb::Edit(edit) => selection.edit(edit.clone()).await,
+            Verb::Delete => selection.delete().await,
         };
         drop(progress);
+        let touched = if self.dry_run {
+            touched?
+        } else {
+            // What was done before an error is done.
+            entry.count = Some(reached.done + reached.asked);
+            globals.noted(client, entry, touched, |touched| Some(touched.done + touched.asked)).await?
+        };
         globals.print(&touched, || text(&touched, label))
     }
+}
+
+/// The filter, for the audit log.
+fn said(filter: &JobFilter) -> Option<Args> {
+    let JobFilter { state, queue, kind, tag, .. } = filter;
+    let parts = [
+        ("state", state.map(|state| state.to_string())),
+        ("queue", queue.clone()),
+        ("kind", kind.clone()),
+        ("tag", tag.clone()),
+    ];
+    let said: BTreeMap<_, _> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    Args::of(&said).ok()
 }
 
 fn text(touched: &Touched, label: &str) -> String {

@@ -56,7 +56,8 @@ fn named(keys: Vec<String>, limit: Option<KeyLimit>) -> KeyLimitsChange {
 }
 
 async fn set(globals: &Globals, client: &Client, queue: &str, change: KeyLimitsChange) -> Outcome {
-    client.store().limit_keys(queue, &change).await?;
+    let done = client.store().limit_keys(queue, &change).await;
+    globals.did(client, "queues.limit_keys", queue, done).await?;
     show(globals, queue, client.key_limits(queue).await?.as_ref())
 }
 

@@ -34,7 +34,7 @@ impl Limit {
 }
 
 pub(super) async fn set(globals: &Globals, client: &Client, queue: &str, limits: QueueLimits) -> Outcome {
-    client.limit(queue, &limits).await?;
+    globals.did(client, "queues.limit", queue, client.limit(queue, &limits).await).await?;
     let said = match limits.is_none() {
         true => format!("queue {} has no limits now", escape(queue)),
         false => format!("limits of queue {}: {}", escape(queue), text(&limits)),

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::HashSet, fmt::Write};
-use windlass::{Client, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, SchedulesPut};
+use windlass::{AuditEntry, Client, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, SchedulesPut};
 
 /// Which file, and how.
 #[derive(clap::Args)]
@@ -43,6 +43,9 @@ impl Apply {
             (false, true) => client.schedules().put_all_of(&source, schedules).await?,
             (false, false) => client.schedules().put(schedules).await?,
         };
+        if !self.dry_run {
+            client.append_audit_or_warn(&entries(globals, &names, &put)).await;
+        }
         client.close().await;
         let told: Vec<_> = names.iter().zip(&put.puts).map(|(name, put)| (name, word(*put))).collect();
         let told: Vec<_> = told.into_iter().chain(put.pruned.iter().map(|name| (name, "removed"))).collect();
@@ -56,6 +59,13 @@ impl Apply {
             })
         })
     }
+}
+
+/// What was changed, for the audit log.
+fn entries(globals: &Globals, names: &[String], put: &SchedulesPut) -> Vec<AuditEntry> {
+    let changed = names.iter().zip(&put.puts).filter(|(_, put)| **put != SchedulePut::Unchanged);
+    let changed = changed.map(|(name, _)| globals.entry("schedules.put", name));
+    changed.chain(put.pruned.iter().map(|name| globals.entry("schedules.remove", name))).collect()
 }
 
 /// What applying would do.

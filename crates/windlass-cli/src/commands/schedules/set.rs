@@ -78,7 +78,8 @@ impl Set {
         let next = preview(&schedule, Timestamp::now(), 1)?.pop();
         let client = open::create(globals.url()).await?;
         let name = schedule.name().to_owned();
-        let put = client.schedules().put([schedule]).await?.puts[0];
+        let put = client.schedules().put([schedule]).await;
+        let put = globals.did(&client, "schedules.put", &name, put).await?.puts[0];
         client.close().await;
         let answer = json!({
             "schedule": name,

@@ -1,0 +1,173 @@
+//! Entries of the audit log: who changed what, how, and how many jobs that was.
+
+use crate::{Args, Error, ErrorKind, Result, limits};
+use serde::Serialize;
+
+/// What somebody did, to be written after it was done.
+///
+/// ```
+/// use windlass_core::AuditEntry;
+/// let entry = AuditEntry::new("anna", "queues.pause", "mail").with_reason("the provider is down");
+/// assert_eq!((&*entry.via, &*entry.outcome), ("sdk", "done"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AuditEntry {
+    /// Who.
+    pub actor: String,
+    /// What they may do, where somebody told them apart by that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// How: `sdk` for a program, `cli`, or by what the server knew them.
+    pub via: String,
+    /// What was done, such as `queues.pause`.
+    pub action: String,
+    /// To what: a queue, a schedule, a job, or the path of a call.
+    pub target: String,
+    /// Which jobs, where a filter selected them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Args>,
+    /// Why, in the words of who did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How many jobs were touched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// `done`, or the code of the error or of the refusal.
+    pub outcome: String,
+    /// Which request it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+impl AuditEntry {
+    /// The most entries that one call writes.
+    pub const MAX_BATCH: usize = 1_000;
+    /// The longest actor, role, way, action, outcome and request id, in bytes; what is longer is cut.
+    pub const MAX_NAME_BYTES: usize = 200;
+    /// The longest target, in bytes; what is longer is cut.
+    pub const MAX_TARGET_BYTES: usize = 500;
+    /// The longest reason, in bytes; what is longer is cut.
+    pub const MAX_REASON_BYTES: usize = 1_000;
+    /// The longest filter, in bytes; in the place of a longer one stands how long it was.
+    pub const MAX_FILTER_BYTES: usize = 4_096;
+
+    /// Something that a program did for somebody.
+    pub fn new(actor: impl Into<String>, action: impl Into<String>, target: impl Into<String>) -> Self {
+        Self {
+            actor: actor.into(),
+            role: None,
+            via: "sdk".to_owned(),
+            action: action.into(),
+            target: target.into(),
+            filter: None,
+            reason: None,
+            count: None,
+            outcome: "done".to_owned(),
+            request_id: None,
+        }
+    }
+
+    /// With another [`Self::via`].
+    #[must_use]
+    pub fn with_via(mut self, via: impl Into<String>) -> Self {
+        self.via = via.into();
+        self
+    }
+
+    /// With a [`Self::filter`].
+    #[must_use]
+    pub fn with_filter(mut self, filter: Args) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// With a [`Self::reason`].
+    #[must_use]
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// With a [`Self::count`].
+    #[must_use]
+    pub fn with_count(mut self, jobs: u64) -> Self {
+        self.count = Some(jobs);
+        self
+    }
+
+    /// With another [`Self::outcome`].
+    #[must_use]
+    pub fn with_outcome(mut self, outcome: impl Into<String>) -> Self {
+        self.outcome = outcome.into();
+        self
+    }
+
+    /// For stores: these entries cut to what every store can keep.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`] for an entry without actor or action, and for too many at once.
+    pub fn storable(entries: &[Self]) -> Result<Vec<Self>> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
+        if entries.len() > Self::MAX_BATCH {
+            return refuse(format!(
+                "one call writes at most {} audit entries, got {}; write them in several",
+                Self::MAX_BATCH,
+                entries.len()
+            ));
+        }
+        if let Some(n) = entries.iter().position(|entry| entry.actor.is_empty() || entry.action.is_empty()) {
+            return refuse(format!(
+                "audit entry {n} of {} has no actor or no action; name both",
+                entries.len()
+            ));
+        }
+        Ok(entries.iter().map(Self::cut).collect())
+    }
+
+    fn cut(&self) -> Self {
+        let name = |text: &String| limits::storable(text, Self::MAX_NAME_BYTES);
+        // Text by which some stores cannot keep JSON is left out with what is too long.
+        let too_much =
+            |filter: &Args| filter.len() > Self::MAX_FILTER_BYTES || filter.as_str().contains("\\u0000");
+        let filter = match &self.filter {
+            Some(filter) if too_much(filter) => Args::of(&format!("left out: {} bytes", filter.len())).ok(),
+            filter => filter.clone(),
+        };
+        Self {
+            actor: name(&self.actor),
+            role: self.role.as_ref().map(name),
+            via: name(&self.via),
+            action: name(&self.action),
+            target: limits::storable(&self.target, Self::MAX_TARGET_BYTES),
+            filter,
+            reason: self.reason.as_ref().map(|reason| limits::storable(reason, Self::MAX_REASON_BYTES)),
+            count: self.count.map(|count| count.min(i64::MAX.unsigned_abs())),
+            outcome: name(&self.outcome),
+            request_id: self.request_id.as_ref().map(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_and_what_says_nothing_refused() {
+        let long = "x".repeat(10_000);
+        let mut entry = AuditEntry::new(&*long, "a\0b", &*long).with_reason(&*long).with_count(u64::MAX);
+        entry.filter = Args::of(&long).ok();
+        let kept = AuditEntry::storable(&[entry]).unwrap().remove(0);
+        let sizes = (kept.actor.len(), kept.target.len(), kept.reason.unwrap().len());
+        assert_eq!(sizes, (200, 500, 1_000));
+        assert_eq!((&*kept.action, kept.count), ("a\u{fffd}b", Some(i64::MAX.unsigned_abs())));
+        assert_eq!(kept.filter.unwrap().as_str(), "\"left out: 10002 bytes\"");
+        for entry in [AuditEntry::new("", "a", "t"), AuditEntry::new("a", "", "t")] {
+            let error = AuditEntry::storable(&[entry]).unwrap_err();
+            assert!(error.to_string().contains("entry 0 of 1"), "{error}");
+        }
+        let many = vec![AuditEntry::new("a", "b", "c"); AuditEntry::MAX_BATCH + 1];
+        assert!(AuditEntry::storable(&many).unwrap_err().to_string().contains("got 1001"));
+    }
+}
