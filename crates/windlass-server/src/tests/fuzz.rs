@@ -153,7 +153,7 @@ async fn nonsense_is_refused_by_a_server_that_goes_on() {
         }
         // The noise is near enough to what is right that most handlers are reached.
         let reached = taken.values().filter(|taken| **taken > 0).count();
-        assert!(reached * 4 > all.len() * 3 || rounds < ROUNDS, "{taken:?}");
+        assert!(reached * 2 > all.len() || rounds < ROUNDS, "{taken:?}");
         // It serves as before.
         let jobs = site.get("/jobs?queue=mail").await.is(200);
         assert!(jobs["items"].as_array().is_some(), "{jobs}");
