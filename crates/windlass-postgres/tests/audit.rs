@@ -148,7 +148,7 @@ async fn any_time_is_a_time() {
     let store = fixture.store().await;
     store.append_audit(&[entry()]).await.unwrap();
     for (since, found) in
-        [("-009999-01-02T00:00:00Z", 1), ("1960-01-01T00:00:00Z", 1), ("9999-12-30T00:00:00Z", 0)]
+        [("-009999-01-03T00:00:00Z", 1), ("1960-01-01T00:00:00Z", 1), ("9999-12-30T00:00:00Z", 0)]
     {
         let filter = AuditFilter { since: Some(since.parse().unwrap()), ..AuditFilter::default() };
         assert_eq!(store.audit(&filter).await.unwrap().entries.len(), found, "{since}");
