@@ -60,6 +60,49 @@ async fn removing_costs_what_it_removes() {
     assert_eq!(all + removed.cast_signed() + 100, 1_000_000);
 }
 
+/// A round of housekeeping that finds nothing to remove looks at the oldest row of each table, however many there are. (`clock_timestamp()` is
+/// volatile: compared with it directly, an index is read to its end.)
+#[tokio::test]
+async fn looking_for_what_is_past_costs_nothing() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let calls = [
+        "forget_dead(100)",
+        "forget_errors(100)",
+        "forget_workers(100)",
+        "forget_keys(100)",
+        "forget_unique(100)",
+        "forget_counters(100)",
+        "forget_shares(100)",
+        "history()",
+    ];
+    let call = |call: &str| format!("SELECT * FROM windlass.{call}");
+    for name in calls {
+        fixture.pages(&client, &call(name)).await; // plans of empty tables
+    }
+    let rows = "FROM generate_series(1, 100000) AS n";
+    client
+        .batch_execute(&fixture.text(&format!(
+            "SET synchronous_commit = off;
+             INSERT INTO windlass.dead (id, finished_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, kind, args)
+                 SELECT n, now(), now(), windlass.lane_of('q', 0), 1, 1, 0, 'cancelled', 'k', '{{}}' {rows};
+             INSERT INTO windlass.attempt_error (job_id, worker_id, attempt, error) SELECT n, 1, 1, 'no' {rows};
+             INSERT INTO windlass.worker (name, queues, kinds, lease, ended_at) SELECT 'w', '{{}}', '{{}}', '30 s', now() {rows};
+             INSERT INTO windlass.enqueue_key (key, ranges) SELECT n, '{{}}' {rows};
+             INSERT INTO windlass.unique_key (key, id, until_finished, check_at) SELECT gen_random_uuid(), n, true, now() + interval '1 day' {rows};
+             INSERT INTO windlass.counter (minute, queue, kind, outcome, n) SELECT now() - interval '2 hours', n, 'k', 'completed', 1 {rows};
+             INSERT INTO windlass.started (queue, at, clock, expires_at, before, started)
+                 SELECT 'q', now() + n * interval '1 ms', now(), now() + interval '1 day', 0, 1 {rows};
+             RESET synchronous_commit"
+        )))
+        .await
+        .unwrap();
+    for name in calls {
+        let pages = fixture.pages(&client, &call(name)).await;
+        assert!(pages <= 60, "{name} touched {pages} pages to find nothing");
+    }
+}
+
 /// By SQL the same is refused as by the client libraries, by name.
 #[tokio::test]
 async fn nonsense_is_refused_by_sql() {

@@ -1,6 +1,7 @@
 -- Removing what is past retention outside the log: each call is one chunk in a short transaction of its own. It is
 -- called until it answers less than was asked for.
--- Invariant: no round reads again what an earlier one decided to keep.
+-- Invariant: no round reads again what an earlier one decided to keep, and one that finds nothing past its time looks at the oldest row.
+-- clock_timestamp() is volatile: (SELECT clock_timestamp()) bounds an index, a comparison with the function itself reads it to its end.
 
 -- forget_dead(most): cancelled and discarded jobs, with their errors and reports. Returns how many.
 CREATE OR REPLACE FUNCTION {schema}.forget_dead(p_most integer) RETURNS bigint
@@ -14,7 +15,7 @@ BEGIN
     END IF;
     v_ids := ARRAY(
         SELECT d.id FROM {schema}.dead d
-        WHERE d.finished_at < clock_timestamp() - (SELECT s.dead_retention FROM {schema}.setting s)
+        WHERE d.finished_at < (SELECT clock_timestamp() - s.dead_retention FROM {schema}.setting s)
         ORDER BY d.finished_at LIMIT p_most FOR UPDATE SKIP LOCKED);
     PERFORM {schema}.remove_dead(v_ids);
     RETURN cardinality(v_ids);
@@ -59,7 +60,7 @@ DECLARE
 BEGIN
     v_ids := ARRAY(
         SELECT w.id FROM {schema}.worker w
-        WHERE w.ended_at < clock_timestamp() - greatest((SELECT s.retention FROM {schema}.setting s), '1 hour')
+        WHERE w.ended_at < (SELECT clock_timestamp() - greatest(s.retention, '1 hour') FROM {schema}.setting s)
         ORDER BY w.ended_at LIMIT p_most FOR UPDATE SKIP LOCKED);
     DELETE FROM {schema}.worker w WHERE w.id = ANY (v_ids);
     RETURN cardinality(v_ids);
@@ -74,7 +75,7 @@ DECLARE
 BEGIN
     DELETE FROM {schema}.enqueue_key k WHERE k.key = ANY (ARRAY(
         SELECT x.key FROM {schema}.enqueue_key x
-        WHERE x.at < clock_timestamp() - (SELECT s.retention FROM {schema}.setting s)
+        WHERE x.at < (SELECT clock_timestamp() - s.retention FROM {schema}.setting s)
         ORDER BY x.at LIMIT p_most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;

@@ -185,7 +185,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
     -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile.
     v_keys := ARRAY(
-        SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < clock_timestamp()
+        SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < (SELECT clock_timestamp())
         ORDER BY k.check_at LIMIT p_most FOR UPDATE SKIP LOCKED);
     v_free := ARRAY(SELECT v_keys[h.nth] FROM {schema}.unique_holders(v_keys) h WHERE NOT h.held);
     DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);

@@ -198,7 +198,7 @@ DECLARE
     v_count bigint;
 BEGIN
     DELETE FROM {schema}.counter c WHERE c.ctid = ANY (ARRAY(
-        SELECT k.ctid FROM {schema}.counter k WHERE k.minute < clock_timestamp() - interval '30 days'
+        SELECT k.ctid FROM {schema}.counter k WHERE k.minute < (SELECT clock_timestamp() - interval '30 days')
         ORDER BY k.minute, k.queue, k.kind, k.outcome LIMIT p_most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_count = ROW_COUNT;
     RETURN v_count;
@@ -210,7 +210,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.history(
     last interval DEFAULT '1 hour', step interval DEFAULT '1 minute', queue text DEFAULT NULL, kind text DEFAULT NULL, outcome text DEFAULT NULL)
     RETURNS TABLE (minute timestamptz, queue_name text, job_kind text, ended_as text, n bigint) LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp SET jit = off
+    SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -225,6 +225,6 @@ BEGIN
     RETURN QUERY
         SELECT to_timestamp(floor(extract(epoch FROM c.minute)::bigint / v_step) * v_step), c.queue, c.kind, c.outcome, sum(c.n)::bigint
         FROM {schema}.counter c
-        WHERE c.minute > clock_timestamp() - $1 - interval '1 minute' AND ($3 IS NULL OR c.queue = $3) AND ($4 IS NULL OR c.kind = $4) AND ($5 IS NULL OR c.outcome = $5)
+        WHERE c.minute > (SELECT clock_timestamp() - $1 - interval '1 minute') AND ($3 IS NULL OR c.queue = $3) AND ($4 IS NULL OR c.kind = $4) AND ($5 IS NULL OR c.outcome = $5)
         GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4;
 END $$;

@@ -155,7 +155,7 @@ CREATE OR REPLACE FUNCTION {schema}.forget_shares(p_most integer) RETURNS bigint
 AS $$
 DECLARE
     v_places tid[] := ARRAY(
-        SELECT t.ctid FROM {schema}.started t WHERE t.expires_at < clock_timestamp() ORDER BY t.expires_at LIMIT p_most FOR UPDATE SKIP LOCKED);
+        SELECT t.ctid FROM {schema}.started t WHERE t.expires_at < (SELECT clock_timestamp()) ORDER BY t.expires_at LIMIT p_most FOR UPDATE SKIP LOCKED);
 BEGIN
     DELETE FROM {schema}.started t WHERE t.ctid = ANY (v_places);
     -- One worker in a call: it locks its queues in order.
