@@ -4,7 +4,7 @@ use super::{Member, TurnAnswer, TurnBody, Work, waiters::Place};
 use crate::problem::Problem;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
-use windlass::remote::{Beat, RemoteJob};
+use windlass::remote::{Beat, Losses, RemoteJob};
 
 /// How often the lease of a worker that waits is renewed, within its length.
 const RENEWALS: u32 = 3;
@@ -15,11 +15,19 @@ pub(crate) async fn turn(
     mut said: TurnBody,
 ) -> Result<TurnAnswer, Problem> {
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
+    // Before anything else: who asks again from here on does not read what this turn may still bring.
+    let mut losses = member.remote.losses();
     let settled = member.remote.settle(done).await?;
     let mut beat = member.remote.beat().await?;
-    let held = if said.again { member.remote.again().await } else { Vec::new() };
+    let held = if said.again {
+        let held = member.remote.again().await;
+        losses = member.remote.losses();
+        held
+    } else {
+        Vec::new()
+    };
     let jobs = match held.is_empty() {
-        true => jobs(work, member, want, wait, &mut beat).await?,
+        true => jobs(work, member, want, wait, &mut beat, losses).await?,
         false => held,
     };
     let (answer, untold) = TurnAnswer::new(member, &settled, jobs, &beat);
@@ -33,6 +41,7 @@ async fn jobs(
     want: Option<Vec<(String, usize)>>,
     wait: Duration,
     beat: &mut Beat,
+    mut losses: Losses,
 ) -> Result<Vec<RemoteJob>, Problem> {
     if want.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
@@ -41,7 +50,6 @@ async fn jobs(
     let queues = want.as_ref().map(|want| want.iter().map(|(queue, _)| queue.as_str()).collect::<Vec<_>>());
     let sort: Arc<str> = format!("{:?} {:?} {:?}", queues, spec.queues, spec.kinds).into();
     let deadline = Instant::now() + wait;
-    let mut losses = member.remote.losses();
     let (mut place, mut woken): (Option<Place>, bool) = (None, false);
     loop {
         if work.stop.is_cancelled() {

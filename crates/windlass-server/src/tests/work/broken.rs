@@ -3,11 +3,15 @@
 use super::{Site, done};
 use serde_json::{Value, json};
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicBool, Ordering},
 };
+use tokio::sync::oneshot;
 use windlass::{Client, Error, ErrorKind, JobState};
 use windlass_core::{ClaimRequest, Claimed, SettleReply, SettleRequest, Store, wrap_store};
+
+/// Says that somebody is there, and lets them go on.
+type Gate = (oneshot::Sender<()>, oneshot::Receiver<()>);
 
 /// A store whose answers can be lost, and whose jobs may have killed workers.
 #[derive(Clone)]
@@ -15,6 +19,8 @@ struct Flawed {
     store: Arc<dyn Store>,
     loses_claim: Arc<AtomicBool>,
     loses_settle: Arc<AtomicBool>,
+    /// The next settlement that was made says so, and waits before it is answered.
+    slow_settle: Arc<Mutex<Option<Gate>>>,
     has_killers: bool,
 }
 
@@ -40,13 +46,24 @@ wrap_store! {
 
     async fn settle(&self, request: &SettleRequest) -> windlass::Result<SettleReply> {
         let reply = self.store.settle(request).await?;
+        let slow = self.slow_settle.lock().unwrap().take();
+        if let Some((made, go_on)) = slow {
+            made.send(()).unwrap();
+            go_on.await.unwrap();
+        }
         if self.loses_settle.swap(false, Ordering::Relaxed) { Err(lost()) } else { Ok(reply) }
     }
 }
 
 fn flawed(has_killers: bool) -> (Site, Flawed) {
     let store = Arc::clone(windlass::testing::client().store());
-    let flawed = Flawed { store, loses_claim: Arc::default(), loses_settle: Arc::default(), has_killers };
+    let flawed = Flawed {
+        store,
+        loses_claim: Arc::default(),
+        loses_settle: Arc::default(),
+        slow_settle: Arc::default(),
+        has_killers,
+    };
     (Site::of(Client::from_store(Arc::new(flawed.clone())), |builder| builder), flawed)
 }
 
@@ -61,6 +78,31 @@ async fn a_settlement_whose_answer_was_lost_is_said_again() {
     site.work("POST", &format!("/{worker}/turn"), body.clone()).await.refused(503, "ambiguous");
     assert_eq!(site.turn(&worker, body).await["settled"], json!(["already"]));
     assert_eq!(site.state(id).await, JobState::Completed);
+}
+
+/// A turn that nobody reads takes no jobs, also where it still settled when its worker asked again.
+#[tokio::test]
+async fn a_turn_that_settles_takes_no_jobs_once_its_worker_asked_again() {
+    let (site, store) = flawed(false);
+    site.enqueue("a", json!({})).await;
+    let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+    let job = site.jobs(&worker).await.remove(0);
+    let (made, is_made) = oneshot::channel();
+    let (go_on, goes_on) = oneshot::channel();
+    *store.slow_settle.lock().unwrap() = Some((made, goes_on));
+    let said = json!({ "done": [done(&job, "complete")] });
+    let unread = site.turn(&worker, said.clone());
+    let asks = async {
+        is_made.await.unwrap();
+        assert_eq!(site.turn(&worker, json!({ "again": true })).await["jobs"], json!([job]));
+        let id = site.enqueue("b", json!({})).await;
+        go_on.send(()).unwrap();
+        id
+    };
+    let (unread, id) = tokio::join!(unread, asks);
+    assert_eq!(unread["jobs"], json!([]));
+    let turn = site.turn(&worker, said).await;
+    assert_eq!((&turn["settled"], &turn["jobs"][0]["id"]), (&json!(["already"]), &json!(id.to_string())));
 }
 
 #[tokio::test]
