@@ -238,3 +238,25 @@ async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqu
         assert!(store.job(*id).await.expect("look up").is_some(), "{id}");
     }
 }
+
+/// Among 10,000 queues one costs what one costs, and the first page of all jobs has jobs: lanes in which nothing runs are not looked at for what
+/// runs there.
+#[tokio::test]
+async fn one_queue_of_ten_thousand_costs_what_one_costs() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let session = Session { fixture, client };
+    session
+        .run(
+            "SELECT count(windlass.lane_of('q' || n, 0)) FROM generate_series(1, 10000) AS n;
+             INSERT INTO windlass.job_0 (lane_id, kind, args) SELECT l.id, 'k', '{}' FROM windlass.lane l, generate_series(1, 10);
+             ANALYZE",
+        )
+        .await;
+    session.bounded("windlass.queues WHERE name = 'q77'", 300).await;
+    session.bounded("windlass.queues WHERE name = ANY (ARRAY['q77', 'q78'])", 500).await;
+    let page = "windlass.list_jobs(NULL, NULL, NULL, NULL, 100)";
+    session.bounded(page, 4_000).await;
+    let jobs = session.ids(&format!("SELECT (job).id FROM {page} WHERE (job).id IS NOT NULL")).await;
+    assert_eq!(jobs.len(), 100);
+}

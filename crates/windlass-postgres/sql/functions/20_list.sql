@@ -70,7 +70,8 @@ BEGIN
             SELECT array_agg(c.lane_id), array_agg(c.seq) INTO v_open_lanes, v_open_seqs FROM {schema}.open_claims(NULL) c;
         END IF;
         FOR v_lane IN SELECT l.id, l.queue, l.priority FROM {schema}.lane l
-            WHERE l.id >= v_at[2] AND (p_queue IS NULL OR l.queue = p_queue) ORDER BY l.id
+            WHERE l.id >= v_at[2] AND (p_queue IS NULL OR l.queue = p_queue)
+              AND (v_stage <> 'running' OR l.id = ANY (v_open_lanes)) ORDER BY l.id
         LOOP
             IF v_lane.id > v_at[2] THEN v_at := ARRAY[n, v_lane.id, NULL, NULL, NULL]; END IF;
             v_looked := v_looked + 20;
