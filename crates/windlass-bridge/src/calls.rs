@@ -1,6 +1,7 @@
 //! Every call of a client as an operation by name, JSON in and JSON out: one place for all bindings. The operations with what they take and
 //! give are listed at [`Client::run`](crate::Client::run).
 
+mod audit;
 mod enqueue;
 mod jobs;
 mod limits;
@@ -25,6 +26,7 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
     let said = match op {
         "enqueue" | "enqueue_unique" | "enqueue_sql" => enqueue::call(client, op, payload).await,
         "job" | "jobs" | "wait" | "args" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
+        "audit" | "append_audit" => audit::call(client, op, payload).await,
         "cancel" | "retry" | "edit" | "delete" => select::call(client, op, payload).await,
         "pause" | "resume" | "limit" | "limit_keys" | "limit_key" | "unlimit_key" | "unlimit_keys"
         | "key_limits" => limits::call(client, op, payload).await,

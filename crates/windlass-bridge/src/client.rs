@@ -65,9 +65,12 @@ impl Client {
     /// | `preview_schedule` | `schedule`, `after`, `count` | times |
     /// | `events` | `from`, `queues`, `kinds`, `events`, `limit` | `events`, `next`, `more` |
     /// | `history` | `last_ms`, `step_ms`, `queue`, `kind`, `outcome` | the counts |
-    /// | `queues`, `status`, `settings`, `retention` | | the list or record |
+    /// | `queues` | `name`, `search`, `after`, `limit` | the list |
+    /// | `status`, `settings`, `retention` | | the list or record |
+    /// | `audit` | `actor`, `action`, `target`, `since`, `before`, `limit` | `entries`, `next` |
+    /// | `append_audit` | `entries`: `actor`, `action`, `target`, `role`, `filter`, `reason`, `count`, `outcome`, `request_id` | |
     /// | `set_retention` | `rules` | |
-    /// | `configure` | some of `retention_ms`, `dead_retention_ms`, `segment_bytes`, `max_crashes` | |
+    /// | `configure` | some of `retention_ms`, `dead_retention_ms`, `audit_retention_ms`, `segment_bytes`, `max_crashes` | |
     /// | `any_available` | `queues`, `kinds` | whether a worker of these would be given a job |
     ///
     /// # Errors

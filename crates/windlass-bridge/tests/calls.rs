@@ -130,6 +130,30 @@ fn queues_are_paused_and_limited_and_schedules_declared() {
 }
 
 #[test]
+fn the_audit_log_is_read_and_added_to() {
+    let store = Store::new();
+    let entries: Vec<_> = (0..3)
+        .map(|n| json!({"actor": "anna", "action": "jobs.cancel", "target": n.to_string(), "count": n}))
+        .collect();
+    store.ask("append_audit", &json!({ "entries": entries }));
+    let page = store.ask("audit", &json!({"actor": "anna", "limit": 2}));
+    assert_eq!(
+        (&page["entries"][0]["target"], &page["entries"][0]["via"], &page["entries"][0]["outcome"]),
+        (&json!("2"), &json!("sdk"), &json!("done"))
+    );
+    let rest = store.ask("audit", &json!({"before": page["next"], "limit": 2}));
+    assert_eq!((rest["entries"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null));
+    assert_eq!(store.ask("audit", &json!({"since": "2100-01-01T00:00:00Z"}))["entries"], json!([]));
+    let fails =
+        |op: &str, payload: Value| store.client.run(op, &payload.to_string()).unwrap_err().to_string();
+    assert!(fails("audit", json!({"before": "7"})).contains("not the id of an audit entry"));
+    assert!(
+        fails("append_audit", json!({"entries": [{"actor": "", "action": "a", "target": ""}]}))
+            .contains("no actor")
+    );
+}
+
+#[test]
 fn the_store_tells_its_state_and_keeps_its_policy() {
     let store = Store::new();
     assert!(store.ask("status", &json!({}))["store"].as_str().unwrap().starts_with("SQLite"));
@@ -137,8 +161,9 @@ fn the_store_tells_its_state_and_keeps_its_policy() {
     store.ask("set_retention", &json!({"rules": [{"outcome": "completed", "age_ms": 1000}]}));
     assert_eq!(store.ask("retention", &json!({}))[0]["age_ms"], 1000);
     store.ask("configure", &json!({"retention_ms": 7_200_000}));
-    store.ask("configure", &json!({"max_crashes": 7}));
-    let settings = json!({"retention_ms": 7_200_000, "dead_retention_ms": 2_592_000_000_u64, "segment_bytes": 1 << 30, "max_crashes": 7});
+    store.ask("configure", &json!({"max_crashes": 7, "audit_retention_ms": 86_400_000}));
+    let settings = json!({"retention_ms": 7_200_000, "dead_retention_ms": 2_592_000_000_u64, "audit_retention_ms": 86_400_000,
+        "segment_bytes": 1 << 30, "max_crashes": 7});
     assert_eq!(store.ask("settings", &json!({})), settings);
     assert_eq!(store.ask("any_available", &json!({"queues": ["default"]})), false);
     store.ask("enqueue", &json!({"job": {"kind": "a"}}));

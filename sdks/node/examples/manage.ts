@@ -15,6 +15,7 @@ await windlass.limits.set('mail', { concurrency: 10, rate: { count: 100, period:
 await windlass.limits.setKeys('mail', { concurrency: 2 }) // of each tenant, say
 await windlass.limits.setKey('mail', 'acme', { weight: 3 })
 await windlass.resume('mail')
-const [queue] = await windlass.queues()
+const queue = await windlass.queue('mail')
+const page = await windlass.queues({ search: 'mail', limit: 50 }) // of thousands; the next one is `after` the last name
 
-console.log(jobs.length, next, done, queue!.name)
+console.log(jobs.length, next, done, queue!.name, page.length)

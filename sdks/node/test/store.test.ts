@@ -91,6 +91,15 @@ onBoth('the store\'s policy and what is kept of single queues are read and chang
   await assert.rejects(windlass.setRetention([{ outcome: 'running' as never, age: '1d' }]), InvalidOption)
 })
 
+onBoth('the audit log is read and added to', async ({ windlass }) => {
+  await windlass.appendAudit([{ actor: 'anna', action: 'jobs.delete', target: 'q', count: 4, filter: { queue_name: 'q' }, requestId: 'r1' }, { actor: 'ben', action: 'queues.pause', target: 'q' }])
+  const { entries: [newest], next } = await windlass.audit({ limit: 1 })
+  assert.deepEqual([newest!.actor, newest!.via, newest!.outcome, newest!.at instanceof Date], ['ben', 'sdk', 'done', true])
+  const { entries: [first], next: end } = await windlass.audit({ before: next!, since: new Date(Date.now() - 86_400_000) })
+  assert.deepEqual([first!.count, first!.filter, first!.requestId, end], [4, { queue_name: 'q' }, 'r1', null])
+  await assert.rejects(windlass.audit({ before: '7' }), /not the id of an audit entry/)
+})
+
 onBoth('history counts how jobs ended', async ({ windlass }, t) => {
   await started(t, windlass.worker(quiet).handle(any, () => {}).handle(other, () => {}))
   for (const id of [await windlass.enqueue(any, {}), await windlass.enqueue(other, {})]) await ended(windlass, id)

@@ -1,3 +1,4 @@
+export type { AuditEntry, AuditFilter, AuditPage, AuditRecord } from './audit.js'
 /** A durable background-job queue. The guide: docs/typescript.md. */
 export type { WindlassOptions } from './connection.js'
 export { defineJob, type ArgsInput, type ArgsOf, type JobDefinition } from './define.js'

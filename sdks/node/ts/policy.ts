@@ -13,6 +13,8 @@ export interface Settings {
   retentionMs: number
   /** How long cancelled and discarded jobs stay readable. */
   deadRetentionMs: number
+  /** How long entries of the audit log are kept. */
+  auditRetentionMs: number
   /** PostgreSQL: when the log moves on to its next segment. */
   segmentBytes: number
   /** A job that so many dying workers held is discarded: at least 3. */
@@ -20,7 +22,7 @@ export interface Settings {
 }
 
 /** What to change of the settings. */
-export interface SettingsChange { retention?: Duration, deadRetention?: Duration, segmentBytes?: number, maxCrashes?: number }
+export interface SettingsChange { retention?: Duration, deadRetention?: Duration, auditRetention?: Duration, segmentBytes?: number, maxCrashes?: number }
 
 /** What is kept of the jobs of one queue that ended in one way. */
 export interface RetentionRule {
@@ -56,9 +58,9 @@ export interface History {
 
 export async function settings (on: Connection): Promise<Settings> { return record(await on.call('settings')) }
 
-export async function configure (on: Connection, { retention, deadRetention, segmentBytes, maxCrashes }: SettingsChange): Promise<void> {
+export async function configure (on: Connection, { retention, deadRetention, auditRetention, segmentBytes, maxCrashes }: SettingsChange): Promise<void> {
   await on.call('configure', {
-    retention_ms: span(retention, 'retention'), dead_retention_ms: span(deadRetention, 'deadRetention'), segment_bytes: segmentBytes, max_crashes: maxCrashes,
+    retention_ms: span(retention, 'retention'), dead_retention_ms: span(deadRetention, 'deadRetention'), audit_retention_ms: span(auditRetention, 'auditRetention'), segment_bytes: segmentBytes, max_crashes: maxCrashes,
   })
 }
 

@@ -79,7 +79,7 @@ export interface StoreStatus {
 }
 
 /** What the user wrote: its fields keep their names. */
-const RAW = new Set(['args', 'meta', 'result', 'checkpoint', 'definition', 'named'])
+const RAW = new Set(['args', 'meta', 'result', 'checkpoint', 'definition', 'named', 'filter'])
 const TIMES = new Set(['at', 'next_tick', 'last_tick', 'queued_tick', 'counted_until'])
 
 /** An answer of the core as TypeScript has it: names in camel case, times as `Date`. */

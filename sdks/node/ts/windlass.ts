@@ -1,3 +1,4 @@
+import { appendAudit, audit, type AuditEntry, type AuditFilter, type AuditPage } from './audit.js'
 import { Connection, type WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
@@ -154,6 +155,12 @@ export class Windlass {
 
   /** The store's policy. */
   async settings (): Promise<policy.Settings> { return policy.settings(this.#on) }
+
+  /** A page of the audit log: who changed what. */
+  async audit (filter: AuditFilter = {}): Promise<AuditPage> { return audit(this.#on, filter) }
+
+  /** Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves. */
+  async appendAudit (entries: readonly AuditEntry[]): Promise<void> { await appendAudit(this.#on, entries) }
 
   /** Changes the store's policy, for all workers on it; what is left out stays. */
   async configure (change: policy.SettingsChange): Promise<void> { await policy.configure(this.#on, change) }

@@ -223,6 +223,14 @@ def test_a_client_changes_what_is_there(app: App) -> None:
     client.limit("q")
     assert client.queues()[0].limits == {}
     assert [queue.name for queue in client.queues(search="Q", limit=1)] == ["q"] and client.queues(after="q") == []
+    client.append_audit("anna", "jobs.delete", "q", count=4, reason="a test")
+    client.append_audit("ben", "queues.pause", "q")
+    [entry], before = client.audit(limit=1)
+    assert (entry.actor, entry.via, entry.outcome, entry.at.tzinfo is not None, before is not None) == ("ben", "sdk", "done", True, True)
+    [entry], before = client.audit(before=before, since=entry.at - timedelta(days=1))
+    assert (entry.action, entry.count, entry.reason, before) == ("jobs.delete", 4, "a test", None)
+    with pytest.raises(InvalidOption, match="not the id of an audit entry"):
+        client.audit(before="7")
     assert client.queue("q") == client.queues()[0] and client.queue("nowhere") is None
     client.limit_keys("q", concurrency=2)
     client.limit_key("q", "acme", serial=True, weight=3)

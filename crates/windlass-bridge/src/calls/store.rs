@@ -48,6 +48,7 @@ struct Rules {
 struct Change {
     retention_ms: Option<u64>,
     dead_retention_ms: Option<u64>,
+    audit_retention_ms: Option<u64>,
     segment_bytes: Option<u64>,
     max_crashes: Option<u16>,
 }
@@ -58,6 +59,7 @@ impl Change {
         settings
             .with_retention(millis(self.retention_ms, settings.retention))
             .with_dead_retention(millis(self.dead_retention_ms, settings.dead_retention))
+            .with_audit_retention(millis(self.audit_retention_ms, settings.audit_retention))
             .with_segment_bytes(self.segment_bytes.unwrap_or(settings.segment_bytes))
             .with_max_crashes(self.max_crashes.unwrap_or(settings.max_crashes))
     }
@@ -131,6 +133,7 @@ fn settings_json(settings: &Settings) -> Value {
     let millis = |time: Duration| u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     json!({
         "retention_ms": millis(settings.retention), "dead_retention_ms": millis(settings.dead_retention),
+        "audit_retention_ms": millis(settings.audit_retention),
         "segment_bytes": settings.segment_bytes, "max_crashes": settings.max_crashes,
     })
 }

@@ -155,15 +155,15 @@ impl Client {
     /// Some queues, by name; the others are not counted.
     ///
     /// ```
-    /// # use windlass::{Client, NewJob, QueueFilter};
+    /// # use windlass::{Args, Client, NewJob, QueueFilter};
     /// # #[cfg(feature = "sqlite")]
     /// # #[tokio::main]
     /// # async fn main() -> windlass::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let client = Client::open(&format!("sqlite:{}", folder.path().join("jobs.db").display())).await?;
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", folder.path().display())).await?;
     /// # client.migrate().await?;
     /// for queue in ["mail", "mail-bulk", "reports"] {
-    ///     client.enqueue(NewJob::new("tidy", &())?.with_queue(queue)).await?;
+    ///     client.enqueue(NewJob::new("tidy", Args::parse("{}")?).with_queue(queue)).await?;
     /// }
     /// let mail = QueueFilter { search: Some("mail".to_owned()), limit: Some(1), ..QueueFilter::default() };
     /// let page = client.queues_by(&mail).await?;

@@ -12,12 +12,13 @@ from .errors import WindlassError
 from .job import Job
 from .options import Backoff, Options, Unique
 from .outcome import Cancel, Discard, Outcome, Retry, Snooze
-from .records import Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .schedule import Schedule
 from .worker import Worker
 
 __all__ = [
     "App",
+    "AuditRecord",
     "Backoff",
     "Cancel",
     "Client",

@@ -12,7 +12,7 @@ from .args import encode
 from .duration import Duration, millis
 from .errors import InvalidOption
 from .options import instant
-from .records import Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 
 T = TypeVar("T")
 
@@ -110,8 +110,13 @@ def key_limits(queue: str) -> Call[dict[str, Any] | None]:
     return Call("key_limits", _given(queue=queue), lambda limits: limits)
 
 
-def queues(name: str | None = None, search: str | None = None, after: str | None = None, limit: int | None = None) -> Call[list[QueueStats]]:
-    return Call("queues", _given(name=name, search=search, after=after, limit=limit), lambda queues: [QueueStats._read(queue) for queue in queues])
+def queue(name: str) -> Call[QueueStats | None]:
+    read: Callable[[Any], QueueStats | None] = lambda queues: QueueStats._read(queues[0]) if queues else None
+    return Call("queues", _given(name=name), read)
+
+
+def queues(search: str | None, after: str | None, limit: int | None) -> Call[list[QueueStats]]:
+    return Call("queues", _given(search=search, after=after, limit=limit), lambda queues: [QueueStats._read(queue) for queue in queues])
 
 
 def status() -> Call[dict[str, Any]]:
@@ -166,6 +171,18 @@ def history(last: Duration, step: Duration | None, **filter: Any) -> Call[list[d
     return Call(
         "history", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), lambda answer: list(answer["counts"])
     )
+
+
+def audit(*, since: datetime | None, **filter: Any) -> Call[tuple[list[AuditRecord], str | None]]:
+    read: Callable[[Any], tuple[list[AuditRecord], str | None]] = lambda page: (
+        [AuditRecord._read(entry) for entry in page["entries"]],
+        page["next"],
+    )
+    return Call("audit", _given(since=since and instant(since, "since"), **filter), read)
+
+
+def append_audit(**entry: Any) -> Call[None]:
+    return Call("append_audit", f'{{"entries":[{_given(**entry)}]}}', _nothing)
 
 
 def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[int]:

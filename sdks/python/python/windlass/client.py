@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from . import calls
 from .connection import Connection
 from .duration import Duration
-from .records import Event, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, Event, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
 
 T = TypeVar("T")
 
@@ -80,11 +81,11 @@ class Client:
 
     async def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
         """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""
-        return await self._send(calls.queues(search=search, after=after, limit=limit))
+        return await self._send(calls.queues(search, after, limit))
 
     async def queue(self, name: str) -> QueueStats | None:
         """One queue with what waits and runs in it."""
-        return next(iter(await self._send(calls.queues(name))), None)
+        return await self._send(calls.queue(name))
 
     async def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
@@ -142,8 +143,16 @@ class Client:
         """How many jobs ended how, by time, queue and kind."""
         return await self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
 
+    async def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:
+        """A page of the audit log, the newest entries first, and where the next one goes on ``before``; None when there is none."""
+        return await self._send(calls.audit(actor=actor, action=action, target=target, since=since, before=before, limit=limit))
+
+    async def append_audit(self, actor: str, action: str, target: str, *, count: int | None = None, reason: str | None = None, filter: Any = None, outcome: str | None = None) -> None:
+        """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
+        return await self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
+
     async def status(self) -> dict[str, Any]:
-        """The store, its workers and its queues."""
+        """The store and its workers."""
         return await self._send(calls.status())
 
     async def migrate(self) -> tuple[int, int]:
@@ -218,11 +227,11 @@ class SyncClient:
 
     def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
         """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""
-        return self._send(calls.queues(search=search, after=after, limit=limit))
+        return self._send(calls.queues(search, after, limit))
 
     def queue(self, name: str) -> QueueStats | None:
         """One queue with what waits and runs in it."""
-        return next(iter(self._send(calls.queues(name))), None)
+        return self._send(calls.queue(name))
 
     def limit(self, queue: str, *, concurrency: int | None = None, rate: int | None = None, period: Duration = 1, burst: int | None = None) -> None:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
@@ -280,8 +289,16 @@ class SyncClient:
         """How many jobs ended how, by time, queue and kind."""
         return self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
 
+    def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:
+        """A page of the audit log, the newest entries first, and where the next one goes on ``before``; None when there is none."""
+        return self._send(calls.audit(actor=actor, action=action, target=target, since=since, before=before, limit=limit))
+
+    def append_audit(self, actor: str, action: str, target: str, *, count: int | None = None, reason: str | None = None, filter: Any = None, outcome: str | None = None) -> None:
+        """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
+        return self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
+
     def status(self) -> dict[str, Any]:
-        """The store, its workers and its queues."""
+        """The store and its workers."""
         return self._send(calls.status())
 
     def migrate(self) -> tuple[int, int]:

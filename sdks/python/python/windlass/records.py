@@ -100,6 +100,27 @@ class QueueStats(_Record):
 
 
 @dataclass(frozen=True)
+class AuditRecord(_Record):
+    """An entry of the audit log: who changed what."""
+
+    id: str
+    at: datetime
+    actor: str
+    via: str
+    """How: ``sdk`` for a program, ``cli``, or by what the server knew them."""
+    action: str
+    target: str
+    outcome: str
+    """``done``, or the code of the error or of the refusal."""
+    role: str | None = None
+    filter: Any = None
+    reason: str | None = None
+    count: int | None = None
+    """How many jobs were touched."""
+    request_id: str | None = None
+
+
+@dataclass(frozen=True)
 class ScheduleRecord(_Record):
     """A schedule."""
 

@@ -1,0 +1,53 @@
+import type { Connection } from './connection.js'
+import { record } from './records.js'
+
+/** What this program did for somebody. */
+export interface AuditEntry {
+  actor: string
+  /** Such as `queues.pause`. */
+  action: string
+  /** A queue, a schedule, a job. */
+  target: string
+  role?: string
+  /** Which jobs, where a filter selected them: any JSON. */
+  filter?: unknown
+  reason?: string
+  /** How many jobs were touched. */
+  count?: number
+  /** Default `done`. */
+  outcome?: string
+  requestId?: string
+}
+
+/** An entry as the store has it. */
+export interface AuditRecord extends AuditEntry {
+  id: string
+  at: Date
+  /** How: `sdk` for a program, `cli`, or by what the server knew them. */
+  via: string
+  /** `done`, or the code of the error or of the refusal. */
+  outcome: string
+}
+
+/** Which entries a page has. */
+export interface AuditFilter {
+  actor?: string
+  action?: string
+  target?: string
+  since?: Date
+  /** The `next` of the page before. */
+  before?: string
+  /** Default 100. */
+  limit?: number
+}
+
+/** The newest entries first; null: there are no more. */
+export interface AuditPage { entries: AuditRecord[], next: string | null }
+
+export async function audit (on: Connection, { since, ...filter }: AuditFilter): Promise<AuditPage> {
+  return record(await on.call('audit', { ...filter, since: since?.toISOString() }))
+}
+
+export async function appendAudit (on: Connection, entries: readonly AuditEntry[]): Promise<void> {
+  await on.call('append_audit', { entries: entries.map(({ requestId, ...entry }) => ({ ...entry, request_id: requestId })) })
+}
