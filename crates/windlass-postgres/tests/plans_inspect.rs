@@ -250,7 +250,7 @@ async fn one_queue_of_ten_thousand_costs_what_one_costs() {
         .run(
             "SELECT count(windlass.lane_of('q' || n, 0)) FROM generate_series(1, 10000) AS n;
              INSERT INTO windlass.job_0 (lane_id, kind, args) SELECT l.id, 'k', '{}' FROM windlass.lane l, generate_series(1, 10);
-             ANALYZE",
+             ANALYZE windlass.lane, windlass.job_0",
         )
         .await;
     session.bounded("windlass.queues WHERE name = 'q77'", 300).await;

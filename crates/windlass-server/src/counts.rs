@@ -1,5 +1,6 @@
 //! The counts of all queues, for what shows all of them: taken once for everybody who asks, and no more often than they cost.
 
+use crate::live;
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, time::Instant};
@@ -7,9 +8,6 @@ use windlass::{Client, QueueStats, Result};
 
 /// Counts that take less are taken anew each time.
 const CHEAP: Duration = Duration::from_millis(50);
-/// Others take at most this part of the time, and are never older than this.
-const COST: u32 = 20;
-const OLDEST: Duration = Duration::from_secs(60);
 
 /// All queues, as they were counted at a time.
 pub(crate) struct Counted {
@@ -39,9 +37,9 @@ impl Counts {
     }
 }
 
-/// For how long counts are kept that took so long.
+/// For how long counts are kept that took so long: as a topic is left alone after a look.
 fn kept(cost: Duration) -> Duration {
-    if cost < CHEAP { Duration::ZERO } else { cost.saturating_mul(COST).min(OLDEST) }
+    if cost < CHEAP { Duration::ZERO } else { live::rest(cost) }
 }
 
 #[cfg(test)]

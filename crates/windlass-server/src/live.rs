@@ -21,6 +21,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// The most streams at once.
 pub(crate) const MOST_READERS: usize = 200;
 
+/// For how long to leave the store alone after what took so long.
+pub(crate) fn rest(cost: Duration) -> Duration {
+    cost.saturating_mul(COST).min(LONGEST)
+}
+
 /// What a topic says last; `None` before the first look.
 pub(crate) type Latest = Option<Arc<Frame>>;
 
@@ -112,7 +117,7 @@ impl Live {
                 last = timeless;
                 sender.send_replace(Some(Arc::new(Frame { event, data: data.to_string() })));
             }
-            let pause = began.elapsed().saturating_mul(COST).clamp(PERIOD, LONGEST);
+            let pause = rest(began.elapsed()).max(PERIOD);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = sender.closed() => {}

@@ -51,8 +51,7 @@ impl Overview {
 
     async fn lately(&self, client: &Client) -> Result<Vec<Value>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((at, needs)) = known.filter(|(at, _)| at.elapsed() < SLOW) {
-            let _ = at;
+        if let Some((_, needs)) = known.filter(|(at, _)| at.elapsed() < SLOW) {
             return Ok(needs);
         }
         let needs = slow_needs(client).await?;

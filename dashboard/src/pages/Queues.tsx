@@ -15,8 +15,7 @@ const PAGE = 100;
 const EVERY_MS = 10_000;
 
 /** Where there are more queues than the overview has: those with something in their name, page by page. */
-function Found({ overview, search, after }: { overview: Overview; search: string; after: string | null }) {
-  const hour = useHour();
+function Found({ overview, flow, search, after }: { overview: Overview; flow: ReturnType<typeof flowOf>; search: string; after: string | null }) {
   const { data, problem, reload } = useResource<Page<QueueStats>>(query('queues', { search, after, limit: PAGE }), EVERY_MS);
   const next = data?.next !== null && data?.next !== undefined ? to(['queues'], { search, after: data.next, by: 'name' }) : undefined;
   useKeys({ ']': next ? () => go(next) : undefined, '[': after !== null ? () => history.back() : undefined });
@@ -24,7 +23,7 @@ function Found({ overview, search, after }: { overview: Overview; search: string
   return (
     <>
       {problem && <Stale problem={problem} />}
-      {data.items.length ? <QueueTable queues={data.items} workers={overview.workers} flow={flowOf(hour.history, hour.steps)} />
+      {data.items.length ? <QueueTable queues={data.items} workers={overview.workers} flow={flow} />
         : <Nothing title={after === null ? 'No queue has this in its name' : 'Nothing follows'} />}
       {(after !== null || next) && <div class="table-foot"><span class="tools">
         {after !== null && <a class="btn" href={to(['queues'], { search, by: 'name' })}><Icon name="left" />First page</a>}
@@ -51,6 +50,7 @@ export function Queues() {
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The queues cannot be read" problem={problem.value} /> : <Loading what="the queues" />;
   const { queues, queue_count: all } = overview;
+  const flow = flowOf(history, steps);
   const few = all <= queues.length;
   const busiest = few || (!search && values.get('by') === null);
   const shown = few && search ? queues.filter(queue => queue.name.toLowerCase().includes(search.toLowerCase())) : queues;
@@ -60,8 +60,8 @@ export function Queues() {
       {problem.value && <Stale since={overview.at} problem={problem.value} />}
       <Panel title="Queues" note={few ? count(all) : busiest ? `the ${count(queues.length)} with the most to do, of ${count(all)}` : `by name, of ${count(all)}`}
         tools={<>{!few && (busiest ? <a class="btn" href={to(['queues'], { by: 'name' })}>All by name</a> : <a class="btn" href={to(['queues'])}>Busiest</a>)}<Search search={search ?? ''} /></>}>
-        {!busiest ? <Found overview={overview} search={search ?? ''} after={after} />
-          : shown.length ? <QueueTable queues={shown} workers={overview.workers} flow={flowOf(history, steps)} />
+        {!busiest ? <Found overview={overview} flow={flow} search={search ?? ''} after={after} />
+          : shown.length ? <QueueTable queues={shown} workers={overview.workers} flow={flow} />
             : search ? <Nothing title="No queue has this in its name" />
               : <Nothing title="No queue yet">A queue is there as soon as the first job is enqueued.</Nothing>}
       </Panel>

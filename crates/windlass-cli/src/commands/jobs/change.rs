@@ -8,69 +8,86 @@ use windlass::{Args, CancelReply, Client, DeleteReply, EditReply, Error, JobEdit
 
 /// Cancels jobs. Fails when one of them was over or is unknown, after telling what became of each.
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.cancel(ids).await;
-    let replies = noted(globals, client, "jobs.cancel", ids, replies, |reply| {
-        [CancelReply::Cancelled, CancelReply::Running].contains(reply)
-    })
-    .await?;
-    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(cancel_words)).collect();
-    tell(globals, &told)?;
-    let wanted = [CancelReply::Cancelled, CancelReply::Running];
-    let left = replies.iter().filter(|reply| !wanted.contains(reply)).count();
-    all_done("cancelled", "not_cancelled", left, ids.len())
+    let call = Call {
+        action: "jobs.cancel",
+        done: "cancelled",
+        not_done: "not_cancelled",
+        is_done: |reply| matches!(reply, CancelReply::Cancelled | CancelReply::Running),
+        words: cancel_words,
+    };
+    call.end(globals, client, ids, client.cancel(ids).await).await
 }
 
 /// Retries jobs by hand. Fails when one of them could not be retried, after telling what became of each.
 pub(crate) async fn retry(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.retry(ids).await;
-    let replies =
-        noted(globals, client, "jobs.retry", ids, replies, |reply| *reply == RetryReply::Retried).await?;
-    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(retry_words)).collect();
-    tell(globals, &told)?;
-    let left = replies.iter().filter(|&&reply| reply != RetryReply::Retried).count();
-    all_done("retried", "not_retried", left, ids.len())
+    let call = Call {
+        action: "jobs.retry",
+        done: "retried",
+        not_done: "not_retried",
+        is_done: |reply| *reply == RetryReply::Retried,
+        words: retry_words,
+    };
+    call.end(globals, client, ids, client.retry(ids).await).await
 }
 
 /// Changes jobs. Fails when one of them was left alone, after telling what became of each.
 pub(crate) async fn edit(globals: &Globals, client: &Client, ids: &[JobId], edit: &JobEdit) -> Outcome {
-    let replies = client.edit(ids, edit).await;
-    let replies =
-        noted(globals, client, "jobs.edit", ids, replies, |reply| *reply == EditReply::Edited).await?;
-    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(edit_words)).collect();
-    tell(globals, &told)?;
-    let left = replies.iter().filter(|&&reply| reply != EditReply::Edited).count();
-    all_done("edited", "not_edited", left, ids.len())
+    let call = Call {
+        action: "jobs.edit",
+        done: "edited",
+        not_done: "not_edited",
+        is_done: |reply| *reply == EditReply::Edited,
+        words: edit_words,
+    };
+    call.end(globals, client, ids, client.edit(ids, edit).await).await
 }
 
 /// Removes jobs. Fails when one of them was left alone, after telling what became of each.
 pub(crate) async fn delete(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
-    let replies = client.delete(ids).await;
-    let replies =
-        noted(globals, client, "jobs.delete", ids, replies, |reply| *reply == DeleteReply::Deleted).await?;
-    let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(delete_words)).collect();
-    tell(globals, &told)?;
-    let left = replies.iter().filter(|&&reply| reply != DeleteReply::Deleted).count();
-    all_done("deleted", "not_deleted", left, ids.len())
+    let call = Call {
+        action: "jobs.delete",
+        done: "deleted",
+        not_done: "not_deleted",
+        is_done: |reply| *reply == DeleteReply::Deleted,
+        words: delete_words,
+    };
+    call.end(globals, client, ids, client.delete(ids).await).await
 }
 
-/// Notes which jobs were named, and how many were changed.
-async fn noted<R>(
-    globals: &Globals,
-    client: &Client,
-    action: &str,
-    ids: &[JobId],
-    replies: Result<Vec<R>, Error>,
-    is_done: impl Fn(&R) -> bool,
-) -> Result<Vec<R>, Error> {
-    let target = match ids {
-        [id] => format!("job {id}"),
-        _ => format!("{} jobs", ids.len()),
-    };
-    let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
-    let mut entry = globals.entry(action, &target);
-    entry.filter = Args::of(&json!({ "ids": named })).ok().filter(|_| ids.len() > 1);
-    let done = |replies: &Vec<R>| Some(replies.iter().filter(|reply| is_done(reply)).count() as u64);
-    globals.noted(client, entry, replies, done).await
+/// A call that names jobs and has a reply for each.
+struct Call<R> {
+    /// What it is in the audit log.
+    action: &'static str,
+    /// What its jobs are then.
+    done: &'static str,
+    /// The code of the failure when one is not.
+    not_done: &'static str,
+    is_done: fn(&R) -> bool,
+    words: fn(&R) -> Words,
+}
+
+impl<R> Call<R> {
+    /// Notes which jobs were named and how many were changed, and tells what became of each.
+    async fn end(
+        &self,
+        globals: &Globals,
+        client: &Client,
+        ids: &[JobId],
+        replies: Result<Vec<R>, Error>,
+    ) -> Outcome {
+        let target = match ids {
+            [id] => format!("job {id}"),
+            _ => format!("{} jobs", ids.len()),
+        };
+        let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        let mut entry = globals.entry(self.action, &target);
+        entry.filter = Args::of(&json!({ "ids": named })).ok().filter(|_| ids.len() > 1);
+        let done = |replies: &Vec<R>| replies.iter().filter(|reply| (self.is_done)(reply)).count();
+        let replies = globals.noted(client, entry, replies, |replies| Some(done(replies) as u64)).await?;
+        let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(self.words)).collect();
+        tell(globals, &told)?;
+        all_done(self.done, self.not_done, replies.len() - done(&replies), ids.len())
+    }
 }
 
 /// A reply for machines and for people.
