@@ -26,6 +26,7 @@ pub mod progress;
 pub mod table;
 #[doc(hidden)]
 pub mod text;
+mod traces;
 
 use std::ffi::OsString;
 

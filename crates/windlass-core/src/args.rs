@@ -1,6 +1,7 @@
 use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// The deepest nesting of arrays and objects that args may have.
 pub(crate) const MAX_DEPTH: usize = 64;
@@ -59,6 +60,33 @@ impl Args {
     /// The JSON text.
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+
+    /// The same object with one more member, a text, before the others, whose text stays as it is; `None` when it has a member of
+    /// this name.
+    ///
+    /// ```
+    /// # use windlass_core::Args;
+    /// # fn main() -> windlass_core::Result<()> {
+    /// let meta = Args::parse(r#"{"n": 1.50}"#)?;
+    /// assert_eq!(meta.with_member("tenant", "acme")?.unwrap().as_str(), r#"{"tenant":"acme","n": 1.50}"#);
+    /// assert_eq!(meta.with_member("n", "acme")?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgs`] when these are no object, or the text has a NUL.
+    pub fn with_member(&self, name: &str, value: &str) -> Result<Option<Self>> {
+        let known: BTreeMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_str(self.as_str()).map_err(not_json)?;
+        if known.contains_key(name) {
+            return Ok(None);
+        }
+        let text = self.as_str().trim();
+        let rest = if known.is_empty() { "" } else { &text[1..text.len() - 1] };
+        let comma = if known.is_empty() { "" } else { "," };
+        let (name, value) = (serde_json::Value::from(name), serde_json::Value::from(value));
+        Self::parse(&format!("{{{name}:{value}{comma}{rest}}}")).map(Some)
     }
 
     /// The size in bytes, which [`Limits::max_args_bytes`](crate::Limits) bounds.

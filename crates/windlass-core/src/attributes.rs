@@ -10,7 +10,8 @@ pub struct Attributes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// A small JSON object for the handler and for people: a request id, a trace context. Windlass does not
-    /// read it, but for the member `windlass.enc`, which binds [encrypted](crate::Envelope) args to the job. At most [`Limits::MAX_META_BYTES`](crate::Limits::MAX_META_BYTES).
+    /// read it, but for the members `windlass.enc`, which binds [encrypted](crate::Envelope) args to the job, and `traceparent` and
+    /// `tracestate`, its [trace](crate::TraceContext). At most [`Limits::MAX_META_BYTES`](crate::Limits::MAX_META_BYTES).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Args>,
     /// Whether the job is settled by itself, not as a part of its claim: what follows from its end then

@@ -50,6 +50,7 @@ mod starts;
 mod state;
 mod store;
 mod store_url;
+mod trace_context;
 mod unique;
 mod unique_batch;
 mod unique_key;
@@ -100,6 +101,7 @@ pub use store::{
     MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};
+pub use trace_context::TraceContext;
 pub use unique::{Conflict, OnConflict, Unique, UniqueScope, UniqueUntil};
 pub use unique_batch::UniqueBatch;
 pub use unique_key::UniqueKey;

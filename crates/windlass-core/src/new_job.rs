@@ -114,8 +114,12 @@ impl NewJob {
     /// Adds a small JSON object for the handler and for people; Windlass does not read it.
     #[must_use]
     pub fn with_meta(mut self, meta: Args) -> Self {
-        self.attributes.get_or_insert_default().meta = Some(meta);
+        self.set_meta(meta);
         self
+    }
+
+    pub(crate) fn set_meta(&mut self, meta: Args) {
+        self.attributes.get_or_insert_default().meta = Some(meta);
     }
 
     /// Has the job settled by itself, not as a part of its claim. Costs a row of its own.

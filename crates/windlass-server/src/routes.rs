@@ -225,7 +225,7 @@ fn of_jobs() -> Vec<Route> {
         .takes("Enqueue")
         .status(201)
         .gives("Ids")
-        .about("Enqueues jobs, all or none; with the header Idempotency-Key at most once");
+        .about("Enqueues jobs, all or none; with the header Idempotency-Key at most once. They belong to the trace of the header traceparent, if there is one");
     vec![
         get("/jobs", "jobs.list", jobs::list)
             .query(&["state", "queue", "kind", "tag", "after", "limit"])

@@ -18,6 +18,8 @@ pub struct Client {
     store: Arc<dyn Store>,
     waiting: Waiting,
     pub(crate) keyring: Option<crate::encryption::Keyring>,
+    #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "nobody can give any"))]
+    pub(crate) traces: Option<crate::traces::Traces>,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: Option<Arc<windlass_postgres::PostgresStore>>,
     #[cfg(feature = "testing")]
@@ -31,6 +33,7 @@ impl Client {
             store,
             waiting: Waiting::default(),
             keyring: None,
+            traces: None,
             #[cfg(feature = "postgres")]
             postgres: None,
             #[cfg(feature = "testing")]

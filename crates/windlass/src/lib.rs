@@ -60,6 +60,11 @@ mod schedule_file;
 mod schedules;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "traces/off.rs"]
+mod traces;
 #[cfg(feature = "postgres")]
 mod transaction;
 mod waiting;
@@ -82,6 +87,8 @@ pub use raw_job::RawJob;
 #[cfg(feature = "toml")]
 pub use schedule_file::ScheduleFile;
 pub use schedules::{LastRun, ListedSchedule, Schedules, preview, schedule};
+#[cfg(feature = "otel")]
+pub use traces::Traces;
 #[cfg(feature = "postgres")]
 pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
@@ -177,8 +184,8 @@ pub use windlass_core::{
     KeyLimitsChange, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob, OnConflict, Outcome,
     Overlap, PageToken, Progress, QueueFilter, QueueLimits, QueueStats, RateLimit, Result, Retention,
     RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter, SchedulePut, ScheduleRecord,
-    SchedulesPut, Settings, Store, StoreKind, StoreStatus, Unique, UniqueKey, UniqueScope, UniqueUntil, When,
-    WorkerId, WorkerRecord, redact_url,
+    SchedulesPut, Settings, Store, StoreKind, StoreStatus, TraceContext, Unique, UniqueKey, UniqueScope,
+    UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};
@@ -200,6 +207,9 @@ mod guide {
     struct Events;
     #[doc = include_str!("../../../docs/guide/deadlines.md")]
     struct Deadlines;
+    #[cfg(feature = "otel")]
+    #[doc = include_str!("../../../docs/guide/traces.md")]
+    struct Traces;
     #[cfg(feature = "testing")]
     #[doc = include_str!("../../../docs/guide/keys.md")]
     struct Keys;

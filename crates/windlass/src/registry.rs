@@ -23,6 +23,12 @@ impl Layers {
     }
 }
 
+/// Puts a middleware around a handler.
+fn layer(middleware: impl Middleware) -> Wrap {
+    let middleware = Arc::new(middleware);
+    Box::new(move |inner| Arc::new(Layered { middleware: Arc::clone(&middleware), inner }))
+}
+
 /// What a builder was told of its worker's handlers.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -81,10 +87,13 @@ impl Registry {
     }
 
     pub(crate) fn layer(&mut self, middleware: impl Middleware) {
-        let middleware = Arc::new(middleware);
-        self.layers
-            .0
-            .push(Box::new(move |inner| Arc::new(Layered { middleware: Arc::clone(&middleware), inner })));
+        self.layers.0.push(layer(middleware));
+    }
+
+    /// A layer around all others.
+    #[cfg(feature = "otel")]
+    pub(crate) fn outermost(&mut self, middleware: impl Middleware) {
+        self.layers.0.insert(0, layer(middleware));
     }
 
     /// The handlers, or what is wrong with them.

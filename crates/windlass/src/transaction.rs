@@ -131,9 +131,13 @@ impl Client {
         tx: impl SqlTransaction,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<Vec<JobId>> {
-        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
+        let mut jobs = self.new_jobs(jobs)?;
         let store = self.transactional()?;
-        if jobs.is_empty() { Ok(Vec::new()) } else { tx.enqueue(store, &jobs).await }
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sending = self.sending(&mut jobs);
+        sending.end(tx.enqueue(store, &jobs).await)
     }
 
     /// The SQL that enqueues a job, for any driver: run it where you like. It returns the job's id.
@@ -159,7 +163,9 @@ impl Client {
     /// Args or options that break the limits; [`ErrorKind::Unsupported`] when this client's store is not
     /// PostgreSQL.
     pub fn enqueue_sql(&self, job: impl IntoJob) -> Result<SqlCall> {
-        self.transactional()?.enqueue_sql(&self.new_job(job)?)
+        let mut job = [self.new_job(job)?];
+        let sending = self.sending(&mut job);
+        sending.end(self.transactional()?.enqueue_sql(&job[0]))
     }
 
     /// Completes a handler's job inside your [transaction](SqlTransaction), so that its effects and its completion

@@ -362,6 +362,10 @@ impl WorkerBuilder {
     /// What the engine is given, or what is wrong with it.
     pub(crate) fn build(mut self) -> Result<(Client, WorkerConfig, Handlers)> {
         let codec = Codec::new(self.client.keyring.clone(), self.accept_plain_args)?;
+        #[cfg(feature = "otel")]
+        if let Some(traces) = self.client.traces.clone() {
+            self.registry.outermost(traces);
+        }
         let handlers = self.registry.build(codec)?;
         if self.config.queues.is_empty() {
             self.config = self.config.with_queue(NewJob::DEFAULT_QUEUE, Self::DEFAULT_CONCURRENCY);

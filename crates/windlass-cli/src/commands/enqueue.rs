@@ -13,6 +13,7 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     open,
+    traces::traced,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -78,7 +79,7 @@ impl Enqueue {
         let key = self.idempotency_key.clone();
         key.as_deref().map_or(Ok(()), Limits::check_idempotency_key)?;
         let job = self.job()?;
-        let client = open::create(globals.url()).await?;
+        let client = traced(open::create(globals.url()).await?);
         let Some(key) = key else {
             let answer = if job.unique().is_some() {
                 let EnqueuedUnique { id, conflict } = client.enqueue_unique(job).await?;
@@ -89,7 +90,7 @@ impl Enqueue {
             client.close().await;
             return globals.print(&answer, || answer["id"].to_string());
         };
-        let EnqueuedOnce { ids, repeated } = client.store().enqueue_once(&key, &[job]).await?;
+        let EnqueuedOnce { ids, repeated } = client.enqueue_many_once(&key, [job]).await?;
         client.close().await;
         let id = ids[0];
         globals.print(&json!({ "id": id, "repeated": repeated }), || id.to_string())

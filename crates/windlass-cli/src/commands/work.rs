@@ -9,6 +9,7 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     open,
+    traces::{traced, traced_if_exported},
 };
 use exec::Program;
 use queue_option::QueueOption;
@@ -20,7 +21,7 @@ use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerSta
 /// How to work jobs by running a program for each, or by programs that work many.
 ///
 /// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
-/// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS. Exit code 0 completes the job, 65 discards it, 75 puts it
+/// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS, and TRACEPARENT where the job is a part of a trace. Exit code 0 completes the job, 65 discards it, 75 puts it
 /// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
 /// as its error. Its stdout goes to stderr here. The program runs in a process group of its own: when it has to stop, all of the group
 /// gets SIGTERM and, 5 seconds later, SIGKILL.
@@ -63,6 +64,7 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = open::create(globals.url()).await?;
+        let client = if self.exec.is_some() { traced(client) } else { traced_if_exported(client) };
         let pool = match &self.stdio {
             Some(command) => Some(Pool::start(command, self.processes).await?),
             None => None,

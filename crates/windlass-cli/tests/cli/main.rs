@@ -22,6 +22,7 @@ mod stdio_chaos;
 mod stdio_examples;
 mod top;
 mod top_terminal;
+mod traces;
 mod work;
 mod work_signals;
 mod yaml;

@@ -35,7 +35,15 @@ impl Home {
     /// The program in this folder, with nothing of the caller's settings.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(crate::PROGRAM);
-        command.args(args).current_dir(self.path()).env_remove("WINDLASS_STORE").env_remove("WINDLASS_LOG");
+        command.args(args).current_dir(self.path());
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["WINDLASS_STORE", "WINDLASS_LOG", "TRACEPARENT", "TRACESTATE"].contains(&&*name)
+                || name.starts_with("OTEL_")
+            {
+                command.env_remove(&*name);
+            }
+        }
         command
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass::{
     CancelReply, DeleteReply, EditReply, Error, ErrorKind, JobFilter, JobId, JobRecord, JobState, NewJob,
-    PageToken, RetryReply,
+    PageToken, RetryReply, TraceContext,
 };
 use windlass_bridge::{EditSpec, JobSpec};
 
@@ -99,7 +99,10 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         return Err(Problem::invalid(format!("one call enqueues 1 to {MOST_JOBS} jobs, got {count}")));
     }
     let job = |(at, job): (usize, JobSpec<'_>)| job.job().map_err(|error| error.of_job(at, count));
-    let jobs: Vec<NewJob> = jobs.into_iter().enumerate().map(job).collect::<Result<_, _>>()?;
+    let mut jobs: Vec<NewJob> = jobs.into_iter().enumerate().map(job).collect::<Result<_, _>>()?;
+    if let Some(trace) = trace_of(&headers) {
+        jobs.iter_mut().for_each(|job| job.set_trace_context(&trace));
+    }
     let (ids, repeated) = match headers.get("idempotency-key") {
         None => (app.client.enqueue_many(jobs).await?, false),
         Some(key) => {
@@ -117,6 +120,12 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         Some(header) => (header, answer).into_response(),
         None => answer.into_response(),
     })
+}
+
+/// The trace of which a request is a part. A header that is no trace context is as none: the standard has it ignored.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    TraceContext::new(text("traceparent")?, text("tracestate").unwrap_or_default()).ok()
 }
 
 pub(crate) async fn retry(State(app): Shared, Id(id): Id) -> Answer {

@@ -49,6 +49,31 @@ async fn jobs_are_enqueued_listed_changed_and_removed() {
 }
 
 #[tokio::test]
+async fn jobs_belong_to_the_trace_of_their_request() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for site in Site::all().await {
+        let bearer = format!("Bearer {}", site.token(Operator));
+        let own = TRACE.replacen("0af7", "ffff", 1);
+        for (sent, meta, kept) in [
+            (
+                TRACE,
+                json!({"tenant": "acme"}),
+                json!({"tenant": "acme", "traceparent": TRACE, "tracestate": "vendor=7"}),
+            ),
+            (TRACE, json!({"traceparent": own}), json!({"traceparent": own})),
+            ("nonsense", json!({"tenant": "acme"}), json!({"tenant": "acme"})),
+        ] {
+            let headers =
+                [("authorization", bearer.as_str()), ("traceparent", sent), ("tracestate", "vendor=7")];
+            let body = json!({"jobs": [{"kind": "ship", "meta": meta}]});
+            let answer = site.send("POST", "/jobs", &headers, body).await;
+            let id = answer.is(201)["ids"][0].as_str().unwrap().to_owned();
+            assert_eq!(site.get(&format!("/jobs/{id}")).await.is(200)["meta"], kept);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_idempotency_key_enqueues_once() {
     for site in Site::all().await {
         let bearer = format!("Bearer {}", site.token(Operator));

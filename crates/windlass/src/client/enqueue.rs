@@ -26,7 +26,9 @@ impl Client {
     }
 
     async fn enqueue_one(&self, job: impl IntoJob) -> Result<JobId> {
-        only(&self.store.enqueue(&[self.new_job(job)?]).await?)
+        let mut job = [self.new_job(job)?];
+        let sending = self.sending(&mut job);
+        only(&sending.end(self.store.enqueue(&job).await)?)
     }
 
     /// Enqueues one job under an idempotency key, at most once: a repeated call with the same key stores
@@ -62,7 +64,9 @@ impl Client {
     /// [`ErrorKind::SchemaTooOld`] when the store has yet to be migrated for keys. After one that
     /// [is ambiguous](Error::is_ambiguous) or [retryable](Error::is_retryable), repeat the call.
     pub async fn enqueue_once(&self, key: &str, job: impl IntoJob) -> Result<Enqueued> {
-        let EnqueuedOnce { ids, repeated } = self.store.enqueue_once(key, &[self.new_job(job)?]).await?;
+        let mut job = [self.new_job(job)?];
+        let sending = self.sending(&mut job);
+        let EnqueuedOnce { ids, repeated } = sending.end(self.store.enqueue_once(key, &job).await)?;
         Ok(Enqueued { id: only(&ids)?, repeated })
     }
 
@@ -78,8 +82,9 @@ impl Client {
         key: &str,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<EnqueuedOnce> {
-        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
-        self.store.enqueue_once(key, &jobs).await
+        let mut jobs = self.new_jobs(jobs)?;
+        let sending = self.sending(&mut jobs);
+        sending.end(self.store.enqueue_once(key, &jobs).await)
     }
 
     /// Enqueues one [unique](crate::Unique) job unless another has its key. Says which job has the key now, and
@@ -111,8 +116,9 @@ impl Client {
     /// # Errors
     /// As [`Self::enqueue`]; a key that cannot be made; [`ErrorKind::UniqueConflict`] where the job asks for it.
     pub async fn enqueue_unique(&self, job: impl IntoJob) -> Result<EnqueuedUnique> {
-        let stored = self.store.enqueue_unique(&[self.new_job(job)?]).await?;
-        only(&stored)
+        let mut job = [self.new_job(job)?];
+        let sending = self.sending(&mut job);
+        only(&sending.end(self.store.enqueue_unique(&job).await)?)
     }
 
     /// Enqueues jobs, all or none, the [unique](crate::Unique) ones among them where their key is free; says of each, in order, what
@@ -124,8 +130,9 @@ impl Client {
         &self,
         jobs: impl IntoIterator<Item = J>,
     ) -> Result<Vec<EnqueuedUnique>> {
-        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
-        self.store.enqueue_unique(&jobs).await
+        let mut jobs = self.new_jobs(jobs)?;
+        let sending = self.sending(&mut jobs);
+        sending.end(self.store.enqueue_unique(&jobs).await)
     }
 
     /// Enqueues jobs, all or none, and returns their ids in order.
@@ -133,11 +140,16 @@ impl Client {
     /// # Errors
     /// As [`Self::enqueue`], naming the first offending job; then nothing was enqueued.
     pub async fn enqueue_many<J: IntoJob>(&self, jobs: impl IntoIterator<Item = J>) -> Result<Vec<JobId>> {
-        let jobs = jobs.into_iter().map(|job| self.new_job(job)).collect::<Result<Vec<_>>>()?;
-        match jobs.is_empty() {
-            true => Ok(Vec::new()),
-            false => self.store.enqueue(&jobs).await,
+        let mut jobs = self.new_jobs(jobs)?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
         }
+        let sending = self.sending(&mut jobs);
+        sending.end(self.store.enqueue(&jobs).await)
+    }
+
+    pub(crate) fn new_jobs<J: IntoJob>(&self, jobs: impl IntoIterator<Item = J>) -> Result<Vec<NewJob>> {
+        jobs.into_iter().map(|job| self.new_job(job)).collect()
     }
 }
 

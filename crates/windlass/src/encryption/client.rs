@@ -6,8 +6,7 @@ use super::{
 };
 use crate::{Client, IntoJob};
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
-use std::{any::type_name, collections::BTreeMap, fmt::Display};
+use std::{any::type_name, fmt::Display};
 use windlass_core::{Args, Envelope, Error, ErrorKind, JobId, JobRecord, NewJob, OnConflict, Result};
 
 impl Client {
@@ -143,15 +142,12 @@ impl Client {
 
 /// Adds the binding to a job's meta, whose text stays as it is otherwise.
 fn bind(meta: Option<&Args>, binding: &str) -> Result<Args> {
-    let fields = meta.map_or("{}", Args::as_str).trim();
     let refused = |message: &str| Error::new(ErrorKind::InvalidArgs, message.to_owned());
-    let known: BTreeMap<&str, &RawValue> =
-        serde_json::from_str(fields).map_err(|_| refused("meta must be a JSON object"))?;
-    if known.contains_key(BINDING) {
-        return Err(refused("the field windlass.enc of meta is reserved for encrypted jobs; leave it out"));
-    }
-    let comma = if known.is_empty() { "" } else { "," };
-    Args::parse(&format!(r#"{{"{BINDING}":"{binding}"{comma}{}"#, &fields[1..]))
+    let empty = Args::parse("{}")?;
+    let bound = meta.unwrap_or(&empty).with_member(BINDING, binding);
+    let bound = bound.map_err(|_| refused("meta must be a JSON object"))?;
+    bound
+        .ok_or_else(|| refused("the field windlass.enc of meta is reserved for encrypted jobs; leave it out"))
 }
 
 /// Where JSON does not fit; the error's own words may quote it.

@@ -3,6 +3,7 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     open,
+    traces::traced,
 };
 use serde_json::json;
 use std::io::BufRead;
@@ -34,10 +35,10 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
         check_key(key)?;
     }
     let mut lines = input::open(path)?;
-    let client = open::create(globals.url()).await?;
+    let client = traced(open::create(globals.url()).await?);
     let mut progress = Progress::default();
     let target = Target { client: &client, key: key.as_deref() };
-    let store = async |batch: Vec<NewJob>, first_line: u64| target.store(&batch, first_line).await;
+    let store = async |batch: Vec<NewJob>, first_line: u64| target.store(batch, first_line).await;
     copy(&mut *lines, &store, key.is_some(), &mut progress).await?;
     client.close().await;
     let Progress { enqueued, repeated, kept, replaced, first, last } = progress;
@@ -84,16 +85,15 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    async fn store(&self, batch: &[NewJob], first_line: u64) -> windlass::Result<Stored> {
-        let store = self.client.store();
+    async fn store(&self, batch: Vec<NewJob>, first_line: u64) -> windlass::Result<Stored> {
         if let Some(key) = self.key {
-            return Ok(store.enqueue_once(&batch_key(key, first_line), batch).await?.into());
+            return Ok(self.client.enqueue_many_once(&batch_key(key, first_line), batch).await?.into());
         }
         if batch.iter().all(|job| job.unique().is_none()) {
-            return Ok(EnqueuedOnce { ids: store.enqueue(batch).await?, repeated: false }.into());
+            return Ok(EnqueuedOnce { ids: self.client.enqueue_many(batch).await?, repeated: false }.into());
         }
         let mut stored = Stored::default();
-        for one in store.enqueue_unique(batch).await? {
+        for one in self.client.enqueue_many_unique(batch).await? {
             stored.ids.push(one.id);
             match one.conflict {
                 None => {}

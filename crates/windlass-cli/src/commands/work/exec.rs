@@ -17,7 +17,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use windlass::{Context, Outcome};
+use windlass::{Context, Outcome, TraceContext, Traces};
 
 /// `EX_DATAERR`: the job can never succeed.
 const EXIT_DISCARD: i32 = 65;
@@ -69,7 +69,17 @@ impl Program {
     }
 
     fn spawn(&self, context: &Context) -> io::Result<(Running, ChildStdin, ChildStderr)> {
-        let mut child = Command::new("sh")
+        let mut command = Command::new("sh");
+        match Traces::current().or_else(|| context.meta().and_then(TraceContext::of_meta)) {
+            Some(trace) => {
+                command.env("TRACEPARENT", trace.traceparent()).env("TRACESTATE", trace.tracestate());
+            }
+            // This program's own trace is not the job's.
+            None => {
+                command.env_remove("TRACEPARENT").env_remove("TRACESTATE");
+            }
+        }
+        let mut child = command
             .arg("-c")
             .arg(&self.command)
             .env("WINDLASS_JOB_ID", context.id().to_string())
