@@ -6,7 +6,6 @@ mod names;
 mod processing;
 mod sending;
 
-use crate::Client;
 use opentelemetry::{
     Context as Spans, InstrumentationScope, global,
     global::BoxedTracer,
@@ -78,15 +77,6 @@ impl Traces {
 impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Traces").field("child_within", &self.child_within).finish_non_exhaustive()
-    }
-}
-
-impl Client {
-    /// The same client with [traces](Traces), of what it enqueues and what its workers run.
-    #[must_use]
-    pub fn with_traces(mut self, traces: Traces) -> Self {
-        self.traces = Some(traces);
-        self
     }
 }
 

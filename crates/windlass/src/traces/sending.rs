@@ -1,4 +1,4 @@
-use super::{context_of, names};
+use super::{Traces, context_of, names};
 use crate::Client;
 use opentelemetry::{
     KeyValue,
@@ -12,6 +12,13 @@ use windlass_core::{NewJob, Result};
 pub(crate) struct Sending(Option<BoxedSpan>);
 
 impl Client {
+    /// The same client with [traces](Traces), of what it enqueues and what its workers run.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
     /// Begins to enqueue these jobs: whoever works them will know whose they are.
     pub(crate) fn sending(&self, jobs: &mut [NewJob]) -> Sending {
         let (Some(traces), Some(first)) = (&self.traces, jobs.first()) else { return Sending(None) };
