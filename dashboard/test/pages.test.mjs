@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { findings, open, overflow, settled, SIZES, useBrowser } from './browser.mjs';
+import { ask, findings, open, overflow, settled, SIZES, useBrowser } from './browser.mjs';
 import { serve } from './mock.mjs';
 
 const PAGES = [
@@ -69,6 +69,34 @@ test('of thousands of queues the busiest are shown, and the others found by name
   await page.getByRole('link', { name: 'First page' }).click();
   await page.getByText('tenant-0001').waitFor();
   assert.deepEqual(await findings(page), []);
+  // The palette does not have it, but knows where it is found.
+  await ask(page, 'tenant-0003', 'Queues with “tenant-0003” in their name');
+  await page.waitForURL('**/queues?search=tenant-0003&by=name');
+  await page.getByText('tenant-0003').waitFor();
+});
+
+test('what is told of all queues is not told of the listed ones only', async t => {
+  const { page } = await open(t, { mock });
+  const before = mock.store.queues;
+  t.after(() => (mock.store.queues = before));
+  const idle = { ...before[0], running: 0, scheduled: 0, retryable: 0, paused: false, oldest_available_at: null };
+  const forgotten = { ...idle, name: 'forgotten', available: 1, paused: true, oldest_available_at: '2020-01-01T00:00:00Z' };
+  mock.store.queues = [...Array.from({ length: 300 }, (_, n) => ({ ...idle, name: `busy-${n}`, available: 1_000 + n })), forgotten];
+  await page.goto(mock.url);
+  await page.getByText('the 200 with the most to do, of 301, 1 paused').waitFor();
+  assert.equal(await page.locator('a.name', { hasText: 'forgotten' }).count(), 0);
+  await page.getByRole('link', { name: 'forgotten' }).first().waitFor();
+});
+
+test('a job that is a part of a trace links to it', async t => {
+  const { page } = await open(t, { mock, path: 'jobs/48190412' });
+  const link = page.getByRole('link', { name: 'trace', exact: true });
+  await link.waitFor();
+  assert.equal(await link.getAttribute('href'), 'https://traces.example.com/0af7651916cd43dd8448eb211c80319c');
+  const other = [...mock.store.jobs.values()].find(job => job.meta === null);
+  await page.goto(`${mock.url}jobs/${other.id}`);
+  await page.getByRole('heading', { name: other.kind }).waitFor();
+  assert.equal(await link.count(), 0);
 });
 
 test('charts are read point by point with the arrow keys', async t => {

@@ -1,6 +1,6 @@
 use crate::{
-    audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics, overview::Overview,
-    redact::Redaction, work::Work,
+    TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics,
+    overview::Overview, redact::Redaction, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     /// Nothing can be changed here.
     pub(crate) read_only: bool,
+    /// Where traces are shown.
+    pub(crate) trace_url: Option<TraceUrl>,
     /// The description of the API, as JSON.
     pub(crate) openapi: String,
     pub(crate) stop: CancellationToken,

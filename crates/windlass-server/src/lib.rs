@@ -36,12 +36,14 @@ mod server;
 mod shell;
 #[cfg(test)]
 mod tests;
+mod trace_url;
 mod work;
 
 pub use auth::{Access, AuthFile, Identity, NewToken, Role};
 pub use base_path::BasePath;
 pub use redact::Redaction;
 pub use server::{Builder, Server};
+pub use trace_url::TraceUrl;
 
 /// The examples of docs/guide, under test.
 #[cfg(doctest)]

@@ -43,6 +43,8 @@ impl Overview {
             "size_bytes": size_bytes,
             "totals": totals(&counted.queues),
             "queue_count": counted.queues.len(),
+            "paused_count": counted.queues.iter().filter(|queue| queue.paused).count(),
+            "oldest": oldest(&counted.queues),
             "queues": busiest(&counted.queues),
             "workers": workers,
             "needs_a_look": needs,
@@ -73,6 +75,12 @@ fn totals(queues: &[QueueStats]) -> Value {
         "discarded": sum(|queue| queue.discarded),
         "estimates": JobState::ALL.iter().filter(|state| is_estimated(state)).collect::<Vec<_>>(),
     })
+}
+
+/// Where a job waits for the longest, and since when.
+fn oldest(queues: &[QueueStats]) -> Option<Value> {
+    let waits = queues.iter().filter_map(|queue| Some((queue.oldest_available_at?, &queue.name)));
+    waits.min().map(|(since, queue)| json!({ "queue": queue, "since": since }))
 }
 
 /// Those with the most to do, by name.

@@ -1,4 +1,5 @@
 use crate::{
+    TraceUrl,
     api::{probes, store},
     app::App,
     assets,
@@ -66,6 +67,7 @@ pub struct Builder {
     redaction: Option<Redaction>,
     read_only: bool,
     port: Option<u16>,
+    trace_url: Option<TraceUrl>,
 }
 
 impl Builder {
@@ -93,9 +95,15 @@ impl Builder {
         Self { port: Some(port), ..self }
     }
 
+    /// Where the page of a job links to for its trace; without it, it does not.
+    #[must_use]
+    pub fn trace_url(self, url: TraceUrl) -> Self {
+        Self { trace_url: Some(url), ..self }
+    }
+
     /// The server; it does nothing yet.
     pub fn build(self) -> Server {
-        let Self { client, access, redaction, read_only, port } = self;
+        let Self { client, access, redaction, read_only, port, trace_url } = self;
         let of_file = || access.of_file().map(|file| file.redaction.clone()).unwrap_or_default();
         let redaction = redaction.unwrap_or_else(of_file);
         let stop = CancellationToken::new();
@@ -111,6 +119,7 @@ impl Builder {
             work: Arc::new(Work::new(client.clone(), stop.clone())),
             metrics: Metrics::new(),
             read_only,
+            trace_url,
             openapi: document(&routes()).to_string(),
             client,
             stop,
@@ -122,7 +131,14 @@ impl Builder {
 impl Server {
     /// A server of this client's store.
     pub fn builder(client: Client) -> Builder {
-        Builder { client, access: Access::loopback(), redaction: None, read_only: false, port: None }
+        Builder {
+            client,
+            access: Access::loopback(),
+            redaction: None,
+            read_only: false,
+            port: None,
+            trace_url: None,
+        }
     }
 
     /// A token that makes one browser or program admin for a session, once and within ten minutes; `None` unless the access is

@@ -13,6 +13,8 @@ export interface Session {
   read_only: boolean;
   version?: string;
   store?: string | null;
+  /** Where a trace is shown, with `{trace_id}` in it. */
+  trace_url?: string | null;
   /** Whether one has to log in before anything else is answered. */
   login: boolean;
 }
@@ -81,6 +83,9 @@ export interface Overview {
   schema_version: number;
   size_bytes: number;
   queue_count: number;
+  paused_count: number;
+  /** Where a job waits for the longest. */
+  oldest: { queue: string; since: Time } | null;
   /** Those with the most to do, 200 at most. */
   queues: QueueStats[];
   workers: WorkerRecord[];

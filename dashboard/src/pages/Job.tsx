@@ -82,6 +82,13 @@ function Details({ job, worker }: { job: JobRecord; worker: string | undefined }
   );
 }
 
+/** Where the trace of which the job is a part is shown. */
+function traceOf(meta: Any): string | undefined {
+  const carried = meta !== null && typeof meta === 'object' && 'traceparent' in meta ? meta.traceparent : undefined;
+  const trace = typeof carried === 'string' ? /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(carried)?.[1] : undefined;
+  return trace && session.value?.trace_url?.replaceAll('{trace_id}', trace);
+}
+
 export function Job({ id }: { id: string }) {
   const { data, problem } = useTopic<JobRecord>(`job:${id}`);
   const workers = useOverview().data.value?.workers ?? [];
@@ -94,13 +101,14 @@ export function Job({ id }: { id: string }) {
   const held = job.claimed_by;
   const worker = held === null || held === undefined ? undefined : workers.find(one => String(one.id) === String(held))?.name ?? `worker ${held}`;
   const checkpoint = job.report?.checkpoint;
+  const trace = traceOf(job.meta);
   return (
     <>
       {problem.value && <Stale problem={problem.value} />}
       <div class="job-head">
         <div>
           <h1><span class="clip">{job.kind}</span> <Badge state={job.state} /></h1>
-          <div class="meta"><span class="mono">{job.id}</span><span>queue <a class="strong" href={toQueue(job.queue)}>{job.queue}</a></span><span>attempt <b class="strong">{job.attempt}</b> of {job.max_attempts}</span>{worker && <span>on <a class="strong" href={to(['workers'])}>{worker}</a></span>}</div>
+          <div class="meta"><span class="mono">{job.id}</span><span>queue <a class="strong" href={toQueue(job.queue)}>{job.queue}</a></span><span>attempt <b class="strong">{job.attempt}</b> of {job.max_attempts}</span>{worker && <span>on <a class="strong" href={to(['workers'])}>{worker}</a></span>}{trace && <a class="strong" href={trace} target="_blank" rel="noreferrer">trace</a>}</div>
         </div>
         <JobActions job={job} revealed={revealed} />
       </div>

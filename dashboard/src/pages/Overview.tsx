@@ -32,12 +32,11 @@ export function flowOf(history: History | undefined, steps: Grid | undefined): (
 }
 
 function Strip({ data, history, steps }: { data: Data; history: History | undefined; steps: Grid | undefined }) {
-  const { totals, queues } = data;
+  const { totals, queues, oldest } = data;
   const about = (state: 'available' | 'discarded', text = count): string => figure(totals[state], totals.estimates.includes(state), text);
   const claimed = queues.some(queue => queue.rate) ? queues.reduce((sum, queue) => sum + (queue.rate?.claimed ?? 0), 0) : null;
   const completed = steps?.rates(isCompleted), failed = steps?.rates(isFailed);
   const done = completed ? newest(completed) : null, lost = failed ? newest(failed) : null;
-  const oldest = queues.filter(queue => queue.oldest_available_at).sort((a, b) => Date.parse(a.oldest_available_at ?? '') - Date.parse(b.oldest_available_at ?? ''))[0];
   const share = history && failing(shares(history.counts, () => null).get(null));
   const alive = data.workers.filter(isAtWork).length;
   const backlog = samples.value.slice(-SPARK).map(sample => sample.available);
@@ -46,7 +45,7 @@ function Strip({ data, history, steps }: { data: Data; history: History | undefi
       <Stat label="Throughput" value={claimed === null ? (done === null ? '–' : rate(done)) : rate(claimed)} unit="jobs/s"
         hint={claimed === null ? 'completed, by the counters' : done === null ? 'started' : `started; completed ${rate(done)} /s`} spark={completed && <Spark values={completed.slice(-SPARK)} tone="completed" />} />
       <Stat label="Backlog" value={about('available', totals.available > 999_999 ? short : count)} unit={jobs(totals.available)} href={to(['jobs'], { state: 'available' })}
-        hint={oldest?.oldest_available_at ? <>oldest <Ago at={oldest.oldest_available_at} word="" />, in <a href={toQueue(oldest.name)}>{oldest.name}</a></> : 'nothing waits'} spark={backlog.length > 1 && <Spark values={backlog} tone="available" />} />
+        hint={oldest ? <>oldest <Ago at={oldest.since} word="" />, in <a href={toQueue(oldest.queue)}>{oldest.queue}</a></> : 'nothing waits'} spark={backlog.length > 1 && <Spark values={backlog} tone="available" />} />
       <Stat label="Running" value={count(totals.running)} unit={jobs(totals.running)} href={to(['jobs'], { state: 'running' })} hint={<a href={to(['workers'])}>{plural(alive, 'live worker')}</a>} />
       <Stat label="Later" value={figure(totals.scheduled, totals.estimates.includes('scheduled'), short)} unit="scheduled" href={to(['jobs'], { state: 'scheduled' })}
         hint={<a href={to(['jobs'], { state: 'retryable' })}>{figure(totals.retryable, totals.estimates.includes('retryable'))} wait for a retry</a>} />
@@ -90,8 +89,7 @@ export function Overview() {
   const { history, steps } = useHour();
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The overview cannot be read" problem={problem.value} /> : <Loading what="the queues" />;
-  const { totals, queues, workers, queue_count: all } = overview;
-  const paused = queues.filter(queue => queue.paused).length;
+  const { totals, queues, workers, queue_count: all, paused_count: paused } = overview;
   return (
     <>
       <h1 class="vh">Overview</h1>

@@ -51,7 +51,8 @@ function commands(queues: readonly QueueStats[]): Hit[] {
   return hits;
 }
 
-function hits(text: string, queues: readonly QueueStats[]): Hit[] {
+/** `more`: whether there are queues that are not among these. */
+function hits(text: string, queues: readonly QueueStats[], more: boolean): Hit[] {
   const wanted = text.trim().toLowerCase();
   const number = /^\d+$/.test(wanted) ? [{ group: 'Go to', icon: 'jobs', text: `Job ${wanted}`, run: () => go(toJob(wanted)) } satisfies Hit] : [];
   const all: Hit[] = [
@@ -62,7 +63,8 @@ function hits(text: string, queues: readonly QueueStats[]): Hit[] {
   ];
   const found = all.filter(hit => wanted.split(/\s+/).every(word => hit.text.toLowerCase().includes(word)));
   const kind = wanted && !number.length ? [{ group: 'Search', icon: 'search', text: `Jobs of kind ${text.trim()}`, run: () => go(to(['jobs'], { kind: text.trim() })) } satisfies Hit] : [];
-  return [...number, ...found.slice(0, MOST), ...kind];
+  const byName = more && wanted ? [{ group: 'Search', icon: 'queues', text: `Queues with “${text.trim()}” in their name`, run: () => go(to(['queues'], { search: text.trim(), by: 'name' })) } satisfies Hit] : [];
+  return [...number, ...found.slice(0, MOST), ...byName, ...kind];
 }
 
 export function Palette() {
@@ -71,7 +73,8 @@ export function Palette() {
   const [at, setAt] = useState(0);
   const dialog = useModal();
   const queues = data.value?.queues;
-  const found = useMemo(() => hits(text, queues ?? []), [text, queues]);
+  const more = (data.value?.queue_count ?? 0) > (queues?.length ?? 0);
+  const found = useMemo(() => hits(text, queues ?? [], more), [text, queues, more]);
   const close = (): void => {
     if (overlay.value === 'palette') overlay.value = undefined;
   };
@@ -90,7 +93,7 @@ export function Palette() {
     else if (event.key === 'Enter') {
       // What was typed, though the hits of the last letters may not be drawn yet.
       const typed = (event.currentTarget as HTMLInputElement).value;
-      run(typed === text ? found[at] : hits(typed, queues ?? [])[0]);
+      run(typed === text ? found[at] : hits(typed, queues ?? [], more)[0]);
     }
     else return;
     event.preventDefault();

@@ -150,7 +150,7 @@ function logIn(mock, _, { token }) {
   return [204, undefined, { 'set-cookie': 'windlass_session=s1; HttpOnly; SameSite=Strict; Path=/' }];
 }
 
-const session = (mock, _, __, ___, known) => [200, { actor: known ? mock.actor : null, role: known ? mock.role : null, read_only: mock.readOnly, version: '0.1.0', store: known ? 'PostgreSQL 15.18' : null, login: !!mock.token && !known }];
+const session = (mock, _, __, ___, known) => [200, { actor: known ? mock.actor : null, role: known ? mock.role : null, read_only: mock.readOnly, version: '0.1.0', trace_url: 'https://traces.example.com/{trace_id}', store: known ? 'PostgreSQL 15.18' : null, login: !!mock.token && !known }];
 
 export const ROUTES = [
   ['GET', 'session', null, session],

@@ -74,7 +74,7 @@ function video(now) {
     state: 'running', kind: 'video.encode', queue: 'media', attempt: 2, max_attempts: 8, crash_count: 1, redacted: true, key: 'encode/8841/1080p', tags: ['studio'],
     args: { video_id: 8841, source: 's3://uploads/2026/11/8841.mov', profile: '1080p', watermark: { corner: 'se', alpha: 0.4 }, upload_token: '‹43 characters hidden›', notify: ['editor@studio.example'] },
     secret: { upload_token: 'ut_5f1c2b7a9d0e4c8fa1b2c3d4e5f60718293a4b5c6' },
-    meta: { flow: 'Publish video 8841' }, timeout_ms: 45 * MINUTE, retry_policy: { backoff: 'exponential', base_ms: 15_000, factor: 2, max_ms: HOUR, jitter: 0.1 },
+    meta: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', flow: 'Publish video 8841' }, timeout_ms: 45 * MINUTE, retry_policy: { backoff: 'exponential', base_ms: 15_000, factor: 2, max_ms: HOUR, jitter: 0.1 },
     enqueued_at: iso(now - 32 * MINUTE), claimed_at: iso(now - 15 * MINUTE), claimed_by: 8, errors: [{ attempt: 1, at: iso(now - 27 * MINUTE), error: TRACE }],
     report: {
       reported_at: iso(now - 2_000), attempt: 2, progress: { percent: 62, note: 'segment 255 of 412' }, checkpoint: { segment: 255 }, log_dropped: 12,
@@ -166,10 +166,15 @@ const STATES = ['available', 'running', 'scheduled', 'retryable', 'completed', '
 const todo = queue => queue.available + queue.running + queue.scheduled + queue.retryable;
 const busiest = queues => (queues.length > 200 ? [...queues].sort((a, b) => todo(b) - todo(a)).slice(0, 200) : queues);
 
+const oldest = queues => {
+  const [first] = queues.filter(queue => queue.oldest_available_at).sort((a, b) => Date.parse(a.oldest_available_at) - Date.parse(b.oldest_available_at));
+  return first ? { queue: first.name, since: first.oldest_available_at } : null;
+};
+
 export function overview(store) {
   const now = Date.now();
   for (const worker of store.workers) if (worker.live) worker.heartbeat_at = iso(now - (worker.id * 300) % 4_000);
   const totals = Object.fromEntries(STATES.map(state => [state, store.queues.reduce((sum, each) => sum + each[state], 0)]));
   const estimates = STATES.filter(state => store.queues.some(each => each.estimates.includes(state)));
-  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queue_count: store.queues.length, queues: busiest(store.queues), workers: store.workers, totals: { ...totals, estimates }, needs_a_look: store.needs };
+  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queue_count: store.queues.length, paused_count: store.queues.filter(each => each.paused).length, oldest: oldest(store.queues), queues: busiest(store.queues), workers: store.workers, totals: { ...totals, estimates }, needs_a_look: store.needs };
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::net::TcpListener;
 use windlass::ConnectOptions;
-use windlass_server::{Access, AuthFile, BasePath, Server};
+use windlass_server::{Access, AuthFile, BasePath, Server, TraceUrl};
 
 /// How many PostgreSQL connections all requests share, and how long one of them waits for the store.
 const CONNECTIONS: usize = 4;
@@ -29,6 +29,9 @@ pub(crate) struct Serve {
     /// Who may do what, and what is hidden: a TOML file that only its owner may read
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
+    /// Where the page of a job links to for its trace, such as https://jaeger.example.com/trace/{trace_id}
+    #[arg(long, value_name = "URL", env = "WINDLASS_TRACE_URL")]
+    trace_url: Option<TraceUrl>,
     /// Refuses whatever changes something
     #[arg(long)]
     read_only: bool,
@@ -46,11 +49,13 @@ impl Serve {
             Failure::failed("io", message)
         })?;
         let address = listener.local_addr()?;
-        let server = Server::builder(client.clone())
-            .access(access)
-            .port(address.port())
-            .read_only(self.read_only)
-            .build();
+        let server =
+            Server::builder(client.clone()).access(access).port(address.port()).read_only(self.read_only);
+        let server = match self.trace_url {
+            Some(url) => server.trace_url(url),
+            None => server,
+        };
+        let server = server.build();
         let url = format!("http://{address}{}/", self.base_path.as_str());
         let login = server.start_key()?.map(|key| format!("{url}#key={key}"));
         globals.print(&json!({ "url": url, "login": login }), || match &login {

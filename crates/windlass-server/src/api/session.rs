@@ -1,5 +1,6 @@
 use super::{Answer, Shared};
 use crate::{
+    TraceUrl,
     auth::{IDLE, set_cookie},
     extract::Body,
     problem::Problem,
@@ -29,6 +30,7 @@ pub(crate) async fn show(State(app): Shared, parts: Parts) -> Answer {
         answer["role"] = identity.role().as_str().into();
         answer["login"] = false.into();
         answer["version"] = env!("CARGO_PKG_VERSION").into();
+        answer["trace_url"] = app.trace_url.as_ref().map(TraceUrl::as_str).into();
         answer["store"] = app.store().await?.into();
     }
     Ok(Json(answer))

@@ -124,6 +124,15 @@ async fn a_read_only_server_changes_nothing() {
 }
 
 #[tokio::test]
+async fn the_session_says_where_traces_are_shown() {
+    const URL: &str = "https://jaeger.example.com/trace/{trace_id}";
+    let site = Site::of(windlass::testing::client(), |builder| builder.trace_url(URL.parse().unwrap()));
+    assert_eq!(site.get("/session").await.is(200)["trace_url"], URL);
+    let site = Site::of(windlass::testing::client(), |builder| builder);
+    assert_eq!(site.get("/session").await.is(200)["trace_url"], Value::Null);
+}
+
+#[tokio::test]
 async fn wrong_tokens_are_answered_slower_and_right_ones_never() {
     let site = Site::in_memory();
     let wrong = |n: u32| format!("Bearer wl_{n:064x}");

@@ -2,7 +2,7 @@ use super::site::Site;
 use crate::Role::{Admin, Operator};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 use windlass::{Args, Client, Context, Error, ErrorKind, NewJob, Outcome, RawJob, Settings, Worker};
 use windlass_core::{Store, wrap_store};
 
@@ -187,6 +187,12 @@ async fn many_queues_come_page_by_page() {
             (200, &json!(210), &json!(213))
         );
         assert!(queues.iter().any(|queue| queue["name"] == "q209"));
+        // What is told of all queues is not of the listed ones only.
+        let listed: HashSet<_> = queues.iter().map(|queue| queue["name"].as_str().unwrap()).collect();
+        let left = (0..210).map(|n| format!("q{n:03}")).find(|name| !listed.contains(&**name)).unwrap();
+        assert_eq!((&overview["paused_count"], &overview["oldest"]["queue"]), (&json!(0), &json!("q000")));
+        site.ask(Operator, "POST", &format!("/queues/{left}/pause"), Value::Null).await.is(200);
+        assert_eq!(site.get("/overview").await.is(200)["paused_count"], 1);
         assert_eq!(overview["needs_a_look"].as_array().unwrap().len(), 100);
     }
 }
