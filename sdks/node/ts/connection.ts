@@ -1,5 +1,6 @@
 import { InvalidOption } from './errors.js'
 import { addon, answer, type NativeClient } from './native.js'
+import { checkTraces, type Traces } from './tracing.js'
 
 /** How a store is reached, besides its URL. */
 export interface WindlassOptions {
@@ -8,24 +9,29 @@ export interface WindlassOptions {
    * passwords: `process.env.WINDLASS_KEYS`.
    */
   keys?: string
+  /** Traces of its jobs: `openTelemetry()` of `windlass/otel`. */
+  traces?: Traces
 }
 
 /** A store, opened when it is first needed. Its URL, which may hold a password, and its keys are in no property. */
 export class Connection {
   readonly #url: string
   readonly #keys: string | undefined
+  readonly traces: Traces | undefined
   #client: Promise<NativeClient> | undefined
   #closed = false
 
-  constructor (url: string, { keys, ...unknown }: WindlassOptions = {}) {
+  constructor (url: string, { keys, traces, ...unknown }: WindlassOptions = {}) {
     if (typeof url !== 'string' || url === '') {
       throw new InvalidOption('invalid_option', "name a store, such as 'postgres://me@localhost/app' or 'sqlite:jobs.db'")
     }
     const [odd] = Object.keys(unknown)
-    if (odd !== undefined) throw new InvalidOption('invalid_option', `"${odd}" is no option of Windlass; the option is keys`)
+    if (odd !== undefined) throw new InvalidOption('invalid_option', `"${odd}" is no option of Windlass; options are keys, traces`)
+    if (traces !== undefined) checkTraces(traces)
     if (keys !== undefined && typeof keys !== 'string') throw new InvalidOption('invalid_option', `keys must be a text such as 'ID:BASE64', got ${typeof keys}`)
     this.#url = url
     this.#keys = keys
+    this.traces = traces
   }
 
   /** The native client; asked again after a failure, it tries again. */

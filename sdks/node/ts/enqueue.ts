@@ -4,6 +4,7 @@ import { InvalidArgs, InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import { wireJob, type EnqueueOptions } from './options.js'
 import { validate } from './schema.js'
+import { carrying } from './tracing.js'
 
 /** What came of a unique job: the job that has its key now, and what became of the conflict, if there was one. */
 export interface EnqueuedUnique { id: number, conflict: null | 'kept' | 'replaced' | 'extended' }
@@ -35,8 +36,7 @@ export async function checkAll (job: JobDefinition, args: unknown[]): Promise<vo
 /** Enqueues jobs of one kind: one text, one call. */
 export async function enqueueAll (on: Connection, job: JobDefinition, args: unknown[], options: OnceOptions = {}): Promise<number[]> {
   const { idempotencyKey, ...rest } = options
-  const payload = await bulk(job, args, rest, idempotencyKey)
-  return JSON.parse(await on.text('enqueue', payload)).ids
+  return sending(on, job, args, rest, async options => JSON.parse(await on.text('enqueue', await bulk(job, args, options, idempotencyKey))).ids)
 }
 
 /** Enqueues unique jobs of one kind: what came of each. */
@@ -45,7 +45,16 @@ export async function enqueueUnique (on: Connection, job: JobDefinition, args: u
     throw new InvalidOption('invalid_option',
       `say what makes a job of kind "${job.kind}" unique: the option unique, such as { args: true } or { key: '...' }`)
   }
-  return JSON.parse(await on.text('enqueue_unique', await bulk(job, args, options))).jobs
+  return sending(on, job, args, options, async options => JSON.parse(await on.text('enqueue_unique', await bulk(job, args, options))).jobs)
+}
+
+/** Runs an enqueue, as a part of its trace where there are traces. */
+export async function sending<T, O extends EnqueueOptions> (
+  on: Connection, job: JobDefinition, args: unknown[], options: O | undefined, run: (options: O | undefined) => Promise<T>,
+): Promise<T> {
+  if (!on.traces || !Array.isArray(args) || args.length === 0) return run(options)
+  const what = { queue: options?.queue ?? job.options.queue ?? 'default', kind: job.kind, count: args.length }
+  return on.traces.send(what, carried => run({ ...options, meta: carrying(options?.meta, carried) } as O))
 }
 
 /** Jobs of one kind as the core's operations take them. */

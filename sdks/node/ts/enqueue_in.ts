@@ -1,6 +1,6 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
-import { bulk, checkAll } from './enqueue.js'
+import { bulk, checkAll, sending } from './enqueue.js'
 import { Unsupported } from './errors.js'
 import type { EnqueueOptions } from './options.js'
 import { enqueueBy, runSql, type EnqueueSqlOptions } from './sql/enqueue_by.js'
@@ -11,6 +11,10 @@ import { beyondSql, type Statement } from './sql/statements.js'
 export async function enqueueIn (on: Connection, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions = {}): Promise<number[]> {
   const schema = on.schema()
   if (schema === undefined) throw new Unsupported('unsupported', 'only a postgres:// store works inside transactions of yours')
+  return sending(on, job, args, options, async (options = {}) => store(on, schema, executor, job, args, options))
+}
+
+async function store (on: Connection, schema: string, executor: Executor, job: JobDefinition, args: unknown[], options: EnqueueSqlOptions): Promise<number[]> {
   const { schema: other, idempotencyKey, ...rest } = options
   if (other === undefined && idempotencyKey === undefined && args.length > 0 && beyondSql(job, rest)) return byEngine(on, executor, job, args, rest)
   await checkAll(job, args)

@@ -3,7 +3,7 @@ import type { JobDefinition } from './define.js'
 import type { Duration } from './duration.js'
 import { InvalidOption, WindlassError } from './errors.js'
 import { Handlers, type BatchHandler, type Handler } from './handlers.js'
-import type { JobInfo } from './job.js'
+import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
 import { addon, answer, type NativeWorker } from './native.js'
 import { span, wirePolicy, type RetryPolicy } from './options.js'
@@ -86,7 +86,9 @@ export class Worker {
   /** Works jobs of a kind, one by one. */
   handle<J extends JobDefinition> (job: J, handler: Handler<J>): this {
     this.#unstarted()
-    this.#handlers.add({ job, one: handler }, handler)
+    const { traces } = this.#on
+    const one: Handler<J> = traces ? (args, job) => traces.process(job as Job, () => handler(args, job)) : handler
+    this.#handlers.add({ job, one }, handler)
     return this
   }
 

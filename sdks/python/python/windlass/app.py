@@ -19,6 +19,9 @@ from .options import Options
 from .schedule import Schedule
 from .worker import Worker
 
+if TYPE_CHECKING:
+    from .traces import Traces
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -35,12 +38,14 @@ class App:
     development.
     """
 
-    def __init__(self, store: str | None = None, *, name: str = "") -> None:
+    def __init__(self, store: str | None = None, *, name: str = "", traces: Traces | None = None) -> None:
         url = os.environ.get("WINDLASS_STORE") or store
         if not url:
             raise InvalidOption("name the store: App('postgres://user@host/database'), or set WINDLASS_STORE")
         self.name = name
         """Who declares the app's schedules: with a name, those that it no longer declares are removed."""
+        self.traces = traces
+        """Traces of its jobs by OpenTelemetry, if it has any."""
         self.jobs: dict[str, Job[Any]] = {}
         """Its jobs by their kinds."""
         self.connection: Connection = Connection(url)
@@ -128,7 +133,7 @@ class App:
         if len(set(names)) > 1:
             raise InvalidName(f"two functions have the kind {kind!r}: {' and '.join(names)}; name one with @app.job('another.kind')")
         handler = Handler(function, model, max_size is not None)
-        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, max_size, process)
+        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, max_size, process, self.traces)
         if process:
             place_of(job)
         self.jobs[kind] = job

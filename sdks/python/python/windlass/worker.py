@@ -61,7 +61,8 @@ class Worker:
         :param backoff: How long failed attempts wait, of jobs that do not say themselves.
         """
         self._app = app
-        self._jobs: dict[str, Job[Any]] = dict(app.jobs)
+        traced = app.traces._traced if app.traces is not None else lambda job: job
+        self._jobs: dict[str, Job[Any]] = {kind: traced(job) for kind, job in app.jobs.items()}
         self._queues = _checked(queues) if queues is not None else _of_jobs(app)
         most = sum(self._queues.values())
         self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
@@ -119,7 +120,8 @@ class Worker:
             self._pools.append(Threads(desks, lambda: InThread(blocking, connection), "windlass-job"))
         if children:
             desks = [native.child_desk() for _ in range(self._process_count)]
-            self._pools.append(Threads(desks, lambda: Child(children, connection), "windlass-child"))
+            child = Child if self._app.traces is None else self._app.traces._child
+            self._pools.append(Threads(desks, lambda: child(children, connection), "windlass-child"))
         self._loop.add_reader(self._desk.fileno(), self._exchange)
         self._exchange()
 
