@@ -17,10 +17,17 @@ pub(crate) struct Client {
 
 #[pymethods]
 impl Client {
-    /// Opens the store of a URL.
+    /// Opens the store of a URL, with keys for encrypted jobs.
     #[new]
-    fn new(py: Python<'_>, url: &str) -> PyResult<Self> {
-        let opened = py.detach(|| Bridge::open(&Engine::of_process()?, url));
+    #[pyo3(signature = (url, keys=None))]
+    fn new(py: Python<'_>, url: &str, keys: Option<&str>) -> PyResult<Self> {
+        let opened = py.detach(|| {
+            let engine = Engine::of_process()?;
+            match keys {
+                Some(keys) => Bridge::open_with_keys(&engine, url, keys),
+                None => Bridge::open(&engine, url),
+            }
+        });
         Ok(Self { bridge: opened.map_err(|failure| raised(py, &failure))? })
     }
 

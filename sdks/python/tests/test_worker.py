@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from worked import drain, record
 
-from windlass import App, Cancel, Context, Discard, JobRecord, Retry, Snooze, Unique
+from windlass import App, Cancel, Context, Discard, JobRecord, RetentionRule, Retry, Snooze, Unique
 from windlass.errors import InvalidOption
 
 LONG = 60
@@ -432,3 +432,17 @@ def test_one_unreadable_job_never_fails_its_batch(app: App) -> None:
     assert [record(app, id).state for id in ids] == ["completed", "discarded", "completed"]
     assert "the args do not fit" in str(record(app, ids[1]).reason) and sorted(seen) == [1, 3]
     other.close()
+
+
+def test_the_policy_of_the_store_is_read_and_changed(app: App) -> None:
+    before = app.sync.settings()
+    app.sync.configure(retention="2d", max_crashes=5)
+    assert app.sync.settings() == before | {"retention_ms": 172_800_000, "max_crashes": 5}
+    rules = [RetentionRule("discarded", queue="mail", age="30d", count=1000), RetentionRule("completed", age="1h")]
+    app.sync.set_retention(rules)
+    kept = {(rule.queue, rule.outcome): (rule.age, rule.count) for rule in asyncio.run(app.client.retention())}
+    assert kept == {("mail", "discarded"): (2_592_000, 1000), (None, "completed"): (3600, None)}
+    app.sync.set_retention([RetentionRule("completed")])
+    assert [rule.outcome for rule in app.sync.retention()] == ["discarded"]
+    with pytest.raises(InvalidOption):
+        app.sync.configure(max_crashes=1)

@@ -13,6 +13,7 @@ from .job import Job
 from .options import Backoff, Options, Unique
 from .outcome import Cancel, Discard, Outcome, Retry, Snooze
 from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .retention import RetentionRule
 from .schedule import Schedule
 from .worker import Worker
 
@@ -31,6 +32,7 @@ __all__ = [
     "Options",
     "Outcome",
     "QueueStats",
+    "RetentionRule",
     "Retry",
     "Schedule",
     "ScheduleRecord",

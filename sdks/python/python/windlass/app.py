@@ -38,7 +38,14 @@ class App:
     development.
     """
 
-    def __init__(self, store: str | None = None, *, name: str = "", traces: Traces | None = None) -> None:
+    def __init__(self, store: str | None = None, *, name: str = "", keys: str | None = None, traces: Traces | None = None) -> None:
+        """
+        :param store: Its URL.
+        :param name: Who declares the app's schedules: with a name, those that it no longer declares are removed.
+        :param keys: Of encrypted jobs: ``ID:BASE64`` of 32 bytes each, with commas between, the current one first (it seals; all of them open).
+            From where you keep passwords: ``os.environ.get("WINDLASS_KEYS")``.
+        :param traces: Makes spans of its jobs: :class:`windlass.traces.Traces`.
+        """
         url = os.environ.get("WINDLASS_STORE") or store
         if not url:
             raise InvalidOption("name the store: App('postgres://user@host/database'), or set WINDLASS_STORE")
@@ -48,7 +55,7 @@ class App:
         """Traces of its jobs by OpenTelemetry, if it has any."""
         self.jobs: dict[str, Job[Any]] = {}
         """Its jobs by their kinds."""
-        self.connection: Connection = Connection(url)
+        self.connection: Connection = Connection(url, keys)
         self.client: Client = Client(self.connection)
         """Looks at jobs and queues and changes them."""
         self.sync: SyncClient = SyncClient(self.connection)

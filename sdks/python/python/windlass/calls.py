@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Callable, Generic, TypeVar
@@ -13,6 +13,7 @@ from .duration import Duration, millis
 from .errors import InvalidOption
 from .options import instant
 from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .retention import RetentionRule
 
 T = TypeVar("T")
 
@@ -48,6 +49,30 @@ def wait(id: int, timeout: Duration) -> Call[JobRecord | None]:
 
 def result(id: int) -> Call[Any]:
     return Call("result", _given(id=id), lambda value: value)
+
+
+def args(id: int) -> Call[Any]:
+    return Call("args", _given(id=id), lambda value: value)
+
+
+def settings() -> Call[dict[str, Any]]:
+    return Call("settings", "{}", dict)
+
+
+def configure(
+    retention: Duration | None, dead_retention: Duration | None, audit_retention: Duration | None, segment_bytes: int | None, max_crashes: int | None
+) -> Call[None]:
+    times = {"retention": retention, "dead_retention": dead_retention, "audit_retention": audit_retention}
+    spans = {f"{name}_ms": millis(time, name) for name, time in times.items() if time is not None}
+    return Call("configure", _given(**spans, segment_bytes=segment_bytes, max_crashes=max_crashes), _nothing)
+
+
+def retention() -> Call[list[RetentionRule]]:
+    return Call("retention", "{}", lambda rules: [RetentionRule._read(rule) for rule in rules])
+
+
+def set_retention(rules: Iterable[RetentionRule]) -> Call[None]:
+    return Call("set_retention", _given(rules=[rule._spec() for rule in rules]), _nothing)
 
 
 def checkpoint(id: int) -> Call[Any]:

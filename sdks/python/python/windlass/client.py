@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ from . import calls
 from .connection import Connection
 from .duration import Duration
 from .records import AuditRecord, Event, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
+from .retention import RetentionRule
 
 T = TypeVar("T")
 
@@ -38,6 +39,10 @@ class Client:
     async def result(self, id: int) -> Any:
         """What a job's handler returned; ``None`` when there is nothing."""
         return await self._send(calls.result(id))
+
+    async def args(self, id: int) -> Any:
+        """The args of a job, opened with the app's ``keys`` when they are encrypted: :meth:`job` and :meth:`jobs` show these as they are stored. ``None`` when there is no such job."""
+        return await self._send(calls.args(id))
 
     async def checkpoint(self, id: int) -> Any:
         """The last checkpoint of a job; ``None`` when there is none."""
@@ -151,6 +156,22 @@ class Client:
         """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
         return await self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
 
+    async def settings(self) -> dict[str, Any]:
+        """The policy of the store: ``retention_ms``, ``dead_retention_ms``, ``audit_retention_ms``, ``segment_bytes``, ``max_crashes``."""
+        return await self._send(calls.settings())
+
+    async def configure(self, *, retention: Duration | None = None, dead_retention: Duration | None = None, audit_retention: Duration | None = None, segment_bytes: int | None = None, max_crashes: int | None = None) -> None:
+        """Changes the policy of the store, for all workers on it; what is left out stays."""
+        return await self._send(calls.configure(retention, dead_retention, audit_retention, segment_bytes, max_crashes))
+
+    async def retention(self) -> list[RetentionRule]:
+        """What is kept of single queues and outcomes."""
+        return await self._send(calls.retention())
+
+    async def set_retention(self, rules: Iterable[RetentionRule]) -> None:
+        """Sets what is kept, by queue and outcome; a rule without age and count goes."""
+        return await self._send(calls.set_retention(rules))
+
     async def status(self) -> dict[str, Any]:
         """The store and its workers."""
         return await self._send(calls.status())
@@ -184,6 +205,10 @@ class SyncClient:
     def result(self, id: int) -> Any:
         """What a job's handler returned; ``None`` when there is nothing."""
         return self._send(calls.result(id))
+
+    def args(self, id: int) -> Any:
+        """The args of a job, opened with the app's ``keys`` when they are encrypted: :meth:`job` and :meth:`jobs` show these as they are stored. ``None`` when there is no such job."""
+        return self._send(calls.args(id))
 
     def checkpoint(self, id: int) -> Any:
         """The last checkpoint of a job; ``None`` when there is none."""
@@ -296,6 +321,22 @@ class SyncClient:
     def append_audit(self, actor: str, action: str, target: str, *, count: int | None = None, reason: str | None = None, filter: Any = None, outcome: str | None = None) -> None:
         """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
         return self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
+
+    def settings(self) -> dict[str, Any]:
+        """The policy of the store: ``retention_ms``, ``dead_retention_ms``, ``audit_retention_ms``, ``segment_bytes``, ``max_crashes``."""
+        return self._send(calls.settings())
+
+    def configure(self, *, retention: Duration | None = None, dead_retention: Duration | None = None, audit_retention: Duration | None = None, segment_bytes: int | None = None, max_crashes: int | None = None) -> None:
+        """Changes the policy of the store, for all workers on it; what is left out stays."""
+        return self._send(calls.configure(retention, dead_retention, audit_retention, segment_bytes, max_crashes))
+
+    def retention(self) -> list[RetentionRule]:
+        """What is kept of single queues and outcomes."""
+        return self._send(calls.retention())
+
+    def set_retention(self, rules: Iterable[RetentionRule]) -> None:
+        """Sets what is kept, by queue and outcome; a rule without age and count goes."""
+        return self._send(calls.set_retention(rules))
 
     def status(self) -> dict[str, Any]:
         """The store and its workers."""

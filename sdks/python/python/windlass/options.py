@@ -92,6 +92,8 @@ class Options:
     cost: int | None = None
     """What a start takes of the queue's rate."""
     unique: Unique | None = None
+    encrypted: bool | None = None
+    """Whether args, result and checkpoints are sealed before they leave the program. The app needs ``keys``."""
     idempotency_key: str | None = None
     """Enqueuing with a key that was used before stores nothing, and gives the id of what was stored then."""
 
@@ -105,7 +107,7 @@ class Options:
     def _spec(self, kind: str) -> dict[str, Any]:
         """The job as the engine takes it, without its args."""
         spec: dict[str, Any] = {"kind": kind}
-        for name in ("queue", "priority", "max_attempts", "key", "meta", "cost"):
+        for name in ("queue", "priority", "max_attempts", "key", "meta", "cost", "encrypted"):
             value = getattr(self, name)
             if value is not None:
                 spec[name] = value

@@ -51,6 +51,7 @@ class Worker:
         lease: Duration | None = None,
         grace_period: Duration | None = None,
         backoff: Backoff | None = None,
+        accept_plain_args: bool = False,
     ) -> None:
         """
         :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
@@ -59,6 +60,8 @@ class Worker:
         :param lease: How long it may be silent before others take its jobs; by default 30 s.
         :param grace_period: How long running jobs may go on when it stops; by default 30 s.
         :param backoff: How long failed attempts wait, of jobs that do not say themselves.
+        :param accept_plain_args: Takes plain args of encrypted kinds, too: those from before they were. Meanwhile whoever can write to the store
+            can make up jobs of these.
         """
         self._app = app
         traced = app.traces._traced if app.traces is not None else lambda job: job
@@ -71,7 +74,8 @@ class Worker:
         self._process_count = min(os.cpu_count() or 1, most) if processes is None else processes
         if self._process_count < 1:
             raise InvalidOption(f"processes must be at least 1, got {processes}")
-        self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name}
+        self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name, "accept_plain_args": accept_plain_args}
+        self._spec["encrypted_kinds"] = [kind for kind, job in self._jobs.items() if job.options.encrypted]
         for option, value in (("lease", lease), ("grace_period", grace_period)):
             if value is not None:
                 self._spec[f"{option}_ms"] = millis(value, option)
