@@ -191,7 +191,7 @@ async fn many_queues_come_page_by_page() {
         let listed: HashSet<_> = queues.iter().map(|queue| queue["name"].as_str().unwrap()).collect();
         let left = (0..210).map(|n| format!("q{n:03}")).find(|name| !listed.contains(&**name)).unwrap();
         assert_eq!((&overview["paused_count"], &overview["oldest"]["queue"]), (&json!(0), &json!("q000")));
-        site.ask(Operator, "POST", &format!("/queues/{left}/pause"), Value::Null).await.is(200);
+        site.ask(Operator, "POST", &format!("/queues/{left}/pause"), Value::Null).await.is(204);
         assert_eq!(site.get("/overview").await.is(200)["paused_count"], 1);
         assert_eq!(overview["needs_a_look"].as_array().unwrap().len(), 100);
     }
