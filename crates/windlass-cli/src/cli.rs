@@ -7,6 +7,7 @@ use crate::{
     failure::Outcome,
     globals::Globals,
     program::Program,
+    traces,
 };
 use clap::{Parser, Subcommand};
 
@@ -75,8 +76,8 @@ impl Program for Cli {
             Command::Demo(demo) => demo.run(globals).await,
             Command::Migrate(migrate) => migrate.run(globals).await,
             Command::Grant(grant) => grant.run(globals).await,
-            Command::Enqueue(enqueue) => enqueue.run(globals).await,
-            Command::Work(work) => work.run(globals).await,
+            Command::Enqueue(enqueue) => Box::pin(traces::exported(enqueue.run(globals))).await,
+            Command::Work(work) => Box::pin(traces::exported(work.run(globals))).await,
             Command::Jobs(jobs) => jobs.run(globals).await,
             Command::Events(events) => events.run(globals).await,
             Command::Queues(queues) => queues.run(globals).await,

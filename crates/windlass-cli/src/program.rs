@@ -3,7 +3,6 @@
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
-    traces::{self, Export},
 };
 use clap::{Parser, error::ErrorKind};
 use std::{ffi::OsString, io::Write};
@@ -57,8 +56,5 @@ fn start<P: Program>(program: P) -> Outcome {
     // A process that this command line is a part of may have its own.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let export = Export::start()?;
-    let ended = runtime.block_on(traces::within_parent(program.run()));
-    export.end();
-    ended
+    runtime.block_on(program.run())
 }

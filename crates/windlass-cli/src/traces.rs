@@ -14,12 +14,20 @@ use windlass::{Client, TraceContext, Traces};
 /// How long the end of the program waits for the collector to take the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(5);
 
+/// Runs a command that makes spans, as a part of the trace that the environment names.
+pub(crate) async fn exported(command: impl Future<Output = Outcome>) -> Outcome {
+    let export = Export::start()?;
+    let ended = within_parent(command).await;
+    export.end();
+    ended
+}
+
 /// Where the program's spans go, if anywhere.
-pub(crate) struct Export(Option<SdkTracerProvider>);
+struct Export(Option<SdkTracerProvider>);
 
 impl Export {
     /// As the environment says: OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT name a collector.
-    pub(crate) fn start() -> Outcome<Self> {
+    fn start() -> Outcome<Self> {
         let Some(endpoint) = endpoint() else { return Ok(Self(None)) };
         check(&endpoint)?;
         // The exporter's HTTP client asks for the process's provider. Somebody who set one before has set one.
@@ -39,7 +47,7 @@ impl Export {
     }
 
     /// Sends what is left.
-    pub(crate) fn end(self) {
+    fn end(self) {
         if let Some(Err(error)) = self.0.map(|provider| provider.shutdown_with_timeout(LAST_SPANS)) {
             warn!(%error, "the last spans did not reach the collector");
         }
@@ -83,12 +91,12 @@ pub(crate) fn traced_if_exported(client: Client) -> Client {
     if endpoint().is_some() { traced(client) } else { client }
 }
 
-/// Runs the program as a part of the trace that TRACEPARENT names, if it does: whoever started it has a span for it.
-pub(crate) async fn within_parent<T>(program: impl Future<Output = T>) -> T {
+/// Runs a command as a part of the trace that TRACEPARENT names, if it does: whoever started it has a span for it.
+async fn within_parent<T>(command: impl Future<Output = T>) -> T {
     let state = variable("TRACESTATE").unwrap_or_default();
     match variable("TRACEPARENT").and_then(|parent| TraceContext::new(&parent, &state).ok()) {
-        Some(parent) => Traces::within(&parent, program).await,
-        None => program.await,
+        Some(parent) => Traces::within(&parent, command).await,
+        None => command.await,
     }
 }
 

@@ -16,9 +16,9 @@ const MAX_TRACESTATE: usize = 512;
 /// use windlass_core::{Args, NewJob, TraceContext};
 /// # fn main() -> windlass_core::Result<()> {
 /// let context = TraceContext::new("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "")?;
-/// let mut job = NewJob::new("resize", Args::parse("{}")?).with_meta(Args::parse(r#"{"tenant": "acme"}"#)?);
-/// job.set_trace_context(&context);
-/// let meta = job.attributes().unwrap().meta.as_ref().unwrap();
+/// let mut jobs = [NewJob::new("resize", Args::parse("{}")?).with_meta(Args::parse(r#"{"tenant": "acme"}"#)?)];
+/// context.carry(&mut jobs);
+/// let meta = jobs[0].attributes().unwrap().meta.as_ref().unwrap();
 /// assert_eq!(
 ///     meta.as_str(),
 ///     r#"{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tenant": "acme"}"#
@@ -66,6 +66,20 @@ impl TraceContext {
         Self::new(&carried.traceparent, &carried.tracestate).ok()
     }
 
+    /// Has the meta of jobs carry it. A job whose meta already says of which trace it is, or has no room, stays as it is: no job is
+    /// refused for its trace.
+    pub fn carry(&self, jobs: &mut [NewJob]) {
+        // Most have no meta of their own: theirs is made once.
+        let alone = Args::parse("{}").ok().and_then(|empty| carrying(&empty, self));
+        for job in jobs {
+            let meta = match job.attributes().and_then(|attributes| attributes.meta.as_ref()) {
+                Some(meta) => carrying(meta, self),
+                None => alone.clone(),
+            };
+            meta.into_iter().for_each(|meta| job.set_meta(meta));
+        }
+    }
+
     /// Version, trace, span and flags, as in the header of this name.
     pub fn traceparent(&self) -> &str {
         &self.traceparent
@@ -92,27 +106,15 @@ impl TraceContext {
     }
 }
 
-impl NewJob {
-    /// Has the job's meta carry a trace context. One whose meta already says of which trace the job is, or has no room, stays as
-    /// it is: no job is refused for its trace.
-    pub fn set_trace_context(&mut self, context: &TraceContext) {
-        let known = self.attributes().and_then(|attributes| attributes.meta.as_ref());
-        let Some(mut meta) = with_member(known, TRACEPARENT, context.traceparent()) else { return };
-        if !context.tracestate().is_empty()
-            && let Some(whole) = with_member(Some(&meta), TRACESTATE, context.tracestate())
-        {
-            meta = whole;
-        }
-        self.set_meta(meta);
+/// Meta with the context in it; `None` where it says already of which trace the job is, has no room, or is no object.
+fn carrying(meta: &Args, context: &TraceContext) -> Option<Args> {
+    let fits = |meta: &Args| meta.len() <= Limits::MAX_META_BYTES;
+    let meta = meta.with_member(TRACEPARENT, context.traceparent()).ok()?.filter(fits)?;
+    if context.tracestate().is_empty() {
+        return Some(meta);
     }
-}
-
-/// Meta with one more member; `None` where it has that already, has no room for it, or is no object.
-fn with_member(meta: Option<&Args>, name: &str, value: &str) -> Option<Args> {
-    let Some(meta) = meta else {
-        return Args::parse("{}").ok()?.with_member(name, value).ok()?;
-    };
-    meta.with_member(name, value).ok()?.filter(|meta| meta.len() <= Limits::MAX_META_BYTES)
+    let whole = meta.with_member(TRACESTATE, context.tracestate()).ok().flatten().filter(fits);
+    Some(whole.unwrap_or(meta))
 }
 
 /// Whether it is one of [version 00](https://www.w3.org/TR/trace-context/#traceparent-header), or begins like one in a later version.
@@ -142,9 +144,12 @@ mod tests {
     }
 
     fn carried(meta: Option<&str>, tracestate: &str) -> String {
-        let mut job = job(meta);
-        job.set_trace_context(&TraceContext::new(KNOWN, tracestate).unwrap());
-        job.attributes().and_then(|a| a.meta.as_ref()).map_or(String::new(), |meta| meta.as_str().to_owned())
+        let mut jobs = [job(meta)];
+        TraceContext::new(KNOWN, tracestate).unwrap().carry(&mut jobs);
+        jobs[0]
+            .attributes()
+            .and_then(|a| a.meta.as_ref())
+            .map_or(String::new(), |meta| meta.as_str().to_owned())
     }
 
     #[test]

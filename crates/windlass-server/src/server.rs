@@ -97,8 +97,8 @@ impl Builder {
 
     /// Where the page of a job links to for its trace; without it, it does not.
     #[must_use]
-    pub fn trace_url(self, url: TraceUrl) -> Self {
-        Self { trace_url: Some(url), ..self }
+    pub fn trace_url(self, url: impl Into<Option<TraceUrl>>) -> Self {
+        Self { trace_url: url.into(), ..self }
     }
 
     /// The server; it does nothing yet.

@@ -7,7 +7,7 @@ mod processing;
 mod sending;
 
 use opentelemetry::{
-    Context as Spans, InstrumentationScope, global,
+    Context as Spans, InstrumentationScope, KeyValue, global,
     global::BoxedTracer,
     trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
 };
@@ -78,6 +78,15 @@ impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Traces").field("child_within", &self.child_within).finish_non_exhaustive()
     }
+}
+
+/// What each span of an operation says.
+fn facts_of(operation: &'static str) -> Vec<KeyValue> {
+    vec![
+        KeyValue::new(names::SYSTEM, "windlass"),
+        KeyValue::new(names::OPERATION, operation),
+        KeyValue::new(names::OPERATION_TYPE, operation),
+    ]
 }
 
 /// A span's trace context; `None` without a span.

@@ -2,10 +2,16 @@ import { errorText } from './error_text.js'
 import { encode } from './json.js'
 import { Outcome, text } from './outcome.js'
 
+/** What a handler's return value came to, for whoever asks next: a large result is written once. */
+export class Concluded {
+  constructor (readonly said: object | string | undefined) {}
+}
+
 /** What a handler's return value comes to: nothing to be said (it completed), or a message of the stdio protocol without a ticket. */
 export function ofValue (value: unknown): object | string | undefined {
   if (value === undefined || value === null) return undefined
   if (value instanceof Outcome) return value.message
+  if (value instanceof Concluded) return value.said
   if (typeof value === 'function' || typeof value === 'symbol') return undefined
   try {
     return encode(value, 'the result')

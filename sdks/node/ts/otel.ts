@@ -2,7 +2,7 @@ import {
   context, createTraceState, isSpanContextValid, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags, type Attributes, type Context, type Span, type SpanContext,
   type Tracer, type TracerProvider,
 } from '@opentelemetry/api'
-import { ofError, ofValue } from './conclusion.js'
+import { Concluded, ofError, ofValue } from './conclusion.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Job } from './job.js'
 import type { Sent, Traces } from './tracing.js'
@@ -40,7 +40,8 @@ export function openTelemetry ({ provider, childWithin = '1m' }: OpenTelemetryOp
         try {
           return await run(carried(span.spanContext()))
         } catch (error) {
-          fail(span, error instanceof Error ? error.name : 'unknown', String(error instanceof Error ? error.message : error))
+          const { name, message } = error instanceof Error ? error : { name: 'unknown', message: String(error) }
+          fail(span, name, message)
           throw error
         } finally {
           span.end()
@@ -56,9 +57,9 @@ export function openTelemetry ({ provider, childWithin = '1m' }: OpenTelemetryOp
       const span = tracer().startSpan(`process ${job.queue}`, { kind: SpanKind.CONSUMER, attributes, links }, parent)
       return context.with(trace.setSpan(parent, span), async () => {
         try {
-          const value = await run()
-          end(span, ofValue(value))
-          return value
+          const said = ofValue(await run())
+          end(span, said)
+          return new Concluded(said)
         } catch (error) {
           end(span, ofError(error))
           throw error

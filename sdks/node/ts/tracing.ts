@@ -5,7 +5,7 @@ import type { Job } from './job.js'
 export interface Traces {
   /** Runs an enqueue within its span. It is given what the jobs' meta is to carry, if anything. */
   send<T> (what: Sent, run: (carried: Record<string, string> | undefined) => Promise<T>): Promise<T>
-  /** Runs a handler within the span of its attempt. */
+  /** Runs a handler within the span of its attempt; a promise of its value, or of what that came to. */
   process (job: Job, run: () => unknown): unknown
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,22 @@ def app(store: str) -> Iterator[App]:
     app.sync.migrate()
     yield app
     app.close()
+
+
+@pytest.fixture
+def made(store: str) -> Iterator[Callable[..., App]]:
+    """Makes apps with options of their own on the same store."""
+    apps: list[App] = []
+
+    def make(**options: Any) -> App:
+        app = App(store, **options)
+        app.sync.migrate()
+        apps.append(app)
+        return app
+
+    yield make
+    for app in apps:
+        app.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,6 @@ from windlass.errors import InvalidOption, Undecryptable
 
 KEY = "k1:" + base64.b64encode(bytes([7] * 32)).decode()
 SECRET = "C01X00T47"
-
-
-@pytest.fixture
-def made(store: str) -> Iterator[Callable[..., App]]:
-    apps: list[App] = []
-
-    def make(**options: Any) -> App:
-        app = App(store, **options)
-        app.sync.migrate()
-        apps.append(app)
-        return app
-
-    yield make
-    for app in apps:
-        app.close()
 
 
 def opening(app: App, seen: list[Any], **options: Any) -> Job[Any]:

@@ -47,22 +47,6 @@ def recorded() -> Recorded:
     return Recorded()
 
 
-@pytest.fixture
-def made(store: str) -> Any:
-    """Makes apps with traces."""
-    apps: list[App] = []
-
-    def make(traces: Traces) -> App:
-        app = App(store, traces=traces)
-        app.sync.migrate()
-        apps.append(app)
-        return app
-
-    yield make
-    for app in apps:
-        app.close()
-
-
 def ids(span: ReadableSpan) -> tuple[int, int]:
     context = span.get_span_context()
     assert context is not None
@@ -74,8 +58,8 @@ def parent(span: ReadableSpan) -> int | None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_an_attempt_is_a_part_of_the_trace_that_enqueued_it(made: Callable[[Traces], App], recorded: Recorded, is_async: bool) -> None:
-    app = made(Traces(recorded.provider))
+def test_an_attempt_is_a_part_of_the_trace_that_enqueued_it(made: Callable[..., App], recorded: Recorded, is_async: bool) -> None:
+    app = made(traces=Traces(recorded.provider))
 
     async def on_loop() -> None:
         with recorded.tracer.start_as_current_span("read file"):
@@ -107,8 +91,8 @@ def test_an_attempt_is_a_part_of_the_trace_that_enqueued_it(made: Callable[[Trac
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_a_retry_is_a_trace_of_its_own_with_a_link(made: Callable[[Traces], App], recorded: Recorded, is_async: bool) -> None:
-    app = made(Traces(recorded.provider))
+def test_a_retry_is_a_trace_of_its_own_with_a_link(made: Callable[..., App], recorded: Recorded, is_async: bool) -> None:
+    app = made(traces=Traces(recorded.provider))
 
     async def on_loop() -> None:
         raise OSError("no disk\nat all")
@@ -131,8 +115,8 @@ def test_a_retry_is_a_trace_of_its_own_with_a_link(made: Callable[[Traces], App]
     assert [(span.attributes or {})["windlass.job.attempt"] for span in (first, second)] == [1, 2]
 
 
-def test_outcomes_are_told(made: Callable[[Traces], App], recorded: Recorded) -> None:
-    app = made(Traces(recorded.provider, child_within=0))
+def test_outcomes_are_told(made: Callable[..., App], recorded: Recorded) -> None:
+    app = made(traces=Traces(recorded.provider, child_within=0))
 
     @app.job("never")
     async def never() -> Discard:
@@ -145,8 +129,8 @@ def test_outcomes_are_told(made: Callable[[Traces], App], recorded: Recorded) ->
     assert span.parent is None and len(span.links) == 1
 
 
-def test_jobs_of_a_batch_share_a_span(made: Callable[[Traces], App], recorded: Recorded) -> None:
-    app = made(Traces(recorded.provider))
+def test_jobs_of_a_batch_share_a_span(made: Callable[..., App], recorded: Recorded) -> None:
+    app = made(traces=Traces(recorded.provider))
 
     @app.job("one")
     async def one(n: int) -> None: ...
@@ -159,8 +143,8 @@ def test_jobs_of_a_batch_share_a_span(made: Callable[[Traces], App], recorded: R
     assert one.enqueue_many_sync([]) == [] and recorded.one("send default")
 
 
-def test_what_nobody_records_is_not_carried(made: Callable[[Traces], App]) -> None:
-    app = made(Traces(Recorded(sampler=ALWAYS_OFF).provider))
+def test_what_nobody_records_is_not_carried(made: Callable[..., App]) -> None:
+    app = made(traces=Traces(Recorded(sampler=ALWAYS_OFF).provider))
 
     @app.job("one")
     async def one() -> None: ...
@@ -168,8 +152,8 @@ def test_what_nobody_records_is_not_carried(made: Callable[[Traces], App]) -> No
     assert record(app, one.enqueue_sync()).meta is None
 
 
-def test_no_job_is_refused_for_its_trace(made: Callable[[Traces], App], recorded: Recorded) -> None:
-    app = made(Traces(recorded.provider))
+def test_no_job_is_refused_for_its_trace(made: Callable[..., App], recorded: Recorded) -> None:
+    app = made(traces=Traces(recorded.provider))
 
     @app.job("one")
     async def one() -> None: ...

@@ -49,13 +49,12 @@ impl Serve {
             Failure::failed("io", message)
         })?;
         let address = listener.local_addr()?;
-        let server =
-            Server::builder(client.clone()).access(access).port(address.port()).read_only(self.read_only);
-        let server = match self.trace_url {
-            Some(url) => server.trace_url(url),
-            None => server,
-        };
-        let server = server.build();
+        let server = Server::builder(client.clone())
+            .access(access)
+            .port(address.port())
+            .read_only(self.read_only)
+            .trace_url(self.trace_url)
+            .build();
         let url = format!("http://{address}{}/", self.base_path.as_str());
         let login = server.start_key()?.map(|key| format!("{url}#key={key}"));
         globals.print(&json!({ "url": url, "login": login }), || match &login {

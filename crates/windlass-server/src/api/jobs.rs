@@ -101,7 +101,7 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
     let job = |(at, job): (usize, JobSpec<'_>)| job.job().map_err(|error| error.of_job(at, count));
     let mut jobs: Vec<NewJob> = jobs.into_iter().enumerate().map(job).collect::<Result<_, _>>()?;
     if let Some(trace) = trace_of(&headers) {
-        jobs.iter_mut().for_each(|job| job.set_trace_context(&trace));
+        trace.carry(&mut jobs);
     }
     let (ids, repeated) = match headers.get("idempotency-key") {
         None => (app.client.enqueue_many(jobs).await?, false),

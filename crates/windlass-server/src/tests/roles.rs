@@ -1,6 +1,6 @@
 use super::site::Site;
 use crate::{
-    Role,
+    Role, TraceUrl,
     gate::Does,
     routes::{Route, routes},
 };
@@ -126,7 +126,8 @@ async fn a_read_only_server_changes_nothing() {
 #[tokio::test]
 async fn the_session_says_where_traces_are_shown() {
     const URL: &str = "https://jaeger.example.com/trace/{trace_id}";
-    let site = Site::of(windlass::testing::client(), |builder| builder.trace_url(URL.parse().unwrap()));
+    let site =
+        Site::of(windlass::testing::client(), |builder| builder.trace_url(URL.parse::<TraceUrl>().unwrap()));
     assert_eq!(site.get("/session").await.is(200)["trace_url"], URL);
     let site = Site::of(windlass::testing::client(), |builder| builder);
     assert_eq!(site.get("/session").await.is(200)["trace_url"], Value::Null);

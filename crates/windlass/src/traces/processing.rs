@@ -1,4 +1,4 @@
-use super::{Traces, names, remote};
+use super::{Traces, facts_of, names, remote};
 use crate::{Middleware, Next};
 use jiff::Timestamp;
 use opentelemetry::{
@@ -22,15 +22,13 @@ impl Traces {
     /// The context of an attempt, in which its span is current.
     fn process(&self, job: &Context) -> Spans {
         let sender = job.meta().and_then(TraceContext::of_meta).map(|context| remote(&context));
-        let facts = [
-            KeyValue::new(names::SYSTEM, "windlass"),
-            KeyValue::new(names::OPERATION, "process"),
-            KeyValue::new(names::OPERATION_TYPE, "process"),
+        let mut facts = facts_of("process");
+        facts.extend([
             KeyValue::new(names::DESTINATION, job.queue().to_owned()),
             KeyValue::new(names::MESSAGE, job.id().to_string()),
             KeyValue::new(names::KIND, job.kind().to_owned()),
             KeyValue::new(names::ATTEMPT, i64::from(job.attempt())),
-        ];
+        ]);
         let mut span = self.tracer.span_builder(format!("process {}", job.queue()));
         span = span.with_kind(SpanKind::Consumer).with_attributes(facts);
         let mut parent = Spans::new();

@@ -1,4 +1,4 @@
-use super::{Traces, context_of, names};
+use super::{Traces, context_of, facts_of, names};
 use crate::Client;
 use opentelemetry::{
     KeyValue,
@@ -25,11 +25,7 @@ impl Client {
         let queue = first.queue();
         let one = jobs.iter().all(|job| job.queue() == queue).then(|| queue.to_owned());
         let name = one.as_ref().map_or("send".to_owned(), |queue| format!("send {queue}"));
-        let mut facts = vec![
-            KeyValue::new(names::SYSTEM, "windlass"),
-            KeyValue::new(names::OPERATION, "send"),
-            KeyValue::new(names::OPERATION_TYPE, "send"),
-        ];
+        let mut facts = facts_of("send");
         facts.extend(one.map(|queue| KeyValue::new(names::DESTINATION, queue)));
         match jobs.len() {
             1 => facts.push(KeyValue::new(names::KIND, jobs[0].kind().to_owned())),
@@ -40,7 +36,7 @@ impl Client {
         // What nobody records is not carried.
         let sampled = span.span_context().is_sampled();
         if let Some(context) = context_of(span.span_context()).filter(|_| sampled) {
-            jobs.iter_mut().for_each(|job| job.set_trace_context(&context));
+            context.carry(jobs);
         }
         Sending(Some(span))
     }

@@ -14,15 +14,11 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from ._loading import __version__
 from .args import encode
-from .children import Child
 from .duration import Duration, seconds
-from .handler import Ended, Handler, failure, returned
+from .handler import Ended, failure
 
 if TYPE_CHECKING:
     from . import _native
-    from .connection import Connection
-    from .context import Context
-    from .job import Job
 
 _W3C = TraceContextTextMapPropagator()
 _MOST_META_BYTES = 8192
@@ -58,23 +54,14 @@ class Traces:
 
     def _carry(self, spec: dict[str, Any]) -> None:
         """Has a job carry the current span, where that is recorded. A job is never refused for its trace."""
-        meta = dict(spec.get("meta") or {})
+        meta = spec.get("meta") or {}
         if "traceparent" in meta or not trace.get_current_span().get_span_context().trace_flags.sampled:
             return
-        carrier: dict[str, str] = {}
+        carrier: dict[str, Any] = {}
         _W3C.inject(carrier)
-        whole = carrier | meta
+        whole = carrier | dict(meta)
         if len(encode(whole).encode()) <= _MOST_META_BYTES:
             spec["meta"] = whole
-
-    def _traced(self, job: Job[Any]) -> Job[Any]:
-        """The same job with a span around each attempt."""
-        if job.max_size:
-            return job
-        return job._with_handler(Traced(job.handler, self))
-
-    def _child(self, jobs: dict[str, Job[Any]], connection: Connection) -> Child:
-        return TracedChild(jobs, connection, self)
 
     @contextmanager
     def _attempt(self, job: _native.Job) -> Iterator[Callable[[Ended | None], None]]:
@@ -95,43 +82,6 @@ class Traces:
             except Exception as error:
                 _tell(span, failure(error), f"{type(error).__name__}: {error}")
                 raise
-
-
-class Traced(Handler):
-    """A handler whose attempts have spans."""
-
-    def __init__(self, handler: Handler, traces: Traces) -> None:
-        self.__dict__.update(handler.__dict__)
-        self._handler = handler
-        self._traces = traces
-
-    def call(self, job: _native.Job, context: Context) -> Any:
-        if self.is_async:
-            return self._awaited(job, context)
-        with self._traces._attempt(job) as tell:
-            value = self._handler.call(job, context)
-            tell(returned(value, job.kind))
-            return value
-
-    async def _awaited(self, job: _native.Job, context: Context) -> Any:
-        with self._traces._attempt(job) as tell:
-            value = await self._handler.call(job, context)
-            tell(returned(value, job.kind))
-            return value
-
-
-class TracedChild(Child):
-    """Child processes whose jobs have spans, made here: what the child does has the sender's trace context in the job's meta."""
-
-    def __init__(self, jobs: dict[str, Job[Any]], connection: Connection, traces: Traces) -> None:
-        super().__init__(jobs, connection)
-        self._traces = traces
-
-    def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
-        with self._traces._attempt(job) as tell:
-            ended = super().run(desk, job)
-            tell(ended)
-            return ended
 
 
 def _facts(operation: str, queue: str) -> dict[str, str | int]:

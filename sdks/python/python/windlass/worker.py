@@ -22,6 +22,7 @@ from .errors import InvalidOption
 from .handler import Ended, Handler, logger, raised, returned
 from .options import Backoff
 from .threads import InThread, Threads
+from .traced import TracedChild, traced
 
 if TYPE_CHECKING:
     from .app import App
@@ -64,8 +65,9 @@ class Worker:
             can make up jobs of these.
         """
         self._app = app
-        traced = app.traces._traced if app.traces is not None else lambda job: job
-        self._jobs: dict[str, Job[Any]] = {kind: traced(job) for kind, job in app.jobs.items()}
+        self._jobs: dict[str, Job[Any]] = dict(app.jobs)
+        if app.traces is not None:
+            self._jobs = {kind: traced(job, app.traces) for kind, job in app.jobs.items()}
         self._queues = _checked(queues) if queues is not None else _of_jobs(app)
         most = sum(self._queues.values())
         self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
@@ -124,8 +126,9 @@ class Worker:
             self._pools.append(Threads(desks, lambda: InThread(blocking, connection), "windlass-job"))
         if children:
             desks = [native.child_desk() for _ in range(self._process_count)]
-            child = Child if self._app.traces is None else self._app.traces._child
-            self._pools.append(Threads(desks, lambda: child(children, connection), "windlass-child"))
+            traces = self._app.traces
+            runner = lambda: Child(children, connection) if traces is None else TracedChild(children, connection, traces)
+            self._pools.append(Threads(desks, runner, "windlass-child"))
         self._loop.add_reader(self._desk.fileno(), self._exchange)
         self._exchange()
 
