@@ -1,4 +1,4 @@
-use crate::Failure;
+use crate::{Failure, fork::Undivided};
 use std::{
     future::Future,
     mem,
@@ -26,6 +26,7 @@ impl Engine {
     /// When no thread can be started.
     pub fn of_process() -> Result<Self, Failure> {
         static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
+        let _undivided = Undivided::begin();
         let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(engine) = engine.as_ref().filter(|engine| engine.check().is_ok()) {
             return Ok(engine.clone());

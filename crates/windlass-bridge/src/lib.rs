@@ -5,6 +5,7 @@
 //! * a [`Desk`] is where one event loop, thread or child process takes jobs and hands in what became of them;
 //! * [`job_line`] and [`Said`] are the two halves of the stdio protocol, as text (docs/protocols/stdio.md);
 //! * [`Engine`] is the tokio runtime of a process that has none, and knows when it was forked;
+//! * [`fork`] is what a process calls around its forks;
 //! * [`Client`] and [`Worker`] are those of `windlass`, for callers that block or are called back;
 //! * [`JobSpec`], [`EditSpec`], [`ScheduleSpec`], [`event_json`] and [`schedule_json`] are what is enqueued, changed, declared and listed, as the JSON that bindings, the CLI and the HTTP API share.
 //!
@@ -19,6 +20,7 @@ mod desk;
 mod edit_spec;
 mod engine;
 mod failure;
+pub mod fork;
 mod job_spec;
 mod line;
 mod said;

@@ -23,7 +23,10 @@
 //!   if that claim has no open jobs or a settlement names it, and is running otherwise.
 //! * A claim's `open` counts its jobs that are not settled; it changes in the transaction that settles them.
 //! * Whatever a worker writes is refused once its `worker` row has ended.
+//! * No connection is open while the process [forks].
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
+//!
+//! [forks]: fork
 
 mod audit;
 mod audit_store;
@@ -43,6 +46,7 @@ mod error;
 mod events;
 mod fold;
 mod forget_events;
+pub mod fork;
 mod happened;
 mod history;
 mod identity;

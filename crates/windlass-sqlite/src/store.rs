@@ -6,7 +6,9 @@ use crate::{
     ends::SqliteEnds,
     enqueue::Batch,
     error::Outcome,
-    events, history, key_limits, leader, limits, list, maintain, once, options, promote,
+    events,
+    fork::{self, Connected, Use},
+    history, key_limits, leader, limits, list, maintain, once, options, promote,
     reader::question,
     record, report, retention, settings, settle, stats,
     threads::{self, Threads},
@@ -22,6 +24,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
+use tokio::time::sleep;
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
@@ -59,7 +62,7 @@ pub struct SqliteStore {
     pub(crate) signal: Arc<Signal>,
     watcher: Arc<Watcher>,
     undelivered: Arc<UndeliveredClaims>,
-    threads: Mutex<Option<Threads>>,
+    threads: Arc<Mutex<Option<Threads>>>,
     /// What opening did, until `migrate` reports it; then that nothing is left to do.
     migration: Mutex<MigrationReport>,
 }
@@ -77,16 +80,19 @@ impl SqliteStore {
     pub fn open(url_or_path: &str, mut options: SqliteOptions) -> Result<Self> {
         let path = options::parse(url_or_path, &mut options)?;
         let undelivered = Arc::default();
-        let opened = threads::start(&path, &options, &undelivered)?;
-        Ok(Self {
+        let opened = threads::start(&path, &options, &undelivered, &Use::wait()?)?;
+        let store = Self {
             watcher: Arc::new(Watcher::new(opened.path.clone(), options.clone())),
             path: opened.path,
             options,
             signal: opened.signal,
             undelivered,
-            threads: Mutex::new(Some(opened.threads)),
+            threads: Arc::new(Mutex::new(Some(opened.threads))),
             migration: Mutex::new(opened.migration),
-        })
+        };
+        let connected: [Arc<dyn Connected>; 2] = [store.threads.clone(), store.watcher.clone()];
+        connected.iter().for_each(|connected| fork::register(Arc::downgrade(connected)));
+        Ok(store)
     }
 
     /// The canonical path of the file.
@@ -94,14 +100,25 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Asks something of the open threads; opens them again after a close or a defect.
-    fn with_threads<T>(&self, ask: impl FnOnce(&Threads) -> T) -> Result<T> {
+    /// Asks something of the open threads; opens them again after a close, a defect or a fork.
+    async fn with_threads<T>(&self, ask: impl Fn(&Threads) -> T) -> Result<T> {
+        loop {
+            if let Some(answer) = self.try_with_threads(&ask)? {
+                return Ok(answer);
+            }
+            sleep(fork::PAUSE).await;
+        }
+    }
+
+    /// `None` while the process is about to fork.
+    fn try_with_threads<T>(&self, ask: impl FnOnce(&Threads) -> T) -> Result<Option<T>> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = threads.as_ref().filter(|open| !open.broken()) {
-            return Ok(ask(open));
+            return Ok(Some(ask(open)));
         }
-        let opened = threads::start(&self.path, &self.options, &self.undelivered)?;
-        Ok(ask(threads.insert(opened.threads)))
+        let Some(using) = Use::begin()? else { return Ok(None) };
+        let opened = threads::start(&self.path, &self.options, &self.undelivered, &using)?;
+        Ok(Some(ask(threads.insert(opened.threads))))
     }
 
     pub(crate) async fn write<T, F>(&self, durable: bool, work: F) -> Result<T>
@@ -109,7 +126,7 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send + 'static,
     {
-        let writer = self.with_threads(|threads| threads.writer.clone())?;
+        let writer = self.with_threads(|threads| threads.writer.clone()).await?;
         let (task, answer) = Task::new(durable, work);
         writer.send(task).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(writer);
@@ -120,11 +137,18 @@ impl SqliteStore {
         &self,
         ask: impl FnOnce(&rusqlite::Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let reader = self.with_threads(|threads| threads.reader.clone())?;
+        let reader = self.with_threads(|threads| threads.reader.clone()).await?;
         let (question, answer) = question(ask);
         reader.send(question).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(reader);
         answer.await.map_err(|_| stopped(ErrorKind::Unavailable))?
+    }
+}
+
+impl Connected for Mutex<Option<Threads>> {
+    fn disconnect(&self) {
+        // The threads end when they have answered; nobody waits for them here.
+        drop(self.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -151,7 +175,7 @@ impl JobStore for SqliteStore {
 
     /// Opening has migrated already; the first call reports what it did.
     async fn migrate(&self) -> Result<MigrationReport> {
-        self.with_threads(|_| ())?;
+        self.with_threads(|_| ()).await?;
         let mut opened = self.migration.lock().unwrap_or_else(PoisonError::into_inner);
         let to = opened.to;
         Ok(std::mem::replace(&mut *opened, MigrationReport { from: to, to }))
@@ -204,7 +228,7 @@ impl JobStore for SqliteStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let request = request.clone();
-        let writer = self.with_threads(|threads| threads.writer.downgrade())?;
+        let writer = self.with_threads(|threads| threads.writer.downgrade()).await?;
         let return_path =
             ReturnPath { worker: request.worker, undelivered: Arc::clone(&self.undelivered), writer };
         let claim = move |tx: &mut Tx<'_>| {
@@ -410,7 +434,7 @@ impl JobStore for SqliteStore {
 
     async fn close(&self) {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.watcher.close();
+        self.watcher.disconnect();
         if let Some(threads) = threads {
             threads.close().await;
         }

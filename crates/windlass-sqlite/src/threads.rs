@@ -6,6 +6,7 @@ use crate::{
     command::BoxCommand,
     connect,
     error::{Fault, Outcome},
+    fork::Use,
     identity, migrate, reader,
     reader::Question,
     tx::Memory,
@@ -49,6 +50,7 @@ pub(crate) fn start(
     path: &Path,
     options: &SqliteOptions,
     undelivered: &Arc<UndeliveredClaims>,
+    using: &Use,
 ) -> Result<Opened> {
     identity::check(path)?;
     let conn = opened(connect::writer(path, options))?;
@@ -69,8 +71,8 @@ pub(crate) fn start(
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);
     let (to_reader, reader_inbox) = mpsc::channel(INBOX);
-    let writer_ended = spawn("windlass-sqlite-write", move || writer.serve(writer_inbox))?;
-    let reader_ended = spawn("windlass-sqlite-read", move || reader::serve(&reading, reader_inbox))?;
+    let writer_ended = spawn("windlass-sqlite-write", using, move || writer.serve(writer_inbox))?;
+    let reader_ended = spawn("windlass-sqlite-read", using, move || reader::serve(&reading, reader_inbox))?;
     let threads = Threads { writer: to_writer, reader: to_reader, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
 }
@@ -100,10 +102,13 @@ fn prepare_once(conn: &rusqlite::Connection, options: &SqliteOptions) -> Outcome
     Ok(migration)
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<oneshot::Receiver<()>> {
+/// Starts a thread with a connection, which the work closes.
+fn spawn(name: &str, using: &Use, work: impl FnOnce() + Send + 'static) -> Result<oneshot::Receiver<()>> {
     let (end, ended) = oneshot::channel();
+    let using = using.clone();
     let run = move || {
         work();
+        drop(using);
         // Nobody may be waiting for the end.
         let _ = end.send(());
     };

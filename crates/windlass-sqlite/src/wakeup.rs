@@ -5,7 +5,11 @@
 //! or a queue was resumed.
 //! Heartbeats, claims and settlements of others wake nobody.
 
-use crate::{SqliteOptions, connect, error::Outcome};
+use crate::{
+    SqliteOptions, connect,
+    error::Outcome,
+    fork::{Connected, Use},
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::{
@@ -78,6 +82,11 @@ impl Signal {
     }
 }
 
+/// For a new process: no store of it is open yet.
+pub(crate) fn forget_all() {
+    SIGNALS.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// Those who are still there; the lock is free when they are called.
 fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +98,7 @@ fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
 pub(crate) struct Watcher {
     path: PathBuf,
     options: SqliteOptions,
-    open: Mutex<Option<Connection>>,
+    open: Mutex<Option<(Connection, Use)>>,
 }
 
 impl Watcher {
@@ -151,18 +160,22 @@ impl Watcher {
         if answer.is_err() {
             *open = None;
         }
-        answer.ok()
+        answer.ok().flatten()
     }
 
-    fn ask_open(&self, open: &mut Option<Connection>, sql: &str) -> Outcome<i64> {
+    /// `None` while the process is about to fork.
+    fn ask_open(&self, open: &mut Option<(Connection, Use)>, sql: &str) -> Outcome<Option<i64>> {
         if open.is_none() {
-            *open = Some(connect::reader(&self.path, &self.options)?);
+            let Some(using) = Use::begin()? else { return Ok(None) };
+            *open = Some((connect::reader(&self.path, &self.options)?, using));
         }
-        let Some(conn) = open else { return Ok(0) };
-        Ok(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?)
+        let Some((conn, _)) = open else { return Ok(None) };
+        Ok(Some(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?))
     }
+}
 
-    pub(crate) fn close(&self) {
+impl Connected for Watcher {
+    fn disconnect(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

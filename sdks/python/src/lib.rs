@@ -37,6 +37,22 @@ fn die_with_parent() -> PyResult<()> {
     Ok(())
 }
 
+/// To be called before the process forks, and one of the other two after it, in the parent and in the child: see [`windlass_bridge::fork`].
+#[pyfunction]
+fn before_fork(py: Python<'_>) {
+    py.detach(windlass_bridge::fork::prepare);
+}
+
+#[pyfunction]
+fn after_fork_in_parent() {
+    windlass_bridge::fork::parent();
+}
+
+#[pyfunction]
+fn after_fork_in_child() {
+    windlass_bridge::fork::child();
+}
+
 /// What the Python package imports.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -49,6 +65,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<worker::Worker>()?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
     module.add_function(wrap_pyfunction!(die_with_parent, module)?)?;
+    module.add_function(wrap_pyfunction!(before_fork, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_parent, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork_in_child, module)?)?;
     module.add_function(wrap_pyfunction!(logs::listen, module)?)?;
     module.add_function(wrap_pyfunction!(logs::logged, module)?)?;
     module.add_function(wrap_pyfunction!(logs::mark_logs, module)?)?;

@@ -169,6 +169,40 @@ def test_a_prefork_parent_with_a_worker(folder: Path) -> None:
     assert out == "in the child 1\n0 0\n"
 
 
+def test_forks_while_the_store_is_busy(folder: Path) -> None:
+    """SQLite's locks would be copied in the midst of a transaction, and a child would wait for ever for one that nobody ends."""
+    out = run(
+        folder,
+        """
+        import os
+        import threading
+
+        forked, ids = threading.Event(), []
+
+        def busy():
+            while not forked.is_set():
+                ids.append(quick.enqueue_sync(n=0))
+
+        threads = [threading.Thread(target=busy) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        codes = []
+        for n in range(20):
+            child = os.fork()
+            if child == 0:
+                quick.enqueue_sync(n=1)
+                os._exit(0)
+            codes.append(os.waitpid(child, 0)[1])
+        forked.set()
+        for thread in threads:
+            thread.join()
+        available = app.sync.queues()[0].available
+        print(codes == [0] * 20, available == len(ids) + 20, len(set(ids)) == len(ids) > 20)
+        """,
+    )
+    assert out == "True True True\n"
+
+
 def test_gevent(folder: Path) -> None:
     """Under its monkey patches enqueuing works, and a worker says why it does not."""
     (folder / "jobs.py").write_text("import gevent.monkey\ngevent.monkey.patch_all()\n" + (folder / "jobs.py").read_text())

@@ -127,9 +127,10 @@ class Connection:
 
 
 def _forked() -> None:
+    _native.after_fork_in_child()
     _mailboxes.clear()
     for connection in list(_connections):
         connection._forked()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(before=_native.before_fork, after_in_parent=_native.after_fork_in_parent, after_in_child=_forked)
