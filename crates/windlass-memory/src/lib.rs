@@ -34,6 +34,7 @@ mod events;
 mod holder;
 mod inspect;
 mod job;
+mod key_rates;
 mod keys;
 mod lane;
 mod list;

@@ -1,4 +1,4 @@
-use crate::{clock::later, starts::GivenStarts};
+use crate::{clock::later, key_rates::Ended, starts::GivenStarts};
 use jiff::Timestamp;
 use std::{collections::BTreeMap, time::Duration};
 use windlass_core::{KeyLimits, QueueLimits, QueueNeed, Share, ShareRequest, WorkerId};
@@ -12,6 +12,8 @@ pub(crate) struct Queue {
     pub(crate) paused: bool,
     /// What holds for its keys, if it knows any.
     pub(crate) keys: Option<KeyLimits>,
+    /// What counts for their rates, beside what is held.
+    pub(crate) ended: Ended,
     limits: QueueLimits,
     shares: BTreeMap<WorkerId, Slots>,
     starts: GivenStarts,

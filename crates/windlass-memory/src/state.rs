@@ -4,6 +4,7 @@ use crate::{
     event_log::EventLog,
     holder::Holder,
     job::{Hold, Job, Place},
+    key_rates,
     lane::Lane,
     moves::{Move, Watchers},
     queue::Queue,
@@ -214,6 +215,7 @@ impl State {
                 self.held.remove(&id);
                 let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim.1));
                 claim.map(|claim| claim.open.remove(&id));
+                key_rates::let_go(self, id);
             }
             done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
         }
