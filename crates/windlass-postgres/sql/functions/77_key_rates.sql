@@ -34,13 +34,14 @@ CREATE OR REPLACE FUNCTION {schema}.note_ended(p_queue text, p_keys text[], p_ti
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
-    v_now timestamptz := clock_timestamp();
+    v_now    timestamptz := clock_timestamp();
+    v_looked timestamptz := {schema}.keys_looked(p_queue); -- later than now where the clock was set back
 BEGIN
     WITH rated AS MATERIALIZED (
         SELECT k.key, r.period FROM (SELECT DISTINCT u FROM unnest(p_keys) AS u) AS k(key) CROSS JOIN LATERAL {schema}.key_rate(p_queue, k.key) r
         WHERE r.count IS NOT NULL
     ), ended AS MATERIALIZED (
-        SELECT u.key, max(u.at) + r.period AS free_at, count(*)::integer AS jobs FROM unnest(p_keys, p_times) AS u(key, at) JOIN rated r ON r.key = u.key
+        SELECT u.key, greatest(max(u.at) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs FROM unnest(p_keys, p_times) AS u(key, at) JOIN rated r ON r.key = u.key
         GROUP BY u.key, r.period, floor(extract(epoch FROM u.at) * 64 / extract(epoch FROM r.period))
         HAVING max(u.at) + r.period > v_now
     ), put AS (
@@ -110,7 +111,7 @@ BEGIN
             IF NOT {schema}.lock_keys(v_queue, false) THEN
                 v_due := clock_timestamp() + interval '2 ms'; -- a claim is at it
             ELSE
-                IF NOT {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.put_keys_looked(v_queue, clock_timestamp()); END IF;
+                IF NOT {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.put_keys_looked(v_queue, v_due); END IF; -- there is nothing up to then
                 PERFORM {schema}.wake_queue(v_queue);
                 v_due := {schema}.key_due(v_queue);
             END IF;
