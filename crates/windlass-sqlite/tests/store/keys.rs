@@ -42,7 +42,8 @@ pub(crate) async fn complete_all(f: &Fixture, worker: WorkerId, claims: &[Claim]
 /// How many rows the tables of keys have, but for the limits.
 pub(crate) fn rows(f: &Fixture) -> BTreeMap<&'static str, i64> {
     let conn = rusqlite::Connection::open(f.path()).unwrap();
-    let tables = ["keyed_job", "key_turn", "held_job", "key_held", "key_blocker"];
+    let tables =
+        ["keyed_job", "key_turn", "held_job", "key_held", "key_blocker", "key_ended", "key_ended_count"];
     let count = |table| {
         let sql = format!("SELECT count(*) FROM {table}");
         (table, conn.query_one(&sql, [], |row| row.get(0)).unwrap())
