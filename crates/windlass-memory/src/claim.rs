@@ -1,7 +1,7 @@
 use crate::{
     clock::earlier,
+    due_keys,
     job::{Job, Place},
-    key_rates,
     keys::{self, Room},
     lane::Lane,
     state::{ClaimState, State},
@@ -40,7 +40,7 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
                 break;
             }
         }
-        let next_due = key_rates::next_due(state, Some(&demand.queue));
+        let next_due = due_keys::next_due(state, Some(&demand.queue));
         claimed.next_due = claimed.next_due.into_iter().chain(next_due).min();
     }
     Ok(claimed)

@@ -1,6 +1,6 @@
 //! Keys inside a queue: which of its jobs may be handed out.
 
-use crate::{job::Job, key_rates, state::State, turns::Turns};
+use crate::{job::Job, state::State, turns::Turns};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use windlass_core::{JobId, KeyLimits, KeyLimitsChange, NewJob};
 
@@ -131,7 +131,7 @@ pub(crate) fn limit(state: &mut State, queue: &str, change: &KeyLimitsChange) {
     let name = state.queue(queue);
     let known = state.queues.entry(name).or_default();
     known.keys = change.apply(known.keys.take());
-    key_rates::limits_changed(known);
+    known.ended.follow(known.keys.as_ref());
     if known.keys.is_none() {
         let lanes = state.lanes.iter_mut().filter(|lane| *lane.queue == *queue);
         lanes.for_each(|lane| lane.turns = Default::default());

@@ -27,6 +27,7 @@ mod clock;
 mod contract;
 mod control;
 mod counters;
+mod due_keys;
 mod edit;
 mod enqueue;
 mod event_log;

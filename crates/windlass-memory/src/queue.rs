@@ -51,6 +51,13 @@ impl Queue {
         self.paused || !unlimited && self.shares.get(&worker).is_none_or(|slots| slots.count == 0)
     }
 
+    /// A job of the key is held no more: it counts on where the key has a rate.
+    pub(crate) fn let_go(&mut self, key: &str, now: Timestamp) {
+        if let Some(rate) = self.keys.as_ref().and_then(|limits| limits.of(key).rate) {
+            self.ended.add(key, later(now, rate.period));
+        }
+    }
+
     /// The worker ended.
     pub(crate) fn forget(&mut self, worker: WorkerId) {
         self.shares.remove(&worker);

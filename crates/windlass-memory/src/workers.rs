@@ -1,7 +1,7 @@
 use crate::{
     clock::{later, until},
+    due_keys,
     job::Place,
-    key_rates,
     state::{State, Worker},
 };
 use jiff::Timestamp;
@@ -144,9 +144,9 @@ pub(crate) fn promote(state: &mut State, limit: u32) -> (Promoted, bool) {
     for id in &due {
         state.make_available(*id);
     }
-    let freed = key_rates::forget_past(state);
+    let freed = due_keys::forget_past(state);
     let next_due = state.due.first().map(|(at, _)| until(now, *at));
-    let next_due = next_due.into_iter().chain(key_rates::next_due(state, None)).min();
+    let next_due = next_due.into_iter().chain(due_keys::next_due(state, None)).min();
     (Promoted { count: due.len() as u64, next_due }, freed)
 }
 

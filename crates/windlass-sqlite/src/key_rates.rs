@@ -1,6 +1,6 @@
 //! Rates of keys: what is held no more and still counts. A job of a key with a rate counts while it is held, and for the period after that.
 
-use crate::{clock::Micros, error::Outcome, tx::Tx};
+use crate::{clock::Micros, error::Outcome};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
@@ -69,14 +69,9 @@ pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros) -> Outcome
     Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, past])? > 0)
 }
 
-/// Tells those who wait where the rate of a key allows more by now.
-pub(crate) fn promote(tx: &mut Tx<'_>) -> Outcome<()> {
-    let mut freed = false;
-    for queue in tx.keyed().with_rates() {
-        freed |= forget_past(tx.conn, queue, tx.now)?;
-    }
-    freed |= tx.conn.prepare_cached(DUE)?.execute([tx.now])? > 0;
-    if freed { tx.wake() } else { Ok(()) }
+/// Keys whose rate allows more by now may go on. Whether there are any.
+pub(crate) fn end_due(conn: &Connection, now: Micros) -> Outcome<bool> {
+    Ok(conn.prepare_cached(DUE)?.execute([now])? > 0)
 }
 
 /// When the rate of a key of this queue allows more of the jobs that wait for that.
