@@ -55,10 +55,10 @@ overStores((real, test) => {
   test('limits of keys that a program set are shown', async t => {
     const { server } = real;
     await server.enqueue({ kind: 'a', queue: 'keyed', key: 'north' });
-    await server.cli('queues', 'limit-keys', 'keyed', '--concurrency', '2');
+    await server.cli('queues', 'limit-keys', 'keyed', '--concurrency', '2', '--rate', '100/1m');
     const { page } = await visit(t, server, { path: 'queues/keyed' });
     await page.getByText('Each key').waitFor();
-    await page.getByText('2 at once').waitFor();
+    await page.getByText('2 at once, 100 per minute').waitFor();
   });
 
   test('a schedule is run now, paused, resumed and removed', async t => {

@@ -97,12 +97,17 @@ fn queues_are_paused_and_limited_and_schedules_declared() {
     );
     assert_eq!(store.ask("queues", &json!({}))[0]["limits"]["concurrency"], 5);
     store.ask("limit_keys", &json!({"queue": "default", "limit": {"concurrency": 2}}));
-    store.ask("limit_key", &json!({"queue": "default", "key": "acme", "limit": {"serial": true}}));
+    let rate = json!({"count": 100, "period_ms": 60_000});
+    store.ask(
+        "limit_key",
+        &json!({"queue": "default", "key": "acme", "limit": {"serial": true, "rate": rate}}),
+    );
     let limits = store.ask("key_limits", &json!({"queue": "default"}));
     assert_eq!(
         (&limits["default"]["concurrency"], &limits["named"]["acme"]["serial"]),
         (&json!(2), &json!(true))
     );
+    assert_eq!(limits["named"]["acme"]["rate"], rate);
     store.ask("unlimit_key", &json!({"queue": "default", "key": "acme"}));
     store.ask("unlimit_keys", &json!({"queue": "default"}));
     assert_eq!(store.ask("key_limits", &json!({"queue": "default"})), Value::Null);
@@ -222,7 +227,12 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         ("edit", json!({"ids": [1], "edit": {"now": true, "delay_ms": 5}}), "invalid_option", "exclude"),
         ("pause", json!({"queue": "none"}), "not_found", "none"),
         ("limit", json!({"queue": "q", "limits": {"concurrency": 0}}), "invalid_option", "must be 1 to"),
-        ("limit_keys", json!({"queue": "q", "limit": {"rate": 1}}), "invalid_option", "unknown field `rate`"),
+        (
+            "limit_keys",
+            json!({"queue": "q", "limit": {"rates": 1}}),
+            "invalid_option",
+            "unknown field `rates`",
+        ),
         (
             "put_schedules",
             json!({"schedules": [{"name": "a", "cron": "61 * * * *", "job": {"kind": "a"}}]}),

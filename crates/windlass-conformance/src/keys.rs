@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 use story::*;
 use windlass_core::{
     ClaimRequest, Disposition, JobEdit, JobId, JobState, KeyLimit, KeyLimits, KeyLimitsChange, QueueDemand,
-    QueueLimits, QueueNeed, Settings, ShareRequest, Unique,
+    QueueLimits, QueueNeed, RateLimit, Settings, ShareRequest, Unique,
 };
 
 /// No more jobs of a key are held than its limit says, whoever holds them; each that is over makes room for one.
@@ -387,6 +387,11 @@ pub async fn limits_show(fixture: &dyn Fixture) {
     for step in [
         named(&["b", "a", "ä'\"\\%"], Some(KeyLimit::serial().with_weight(1_000))),
         KeyLimitsChange::Default(at_once(1_000_000).with_weight(3)),
+        KeyLimitsChange::Default(
+            at_once(1).with_rate(RateLimit::new(1_000_000_000, Duration::from_millis(100))),
+        ),
+        named(&["b", "c"], Some(KeyLimit::serial().with_rate(RateLimit::new(1, RateLimit::LONGEST)))),
+        named(&["c"], None),
         named(&["b"], Some(at_once(1))),
         named(&["a", "unknown"], None),
         KeyLimitsChange::Default(KeyLimit::serial()),
@@ -418,7 +423,8 @@ pub async fn nonsense_is_refused(fixture: &dyn Fixture) {
     let named = |key: &str, limit| {
         KeyLimitsChange::Named(vec![("fine".to_owned(), Some(at_once(1))), (key.to_owned(), Some(limit))])
     };
-    let fine = KeyLimit::default();
+    let (fine, second) = (KeyLimit::default(), Duration::from_secs(1));
+    let rate = |rate| fine.with_rate(rate);
     let many = (0..=KeyLimits::MAX_NAMED).map(|n| (n.to_string(), Some(fine))).collect();
     for (bad, says) in [
         (KeyLimitsChange::Default(at_once(0)), "0"),
@@ -426,6 +432,12 @@ pub async fn nonsense_is_refused(fixture: &dyn Fixture) {
         (KeyLimitsChange::Default(fine.with_weight(0)), "weight"),
         (KeyLimitsChange::Default(fine.with_weight(1_001)), "1001"),
         (KeyLimitsChange::Default(serial_twice), "serial"),
+        (KeyLimitsChange::Default(rate(RateLimit::new(0, second))), "0"),
+        (KeyLimitsChange::Default(rate(RateLimit::new(1_000_000_001, second))), "1000000001"),
+        (KeyLimitsChange::Default(rate(RateLimit::new(1, second / 100))), "100 ms"),
+        (KeyLimitsChange::Default(rate(RateLimit::new(1, second * 86_400 * 367))), "366 days"),
+        (KeyLimitsChange::Default(rate(RateLimit::new(5, second).with_burst(1))), "no burst"),
+        (named("bad", rate(RateLimit::new(0, second))), "\"bad\""),
         (named("bad", serial_twice), "\"bad\""),
         (named("bad", at_once(0)), "\"bad\""),
         (named("", fine), "1 to 200 bytes"),

@@ -35,6 +35,7 @@ pub mod history;
 pub mod inspect;
 pub mod keys;
 pub mod keys_fair;
+pub mod keys_rate;
 pub mod keys_serial;
 pub mod keys_wakeup;
 pub mod leader;

@@ -86,6 +86,9 @@ macro_rules! suite {
             keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
                 no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;
             keys_wakeup: a_settlement_tells, the_end_of_a_worker_tells, taking_the_blocker_away_tells, a_change_of_limits_tells;
+            keys_rate: no_window_has_too_many, a_job_counts_from_its_end, every_settlement_counts, the_end_of_a_worker_counts, each_key_has_its_own_rate,
+                other_limits_hold_too, limits_change, limits_end, the_end_of_a_period_tells, nothing_is_due_without_need, housekeeping_keeps_what_counts,
+                claims_race;
             costs: a_job_gets_all_it_costs_or_nothing, it_says_when_there_is_enough, no_window_costs_too_much, a_dear_job_is_not_overtaken,
                 who_asked_first_goes_first, a_place_lapses, what_is_too_dear_takes_the_whole_window;
             events: each_event_is_told, rescues_and_returns_are_told, each_cursor_is_a_place_to_go_on, start_and_now,

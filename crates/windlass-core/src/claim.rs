@@ -44,6 +44,9 @@ pub struct Claimed {
     /// Queues with [limits](crate::QueueLimits) of which nothing was handed out because the worker has no
     /// [share](crate::JobStore::share) of them.
     pub limited: Vec<Arc<str>>,
+    /// How long until the [rate](crate::KeyLimit::rate) of a key, of which this call handed out all that it may, allows more: the earliest. Then
+    /// [`promote`](crate::JobStore::promote) tells those who wait. `None`: no job that was looked at waits for a time.
+    pub next_due: Option<Duration>,
 }
 
 /// Names one claim, in two numbers that only its store can read. The engine hands it back when it settles.

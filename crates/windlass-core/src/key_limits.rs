@@ -1,16 +1,19 @@
-use crate::{Error, ErrorKind, Limits, QueueLimits, Result};
+use crate::{Error, ErrorKind, Limits, QueueLimits, RateLimit, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What holds for the jobs of a queue that have the same [key](crate::Attributes::key), over all workers of the store.
 ///
 /// ```
-/// use windlass_core::KeyLimit;
+/// use std::time::Duration;
+/// use windlass_core::{KeyLimit, RateLimit};
 ///
 /// let five_at_once = KeyLimit::default().with_concurrency(5);
 /// let one_after_the_other = KeyLimit::serial();
+/// let hundred_a_minute = KeyLimit::default().with_rate(RateLimit::new(100, Duration::from_secs(60)));
 /// let three_times_the_share = KeyLimit::default().with_weight(3);
-/// assert!([five_at_once, one_after_the_other, three_times_the_share].iter().all(|limit| limit.check().is_ok()));
+/// let all = [five_at_once, one_after_the_other, hundred_a_minute, three_times_the_share];
+/// assert!(all.iter().all(|limit| limit.check().is_ok()));
 /// assert!(KeyLimit::default().with_weight(0).check().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,10 @@ pub struct KeyLimit {
     /// is tried again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
+    /// How many of them start in a time, at most: `count` in every window of `period`, wherever it begins. A job counts from when it is handed out until `period` after
+    /// it is held no more, however it ended; each attempt counts, and counts as one whatever it [costs](crate::Attributes::cost). Without a burst.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateLimit>,
     /// How large a share of the queue they get while other keys have jobs too: 1 to [`Self::MAX_WEIGHT`], 1 by default.
     pub weight: u16,
 }
@@ -53,7 +60,7 @@ pub enum KeyLimitsChange {
 
 impl Default for KeyLimit {
     fn default() -> Self {
-        Self { concurrency: None, serial: false, weight: 1 }
+        Self { concurrency: None, serial: false, rate: None, weight: 1 }
     }
 }
 
@@ -63,13 +70,20 @@ impl KeyLimit {
 
     /// One after the other. See [`Self::serial`](field@Self::serial).
     pub const fn serial() -> Self {
-        Self { concurrency: None, serial: true, weight: 1 }
+        Self { concurrency: None, serial: true, rate: None, weight: 1 }
     }
 
     /// With another [`Self::concurrency`].
     #[must_use]
     pub const fn with_concurrency(mut self, concurrency: u32) -> Self {
         self.concurrency = Some(concurrency);
+        self
+    }
+
+    /// With another [`Self::rate`].
+    #[must_use]
+    pub const fn with_rate(mut self, rate: RateLimit) -> Self {
+        self.rate = Some(rate);
         self
     }
 
@@ -97,6 +111,12 @@ impl KeyLimit {
                     "a serial key has one job at once, so a concurrency of {concurrency} cannot be: leave out one of both"
                 ));
             }
+        }
+        if let Some(rate) = self.rate {
+            if rate.burst.is_some() {
+                return refuse("the rate of a key has no burst: leave it out".to_owned());
+            }
+            QueueLimits::default().with_rate(rate).check()?;
         }
         match (1..=Self::MAX_WEIGHT).contains(&self.weight) {
             true => Ok(()),
@@ -169,6 +189,7 @@ fn refuse<T>(message: String) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn refusal(change: &KeyLimitsChange) -> String {
         change.check().expect_err("refused").to_string()
@@ -179,6 +200,11 @@ mod tests {
         let default = |limit| refusal(&KeyLimitsChange::Default(limit));
         let any = KeyLimit::default();
         assert_eq!(default(any.with_concurrency(0)), "the limit of concurrency must be 1 to 1000000, got 0");
+        let rate = |count, ms| any.with_rate(RateLimit::new(count, Duration::from_millis(ms)));
+        assert_eq!(default(rate(0, 1_000)), "the count of a rate must be 1 to 1000000000, got 0");
+        assert_eq!(default(rate(1, 99)), "the period of a rate must be 100 ms to 366 days, got 99ms");
+        let burst = RateLimit::new(5, Duration::from_secs(1)).with_burst(5);
+        assert_eq!(default(any.with_rate(burst)), "the rate of a key has no burst: leave it out");
         assert_eq!(default(any.with_weight(1_001)), "the weight of a key must be 1 to 1000, got 1001");
         assert!(default(KeyLimit::serial().with_concurrency(2)).contains("a concurrency of 2 cannot be"));
         let named = |key: &str, limit| refusal(&KeyLimitsChange::Named(vec![(key.into(), Some(limit))]));
@@ -193,6 +219,16 @@ mod tests {
             "one call limits 10000 keys at most, got 10001: split them"
         );
         assert!(KeyLimitsChange::Default(KeyLimit::serial().with_concurrency(1)).check().is_ok());
+    }
+
+    #[test]
+    fn a_rate_is_told_as_that_of_a_queue() {
+        let limit = KeyLimit::serial().with_rate(RateLimit::new(100, Duration::from_secs(60)));
+        let json = r#"{"serial":true,"rate":{"count":100,"period_ms":60000},"weight":1}"#;
+        assert_eq!(serde_json::to_string(&limit).expect("JSON"), json);
+        assert_eq!(serde_json::from_str::<KeyLimit>(json).expect("a limit"), limit);
+        let without = serde_json::from_str::<KeyLimit>(r#"{"weight":3}"#).expect("a limit");
+        assert_eq!(without, KeyLimit::default().with_weight(3));
     }
 
     #[test]

@@ -110,7 +110,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// more than half of its own lease after the one before: then the living have renewed theirs.
     async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport>;
 
-    /// Makes due jobs available, at most `limit`, and says when the next one is due.
+    /// Makes due jobs available, at most `limit`, and says when the next one is due. Also tells those who wait for work where the [rate](crate::KeyLimit::rate)
+    /// of a key allows more of its jobs by now, and says when the next one will.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
     /// Housekeeping of the leader: moves segments on, counts what [ended](Self::history), removes what is past [retention](Settings::retention), and the
@@ -175,7 +176,8 @@ pub trait JobStore: Send + Sync + 'static {
     ///
     /// A job counts for its key while a worker holds it: from its claim until it is settled, given back or rescued, over all
     /// priorities of the queue. Of a [serial](field@crate::KeyLimit::serial) key no other job is handed out while one that was is not over. Jobs that are held are not
-    /// stopped: where the new limit is lower, none is handed out until enough are over.
+    /// stopped: where the new limit is lower, none is handed out until enough are over. Where there is a [rate](crate::KeyLimit::rate), what ended counts for another
+    /// period, the one that the limit says when it ends; a key whose rate is taken away forgets what counted.
     ///
     /// # Errors
     /// What [`KeyLimitsChange::check`] refuses; `invalid_name`; `schema_too_old` when the store has yet to be migrated for it; `unsupported`.
@@ -395,7 +397,7 @@ pub struct RescueReport {
 pub struct Promoted {
     /// How many jobs were made available.
     pub count: u64,
-    /// How long until the next one is due, by the store's clock; `None` when none waits.
+    /// How long until the next one is due, or a key's rate allows more, by the store's clock; `None` when none waits.
     pub next_due: Option<Duration>,
 }
 

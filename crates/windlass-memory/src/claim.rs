@@ -1,5 +1,6 @@
 use crate::{
     clock::earlier,
+    due_keys,
     job::{Job, Place},
     keys::{self, Room},
     lane::Lane,
@@ -39,6 +40,8 @@ pub(crate) fn claim(state: &mut State, request: &ClaimRequest) -> Result<Claimed
                 break;
             }
         }
+        let next_due = due_keys::next_due(state, Some(&demand.queue));
+        claimed.next_due = claimed.next_due.into_iter().chain(next_due).min();
     }
     Ok(claimed)
 }

@@ -96,8 +96,8 @@ impl JobStore for MemoryStore {
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
-        let promoted = workers::promote(&mut *self.state().await, limit);
-        if promoted.count > 0 {
+        let (promoted, freed) = workers::promote(&mut *self.state().await, limit);
+        if promoted.count > 0 || freed {
             self.changed.send_replace(());
         }
         Ok(promoted)

@@ -11,17 +11,21 @@ pub(crate) struct Room<'a> {
     held: HashMap<&'a str, u32>,
     /// The jobs of serial keys that were handed out and are not over.
     begun: HashMap<&'a str, BTreeSet<JobId>>,
+    /// How many jobs of each key are held no more and still count for its rate.
+    ended: HashMap<&'a str, u32>,
 }
 
 impl<'a> Room<'a> {
     /// `None` where the queue knows no keys.
     pub(crate) fn of(state: &'a State, queue: &str) -> Option<Self> {
-        let limits = state.queues.get(queue)?.keys.as_ref()?;
+        let known = state.queues.get(queue)?;
+        let limits = known.keys.as_ref()?;
         let of_queue = |id: &JobId| {
             let job = state.jobs.get(id).filter(|job| *state.lanes[job.lane].queue == *queue)?;
             Some((*id, job.key()?))
         };
-        let mut room = Self { limits, held: HashMap::new(), begun: HashMap::new() };
+        let mut room = Self { limits, held: HashMap::new(), begun: HashMap::new(), ended: HashMap::new() };
+        room.ended = known.ended.counts(state.now());
         for (_, key) in state.held.iter().filter_map(of_queue) {
             *room.held.entry(key).or_default() += 1;
         }
@@ -37,7 +41,15 @@ impl<'a> Room<'a> {
         let limit = self.limits.of(key);
         let held = self.held.get(key).copied().unwrap_or_default();
         let is_next = self.begun.get(key).is_none_or(|begun| begun.contains(&job.id));
-        limit.at_once().is_none_or(|most| held < most) && is_next
+        let ended = self.ended.get(key).copied().unwrap_or_default();
+        let may_start = limit.rate.is_none_or(|rate| held + ended < rate.count);
+        limit.at_once().is_none_or(|most| held < most) && is_next && may_start
+    }
+
+    /// Whether no job of the key may be handed out before one more is past that counts for its rate.
+    pub(crate) fn is_full(&self, key: &str) -> bool {
+        let of = |counts: &HashMap<&str, u32>| counts.get(key).copied().unwrap_or_default();
+        self.limits.of(key).rate.is_some_and(|rate| of(&self.held) + of(&self.ended) >= rate.count)
     }
 
     /// The job is handed out.
@@ -119,6 +131,7 @@ pub(crate) fn limit(state: &mut State, queue: &str, change: &KeyLimitsChange) {
     let name = state.queue(queue);
     let known = state.queues.entry(name).or_default();
     known.keys = change.apply(known.keys.take());
+    known.ended.follow(known.keys.as_ref());
     if known.keys.is_none() {
         let lanes = state.lanes.iter_mut().filter(|lane| *lane.queue == *queue);
         lanes.for_each(|lane| lane.turns = Default::default());

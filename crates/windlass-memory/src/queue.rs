@@ -1,4 +1,4 @@
-use crate::{clock::later, starts::GivenStarts};
+use crate::{clock::later, key_rates::Ended, starts::GivenStarts};
 use jiff::Timestamp;
 use std::{collections::BTreeMap, time::Duration};
 use windlass_core::{KeyLimits, QueueLimits, QueueNeed, Share, ShareRequest, WorkerId};
@@ -12,6 +12,8 @@ pub(crate) struct Queue {
     pub(crate) paused: bool,
     /// What holds for its keys, if it knows any.
     pub(crate) keys: Option<KeyLimits>,
+    /// What counts for their rates, beside what is held.
+    pub(crate) ended: Ended,
     limits: QueueLimits,
     shares: BTreeMap<WorkerId, Slots>,
     starts: GivenStarts,
@@ -47,6 +49,13 @@ impl Queue {
     pub(crate) fn is_closed_to(&self, worker: WorkerId) -> bool {
         let unlimited = self.limits.is_none();
         self.paused || !unlimited && self.shares.get(&worker).is_none_or(|slots| slots.count == 0)
+    }
+
+    /// A job of the key is held no more: it counts on where the key has a rate.
+    pub(crate) fn let_go(&mut self, key: &str, now: Timestamp) {
+        if let Some(rate) = self.keys.as_ref().and_then(|limits| limits.of(key).rate) {
+            self.ended.add(key, later(now, rate.period));
+        }
     }
 
     /// The worker ended.

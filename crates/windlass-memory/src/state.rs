@@ -214,8 +214,19 @@ impl State {
                 self.held.remove(&id);
                 let claim = job.held.and_then(|held| self.claims.get_mut(&held.claim.1));
                 claim.map(|claim| claim.open.remove(&id));
+                self.let_go(id);
             }
             done => drop(done.finished_at().map(|at| self.finished.remove(&(at, id)))),
+        }
+    }
+
+    /// A job is held no more, unless it was just enqueued, so that nobody held it.
+    fn let_go(&mut self, id: JobId) {
+        let now = self.now();
+        let Some(job) = self.jobs.get(&id).filter(|job| job.held.is_some()) else { return };
+        let queue = self.queues.get_mut(&self.lanes[job.lane].queue);
+        if let Some((queue, key)) = queue.zip(job.key()) {
+            queue.let_go(key, now);
         }
     }
 

@@ -1,5 +1,6 @@
 use crate::{
     clock::{later, until},
+    due_keys,
     job::Place,
     state::{State, Worker},
 };
@@ -135,16 +136,18 @@ fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<Jo
     state.jobs.get(&id).map(|job| job.place.state())
 }
 
-/// Makes due jobs available, in the order in which they are due.
-pub(crate) fn promote(state: &mut State, limit: u32) -> Promoted {
+/// Makes due jobs available, in the order in which they are due. Also whether the rate of a key allows more.
+pub(crate) fn promote(state: &mut State, limit: u32) -> (Promoted, bool) {
     let now = state.now();
     let due: Vec<JobId> =
         state.due.iter().take_while(|(at, _)| *at <= now).take(limit as usize).map(|(_, id)| *id).collect();
     for id in &due {
         state.make_available(*id);
     }
-    let next_due: Option<Duration> = state.due.first().map(|(at, _)| until(now, *at));
-    Promoted { count: due.len() as u64, next_due }
+    let freed = due_keys::forget_past(state);
+    let next_due = state.due.first().map(|(at, _)| until(now, *at));
+    let next_due = next_due.into_iter().chain(due_keys::next_due(state, None)).min();
+    (Promoted { count: due.len() as u64, next_due }, freed)
 }
 
 /// Takes or renews leadership. Whether this worker leads now; one that was ended does not.

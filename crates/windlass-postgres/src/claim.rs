@@ -16,6 +16,8 @@ use windlass_core::{
 
 /// What `claim` leaves out of its answer: the default of a new job.
 const USUAL_MAX_ATTEMPTS: i16 = 20;
+/// The lane of a header that says when the rate of a key allows more.
+const RATE: i64 = i32::MIN as i64;
 
 /// What a [`ClaimRef`] of this store says: the lane and the token in its first number, `seq` in its second.
 #[derive(Clone, Copy)]
@@ -97,7 +99,8 @@ fn demands(request: &ClaimRequest) -> impl Iterator<Item = &QueueDemand> {
 }
 
 /// Reads the answer of `claim`: header rows, which say when their claim was made, each followed by its jobs. A header of lane 0 is of no claim: it
-/// says that there is more; one of lane -1 names a queue with limits of which the worker has no share.
+/// says that there is more; one of lane -1 names a queue with limits of which the worker has no share; one of [`RATE`] says in how many milliseconds the
+/// rate of a key allows more.
 pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claimed> {
     let wanted: Vec<&Arc<str>> = demands(request).map(|demand| &demand.queue).collect();
     let bad = |cause: tokio_postgres::Error| {
@@ -106,7 +109,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
     let mut claims: Vec<Claim> = Vec::new();
     let mut now = None;
     let mut contended = false;
-    let mut limited = Vec::new();
+    let (mut limited, mut next_due) = (Vec::new(), None::<Duration>);
     // One buffer for all args of the answer, and one Arc per kind: no allocation per job.
     let mut sizes: Vec<usize> = Vec::with_capacity(rows.len());
     let mut buffer = BytesMut::new();
@@ -116,6 +119,10 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
             match head.first() {
                 Some(0) => contended = true,
                 Some(-1) => limited.push(queue_of(&head, &wanted)?),
+                Some(&RATE) => {
+                    let due = head.get(1).map(|ms| Duration::from_millis(ms.unsigned_abs()));
+                    next_due = next_due.into_iter().chain(due).min();
+                }
                 _ => {
                     claims.push(header(&head, &wanted, rows.len())?);
                     now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
@@ -158,7 +165,7 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         job.args = buffer.split_to(size);
     }
     claims.retain(|claim| !claim.jobs.is_empty());
-    Ok(Claimed { claims, contended, limited })
+    Ok(Claimed { claims, contended, limited, next_due })
 }
 
 /// How long a job may still wait, when it was `now` as it was handed out. Functions of an older program do not say.

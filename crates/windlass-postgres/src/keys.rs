@@ -7,9 +7,9 @@ use crate::{
     query::{Param, Query},
     row::get,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tokio_postgres::types::Type;
-use windlass_core::{Error, ErrorKind, KeyLimit, KeyLimits, KeyLimitsChange, Limits, Result};
+use windlass_core::{Error, ErrorKind, KeyLimit, KeyLimits, KeyLimitsChange, Limits, RateLimit, Result};
 
 /// Changes the limits of a queue's keys.
 pub(crate) async fn limit(db: &Database, queue: &str, change: &KeyLimitsChange) -> Result<()> {
@@ -38,17 +38,34 @@ async fn limit_on(db: &Database, on: &impl Query, queue: &str, change: &KeyLimit
             on.query(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await
         }
         KeyLimitsChange::Default(limit) => {
-            let sql = db.sql("SELECT {schema}.limit_keys($1, $2, $3, $4)");
-            let params: [Param<'_>; 4] = [
+            let sql = db.sql(match limit.rate {
+                // Also on a schema that knows no rates.
+                None => "SELECT {schema}.limit_keys($1, $2, $3, $4)",
+                Some(_) => {
+                    "SELECT {schema}.limit_keys($1, $2, $3, $4, $5, $6::int8 * interval '1 microsecond')"
+                }
+            });
+            let (rate, period) = rate_of(limit);
+            let params: [Param<'_>; 6] = [
                 (&queue, Type::TEXT),
                 (&limit.concurrency.map(int4), Type::INT4),
                 (&limit.serial, Type::BOOL),
                 (&i32::from(limit.weight), Type::INT4),
+                (&rate, Type::INT4),
+                (&period, Type::INT8),
             ];
-            on.query(&sql, &params, Effect::Repeatable).await
+            let known = if limit.rate.is_some() { 6 } else { 4 };
+            on.query(&sql, &params[..known], Effect::Repeatable).await
         }
         KeyLimitsChange::Named(named) => {
-            let sql = db.sql("SELECT {schema}.put_key_limits($1, $2, $3, $4, $5)");
+            let any_rate = named.iter().any(|(_, limit)| limit.is_some_and(|limit| limit.rate.is_some()));
+            let sql = db.sql(match any_rate {
+                false => "SELECT {schema}.put_key_limits($1, $2, $3, $4, $5)",
+                true => {
+                    "SELECT {schema}.put_key_limits($1, $2, $3, $4, $5, $6, ARRAY(SELECT u.us * interval '1 microsecond'
+                        FROM unnest($7::int8[]) WITH ORDINALITY AS u(us, n) ORDER BY u.n))"
+                }
+            });
             let keys: Vec<&str> = named.iter().map(|(key, _)| &**key).collect();
             let limits = || named.iter().map(|(_, limit)| limit);
             let concurrency: Vec<Option<i32>> =
@@ -56,14 +73,19 @@ async fn limit_on(db: &Database, on: &impl Query, queue: &str, change: &KeyLimit
             let serial: Vec<bool> = limits().map(|limit| limit.is_some_and(|limit| limit.serial)).collect();
             let weights: Vec<Option<i32>> =
                 limits().map(|limit| limit.map(|limit| i32::from(limit.weight))).collect();
-            let params: [Param<'_>; 5] = [
+            let (rates, periods): (Vec<Option<i32>>, Vec<Option<i64>>) =
+                limits().map(|limit| limit.as_ref().map_or((None, None), rate_of)).unzip();
+            let params: [Param<'_>; 7] = [
                 (&queue, Type::TEXT),
                 (&keys, Type::TEXT_ARRAY),
                 (&concurrency, Type::INT4_ARRAY),
                 (&serial, Type::BOOL_ARRAY),
                 (&weights, Type::INT4_ARRAY),
+                (&rates, Type::INT4_ARRAY),
+                (&periods, Type::INT8_ARRAY),
             ];
-            on.query(&sql, &params, Effect::Repeatable).await
+            let known = if any_rate { 7 } else { 5 };
+            on.query(&sql, &params[..known], Effect::Repeatable).await
         }
     };
     done.map(drop).map_err(too_old)
@@ -71,7 +93,9 @@ async fn limit_on(db: &Database, on: &impl Query, queue: &str, change: &KeyLimit
 
 /// The limits of a queue's keys.
 pub(crate) async fn limits(db: &Database, queue: &str) -> Result<Option<KeyLimits>> {
-    let sql = db.sql("SELECT key, concurrency, serial, weight FROM {schema}.key_limits($1)");
+    let sql = db.sql(
+        "SELECT key, concurrency, serial, weight, rate, (extract(epoch FROM period) * 1000000)::int8 FROM {schema}.key_limits($1)",
+    );
     let client = db.client("key_limits").await?;
     let rows = client.query(&sql, &[(&queue, Type::TEXT)], Effect::Repeatable).await.map_err(too_old)?;
     let mut named = BTreeMap::new();
@@ -80,6 +104,10 @@ pub(crate) async fn limits(db: &Database, queue: &str) -> Result<Option<KeyLimit
         limit.concurrency = get::<Option<i32>>(row, 1)?.map(i32::unsigned_abs);
         limit.serial = get(row, 2)?;
         limit.weight = u16::try_from(get::<i32>(row, 3)?).unwrap_or(1);
+        if let Some(count) = get::<Option<i32>>(row, 4)? {
+            let period = get::<Option<i64>>(row, 5)?.unwrap_or_default().unsigned_abs();
+            limit.rate = Some(RateLimit::new(count.unsigned_abs(), Duration::from_micros(period)));
+        }
         named.insert(get::<String>(row, 0)?, limit);
     }
     Ok(named.remove("").map(|default| {
@@ -87,6 +115,12 @@ pub(crate) async fn limits(db: &Database, queue: &str) -> Result<Option<KeyLimit
         (limits.default, limits.named) = (default, named);
         limits
     }))
+}
+
+/// The count of a rate, and its period in microseconds.
+fn rate_of(limit: &KeyLimit) -> (Option<i32>, Option<i64>) {
+    let micros = |rate: RateLimit| i64::try_from(rate.period.as_micros()).unwrap_or(i64::MAX);
+    (limit.rate.map(|rate| int4(rate.count)), limit.rate.map(micros))
 }
 
 fn int4(count: u32) -> i32 {

@@ -25,6 +25,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/014_keys.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/015_ids.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/016_audit.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/017_key_rates.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -85,6 +86,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/74_key_limits.sql"),
     include_str!("../sql/functions/75_key_signals.sql"),
     include_str!("../sql/functions/76_forget_keys.sql"),
+    include_str!("../sql/functions/77_key_rates.sql"),
     include_str!("../sql/functions/80_audit.sql"),
     include_str!("../sql/functions/98_granted.sql"),
     include_str!("../sql/functions/99_grants.sql"),

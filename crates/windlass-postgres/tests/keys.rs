@@ -12,7 +12,8 @@ use std::{
 };
 use windlass_conformance::steps::{Held, QUEUE, TestWorker, eventually, job, jobs, maintain_with, worker_on};
 use windlass_core::{
-    ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Settings, Store,
+    ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, RateLimit, Settings,
+    Store,
 };
 
 /// Nothing settled stays, and segments are small.
@@ -256,4 +257,73 @@ async fn a_restore_keeps_keys() {
     let rest = work_all(&worker, 10).await;
     assert_eq!(rest.len(), 9);
     assert_eq!(rest[..8], ids[4..]);
+}
+
+/// So many in a time.
+fn rate(count: u32, period: Duration) -> KeyLimit {
+    KeyLimit::default().with_rate(RateLimit::new(count, period))
+}
+
+/// What ended before the database was moved counts on, and what was held then.
+#[tokio::test]
+async fn a_restore_keeps_rates() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, rate(4, Duration::from_secs(3600))).await;
+    store.enqueue(&of("a", 9)).await.unwrap();
+    let worker = worker_on(&store).await;
+    let done = claim(&worker, 1).await;
+    complete(&worker, &done).await;
+    assert_eq!(claim(&worker, 2).await.len(), 2);
+    let moved = "UPDATE windlass.home SET xid = (xid::text::bigint + 1000000000)::text::xid8, system = 1";
+    fixture.sql().await.batch_execute(&fixture.text(moved)).await.unwrap();
+    let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&restored).await;
+    restored.promote(1_000).await.unwrap();
+    let held = claim(&worker, 10).await;
+    assert_eq!(held.len(), 1, "three count");
+    complete(&worker, &held).await;
+    assert!(claim(&worker, 10).await.is_empty());
+}
+
+/// Of keys with a rate nothing is kept after their period, though nobody claims.
+#[tokio::test]
+async fn a_period_leaves_nothing() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, rate(5, RateLimit::SHORTEST)).await;
+    store.enqueue(&of("a", 5)).await.unwrap();
+    let worker = worker_on(&store).await;
+    let held = claim(&worker, 10).await;
+    complete(&worker, &held).await;
+    assert!(claim(&worker, 10).await.is_empty());
+    let client = fixture.sql().await;
+    let left = fixture
+        .text("SELECT (SELECT count(*) FROM windlass.key_room) + (SELECT count(*) FROM windlass.key_ended)");
+    eventually("housekeeping forgets what ended", || async {
+        store.maintain().await.unwrap();
+        let left: i64 = client.query_one(&left, &[]).await.unwrap().get(0);
+        (left == 0).then_some(())
+    })
+    .await;
+}
+
+/// What settles while the clock is set back counts no shorter and no longer than until the clock is where it was.
+#[tokio::test]
+async fn a_clock_that_is_set_back_loses_nothing() {
+    let fixture = Fixture::fresh().await;
+    let store = keyed(&fixture, rate(2, Duration::from_millis(500))).await;
+    store.enqueue(&of("a", 4)).await.unwrap();
+    let worker = worker_on(&store).await;
+    let held = claim(&worker, 10).await;
+    // As if claims had looked up to a time that is to come.
+    let client = fixture.sql().await;
+    let ahead =
+        "INSERT INTO windlass.key_looked (queue, at) VALUES ('q', clock_timestamp() + interval '1 second')";
+    client.batch_execute(&fixture.text(ahead)).await.unwrap();
+    complete(&worker, &held).await;
+    assert!(claim(&worker, 10).await.is_empty());
+    eventually("the others come", || async {
+        store.promote(1_000).await.unwrap();
+        (claim(&worker, 10).await.len() == 2).then_some(())
+    })
+    .await;
 }

@@ -14,6 +14,8 @@ const OF_A_CLAIM: i64 = 400;
 const OF_TEN_KEYS: i64 = 600;
 /// And of one that finds nothing.
 const OF_AN_EMPTY_CLAIM: i64 = 120;
+/// Of a promotion that finds nothing due, where keys of one queue have rates.
+const OF_A_PROMOTION: i64 = 40;
 
 /// A worker of a keyed queue.
 struct Keyed(Session);
@@ -80,6 +82,33 @@ async fn a_held_snapshot_does_not_count() {
     session.bounded("thousands done while a snapshot is held", OF_A_CLAIM).await;
     session.claim_and_settle(40).await;
     session.bounded("all done while a snapshot is held", OF_AN_EMPTY_CLAIM).await;
+}
+
+/// What ended under a rate, however much, and whatever a held snapshot keeps of it, is not walked; nor are keys that may not go on.
+#[tokio::test]
+async fn what_ended_under_a_rate_does_not_count() {
+    let session = Keyed::begin().await;
+    let reader = session.0.fixture.sql().await;
+    session.0.run("SELECT windlass.limit_keys('q', rate => 100000, period => '100 ms')").await;
+    session.bulk(300, 3).await;
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    for _ in 0..60 {
+        // The claims after the first find what ended before, and take it out of the counts.
+        session.bulk(120, 3).await;
+        session.claim_and_settle(2).await;
+    }
+    session.bulk(60, 3).await;
+    session.bounded("thousands ended while a snapshot is held", OF_A_CLAIM).await;
+    session.0.run("SELECT windlass.limit_keys('q', rate => 1, period => '1 hour')").await;
+    session.bulk(3_000, 1_000).await;
+    for _ in 0..30 {
+        session.claim_and_settle(2).await;
+    }
+    session.bounded("a thousand keys may not go on", OF_AN_EMPTY_CLAIM).await;
+    session
+        .0
+        .bounded("promotion with a thousand keys that wait", "windlass.promote(10)", OF_A_PROMOTION)
+        .await;
 }
 
 /// A bulk that is not committed, and one that was rolled back, are not walked by every claim.

@@ -182,9 +182,10 @@ impl Claimer {
             () = core.switches.force.cancelled() => return,
         };
         match reply {
-            Ok(Claimed { claims, contended, limited }) => {
+            Ok(Claimed { claims, contended, limited, next_due }) => {
                 self.outage.over();
                 sharer::ask_for(&core, &limited);
+                next_due.inspect(|due| core.is_due_in(*due)); // a key's rate allows more then
                 self.contended = contended;
                 if !claims.is_empty() {
                     self.trip.observe(asked_at.elapsed());

@@ -15,7 +15,10 @@ use std::{
     sync::{Arc, PoisonError},
     time::Duration,
 };
-use tokio::sync::{Notify, Semaphore};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_core::{ClaimRef, JobId, OnRequest, OnSchedules, Result, Store, WorkerSpec};
@@ -24,6 +27,8 @@ use windlass_core::{ClaimRef, JobId, OnRequest, OnSchedules, Result, Store, Work
 const MAX_EPOCHS: usize = 8;
 /// How long handlers that were told to stop may go on before their futures are dropped.
 pub(crate) const INTERRUPT_WAIT: Duration = Duration::from_secs(1);
+/// How much later than due the promoter may ask without being told.
+const DUE_TOLERANCE: Duration = Duration::from_millis(2);
 
 /// What the tasks of one worker share.
 pub(crate) struct Core {
@@ -44,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) leads: AtomicBool,
     /// A job was put off: the promoter should ask again when the next one is due.
     pub(crate) put_off: Notify,
+    /// When the promoter asks again; `None` while it asks.
+    pub(crate) promotes_at: Mutex<Option<Instant>>,
     /// Schedules changed, or this worker leads now.
     pub(crate) schedules: Notify,
     /// The store has something to say to a heartbeat.
@@ -86,6 +93,7 @@ impl Core {
             settled: AtomicU64::new(0),
             full: AtomicBool::new(false),
             put_off: Notify::new(),
+            promotes_at: Mutex::new(None),
             schedules: Notify::new(),
             requests: Notify::new(),
             switches: Switches::default(),
@@ -119,6 +127,14 @@ impl Core {
         let epoch = Epoch::new(worker, Arc::clone(&self.reports));
         self.epochs.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&epoch));
         Ok(epoch)
+    }
+
+    /// Something is due then that the promoter may not know of.
+    pub(crate) fn is_due_in(&self, due: Duration) {
+        let promotes_at = *self.promotes_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if promotes_at.is_none_or(|known| Instant::now() + due + DUE_TOLERANCE < known) {
+            self.put_off.notify_one();
+        }
     }
 
     /// The store refused this epoch: its jobs belong to others now.

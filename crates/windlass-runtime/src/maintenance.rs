@@ -1,6 +1,6 @@
 use crate::{backoff::spread, core::Core, outage::Outage};
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
@@ -57,13 +57,19 @@ pub(crate) async fn promote(core: Arc<Core>) {
         let stands_by = !leads && promoted.count == 0;
         let is_busy = leads && promoted_at.is_some_and(|at| at.elapsed() < BUSY_FOR);
         let poll = if is_busy { core.config.poll_interval.min(BUSY_POLL) } else { core.config.poll_interval };
-        let random = core.config.random;
+        let nap = nap(&promoted, poll, stands_by, core.config.random);
+        promotes_at(&core, Some(Instant::now() + nap));
         tokio::select! {
             biased;
-            () = sleep(nap(&promoted, poll, stands_by, random)) => {}
+            () = sleep(nap) => {}
             () = core.put_off.notified() => {}
         }
+        promotes_at(&core, None);
     }
+}
+
+fn promotes_at(core: &Core, at: Option<Instant>) {
+    *core.promotes_at.lock().unwrap_or_else(PoisonError::into_inner) = at;
 }
 
 fn nap(promoted: &Promoted, poll_interval: Duration, stands_by: bool, random: fn() -> f64) -> Duration {

@@ -6,14 +6,14 @@
 use crate::{
     clock::{Micros, timestamp},
     error::Outcome,
-    key_claim,
+    key_claim, key_rates,
     lanes::{self, Lane},
     lease, no_handler, position, slots,
     tx::{Count, Tx},
 };
 use bytes::Bytes;
 use rusqlite::{Row, params, types::ValueRef};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{Attributes, Claim, ClaimRequest, Claimed, ClaimedJob, JobId, QueueDemand, WorkerId};
 
 /// The most jobs of one claim; a larger demand gets several claims in turn, by calling again.
@@ -67,6 +67,10 @@ impl Round<'_> {
             self.claimed.limited.push(Arc::clone(&self.demand.queue));
             return Ok(());
         }
+        let rates = lanes.first().map(|lane| lane.queue).filter(|queue| tx.keyed().has_rates(*queue));
+        if let Some(queue) = rates {
+            key_rates::forget_past(tx.conn, queue, tx.now)?;
+        }
         let (before, share) = (self.left, (self.left / 16).max(1));
         for nth in lanes::starving(tx, &lanes)? {
             let lane = &mut lanes[nth];
@@ -97,6 +101,11 @@ impl Round<'_> {
             if self.left > 0 && lane.available > 0 {
                 self.hand_out(tx, lane, lane.ahead(), self.left, self.bytes)?;
             }
+        }
+        if let Some(queue) = rates {
+            let due = key_rates::next_due(tx.conn, queue)?;
+            let due = due.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
+            self.claimed.next_due = self.claimed.next_due.into_iter().chain(due).min();
         }
         Ok(())
     }

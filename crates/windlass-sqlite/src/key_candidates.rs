@@ -1,17 +1,28 @@
 //! The keys whose turn it is, with what their limits leave and their next jobs.
 
 use crate::{error::Outcome, key_turns::Turn, keyed::KeyedLane};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many turns a claim looks at beyond those that it wants, because some may not have any job to hand out.
 const BEYOND: u32 = 64;
 
-const DEFAULT: &str = "SELECT concurrency, serial, weight FROM key_limit WHERE queue = ?1 AND key = ''";
-const TURNS: &str = "SELECT t.key, t.vt, l.key IS NOT NULL, l.concurrency, l.serial, l.weight, coalesce(h.held, 0), coalesce(h.blockers, 0)
-    FROM key_turn t LEFT JOIN key_limit l ON l.queue = ?2 AND l.key = t.key
-    LEFT JOIN key_held h ON h.queue = ?2 AND h.key = t.key
-    WHERE t.n = ?1 AND t.state = 0 ORDER BY t.vt, t.key LIMIT ?3";
+const DEFAULT: &str = "SELECT concurrency, serial, weight, rate FROM key_limit WHERE queue = ?1 AND key = ''";
+macro_rules! turns {
+    ($ended:literal, $join:literal) => {
+        concat!(
+            "SELECT t.key, t.vt, l.key IS NOT NULL, l.concurrency, l.serial, l.weight, l.rate, coalesce(h.held, 0), coalesce(h.blockers, 0), ",
+            $ended,
+            " FROM key_turn t LEFT JOIN key_limit l ON l.queue = ?2 AND l.key = t.key
+            LEFT JOIN key_held h ON h.queue = ?2 AND h.key = t.key ",
+            $join,
+            " WHERE t.n = ?1 AND t.state = 0 ORDER BY t.vt, t.key LIMIT ?3"
+        )
+    };
+}
+const TURNS: &str = turns!("0", "");
+const TURNS_WITH_RATES: &str =
+    turns!("coalesce(e.jobs, 0)", "LEFT JOIN key_ended_count e ON e.queue = ?2 AND e.key = t.key");
 // The first jobs of each key, as many as it may have. A job that is not where it was entered left by a program that does not know keys.
 const JOBS: &str = "SELECT k.key, j.ord, j.pos, octet_length(job.args) FROM json_each(?2) k
     CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.value AND j.ord <= coalesce((SELECT x.ord FROM keyed_job x
@@ -21,8 +32,10 @@ const JOBS: &str = "SELECT k.key, j.ord, j.pos, octet_length(job.args) FROM json
 /// A key with its limits.
 pub(crate) struct Candidate {
     pub(crate) turn: Turn,
-    /// How many may be held at once, if that is limited.
+    /// How many may be held at once, or handed out in a time, is limited.
     pub(crate) limited: bool,
+    /// How many its rate allows now.
+    rate_left: i64,
     /// Jobs wait for one that was handed out.
     waits: bool,
     /// So many it has of this claim.
@@ -56,38 +69,51 @@ impl Candidate {
         None
     }
 
+    /// It may not have more until something that ended counts no more.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.taken >= self.rate_left
+    }
+
     pub(crate) fn may_go_on(&self) -> bool {
         self.taken < self.turn.most && !self.waits
     }
 }
 
 /// The turns that come next, with what their limits leave.
-pub(crate) fn candidates(conn: &Connection, lane: &KeyedLane, most: u32) -> Outcome<Vec<Candidate>> {
-    let default: Option<(Option<i64>, bool, i64)> = conn
-        .prepare_cached(DEFAULT)?
-        .query_one([lane.queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .optional()?;
-    let default = default.unwrap_or((None, false, 1));
-    let mut find = conn.prepare_cached(TURNS)?;
+pub(crate) fn candidates(
+    conn: &Connection,
+    lane: &KeyedLane,
+    has_rates: bool,
+    most: u32,
+) -> Outcome<Vec<Candidate>> {
+    type Limit = (Option<i64>, bool, i64, Option<i64>);
+    let limit = |row: &Row<'_>, first: usize| -> rusqlite::Result<Limit> {
+        Ok((row.get(first)?, row.get(first + 1)?, row.get(first + 2)?, row.get(first + 3)?))
+    };
+    let default = conn.prepare_cached(DEFAULT)?.query_one([lane.queue], |row| limit(row, 0)).optional()?;
+    let default = default.unwrap_or((None, false, 1, None));
+    let mut find = conn.prepare_cached(if has_rates { TURNS_WITH_RATES } else { TURNS })?;
     let mut rows = find.query(params![lane.n, lane.queue, most.saturating_add(BEYOND)])?;
     let (mut candidates, mut open) = (Vec::new(), 0);
     while let Some(row) = rows.next()?
         && open < most
     {
         let key: String = row.get(0)?;
-        let (concurrency, serial, weight) = match row.get(2)? {
-            _ if key.is_empty() => (None, false, 1),
-            true => (row.get(3)?, row.get(4)?, row.get(5)?),
+        let (concurrency, serial, weight, rate) = match row.get(2)? {
+            _ if key.is_empty() => (None, false, 1, None),
+            true => limit(row, 3)?,
             false => default,
         };
         let at_once = if serial { Some(1) } else { concurrency };
-        let held: i64 = row.get(6)?;
-        let left = at_once.map_or(i64::MAX, |at_once| (at_once - held).max(0));
+        let (held, ended): (i64, i64) = (row.get(7)?, row.get(9)?);
+        let rate_left = rate.map_or(i64::MAX, |rate| (rate - held - ended).max(0));
+        let left = at_once.map_or(i64::MAX, |at_once| (at_once - held).max(0)).min(rate_left);
         open += u32::from(left > 0);
         candidates.push(Candidate {
             turn: Turn { key, vt: row.get(1)?, weight, most: left },
-            limited: at_once.is_some(),
-            waits: serial && row.get::<_, i64>(7)? > 0,
+            limited: at_once.is_some() || rate.is_some(),
+            rate_left,
+            waits: serial && row.get::<_, i64>(8)? > 0,
             taken: 0,
             last: None,
             jobs: VecDeque::new(),

@@ -17,10 +17,12 @@ use std::collections::HashMap;
 const LEAVE: &str =
     "DELETE FROM keyed_job WHERE (n, key, ord) IN (SELECT ?1, k.key, j.ord FROM json_each(?2) k
     CROSS JOIN keyed_job j ON j.n = ?1 AND j.key = k.key AND j.ord <= k.value)";
-// A value is twice the virtual time, and one more for a key that may not go on.
-const NEXT: &str = "INSERT INTO key_turn (n, key, vt, state) SELECT ?1, k.key, k.value >> 1, CASE
-        WHEN NOT EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = ?1 AND j.key = k.key) THEN 2 ELSE k.value & 1 END
-    FROM json_each(?2) k WHERE true ON CONFLICT DO UPDATE SET vt = excluded.vt, state = excluded.state";
+// A value is four times the virtual time, one more for a key that may not go on, and two more where its rate is used up.
+const NEXT: &str = "INSERT INTO key_turn (n, key, vt, state, due) SELECT ?1, k.key, k.value >> 2, CASE
+        WHEN NOT EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = ?1 AND j.key = k.key) THEN 2 ELSE k.value & 1 END,
+        CASE WHEN k.value & 2 AND EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = ?1 AND j.key = k.key)
+        THEN (SELECT min(e.free_at) FROM key_ended e WHERE e.queue = ?3 AND e.key = k.key) END
+    FROM json_each(?2) k WHERE true ON CONFLICT DO UPDATE SET vt = excluded.vt, state = excluded.state, due = excluded.due";
 const TIME: &str = "UPDATE keyed_lane SET vt = max(vt, ?2) WHERE n = ?1";
 const GO_ON: &str = "DELETE FROM key_blocker WHERE job IN (SELECT value FROM json_each(?1)) RETURNING key";
 
@@ -48,7 +50,8 @@ pub(crate) fn entered(tx: &mut Tx<'_>, lane: &Lane) -> Outcome<Option<KeyedLane>
 
 /// Moves the next jobs of the lane into its twin, at most `most` and, but for the first, `bytes`.
 pub(crate) fn choose(tx: &mut Tx<'_>, lane: &KeyedLane, most: u32, bytes: usize) -> Outcome<Chosen> {
-    let mut candidates = candidates(tx.conn, lane, most)?;
+    let has_rates = tx.keyed().has_rates(lane.queue);
+    let mut candidates = candidates(tx.conn, lane, has_rates, most)?;
     if candidates.is_empty() {
         return Ok(Chosen::default());
     }
@@ -96,7 +99,8 @@ fn write(tx: &Tx<'_>, lane: &KeyedLane, candidates: &[Candidate], cut: bool, fre
             left.insert(key, last);
         }
         if one.taken > 0 || one.turn.most == 0 || one.fetched && !cut {
-            next.insert(key, one.turn.after(one.taken) << 1 | i64::from(!one.may_go_on()));
+            let state = i64::from(!one.may_go_on()) | i64::from(one.is_used_up()) << 1;
+            next.insert(key, one.turn.after(one.taken) << 2 | state);
         }
         if one.taken > 0 && one.limited {
             changes.insert(key.to_owned(), Change { held: one.taken, blockers: 0 });
@@ -110,12 +114,12 @@ fn write(tx: &Tx<'_>, lane: &KeyedLane, candidates: &[Candidate], cut: bool, fre
         }
     }
     if !changes.is_empty() {
-        key_changes::write(tx.conn, lane.queue, &changes)?;
+        key_changes::write(tx.conn, lane.queue, &changes, None)?;
     }
     let object = |numbers: &HashMap<&str, i64>| serde_json::to_string(numbers).unwrap_or_default();
     if !left.is_empty() {
         tx.conn.prepare_cached(LEAVE)?.execute(params![lane.n, object(&left)])?;
     }
-    tx.conn.prepare_cached(NEXT)?.execute(params![lane.n, object(&next)])?;
+    tx.conn.prepare_cached(NEXT)?.execute(params![lane.n, object(&next), lane.queue])?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use std::{
 };
 use windlass_core::{
     Args, Claim, ClaimRequest, Completion, Disposition, Exception, JobEdit, JobId, JobSet, KeyLimit,
-    KeyLimitsChange, NewJob, QueueDemand, SettleRequest, WorkerId, WorkerSpec,
+    KeyLimitsChange, NewJob, QueueDemand, RateLimit, SettleRequest, WorkerId, WorkerSpec,
 };
 
 /// What ran in one transaction.
@@ -139,6 +139,11 @@ impl Traced {
     }
 }
 
+/// So many in an hour.
+fn rate(count: u32) -> KeyLimit {
+    KeyLimit::default().with_rate(RateLimit::new(count, Duration::from_secs(3600)))
+}
+
 /// Of a store with so many keys and jobs: the cost of a claim, with its completion.
 fn cost_of(limit: KeyLimit, fill: impl FnOnce(&mut Traced), jobs: usize) -> i64 {
     let mut store = Traced::new();
@@ -153,6 +158,7 @@ fn a_claim_costs_the_same_whatever_waits() {
         (KeyLimit::default(), "weights", 100),
         (KeyLimit::default().with_concurrency(2), "limits", 100),
         (KeyLimit::serial(), "serial", 100),
+        (rate(2), "rate", 100),
     ];
     for (limit, what, jobs) in kinds {
         let few = cost_of(limit, |store| drop(store.add("k", 300, 3)), jobs);
@@ -190,15 +196,15 @@ fn an_enqueue_costs_the_same_whatever_waits() {
 /// The number of statements does not follow from the number of jobs, nor from that of keys.
 #[test]
 fn a_claim_of_any_size_is_a_few_statements() {
-    for limit in [KeyLimit::default(), KeyLimit::default().with_concurrency(3), KeyLimit::serial()] {
+    for limit in [KeyLimit::default(), KeyLimit::default().with_concurrency(3), KeyLimit::serial(), rate(3)] {
         let mut store = Traced::new();
         store.limit("default", limit);
         store.add("k", 3_000, 2);
         let (claims, work) = store.claim(3_000);
         assert_eq!(claims[0].jobs.len(), 3_000);
-        assert!(work.statements.len() <= 24, "{:#?}", work.statements);
+        assert!(work.statements.len() <= 26, "{:#?}", work.statements);
         let settled = store.complete(&claims).statements;
-        assert!(settled.len() <= 12, "{settled:#?}");
+        assert!(settled.len() <= 14, "{settled:#?}");
         let added = store.add("l", 3_000, 1).1.statements.len();
         assert!(added <= 3_000 + 8, "{added} statements for 3000 jobs");
     }
@@ -208,7 +214,7 @@ fn a_claim_of_any_size_is_a_few_statements() {
 #[test]
 fn every_statement_finds_its_rows() {
     let mut store = Traced::new();
-    store.limit("default", KeyLimit::serial());
+    store.limit("default", KeyLimit::serial().with_rate(RateLimit::new(2, Duration::from_millis(500))));
     // A change of limits counts what is held, whatever that is.
     store.all.clear();
     store.add("k", 20, 5);
@@ -245,6 +251,11 @@ fn every_statement_finds_its_rows() {
     store.complete(&claims);
     let worker = store.worker;
     store.run(|tx| workers::deregister(tx, worker));
+    store.run(|tx| {
+        tx.now += 1_000_000;
+        promote::promote(tx, 10)
+    });
+    store.run(|tx| promote::next_due(tx.conn, tx.now));
     store.run(key_upkeep::keep);
     let small = [
         "k VIRTUAL",
@@ -282,9 +293,16 @@ fn a_queue_without_limits_of_keys_pays_nothing() {
         let counts = [added.len(), claimed.statements.len(), settled.len()];
         assert_eq!(counts, [6, 8, 6], "{added:#?} {claimed:#?} {settled:#?}");
         let all: Vec<_> = [added, claimed.statements, settled].concat();
-        for table in
-            ["keyed_job", "keyed_lane", "key_turn", "key_held", "key_limit", "key_blocker", "held_job"]
-        {
+        for table in [
+            "keyed_job",
+            "keyed_lane",
+            "key_turn",
+            "key_held",
+            "key_limit",
+            "key_blocker",
+            "held_job",
+            "key_ended",
+        ] {
             assert!(!all.iter().any(|sql| sql.contains(table)), "{table}: {all:#?}");
         }
     }

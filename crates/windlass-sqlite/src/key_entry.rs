@@ -17,8 +17,9 @@ const ENTER: &str = "INSERT OR REPLACE INTO keyed_job (n, key, ord, pos)
 const ENTERED: &str = "UPDATE keyed_lane SET entered = ?2 WHERE n = ?1";
 const TURNS: &str = "INSERT INTO key_turn (n, key, vt, state)
     SELECT l.n, k.key, l.vt, 0 FROM keyed_lane l CROSS JOIN json_each(?2) k WHERE l.n = ?1
-    ON CONFLICT DO UPDATE SET vt = max(vt, excluded.vt), state = 0 WHERE state = 2";
-const RETURNED: &str = "UPDATE key_turn SET vt = max(vt, (SELECT vt FROM keyed_lane WHERE n = ?1)), state = 0
+    ON CONFLICT DO UPDATE SET vt = max(vt, excluded.vt), state = 0, due = NULL WHERE state = 2";
+const RETURNED: &str =
+    "UPDATE key_turn SET vt = max(vt, (SELECT vt FROM keyed_lane WHERE n = ?1)), state = 0, due = NULL
     WHERE n = ?1 AND +state > 0 AND key IN (SELECT key FROM json_each(?2))";
 
 /// Enters at most `most` jobs, in the order of the log. Whether all are entered.

@@ -14,7 +14,7 @@ const UNBLOCK: &str = "DELETE FROM key_blocker WHERE job = ?1 RETURNING queue, k
 const OF_JOB: &str =
     "SELECT coalesce(id, pos & 35184372088831), coalesce(attributes ->> '$.key', '') FROM job WHERE pos = ?1";
 const TAKE_OUT: &str = "DELETE FROM keyed_job WHERE n = ?1 AND key = ?2 AND ord IN (?3, ?4, ?5) AND pos = ?6";
-const NOTHING_LEFT: &str = "UPDATE key_turn SET state = 2 WHERE n = ?1 AND key = ?2
+const NOTHING_LEFT: &str = "UPDATE key_turn SET state = 2, due = NULL WHERE n = ?1 AND key = ?2
     AND NOT EXISTS (SELECT 1 FROM keyed_job WHERE n = ?1 AND key = ?2)";
 
 /// What becomes of a job that leaves its place in the log.

@@ -2,15 +2,21 @@
 
 use crate::{error::Outcome, key_entry, keyed::Keyed, position, tx::Tx};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_core::{KeyLimit, KeyLimits, KeyLimitsChange};
+use std::time::Duration;
+use windlass_core::{KeyLimit, KeyLimits, KeyLimitsChange, RateLimit};
 
 const FIND: &str = "SELECT id, keyed FROM queue WHERE name = ?1";
-const READ: &str = "SELECT key, concurrency, serial, weight FROM key_limit WHERE queue = ?1";
-const SET: &str = "INSERT INTO key_limit (queue, key, concurrency, serial, weight) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET concurrency = ?3, serial = ?4, weight = ?5 WHERE (concurrency, serial, weight) IS NOT (?3, ?4, ?5)";
+const READ: &str = "SELECT key, concurrency, serial, weight, rate, period FROM key_limit WHERE queue = ?1";
+const SET: &str = "INSERT INTO key_limit (queue, key, concurrency, serial, weight, rate, period) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    ON CONFLICT DO UPDATE SET concurrency = ?3, serial = ?4, weight = ?5, rate = ?6, period = ?7
+    WHERE (concurrency, serial, weight, rate, period) IS NOT (?3, ?4, ?5, ?6, ?7)";
 const UNSET: &str = "DELETE FROM key_limit WHERE queue = ?1 AND key = ?2";
 const BEGIN: &str = "UPDATE queue SET keyed = 1, paused = paused + 2 WHERE id = ?1";
-const END: &str = "UPDATE queue SET keyed = 0, paused = paused & 1 WHERE id = ?1";
+const END: &str = "UPDATE queue SET keyed = 0, rates = 0, paused = paused NOT IN (0, 2, 11) WHERE id = ?1";
+/// Whether some key has a rate, if that changed. To programs that know no rates it is paused then.
+const RATES: &str = "UPDATE queue SET rates = NOT rates,
+    paused = CASE WHEN rates THEN 2 ELSE 11 END + CASE WHEN paused NOT IN (0, 2, 11) THEN CASE WHEN rates THEN 1 ELSE 4 END ELSE 0 END
+    WHERE id = ?1 AND rates <> EXISTS (SELECT 1 FROM key_limit WHERE queue = ?1 AND rate IS NOT NULL)";
 /// Whether a key is serial, and whether how many are held of it is limited: of its own limits, or of those of every key.
 const OF_KEY: &str = "coalesce((SELECT {} FROM key_limit l WHERE l.queue = ?1 AND l.key = {}), (SELECT {} FROM key_limit l WHERE l.queue = ?1 AND l.key = ''))";
 const HELD: &str = "INSERT OR IGNORE INTO held_job (pos, job, queue, key)
@@ -22,7 +28,7 @@ const HELD: &str = "INSERT OR IGNORE INTO held_job (pos, job, queue, key)
 const COUNT: &str = "INSERT INTO key_held (queue, key, held, blockers) SELECT ?1, key, sum(held), sum(blockers) FROM
     (SELECT key, 1 AS held, 0 AS blockers FROM held_job WHERE queue = ?1 UNION ALL SELECT key, 0, 1 FROM key_blocker WHERE queue = ?1) GROUP BY key";
 const LOOK_AGAIN: &str =
-    "UPDATE key_turn SET state = 0, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
+    "UPDATE key_turn SET state = 0, due = NULL, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
     WHERE n IN (SELECT n FROM keyed_lane WHERE queue = ?1 AND NOT ended) AND state = 1";
 const LANES: &str = "SELECT id FROM lane WHERE queue = ?1";
 
@@ -57,6 +63,10 @@ pub(crate) fn change(tx: &mut Tx<'_>, name: &str, change: &KeyLimitsChange) -> O
         KeyLimitsChange::Off => {}
     }
     if changed > 0 {
+        if tx.conn.prepare_cached(RATES)?.execute([queue])? > 0 {
+            let conn = tx.conn;
+            tx.keyed().changed(conn)?;
+        }
         count_anew(tx, queue)?;
         tx.wake()?;
     }
@@ -68,7 +78,9 @@ fn find(conn: &Connection, name: &str) -> Outcome<Option<(i64, bool)>> {
 }
 
 fn set(conn: &Connection, queue: i64, key: &str, limit: KeyLimit) -> Outcome<usize> {
-    let row = params![queue, key, limit.concurrency, limit.serial, limit.weight];
+    let period = limit.rate.map(|rate| i64::try_from(rate.period.as_micros()).unwrap_or(i64::MAX));
+    let count = limit.rate.map(|rate| rate.count);
+    let row = params![queue, key, limit.concurrency, limit.serial, limit.weight, count, period];
     Ok(conn.prepare_cached(SET)?.execute(row)?)
 }
 
@@ -76,7 +88,9 @@ fn end(tx: &mut Tx<'_>, queue: i64) -> Outcome<()> {
     tx.conn.prepare_cached(END)?.execute([queue])?;
     tx.conn.prepare_cached("DELETE FROM key_limit WHERE queue = ?1")?.execute([queue])?;
     forget_held(tx.conn, queue)?;
-    tx.conn.prepare_cached("DELETE FROM key_blocker WHERE queue = ?1")?.execute([queue])?;
+    for table in ["key_blocker", "key_ended", "key_ended_count"] {
+        tx.conn.prepare_cached(&format!("DELETE FROM {table} WHERE queue = ?1"))?.execute([queue])?;
+    }
     let conn = tx.conn;
     tx.keyed().end(conn, queue)?;
     tx.wake()
@@ -96,7 +110,11 @@ fn count_anew(tx: &mut Tx<'_>, queue: i64) -> Outcome<()> {
     let no_longer =
         format!("DELETE FROM key_blocker WHERE queue = ?1 AND NOT {}", of_key("serial", "key_blocker.key"));
     tx.conn.execute(&no_longer, [queue])?;
-    let limited = of_key("serial OR concurrency IS NOT NULL", "j.attributes ->> '$.key'");
+    for table in ["key_ended", "key_ended_count"] {
+        let has_rate = of_key("rate IS NOT NULL", &format!("{table}.key"));
+        tx.conn.execute(&format!("DELETE FROM {table} WHERE queue = ?1 AND NOT {has_rate}"), [queue])?;
+    }
+    let limited = of_key("serial OR concurrency IS NOT NULL OR rate IS NOT NULL", "j.attributes ->> '$.key'");
     let mut hold = tx.conn.prepare(&HELD.replace("{limited}", &limited))?;
     let mut lanes = tx.conn.prepare_cached(LANES)?;
     for lane in lanes.query_map([queue], |row| row.get::<_, i32>(0))? {
@@ -139,5 +157,9 @@ pub(crate) fn read(conn: &Connection, name: &str) -> Outcome<Option<KeyLimits>> 
 fn limit(row: &Row<'_>) -> rusqlite::Result<KeyLimit> {
     let mut limit = KeyLimit::default().with_weight(row.get(3)?);
     (limit.concurrency, limit.serial) = (row.get(1)?, row.get(2)?);
+    limit.rate = row
+        .get::<_, Option<u32>>(4)?
+        .zip(row.get::<_, Option<i64>>(5)?)
+        .map(|(count, micros)| RateLimit::new(count, Duration::from_micros(micros.unsigned_abs())));
     Ok(limit)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Outcome,
-    key_holds,
+    key_holds, key_rates,
     keyed::{FIRST, KeyedLane},
     locate::{self, Log, Place},
     position,
@@ -24,7 +24,7 @@ const FORGET: &str = "DELETE FROM key_turn WHERE (n, key) IN (SELECT n, key FROM
     AND (vt <= (SELECT l.vt FROM keyed_lane l WHERE l.n = ?1) OR NOT EXISTS (SELECT 1 FROM key_turn t WHERE t.n = ?1 AND t.state = 0)) LIMIT ?2)";
 const IS_EMPTY: &str =
     "SELECT NOT EXISTS (SELECT 1 FROM job WHERE pos BETWEEN cursor + 1 AND ?2) FROM lane WHERE id = ?1";
-const NO_TURNS: &str = "UPDATE key_turn SET state = 2 WHERE n = ?1 AND state < 2
+const NO_TURNS: &str = "UPDATE key_turn SET state = 2, due = NULL WHERE n = ?1 AND state < 2
     AND NOT EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = key_turn.n AND j.key = key_turn.key)";
 const HELD: &str =
     "SELECT pos, job FROM held_job WHERE pos > (SELECT held_checked FROM meta) ORDER BY pos LIMIT ?1";
@@ -43,6 +43,11 @@ pub(crate) fn keep(tx: &mut Tx<'_>) -> Outcome<bool> {
     let mut more = remove_ended(tx)?;
     for lane in tx.keyed().all() {
         more |= forget_idle(tx, &lane)?;
+    }
+    for queue in tx.keyed().with_rates() {
+        if key_rates::forget_past(tx.conn, queue, tx.now)? {
+            tx.wake()?;
+        }
     }
     check_held(tx)?;
     check_blockers(tx)?;

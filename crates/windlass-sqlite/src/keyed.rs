@@ -41,6 +41,8 @@ pub(crate) struct Keyed {
     /// Which change of the lanes is known: 0 before the first.
     version: i64,
     queues: HashSet<i64>,
+    /// Those of which some key has a rate.
+    rates: HashSet<i64>,
     lanes: HashMap<i32, KeyedLane>,
     /// How many jobs were appended to each lane.
     pub(crate) arrived: HashMap<i32, i64>,
@@ -60,8 +62,11 @@ impl Keyed {
         let rows = find
             .query_map([], |row| Ok(KeyedLane { lane: row.get(0)?, n: row.get(1)?, queue: row.get(2)? }))?;
         self.lanes = rows.map(|row| row.map(|lane| (lane.lane, lane))).collect::<Result<_, _>>()?;
-        let mut find = conn.prepare_cached("SELECT id FROM queue WHERE keyed")?;
-        self.queues = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut find = conn.prepare_cached("SELECT id, rates FROM queue WHERE keyed")?;
+        let rows = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let queues: Vec<(i64, bool)> = rows.collect::<Result<_, _>>()?;
+        self.queues = queues.iter().map(|(queue, _)| *queue).collect();
+        self.rates = queues.iter().filter(|(_, rates)| *rates).map(|(queue, _)| *queue).collect();
         self.version = version;
         Ok(())
     }
@@ -78,7 +83,8 @@ impl Keyed {
         self.changed(conn)
     }
 
-    fn changed(&mut self, conn: &Connection) -> Outcome<()> {
+    /// Tells the others that the lanes, or which queues have rates, are not what they were.
+    pub(crate) fn changed(&mut self, conn: &Connection) -> Outcome<()> {
         let version = conn.prepare_cached(CHANGED)?.query_one([], |row| row.get(0))?;
         let arrived = std::mem::take(&mut self.arrived);
         self.refresh(conn, version)?;
@@ -107,6 +113,15 @@ impl Keyed {
 
     pub(crate) fn has_queue(&self, queue: i64) -> bool {
         self.queues.contains(&queue)
+    }
+
+    pub(crate) fn has_rates(&self, queue: i64) -> bool {
+        self.rates.contains(&queue)
+    }
+
+    /// The queues of which some key has a rate.
+    pub(crate) fn with_rates(&self) -> Vec<i64> {
+        self.rates.iter().copied().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<KeyedLane> {

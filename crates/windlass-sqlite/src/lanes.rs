@@ -11,7 +11,7 @@ const LOOK_EVERY: u32 = 16;
 
 const LANES: &str =
     "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL, keyed FROM lane JOIN queue ON queue.id = lane.queue
-    WHERE queue.name = ?1 AND paused & 1 = 0 AND (available > 0 OR no_handler > 0) ORDER BY priority";
+    WHERE queue.name = ?1 AND paused IN (0, 2, 11) AND (available > 0 OR no_handler > 0) ORDER BY priority";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
 const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
 

@@ -59,6 +59,7 @@ mod key_entry;
 mod key_holds;
 mod key_limits;
 mod key_move;
+mod key_rates;
 mod key_turns;
 mod key_upkeep;
 mod keyed;

@@ -3,6 +3,7 @@
 use crate::{
     clock::Micros,
     error::Outcome,
+    key_rates,
     moves::{self, Waiting},
     tx::Tx,
 };
@@ -17,7 +18,7 @@ const DUE: &str = "SELECT id, lane, state FROM waiting WHERE state < 2 AND avail
     ORDER BY available_at, id LIMIT ?2";
 const NEXT: &str = "SELECT min(available_at) FROM waiting WHERE state < 2";
 
-/// Moves at most `limit` due jobs, and says how long until the next one is due.
+/// Moves at most `limit` due jobs, tells those who wait where the rate of a key allows more, and says how long until the next of both is due.
 pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
     let due: Vec<(i64, i32, i64)> = tx
         .conn
@@ -29,11 +30,24 @@ pub(crate) fn promote(tx: &mut Tx<'_>, limit: u32) -> Outcome<Promoted> {
     for &(id, lane, state) in &due {
         moves::append_waiting(tx, id, lane, Waiting::of(state))?;
     }
+    free_keys(tx)?;
     Ok(Promoted { count: due.len() as u64, next_due: next_due(tx.conn, tx.now)? })
 }
 
-/// How long until the next job is due; zero when one is.
+/// Tells those who wait where the rate of a key allows more by now.
+fn free_keys(tx: &mut Tx<'_>) -> Outcome<()> {
+    let mut freed = false;
+    for queue in tx.keyed().with_rates() {
+        freed |= key_rates::forget_past(tx.conn, queue, tx.now)?;
+    }
+    freed |= key_rates::end_due(tx.conn, tx.now)?;
+    if freed { tx.wake() } else { Ok(()) }
+}
+
+/// How long until the next job is due, or a key's rate allows more; zero when that is so.
 pub(crate) fn next_due(conn: &Connection, now: Micros) -> Outcome<Option<Duration>> {
-    let next: Option<i64> = conn.prepare_cached(NEXT)?.query_one([], |row| row.get(0))?;
+    let next =
+        |sql| -> Outcome<Option<i64>> { Ok(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?) };
+    let next = next(NEXT)?.into_iter().chain(next(key_rates::NEXT_OF_ALL)?).min();
     Ok(next.map(|at| Duration::from_micros(at.saturating_sub(now).max(0).unsigned_abs())))
 }

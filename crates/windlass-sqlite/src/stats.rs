@@ -13,7 +13,7 @@ use windlass_core::{ErrorKind, QueueFilter, QueueStats, StoreStatus, WorkerId, W
 const WORKERS_MAX: u32 = 1_000;
 
 const QUEUES: &str =
-    "SELECT name, paused & 1, total(available + no_handler), total(running), total(scheduled),
+    "SELECT name, paused NOT IN (0, 2, 11), total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
         (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
     concurrency, rate, rate_period, rate_burst, keyed
@@ -21,7 +21,7 @@ const QUEUES: &str =
     WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR instr(lower(name), lower(?2))) AND (?3 IS NULL OR name > ?3)
     GROUP BY queue.id ORDER BY name LIMIT ?4";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
-    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused & 1 = 0
+    WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused IN (0, 2, 11)
     AND (available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
         AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0) OR EXISTS (SELECT 1 FROM job
             WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND EXISTS (

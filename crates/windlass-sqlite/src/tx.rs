@@ -149,7 +149,8 @@ impl<'c> Tx<'c> {
         let (changes, arrived) = (std::mem::take(changes), std::mem::take(arrived));
         let mut freed = false;
         for (queue, changes) in &changes {
-            freed |= key_changes::write(self.conn, *queue, changes)?;
+            let ended_at = self.memory.keyed.has_rates(*queue).then_some(self.now);
+            freed |= key_changes::write(self.conn, *queue, changes, ended_at)?;
         }
         for (lane, jobs) in arrived {
             if let Some(lane) = self.memory.keyed.lane(lane) {

@@ -49,6 +49,7 @@ export interface QueueStats {
 export interface KeyLimit {
   concurrency?: number;
   serial?: boolean;
+  rate?: RateLimit;
   weight: number;
 }
 

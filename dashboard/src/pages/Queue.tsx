@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useOverview, useTopic } from '../api/live';
-import type { History, QueueDetail, QueueStats, WorkerRecord } from '../api/schema';
+import type { History, KeyLimit, QueueDetail, QueueStats, WorkerRecord } from '../api/schema';
 import { newest } from '../charts';
 import { count, duration, figure, jobs, percent, plural, rate } from '../format';
 import { failing, isEnd, shares, type Grid } from '../history';
@@ -61,8 +61,9 @@ const perTime = (count_: number, ms: number): string => `${count(count_)} per ${
 function Limits({ queue, edit }: { queue: QueueDetail; edit(): void }) {
   const { limits: { concurrency, rate: limit }, key_limits: keys } = queue;
   const named = Object.entries(keys?.named ?? {});
-  const key = (one: { concurrency?: number; serial?: boolean; weight: number }): string =>
-    [one.serial ? 'one after the other' : one.concurrency ? `${count(one.concurrency)} at once` : 'no limit', one.weight !== 1 && `weight ${one.weight}`].filter(Boolean).join(', ');
+  const key = ({ serial, concurrency: most, rate: limited, weight }: KeyLimit): string =>
+    [serial ? 'one after the other' : most ? `${count(most)} at once` : !limited && 'no limit', limited && perTime(limited.count, limited.period_ms), weight !== 1 && `weight ${weight}`]
+      .filter(Boolean).join(', ');
   return (
     <Panel title="Limits" ruled tools={may('admin') && <button class="btn quiet" type="button" onClick={edit}>Edit…</button>}>
       <dl class="facts pad">

@@ -120,7 +120,7 @@ function queuesOf(mock, _, __, { search = '', after = '', limit = 50 }) {
 
 function queueOf(mock, [name]) {
   const queue = found(mock.store.queues.find(each => each.name === name), `queue ${name}`);
-  const keys = name === 'webhooks' ? { default: { concurrency: 20, weight: 1 }, named: { 'hooks.acme-retail.example': { concurrency: 5, weight: 1 } } } : null;
+  const keys = name === 'webhooks' ? { default: { concurrency: 20, weight: 1 }, named: { 'hooks.acme-retail.example': { concurrency: 5, rate: { count: 100, period_ms: 60000 }, weight: 1 } } } : null;
   return [200, { ...queue, key_limits: keys, workers: mock.store.workers.filter(worker => worker.queues.includes(name)) }];
 }
 

@@ -13,7 +13,7 @@ const { done } = await windlass.delete({ kind: 'image.resize' }) // all that a f
 await windlass.pause('mail')
 await windlass.limits.set('mail', { concurrency: 10, rate: { count: 100, period: '1m' } }) // over all workers
 await windlass.limits.setKeys('mail', { concurrency: 2 }) // of each tenant, say
-await windlass.limits.setKey('mail', 'acme', { weight: 3 })
+await windlass.limits.setKey('mail', 'acme', { weight: 3, rate: { count: 100, period: '1m' } })
 await windlass.resume('mail')
 const queue = await windlass.queue('mail')
 const page = await windlass.queues({ search: 'mail', limit: 50 }) // of thousands; the next one is `after` the last name

@@ -12,7 +12,7 @@ export type { EventPage, Events, EventsOptions, EventType, JobEvent } from './ev
 export type { BatchHandler, Handler } from './handlers.js'
 export { JobInterrupted, type Job, type JobInfo, type StopReason } from './job.js'
 export { inThread, type ThreadHandler } from './in_thread.js'
-export type { KeyLimit, KeyLimits, Limits, QueueLimits } from './limits.js'
+export type { KeyLimit, KeyLimitRecord, KeyLimits, Limits, QueueLimits } from './limits.js'
 export type { EnqueueOptions, JobOptions, RetryPolicy, Unique } from './options.js'
 export { cancel, discard, retry, snooze, type Outcome } from './outcome.js'
 export type { EndState, History, HistoryOptions, RetentionRecord, RetentionRule, Settings, SettingsChange } from './policy.js'

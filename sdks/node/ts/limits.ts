@@ -16,12 +16,23 @@ export interface KeyLimit {
   concurrency?: number
   /** One after the other, in the order of their ids. */
   serial?: boolean
+  /** How many start in a time: `count` in every `period`. A job counts from when it is handed out until a period after its end. */
+  rate?: { count: number, period: Duration }
   /** How large a share of the queue they get: 1 to 1000, default 1. */
   weight?: number
 }
 
+/** A limit as the store tells it. */
+export interface KeyLimitRecord extends Omit<KeyLimit, 'rate'> { rate?: { count: number, periodMs: number } }
+
 /** The limits of a queue's keys. */
-export interface KeyLimits { default: KeyLimit, named: Record<string, KeyLimit> }
+export interface KeyLimits { default: KeyLimitRecord, named: Record<string, KeyLimitRecord> }
+
+type Rate = { count: number, period: Duration, burst?: number }
+
+function sent (rate: Rate | undefined): object | undefined {
+  return rate && { ...rate, period: undefined, period_ms: milliseconds(rate.period, 'rate.period') }
+}
 
 /** Limits of queues and of their keys: `windlass.limits`. */
 export class Limits {
@@ -32,15 +43,18 @@ export class Limits {
 
   /** Limits a queue; `{}` lifts its limits. `await windlass.limits.set('mail', { rate: { count: 100, period: '1m' } })` */
   async set (queue: string, { concurrency, rate }: QueueLimits): Promise<void> {
-    const wireRate = rate && { count: rate.count, period_ms: milliseconds(rate.period, 'rate.period'), burst: rate.burst }
-    await this.#on.call('limit', { queue, limits: { concurrency, rate: wireRate } })
+    await this.#on.call('limit', { queue, limits: { concurrency, rate: sent(rate) } })
   }
 
   /** Limits every key of a queue that has no limit of its own. */
-  async setKeys (queue: string, limit: KeyLimit): Promise<void> { await this.#on.call('limit_keys', { queue, limit }) }
+  async setKeys (queue: string, limit: KeyLimit): Promise<void> {
+    await this.#on.call('limit_keys', { queue, limit: { ...limit, rate: sent(limit.rate) } })
+  }
 
   /** Limits one key of a queue. */
-  async setKey (queue: string, key: string, limit: KeyLimit): Promise<void> { await this.#on.call('limit_key', { queue, key, limit }) }
+  async setKey (queue: string, key: string, limit: KeyLimit): Promise<void> {
+    await this.#on.call('limit_key', { queue, key, limit: { ...limit, rate: sent(limit.rate) } })
+  }
 
   /** Has the default hold for a key again. */
   async removeKey (queue: string, key: string): Promise<void> { await this.#on.call('unlimit_key', { queue, key }) }
@@ -51,6 +65,7 @@ export class Limits {
   /** The limits of a queue's keys; null for a queue that knows none. */
   async keys (queue: string): Promise<KeyLimits | null> {
     const limits = record<KeyLimits | null>(await this.#on.call('key_limits', { queue }))
-    return limits && { default: limits.default, named: limits.named ?? {} }
+    const named = Object.entries(limits?.named ?? {}).map(([key, limit]) => [key, record<KeyLimitRecord>(limit)] as const)
+    return limits && { default: limits.default, named: Object.fromEntries(named) }
   }
 }

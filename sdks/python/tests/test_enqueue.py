@@ -234,8 +234,10 @@ def test_a_client_changes_what_is_there(app: App) -> None:
     assert client.queue("q") == client.queues()[0] and client.queue("nowhere") is None
     client.limit_keys("q", concurrency=2)
     client.limit_key("q", "acme", serial=True, weight=3)
+    client.limit_key("q", "post", rate=100, period=timedelta(minutes=1))
     limits = client.key_limits("q")
     assert limits is not None and limits["default"]["concurrency"] == 2 and limits["named"]["acme"] == {"serial": True, "weight": 3}
+    assert limits["named"]["post"] == {"rate": {"count": 100, "period_ms": 60_000}, "weight": 1}
     client.unlimit_key("q", "acme")
     client.unlimit_keys("q")
     assert client.key_limits("q") is None

@@ -106,8 +106,8 @@ wrap_store! {
      maintain settings configure retention set_retention retry edit pause limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let Claimed { claims, contended, limited } = self.store.claim(request).await?;
-        Ok(Claimed { claims: self.spoil_claim(claims), contended, limited })
+        let claimed = self.store.claim(request).await?;
+        Ok(Claimed { claims: self.spoil_claim(claimed.claims), ..claimed })
     }
 
     async fn report(&self, request: &ReportRequest) -> Result<Vec<Reported>> {

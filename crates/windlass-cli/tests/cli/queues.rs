@@ -106,7 +106,12 @@ fn keys_are_limited_and_unlimited() {
     );
     assert!(!home.run(&["queues"]).done().stdout.contains("KEYS"));
     let said = home.run(&["queues", "limit-keys", "sync", "--concurrency", "2"]).done().stdout;
-    assert_eq!(said, "KEY  AT ONCE  ORDER  WEIGHT\n*          2  -           1\n");
+    assert_eq!(said, "KEY  AT ONCE  RATE  ORDER  WEIGHT\n*          2     -  -           1\n");
+    let said = home.json(&["queues", "limit-keys", "sync", "--concurrency", "2", "--rate", "100/1m"]);
+    let rate = serde_json::json!({"count": 100, "period_ms": 60_000});
+    assert_eq!(said["key_limits"]["default"]["rate"], rate);
+    assert!(home.run(&["queues"]).done().stdout.contains("2 at once, 100/1m"));
+    home.run(&["queues", "limit-keys", "sync", "--concurrency", "2"]).done();
     let keys = ["--key", "acme", "--key", "post"];
     let said =
         home.json(&[&["queues", "limit-keys", "sync", "--serial", "--weight", "3"], &keys[..]].concat());
@@ -124,7 +129,10 @@ fn keys_are_limited_and_unlimited() {
     assert_eq!(home.json(&["queues", "unlimit-keys", "sync"])["key_limits"], serde_json::Value::Null);
     home.run(&["queues", "keys", "nowhere"]).refused(1, &["nowhere", "[not_found]"]);
 
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 8] = [
+        (&["--rate", "0/1m"], "the count of a rate must be 1 to 1000000000, got 0"),
+        (&["--rate", "5/1ms"], "the period of a rate must be 100 ms to 366 days, got 1ms"),
+        (&["--rate", "5"], "like 100/1m"),
         (&["--concurrency", "0"], "the limit of concurrency must be 1 to 1000000, got 0"),
         (&["--concurrency", "2", "--serial"], "--serial"),
         (&["--weight", "0"], "the weight of a key must be 1 to 1000, got 0"),

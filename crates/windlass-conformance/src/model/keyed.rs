@@ -1,5 +1,6 @@
 use super::play::Play;
-use windlass_core::{JobId, JobState, JobStore, KeyLimit, KeyLimits, KeyLimitsChange, WorkerId};
+use crate::steps::LATER;
+use windlass_core::{JobId, JobState, JobStore, KeyLimit, KeyLimits, KeyLimitsChange, RateLimit, WorkerId};
 
 /// The keys that jobs of a history have.
 pub(super) const KEYS: [&str; 3] = ["whom", "a", "b"];
@@ -45,7 +46,12 @@ impl Play {
             1 | 2 => KeyLimit::serial(),
             _ => KeyLimit::default().with_concurrency(self.rng.u32(1..4)),
         };
-        limit.with_weight(weight)
+        let limit = limit.with_weight(weight);
+        match self.rng.u32(..3) {
+            // What ended counts until the end of the history.
+            0 => limit.with_rate(RateLimit::new(self.rng.u32(1..12), LATER)),
+            _ => limit,
+        }
     }
 
     pub(super) async fn limit_keys_to(&mut self, queue: usize, change: &KeyLimitsChange) {

@@ -16,8 +16,15 @@ BEGIN
             '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean, interval, jsonb, timestamptz, text[])',
             '{schema}.set_schedule(text, text, text, jsonb, text, text, timestamptz, timestamptz, interval, text, text, integer, integer, text, jsonb, boolean, interval, jsonb, interval, text[], text)',
             '{schema}.share(integer, text[], integer[], integer[], integer[], integer)',
-            '{schema}.give_starts({schema}.queue, integer)']) AS old
+            '{schema}.give_starts({schema}.queue, integer)',
+            '{schema}.check_key_limit(text, text, integer, boolean, integer)',
+            '{schema}.limit_keys(text, integer, boolean, integer)',
+            '{schema}.limit_key(text, text, integer, boolean, integer)',
+            '{schema}.put_key_limits(text, text[], integer[], boolean[], integer[])',
+            '{schema}.key_limits(text)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
+        -- Its result got more columns.
+        WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames))
     LOOP
         v_grants := v_grants || coalesce((
             SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO %s%s;', f.successor, g.grantee::regrole,

@@ -7,6 +7,7 @@
 -- when the claim was made, so that the worker knows how long its jobs may wait that expire; the rest NULL), then its jobs. A header of lane 0 says that there is more
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. One of lane -1 names a queue
 -- that has work, but limits of which the worker has no share, so it gets nothing; programs that know of no limits take it for a claim without jobs.
+-- One of lane -2147483648 says in how many ms (its seq) the rate of a key of a queue allows more of the jobs that wait.
 -- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server

@@ -5,7 +5,8 @@
 -- beginning. Without it each call would walk the index entries of all jobs that were promoted since the oldest open
 -- transaction began. A job that is committed more than a second after it was due lies before it: look from the
 -- beginning from time to time.
--- Cost: one index probe when nothing is due.
+-- Also tells idle workers where the rate of a key allows more of its jobs: see promote_keys.
+-- Cost: one index probe when nothing is due, and those of promote_keys.
 CREATE OR REPLACE FUNCTION {schema}.promote(
     p_limit integer, INOUT from_at timestamptz DEFAULT NULL, INOUT from_id bigint DEFAULT NULL,
     OUT promoted bigint, OUT next_due_ms double precision)
@@ -53,7 +54,8 @@ BEGIN
     END IF;
     from_at := nullif(v_at, '-infinity');
     from_id := CASE WHEN from_at IS NOT NULL THEN v_id END;
-    SELECT greatest(extract(epoch FROM h.available_at - clock_timestamp()) * 1000, 0) INTO next_due_ms
-        FROM {schema}.waiting h
+    SELECT h.available_at AS at INTO v_last FROM {schema}.waiting h
         WHERE h.state IN ('scheduled', 'retryable') AND (h.available_at, h.id) > (v_at, v_id) ORDER BY h.available_at, h.id LIMIT 1;
+    v_at := least(v_last.at, {schema}.promote_keys());
+    IF v_at IS NOT NULL THEN next_due_ms := greatest(extract(epoch FROM v_at - clock_timestamp()) * 1000, 0); END IF;
 END $$;

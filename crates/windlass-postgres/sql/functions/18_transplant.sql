@@ -111,10 +111,12 @@ BEGIN
     UPDATE {schema}.unique_key k SET lane_id = NULL WHERE k.lane_id IS NOT NULL; -- positions in the log
     UPDATE {schema}.worker SET ended_at = clock_timestamp() WHERE ended_at IS NULL;
     DELETE FROM {schema}.slot;
+    PERFORM {schema}.note_ended(h.queue, h.keys, h.times) FROM ( -- what was held until now counts on for rates
+        SELECT l.queue, array_agg(h.key) AS keys, array_agg(clock_timestamp()) AS times FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id GROUP BY l.queue) AS h;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.key_held;
-    UPDATE {schema}.key_room SET held = 0;
+    UPDATE {schema}.key_room r SET held = 0, ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
-    UPDATE {schema}.key_turn SET tag = finish, blocked = false WHERE blocked;
+    UPDATE {schema}.key_turn SET tag = finish, blocked = false, due_at = NULL WHERE blocked;
     UPDATE {schema}.housekeeping SET segment = NULL;
     UPDATE {schema}.counter_fold SET since = pg_current_snapshot(), until = NULL, hasty = false; -- what was counted stays
     DELETE FROM {schema}.event_log;
@@ -152,5 +154,6 @@ BEGIN
                     UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.lane', 'id'))) AS x));
     PERFORM setval('{schema}.keyed_lane_seq', (SELECT greatest(1 - min(l.id), nextval('{schema}.keyed_lane_seq')) FROM {schema}.lane l));
     PERFORM setval('{schema}.key_turn_seq', (SELECT greatest(max(i), nextval('{schema}.key_turn_seq')) FROM (
-        SELECT max(n) AS i FROM {schema}.key_turn UNION ALL SELECT max(n) FROM {schema}.key_lane UNION ALL SELECT max(n) FROM {schema}.key_room) AS x));
+        SELECT max(n) AS i FROM {schema}.key_turn UNION ALL SELECT max(n) FROM {schema}.key_lane UNION ALL SELECT max(n) FROM {schema}.key_room
+        UNION ALL SELECT max(n) FROM {schema}.key_looked) AS x));
 END $$;

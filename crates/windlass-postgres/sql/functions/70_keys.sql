@@ -112,12 +112,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- keys_are_limited(queue): whether some key of it has a concurrency, or is serial.
+-- keys_are_limited(queue): whether some key of it has a concurrency or a rate, or is serial.
 CREATE OR REPLACE FUNCTION {schema}.keys_are_limited(p_queue text) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND (k.serial OR k.concurrency IS NOT NULL));
+    RETURN EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND (k.serial OR k.concurrency IS NOT NULL OR k.rate IS NOT NULL));
 END $$;
 
 -- key_is_serial(queue, key)

@@ -1,4 +1,4 @@
--- Which jobs of keys with a concurrency are held, and which of serial keys are not over. All of it under the queue's lock.
+-- Which jobs of keys with a concurrency or a rate are held, and which of serial keys are not over. All of it under the queue's lock.
 
 -- key_pending(id, queue, key): whether the job is of this queue and key, and not over.
 CREATE OR REPLACE FUNCTION {schema}.key_pending(p_id bigint, p_queue text, p_key text) RETURNS boolean
@@ -18,7 +18,8 @@ BEGIN
 END $$;
 
 -- make_room(queue): what was settled since is held no more; jobs of serial keys that are over let the next ones go. Keys for which something changed are in turn again.
--- Cost: linear in the jobs of keys with a concurrency that were settled since.
+-- What was held of a key with a rate counts on (note_ended).
+-- Cost: linear in the jobs of keys with a concurrency or a rate that were settled since.
 CREATE OR REPLACE FUNCTION {schema}.make_room(p_queue text) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_mergejoin = off
@@ -35,6 +36,8 @@ DECLARE
     v_keys text[] := '{}';
     v_over boolean[] := '{}';  -- of a signal: the job is over; NULL: look
     v_held boolean[] := '{}';  -- it was held until now
+    v_at   timestamptz[] := '{}'; -- and since when it is not
+    v_ended record;
     r      record;
 BEGIN
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
@@ -48,70 +51,87 @@ BEGIN
         END IF;
         SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(c.folded, v_now) d;
         WITH settled AS MATERIALIZED (
-            SELECT s.seq, s.low_id, s.high_id, s.completed FROM unnest(v_lo, v_hi) AS r(lo, hi)
+            SELECT s.seq, s.low_id, s.high_id, s.completed, s.settled_at FROM unnest(v_lo, v_hi) AS r(lo, hi)
             CROSS JOIN LATERAL (SELECT * FROM {schema}.settlement s
                 WHERE s.lane_id = v_lane AND s.lane_id < 0 AND s.event_xid >= r.lo AND s.event_xid <= r.hi OFFSET 0) AS s
         ), held AS MATERIALIZED ( -- claim by claim: in the order of the index all that was ever held lies before
-            SELECT x.place, x.id, x.key, s.completed FROM settled s CROSS JOIN LATERAL (
+            SELECT x.place, x.id, x.key, s.completed, s.settled_at FROM settled s CROSS JOIN LATERAL (
                 SELECT k.ctid AS place, k.id, k.key FROM {schema}.key_held k WHERE k.lane_id = v_lane AND k.seq = s.seq
                   AND k.id >= coalesce(s.low_id, 0) AND k.id <= coalesce(s.high_id, 9223372036854775807) OFFSET 0) AS x
         ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT h.place FROM held h))
         ), told AS (DELETE FROM {schema}.key_signal s WHERE s.lane_id = v_lane RETURNING s.*
         ), happened AS ( -- one that completed in a range where another settlement says otherwise went elsewhere
-            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, true AS held FROM held h GROUP BY h.id, h.key
+            SELECT h.id, h.key, nullif(bool_and(h.completed), false) AS is_over, true AS held, max(h.settled_at) AS at FROM held h GROUP BY h.id, h.key
             UNION ALL
-            SELECT t.job_id, t.key, nullif(t.is_over, false), false FROM told t)
-        SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, (SELECT count(*) > 0 FROM settled) AS any
+            SELECT t.job_id, t.key, nullif(t.is_over, false), false, NULL FROM told t)
+        SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, array_agg(h.at) AS at,
+               (SELECT count(*) > 0 FROM settled) AS any
             INTO r FROM happened h;
         IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
-        v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held;
+        v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told.
     WITH free AS (
         DELETE FROM {schema}.key_held h USING {schema}.lane l
         WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
-        RETURNING h.id, h.key)
-    SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held INTO r FROM free f;
-    v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held;
+        RETURNING h.id, h.key, (SELECT s.settled_at FROM {schema}.settlement_of(h.lane_id, h.seq, h.id) s) AS at)
+    SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;
+    v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, l.priority) FROM {schema}.lane l
         WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     IF v_ids = '{}' THEN RETURN; END IF;
+    SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;
+    IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
+        SELECT e.keys, e.jobs INTO v_ended FROM (
+            SELECT array_agg(u.key) AS keys, array_agg(u.at) AS at FROM unnest(v_keys, v_held, v_at) AS u(key, held, at) WHERE u.held) AS h
+        CROSS JOIN LATERAL {schema}.note_ended(p_queue, h.keys, h.at) e;
+    END IF;
     WITH fate AS MATERIALIZED (
         SELECT u.id, u.key, bool_or(u.is_over) AS is_over, count(*) FILTER (WHERE u.held) AS freed
         FROM unnest(v_ids, v_keys, v_over, v_held) AS u(id, key, is_over, held) GROUP BY u.id, u.key
     ), room AS MATERIALIZED (
-        SELECT h.*, k.freed, k.over_ids, k.look_ids FROM (
+        SELECT h.*, k.freed, k.over_ids, k.look_ids, coalesce((
+                   SELECT e.jobs FROM unnest(v_ended.keys, v_ended.jobs) AS e(key, jobs) WHERE e.key = k.key), 0) AS more_ended FROM (
             SELECT f.key, sum(f.freed)::integer AS freed, coalesce(array_agg(f.id) FILTER (WHERE f.is_over), '{}') AS over_ids,
                    coalesce(array_agg(f.id) FILTER (WHERE f.is_over IS NOT TRUE), '{}') AS look_ids FROM fate f GROUP BY f.key) AS k
         CROSS JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
     ), was AS (DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT r.place FROM room r)))
-    INSERT INTO {schema}.key_room (queue, key, held, begun)
-        SELECT p_queue, r.key, r.left, r.begun FROM (
-            SELECT r.key, greatest(r.held - r.freed, 0) AS left, ARRAY(
+    INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
+        SELECT p_queue, r.key, r.left, r.begun, r.ended FROM (
+            SELECT r.key, greatest(r.held - r.freed, 0) AS left, r.ended + r.more_ended AS ended, ARRAY(
                 SELECT b FROM unnest(r.begun) AS b
                 WHERE b <> ALL (r.over_ids) AND (b <> ALL (r.look_ids) OR {schema}.key_pending(b, p_queue, r.key))) AS begun
             FROM room r OFFSET 0) AS r
-        WHERE r.left > 0 OR r.begun <> '{}';
+        WHERE r.left > 0 OR r.begun <> '{}' OR r.ended > 0;
     PERFORM {schema}.turn_again(p_queue, ARRAY(SELECT DISTINCT k FROM unnest(v_keys) AS k));
 END $$;
 
--- count_held(queue): counts anew what is held of each key, by the claims that are open, when limits have changed.
--- Cost: linear in the jobs that workers hold of the queue.
+-- count_held(queue): counts anew what is held of each key, by the claims that are open, when limits have changed. What was held, and is not, ended; what ended counts
+-- on where the key has a rate.
+-- Cost: linear in the jobs that workers hold of the queue, and in what counts for rates.
 CREATE OR REPLACE FUNCTION {schema}.count_held(p_queue text) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_now pg_snapshot := pg_current_snapshot();
+    v_now  pg_snapshot := pg_current_snapshot();
+    v_held {schema}.key_held[];
 BEGIN
     PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now) FROM {schema}.lane l CROSS JOIN LATERAL {schema}.key_lane_of(l.id) c WHERE l.queue = p_queue AND l.id < 0;
-    DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id;
+    WITH was AS (DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = p_queue AND h.lane_id = l.id RETURNING h AS job)
+        SELECT array_agg(w.job) INTO v_held FROM was w;
     IF {schema}.keys_are_limited(p_queue) THEN
         INSERT INTO {schema}.key_held (lane_id, seq, id, key)
             SELECT o.lane_id, o.seq, j.id, {schema}.key_of(j.attributes)
             FROM {schema}.open_claims(NULL) o JOIN {schema}.lane l ON l.id = o.lane_id
             CROSS JOIN LATERAL {schema}.unsettled_jobs(o.lane_id, o.seq) j
             WHERE l.queue = p_queue AND {schema}.key_of(j.attributes) <> '';
+    END IF;
+    DELETE FROM {schema}.key_ended e WHERE e.queue = p_queue AND ({schema}.key_rate(p_queue, e.key)).count IS NULL;
+    IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
+        PERFORM {schema}.note_ended(p_queue, array_agg(w.key), array_agg(coalesce((
+            SELECT s.settled_at FROM {schema}.settlement_of(w.lane_id, w.seq, w.id) s), clock_timestamp())))
+            FROM unnest(v_held) AS w WHERE NOT EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = w.lane_id AND h.seq = w.seq AND h.id = w.id);
     END IF;
     WITH told AS (
         DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = p_queue AND s.lane_id = l.id RETURNING s.*
@@ -124,9 +144,13 @@ BEGIN
         UNION ALL
         SELECT b.key, x.id, false FROM (SELECT DISTINCT ON (b.key) * FROM before b ORDER BY b.key, b.n DESC) AS b CROSS JOIN LATERAL unnest(b.begun) AS x(id)
         WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.id = x.id) AND NOT EXISTS (SELECT 1 FROM told t WHERE t.job_id = x.id AND t.is_over)
-          AND {schema}.key_pending(x.id, p_queue, b.key))
-    INSERT INTO {schema}.key_room (queue, key, held, begun)
-        SELECT p_queue, k.key, k.held, CASE WHEN {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END
-        FROM (SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids FROM begun b GROUP BY b.key) AS k;
+          AND {schema}.key_pending(x.id, p_queue, b.key)
+    ), counts AS (
+        SELECT b.key, count(*) FILTER (WHERE b.held) AS held, array_agg(b.id) AS ids, 0 AS ended FROM begun b GROUP BY b.key
+        UNION ALL
+        SELECT e.key, 0, NULL, sum(e.jobs)::integer FROM {schema}.key_ended e WHERE e.queue = p_queue GROUP BY e.key)
+    INSERT INTO {schema}.key_room (queue, key, held, begun, ended)
+        SELECT p_queue, k.key, k.held, CASE WHEN k.ids IS NOT NULL AND {schema}.key_is_serial(p_queue, k.key) THEN k.ids ELSE '{}' END, k.ended
+        FROM (SELECT c.key, max(c.held)::integer AS held, max(c.ids) AS ids, max(c.ended) AS ended FROM counts c GROUP BY c.key) AS k;
     PERFORM {schema}.turn_again(p_queue, NULL);
 END $$;

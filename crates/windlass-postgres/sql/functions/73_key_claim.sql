@@ -18,9 +18,12 @@ DECLARE
     v_taken  integer[] := '{}'; -- those of which somebody else has the lock
     v_left   integer := p_limit;
     v_keyed  integer;
+    v_rates  boolean;  -- some key has a rate; NULL: the queue is not keyed
+    v_due    timestamptz;
     l        record;
 BEGIN
-    IF NOT {schema}.lock_keys(p_name, false) OR NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_name AND q.keyed) THEN
+    IF {schema}.lock_keys(p_name, false) THEN SELECT q.key_rates INTO v_rates FROM {schema}.queue q WHERE q.name = p_name AND q.keyed; END IF;
+    IF v_rates IS NULL THEN
         v_more := true;
         v_left := 0;
     END IF;
@@ -40,6 +43,7 @@ BEGIN
         v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
     END IF;
     IF v_left > 0 AND {schema}.keys_are_limited(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
+    IF v_left > 0 AND v_rates THEN PERFORM {schema}.past_counts_no_more(p_name); END IF;
     -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
     FOR l IN
         SELECT x.id, x.priority, greatest(p_limit / 16, 1) AS most FROM {schema}.lane x
@@ -59,6 +63,11 @@ BEGIN
     IF v_more THEN
         RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                             NULL::timestamptz, NULL::text, NULL::json, NULL::text;
+    END IF;
+    IF v_rates THEN v_due := {schema}.key_due(p_name); END IF;
+    IF v_due IS NOT NULL THEN
+        RETURN QUERY SELECT ARRAY[-2147483648, greatest(ceil(extract(epoch FROM v_due - clock_timestamp()) * 1000), 0)::bigint, 0, 0, p_queue, 0]::bigint[], NULL::xid8,
+                            NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
 END $$;
 
@@ -112,10 +121,11 @@ BEGIN
         PERFORM set_config('windlass.keyed_at', '', true);
         RETURN QUERY
         WITH turn AS MATERIALIZED (
-            SELECT row_number() OVER (ORDER BY t.tag, t.n) AS ord, t.key, t.n, t.tag, t.low_id, m.serial, coalesce(h.begun, '{}') AS begun, coalesce(h.held, 0) AS held, h.place AS room_place, t.place AS turn_place,
+            SELECT row_number() OVER (ORDER BY t.tag, t.n) AS ord, t.key, t.n, t.tag, t.low_id, m.serial, coalesce(h.begun, '{}') AS begun, coalesce(h.held, 0) AS held, coalesce(h.ended, 0) AS ended, m.rate, h.place AS room_place, t.place AS turn_place,
                    CASE WHEN t.key = '' THEN 1 ELSE coalesce(m.weight, 1) END::integer AS weight,
-                   m.most IS NOT NULL AND t.key <> '' AS limited,
-                   CASE WHEN m.most IS NULL OR t.key = '' THEN 2147483647 ELSE greatest(m.most - coalesce(h.held, 0), 0) END::integer AS room,
+                   (m.most IS NOT NULL OR m.rate IS NOT NULL) AND t.key <> '' AS limited,
+                   CASE WHEN t.key = '' THEN 2147483647
+                        ELSE greatest(least(m.most - coalesce(h.held, 0), m.rate - coalesce(h.held, 0) - coalesce(h.ended, 0), 2147483647), 0) END::integer AS room,
                    m.serial AND coalesce(h.begun, '{}') <> '{}' AS again -- one that was begun goes first
             FROM (SELECT t.*, t.ctid AS place FROM {schema}.key_turn t WHERE t.lane_id = p_lane AND t.tag IS NOT NULL AND (t.tag, t.n) > (c.tag, c.turn)
                   ORDER BY t.tag, t.n LIMIT v_left) AS t
@@ -124,14 +134,16 @@ BEGIN
                 SELECT CASE WHEN k.key IS NULL THEN d.weight ELSE k.weight END AS weight,
                        t.key <> '' AND coalesce(CASE WHEN k.key IS NULL THEN d.serial ELSE k.serial END, false) AS serial,
                        CASE WHEN k.key IS NULL THEN CASE WHEN d.serial THEN 1 ELSE d.concurrency END
-                            WHEN k.serial THEN 1 ELSE k.concurrency END AS most) AS m
-            LEFT JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE m.most IS NOT NULL AND h.queue = p_name AND h.key = t.key ORDER BY h.n DESC LIMIT 1) AS h ON true
+                            WHEN k.serial THEN 1 ELSE k.concurrency END AS most,
+                       CASE WHEN t.key = '' THEN NULL WHEN k.key IS NULL THEN d.rate ELSE k.rate END AS rate) AS m
+            LEFT JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE (m.most IS NOT NULL OR m.rate IS NOT NULL) AND h.queue = p_name AND h.key = t.key
+                               ORDER BY h.n DESC LIMIT 1) AS h ON true
         ), share AS ( -- one more than it takes is looked at: whether it has more
             SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM (
                 SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
                 FROM turn t) AS s
         ), candidate AS MATERIALIZED (
-            SELECT t.ord, t.key, t.n, t.tag, t.low_id, t.weight, t.serial, t.limited, t.room, t.again, t.held, t.room_place, t.turn_place, t.take, j.*,
+            SELECT t.ord, t.key, t.n, t.tag, t.low_id, t.weight, t.serial, t.limited, t.room, t.again, t.held, t.ended, t.rate, t.room_place, t.turn_place, t.take, j.*,
                    row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth,
                    CASE WHEN row_number() OVER (PARTITION BY t.ord ORDER BY j.id) = 1 THEN t.begun END AS begun
             FROM share t LEFT JOIN LATERAL (
@@ -149,28 +161,31 @@ BEGIN
                 WINDOW w AS (ORDER BY (y.id IS NULL OR y.nth > y.take), y.tag + (y.nth - 1) / y.weight::double precision, y.ord, y.nth
                              ROWS UNBOUNDED PRECEDING)) AS x
         ), result AS MATERIALIZED ( -- grouped, not joined: a join without an index to go by is quadratic
-            SELECT m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.room_place, m.turn_place, max(m.begun) AS begun,
+            SELECT m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.ended, m.rate, m.room_place, m.turn_place, max(m.begun) AS begun,
                    count(m.id) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last,
                    array_agg(m.id) FILTER (WHERE m.chosen) AS ids
-            FROM marked m GROUP BY m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.room_place, m.turn_place
+            FROM marked m GROUP BY m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.ended, m.rate, m.room_place, m.turn_place
         ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.seen > 0 AND r.taken = 0
         ), served AS MATERIALIZED (SELECT r.* FROM result r, stop s WHERE s.ord IS NULL OR r.ord < s.ord
         ), now AS MATERIALIZED (
             SELECT s.tag, s.n, set_config('windlass.keyed_at', s.tag || ' ' || s.n, true) FROM served s ORDER BY s.ord DESC LIMIT 1
         ), was AS (DELETE FROM {schema}.key_turn t WHERE t.ctid = ANY (ARRAY(SELECT s.turn_place FROM served s))
         ), turned AS (
-            INSERT INTO {schema}.key_turn (lane_id, low_id, tag, finish, blocked, key)
+            INSERT INTO {schema}.key_turn (lane_id, low_id, tag, finish, blocked, due_at, key)
             SELECT p_lane, CASE WHEN s.again OR s.last IS NULL THEN s.low_id ELSE s.last + 1 END, x.tag, s.tag + s.taken / s.weight::double precision,
-                   x.tag IS NULL AND (s.seen > s.taken OR s.room = 0 OR s.again), s.key
+                   b.blocked, CASE WHEN b.blocked AND s.ended > 0 AND s.held + s.taken + s.ended >= s.rate THEN (
+                       SELECT e.free_at FROM {schema}.key_ended e WHERE e.queue = p_name AND e.key = s.key AND e.free_at > {schema}.keys_looked(p_name) -- only dead rows are before
+                       ORDER BY e.queue, e.key, e.free_at LIMIT 1) END, s.key
             FROM served s, now, LATERAL (
                 SELECT CASE WHEN s.seen > s.taken AND s.room > s.taken AND NOT (s.serial AND s.taken > 0)
-                            THEN greatest(s.tag + s.taken / s.weight::double precision, now.tag) END AS tag) AS x
+                            THEN greatest(s.tag + s.taken / s.weight::double precision, now.tag) END AS tag) AS x,
+                LATERAL (SELECT x.tag IS NULL AND (s.seen > s.taken OR s.room = 0 OR s.again) AS blocked) AS b
             ORDER BY s.ord
         ), unroomed AS (
             DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT s.room_place FROM served s WHERE s.limited AND s.taken > 0))
         ), roomed AS (
-            INSERT INTO {schema}.key_room (queue, key, held, begun)
-            SELECT p_name, s.key, s.held + s.taken, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT unnest(s.ids)) ELSE '{}' END
+            INSERT INTO {schema}.key_room (queue, key, held, ended, begun)
+            SELECT p_name, s.key, s.held + s.taken, s.ended, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT unnest(s.ids)) ELSE '{}' END
             FROM served s WHERE s.limited AND s.taken > 0
         ), held AS (
             INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_lane, v_seq, unnest(s.ids), s.key FROM served s WHERE s.limited AND s.taken > 0

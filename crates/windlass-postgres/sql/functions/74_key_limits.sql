@@ -1,8 +1,9 @@
 -- Limits of the keys of a queue: see JobStore::limit_keys. Whoever changes them holds the queue's lock (lock_keys), and then the locks of its lanes without
 -- keys, until the transaction ends: so no claim that has not seen the change hands out jobs beside them. Keep that transaction short.
 
--- check_key_limit(queue, key, concurrency, serial, weight): refuses what cannot work, as KeyLimit::check does.
-CREATE OR REPLACE FUNCTION {schema}.check_key_limit(p_queue text, p_key text, p_concurrency integer, p_serial boolean, p_weight integer) RETURNS void
+-- check_key_limit(queue, key, concurrency, serial, weight, rate, period): refuses what cannot work, as KeyLimit::check does.
+CREATE OR REPLACE FUNCTION {schema}.check_key_limit(
+    p_queue text, p_key text, p_concurrency integer, p_serial boolean, p_weight integer, p_rate integer, p_period interval) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -19,54 +20,63 @@ BEGIN
     IF p_weight IS NULL OR p_weight NOT BETWEEN 1 AND 1000 THEN
         RAISE 'the weight of a key must be 1 to 1000, got %', coalesce(p_weight::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
+    IF p_rate IS NOT NULL OR p_period IS NOT NULL THEN PERFORM {schema}.check_limits(p_queue, NULL, p_rate, p_period, NULL); END IF;
 END $$;
 
--- limit_keys(queue, concurrency, serial, weight): the limit of every key of the queue that is not named. The queue need not exist yet.
+-- limit_keys(queue, concurrency, serial, weight, rate, period): the limit of every key of the queue that is not named; at most `rate` of its jobs in every window of
+-- `period`. The queue need not exist yet.
 CREATE OR REPLACE FUNCTION {schema}.limit_keys(
-    queue text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1) RETURNS void
+    queue text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1, rate integer DEFAULT NULL, period interval DEFAULT NULL)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    v_period interval := extract(epoch FROM $6) * interval '1 second';
 BEGIN
-    PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4), {schema}.lock_keys($1, true);
-    INSERT INTO {schema}.key_limit AS k (queue, key, concurrency, serial, weight) VALUES ($1, '', $2, coalesce($3, false), $4)
-        ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET concurrency = $2, serial = coalesce($3, false), weight = $4;
+    PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4, $5, v_period), {schema}.begin_key_limits($1);
+    INSERT INTO {schema}.key_limit AS k (queue, key, concurrency, serial, weight, rate, rate_period) VALUES ($1, '', $2, coalesce($3, false), $4, $5, v_period)
+        ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET concurrency = $2, serial = coalesce($3, false), weight = $4, rate = $5, rate_period = v_period;
     PERFORM {schema}.key_limits_changed($1);
 END $$;
 
--- put_key_limits(queue, keys, concurrency, serial, weights): the limits of single keys; weight NULL: the key has none of its own. The last of a key counts.
+-- put_key_limits(queue, keys, concurrency, serial, weights, rates, periods): the limits of single keys; weight NULL: the key has none of its own. The last of a key counts.
 CREATE OR REPLACE FUNCTION {schema}.put_key_limits(
-    p_queue text, p_keys text[], p_concurrency integer[], p_serial boolean[], p_weights integer[]) RETURNS void
+    p_queue text, p_keys text[], p_concurrency integer[], p_serial boolean[], p_weights integer[], p_rates integer[] DEFAULT NULL, p_periods interval[] DEFAULT NULL)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     u record;
 BEGIN
     PERFORM {schema}.read_committed('limit_key'), {schema}.check_queue(p_queue);
-    FOR u IN SELECT * FROM unnest(p_keys, p_concurrency, p_serial, p_weights) AS x(key, concurrency, serial, weight) LOOP
+    p_periods := ARRAY(SELECT extract(epoch FROM x.period) * interval '1 second' FROM unnest(p_periods) WITH ORDINALITY AS x(period, n) ORDER BY x.n);
+    FOR u IN SELECT * FROM unnest(p_keys, p_concurrency, p_serial, p_weights, p_rates, p_periods) AS x(key, concurrency, serial, weight, rate, period) LOOP
         IF u.key IS NULL OR u.key = '' THEN
             RAISE 'a key must be 1 to 200 bytes, got %', coalesce(octet_length(u.key)::text, 'NULL') USING ERRCODE = 'WL003';
         END IF;
-        PERFORM {schema}.check_key_limit(p_queue, u.key, u.concurrency, coalesce(u.serial, false), coalesce(u.weight, 1));
+        PERFORM {schema}.check_key_limit(p_queue, u.key, u.concurrency, coalesce(u.serial, false), coalesce(u.weight, 1), u.rate, u.period);
     END LOOP;
-    PERFORM {schema}.lock_keys(p_queue, true);
+    PERFORM {schema}.begin_key_limits(p_queue);
     INSERT INTO {schema}.key_limit (queue, key) VALUES (p_queue, '') ON CONFLICT DO NOTHING;
     DELETE FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.key = ANY (p_keys);
-    INSERT INTO {schema}.key_limit (queue, key, concurrency, serial, weight)
-        SELECT p_queue, l.key, l.concurrency, coalesce(l.serial, false), l.weight FROM (
-            SELECT DISTINCT ON (x.key) x.* FROM unnest(p_keys, p_concurrency, p_serial, p_weights) WITH ORDINALITY AS x(key, concurrency, serial, weight, n)
+    INSERT INTO {schema}.key_limit (queue, key, concurrency, serial, weight, rate, rate_period)
+        SELECT p_queue, l.key, l.concurrency, coalesce(l.serial, false), l.weight, l.rate, l.period FROM (
+            SELECT DISTINCT ON (x.key) x.* FROM unnest(p_keys, p_concurrency, p_serial, p_weights, p_rates, p_periods)
+                WITH ORDINALITY AS x(key, concurrency, serial, weight, rate, period, n)
             ORDER BY x.key, x.n DESC) AS l
         WHERE l.weight IS NOT NULL;
     PERFORM {schema}.key_limits_changed(p_queue);
 END $$;
 
--- limit_key(queue, key, concurrency, serial, weight): the limit of one key.
+-- limit_key(queue, key, concurrency, serial, weight, rate, period): the limit of one key.
 CREATE OR REPLACE FUNCTION {schema}.limit_key(
-    queue text, key text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1) RETURNS void
+    queue text, key text, concurrency integer DEFAULT NULL, serial boolean DEFAULT false, weight integer DEFAULT 1, rate integer DEFAULT NULL, period interval DEFAULT NULL)
+    RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF $5 IS NULL THEN PERFORM {schema}.check_key_limit($1, $2, $3, $4, $5); END IF;
-    PERFORM {schema}.put_key_limits($1, ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY[$5]);
+    IF $5 IS NULL THEN PERFORM {schema}.check_key_limit($1, $2, $3, $4, $5, $6, $7); END IF;
+    PERFORM {schema}.put_key_limits($1, ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY[$5], ARRAY[$6], ARRAY[$7]);
 END $$;
 
 -- unlimit_key(queue, key): for the key holds what does for those that are not named. Whether it had a limit of its own.
@@ -86,10 +96,12 @@ CREATE OR REPLACE FUNCTION {schema}.unlimit_keys(queue text) RETURNS boolean
 AS $$
 BEGIN
     PERFORM {schema}.read_committed('unlimit_keys'), {schema}.check_queue($1), {schema}.lock_keys($1, true);
-    UPDATE {schema}.queue q SET keyed = false WHERE q.name = $1 AND q.keyed;
+    UPDATE {schema}.queue q SET keyed = false, key_rates = false WHERE q.name = $1 AND q.keyed;
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM {schema}.key_limit k WHERE k.queue = $1;
     DELETE FROM {schema}.key_room h WHERE h.queue = $1;
+    DELETE FROM {schema}.key_ended e WHERE e.queue = $1;
+    DELETE FROM {schema}.key_looked x WHERE x.queue = $1;
     DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = $1 AND h.lane_id = l.id;
     DELETE FROM {schema}.key_turn t USING {schema}.lane l WHERE l.queue = $1 AND t.lane_id = l.id;
     DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = $1 AND s.lane_id = l.id;
@@ -114,11 +126,24 @@ BEGIN
     RETURN v_more;
 END $$;
 
+-- begin_key_limits(queue): before limits change: the queue's lock, and what was settled until now is noted under the limits of until now.
+CREATE OR REPLACE FUNCTION {schema}.begin_key_limits(p_queue text) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM {schema}.lock_keys(p_queue, true);
+    IF EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = p_queue AND q.keyed) AND {schema}.keys_are_limited(p_queue) THEN
+        PERFORM {schema}.make_room(p_queue);
+    END IF;
+END $$;
+
 -- key_limits_changed(queue): what follows from new limits. With its lanes locked no claim that has not seen the change hands out jobs beside them.
 CREATE OR REPLACE FUNCTION {schema}.key_limits_changed(p_queue text) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_rates boolean;
 BEGIN
     INSERT INTO {schema}.queue AS q (name, keyed) VALUES (p_queue, true) ON CONFLICT (name) DO UPDATE SET keyed = true WHERE NOT q.keyed;
     IF FOUND THEN -- what waits in its keyed lanes since it had limits before
@@ -129,14 +154,17 @@ BEGIN
                 SELECT {schema}.key_of(h.attributes) AS key, min(h.id) AS low FROM {schema}.waiting h WHERE h.lane_id = l.id AND h.state = 'keyed' GROUP BY 1) AS w) AS k
             WHERE l.queue = p_queue AND l.id < 0 AND k.keys IS NOT NULL;
     END IF;
+    v_rates := EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.rate IS NOT NULL);
+    UPDATE {schema}.queue q SET key_rates = v_rates WHERE q.name = p_queue AND q.key_rates <> v_rates;
     PERFORM {schema}.count_held(p_queue);
+    IF NOT v_rates THEN DELETE FROM {schema}.key_looked x WHERE x.queue = p_queue; END IF;
     PERFORM pg_notify({name}, p_queue) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
 END $$;
 
 -- key_limits(queue): the limits of its keys; key '': of those that are not named. No rows: the queue knows no keys.
 CREATE OR REPLACE FUNCTION {schema}.key_limits(queue text)
-    RETURNS TABLE (key text, concurrency integer, serial boolean, weight integer)
+    RETURNS TABLE (key text, concurrency integer, serial boolean, weight integer, rate integer, period interval)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT k.key, k.concurrency, k.serial, k.weight::integer FROM {schema}.key_limit k WHERE k.queue = $1 ORDER BY k.key
+    SELECT k.key, k.concurrency, k.serial, k.weight::integer, k.rate, k.rate_period FROM {schema}.key_limit k WHERE k.queue = $1 ORDER BY k.key
 $$;

@@ -12,7 +12,7 @@ BEGIN
     END IF;
 END $$;
 
--- key_freed(): where jobs of a keyed lane were settled, idle workers of the queue are told, if its keys have a concurrency. Only rows of keyed lanes pay for it.
+-- key_freed(): where jobs of a keyed lane were settled, idle workers of the queue are told, if its keys have a concurrency or a rate. Only rows of keyed lanes pay for it.
 CREATE OR REPLACE FUNCTION {schema}.key_freed() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

@@ -13,6 +13,7 @@ DECLARE
     v_queue text;
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM {schema}.key_lane) THEN RETURN 0; END IF;
+    PERFORM {schema}.forget_ended();
     SELECT * INTO v_state FROM {schema}.housekeeping FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN 0; END IF;
     IF v_state.turns_began_at < clock_timestamp() - interval '1 hour' THEN

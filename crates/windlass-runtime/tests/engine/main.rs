@@ -12,6 +12,7 @@ mod costs;
 mod demand;
 mod epochs;
 mod expiry;
+mod key_rates;
 mod lent;
 mod lent_stops;
 mod limits;

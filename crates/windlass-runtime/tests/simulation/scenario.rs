@@ -17,6 +17,8 @@ pub const QUEUES: [&str; 3] = ["a", "b", "c"];
 /// The keys of jobs, and how many of each may be held at once; the last one is serial.
 pub const AT_ONCE: [(&str, u32); 3] = [("one", 1), ("few", 3), (SERIAL, 1)];
 pub const SERIAL: &str = "serial";
+/// How many jobs of which key may start in a time.
+pub const RATE: (&str, u32, Duration) = ("few", 5, Duration::from_millis(400));
 
 /// What a run is made of, apart from what happens step by step.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::{
     fake::FakeStore,
     faults::Trouble,
     handlers::{Act, Script, Wait},
-    scenario::{AT_ONCE, QUEUES, SERIAL, Scenario},
+    scenario::{AT_ONCE, QUEUES, RATE, SERIAL, Scenario},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -131,6 +131,8 @@ impl World {
         let limit = |(key, most): (&str, u32)| {
             let limit =
                 if key == SERIAL { KeyLimit::serial() } else { KeyLimit::default().with_concurrency(most) };
+            let has_rate = key == RATE.0;
+            let limit = if has_rate { limit.with_rate(RateLimit::new(RATE.1, RATE.2)) } else { limit };
             (key.to_owned(), Some(limit))
         };
         let named = KeyLimitsChange::Named(AT_ONCE.into_iter().map(limit).collect());

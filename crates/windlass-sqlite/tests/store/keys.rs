@@ -4,7 +4,7 @@ use crate::fixture::{Fixture, Held, completion, demand, ids, job, jobs};
 use std::{collections::BTreeMap, time::Duration};
 use windlass_core::{
     Claim, ClaimRequest, Disposition, JobId, JobSet, JobStore, KeyLimit, KeyLimits, KeyLimitsChange, NewJob,
-    QueueDemand, Wake, WorkerId,
+    QueueDemand, RateLimit, Wake, WorkerId,
 };
 
 /// More jobs than one claim or one transaction of `limit_keys` enters by their keys.
@@ -42,12 +42,28 @@ pub(crate) async fn complete_all(f: &Fixture, worker: WorkerId, claims: &[Claim]
 /// How many rows the tables of keys have, but for the limits.
 pub(crate) fn rows(f: &Fixture) -> BTreeMap<&'static str, i64> {
     let conn = rusqlite::Connection::open(f.path()).unwrap();
-    let tables = ["keyed_job", "key_turn", "held_job", "key_held", "key_blocker"];
+    let tables =
+        ["keyed_job", "key_turn", "held_job", "key_held", "key_blocker", "key_ended", "key_ended_count"];
     let count = |table| {
         let sql = format!("SELECT count(*) FROM {table}");
         (table, conn.query_one(&sql, [], |row| row.get(0)).unwrap())
     };
     tables.map(count).into_iter().filter(|(_, rows)| *rows > 0).collect()
+}
+
+/// Of keys with a rate nothing is kept after their period, though nobody claims.
+#[tokio::test]
+async fn a_period_leaves_nothing() {
+    let f = Fixture::new();
+    limit(&f, KeyLimit::default().with_rate(RateLimit::new(5, RateLimit::SHORTEST))).await;
+    add_of(&f, "a", 5).await;
+    let worker = f.worker().await;
+    let claims = f.take(worker, 9).await;
+    complete_all(&f, worker, &claims).await;
+    assert!(rows(&f).contains_key("key_ended"));
+    f.advance(RateLimit::SHORTEST);
+    f.maintain().await.unwrap();
+    assert_eq!(rows(&f), BTreeMap::new());
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use crate::{
     keys::{add_of, at_once, complete_all, keys, limit, rows},
 };
 use rusqlite::{Connection, params};
-use std::collections::BTreeMap;
-use windlass_core::{JobStore, KeyLimit, KeyLimitsChange};
+use std::{collections::BTreeMap, time::Duration};
+use windlass_core::{JobStore, KeyLimit, KeyLimitsChange, RateLimit};
 use windlass_sqlite::{SqliteOptions, SqliteStore};
 
 /// What version 10 asks for before it claims.
@@ -69,6 +69,52 @@ async fn to_an_older_program_a_keyed_queue_is_paused() {
     assert!(f.queues().await.unwrap()[0].paused && !sees_lanes(&older));
     f.pause("default", false).await.unwrap();
     assert!(sees_lanes(&older));
+}
+
+/// Versions 11 to 13 know keys, and would hand out more than a rate allows. They read and write `paused` in its lowest bit.
+#[tokio::test]
+async fn to_a_program_without_rates_such_a_queue_is_paused() {
+    const LANES_OF_13: &str = "SELECT count(*) FROM queue WHERE name = 'default' AND paused & 1 = 0";
+    let f = Fixture::new();
+    add_of(&f, "a", 5).await;
+    let older = older(&f);
+    let sees = || older.query_one(LANES_OF_13, [], |row| row.get::<_, i64>(0)).unwrap() > 0;
+    let worker = f.worker().await;
+    let rate = at_once(2).with_rate(RateLimit::new(3, Duration::from_secs(3600)));
+    limit(&f, at_once(2)).await;
+    assert!(sees());
+    limit(&f, rate).await;
+    assert!(!sees() && !sees_lanes(&older));
+    assert!(!f.queues().await.unwrap()[0].paused);
+    // It pauses the queue, and has it go on.
+    for paused in [1, 0] {
+        older.execute("UPDATE queue SET paused = ?1 WHERE name = 'default'", [paused]).unwrap();
+        assert!(!sees() && f.queues().await.unwrap()[0].paused == (paused == 1));
+    }
+    assert_eq!(f.take(worker, 9).await.len(), 1, "of one lane its two jobs are one claim");
+    f.pause("default", true).await.unwrap();
+    limit(&f, at_once(2)).await;
+    assert!(f.queues().await.unwrap()[0].paused && !sees());
+    f.pause("default", false).await.unwrap();
+    assert!(sees());
+    limit(&f, rate).await;
+    f.limit_keys("default", &KeyLimitsChange::Off).await.unwrap();
+    assert!(sees() && sees_lanes(&older) && !f.queues().await.unwrap()[0].paused);
+}
+
+/// What it does to the counts of keys leaves those of rates alone.
+#[tokio::test]
+async fn a_program_without_rates_forgets_no_rate() {
+    let f = Fixture::new();
+    limit(&f, KeyLimit::default().with_rate(RateLimit::new(2, Duration::from_secs(3600)))).await;
+    add_of(&f, "a", 5).await;
+    let worker = f.worker().await;
+    let claims = f.take(worker, 9).await;
+    complete_all(&f, worker, &claims).await;
+    let older = older(&f);
+    older.execute("DELETE FROM key_held WHERE held <= 0 AND blockers <= 0", []).unwrap();
+    older.execute("UPDATE key_turn SET state = 0", []).unwrap();
+    assert!(f.take(worker, 9).await.is_empty());
 }
 
 #[tokio::test]

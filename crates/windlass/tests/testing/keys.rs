@@ -1,6 +1,11 @@
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex};
-use windlass::{Attempt, Client, Data, ErrorKind, Job, JobState, KeyLimit, Worker, WorkerBuilder, testing};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use windlass::{
+    Attempt, Client, Data, ErrorKind, Job, JobState, KeyLimit, RateLimit, Worker, WorkerBuilder, testing,
+};
 
 #[derive(Serialize, Deserialize, Job, Debug)]
 #[job(queue = "sync", key = "tenant")]
@@ -70,6 +75,24 @@ async fn a_drain_gives_each_key_its_turn() {
     testing::drain(builder).await.unwrap().assert_completed();
     let last = seen.lock().unwrap().iter().rposition(|(tenant, _)| tenant == "quiet").unwrap();
     assert!(last < 5, "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_drain_keeps_to_the_rates_of_keys() {
+    let client = testing::client();
+    let hour = Duration::from_secs(3600);
+    client.limit_keys("sync", KeyLimit::default().with_rate(RateLimit::new(2, hour))).await.unwrap();
+    client.enqueue_many((2..7).map(|page| sync("a", page))).await.unwrap();
+    client.enqueue(sync("b", 2)).await.unwrap();
+    let (builder, seen) = worker(&client);
+    let report = testing::drain(builder).await.unwrap();
+    assert_eq!((of(&seen, "a"), of(&seen, "b"), report.left.len()), (vec![2, 3], vec![2], 3));
+    let began = testing::clock(&client).now();
+    let (builder, seen) = worker(&client);
+    testing::drain(builder).until_done().await.unwrap().assert_completed();
+    assert_eq!(of(&seen, "a"), [4, 5, 6]);
+    let took = Duration::try_from(testing::clock(&client).now().duration_since(began)).unwrap();
+    assert!(took > hour * 2 - Duration::from_secs(60), "the clock moved by {took:?}");
 }
 
 #[tokio::test]

@@ -124,11 +124,8 @@ def limits(concurrency: int | None, rate: int | None, period: Duration, burst: i
     return limits
 
 
-def key_limit(concurrency: int | None, serial: bool, weight: int) -> dict[str, Any]:
-    limit: dict[str, Any] = {"serial": serial, "weight": weight}
-    if concurrency is not None:
-        limit["concurrency"] = concurrency
-    return limit
+def key_limit(concurrency: int | None, serial: bool, weight: int, rate: int | None, period: Duration) -> dict[str, Any]:
+    return {"serial": serial, "weight": weight, **limits(concurrency, rate, period, None)}
 
 
 def key_limits(queue: str) -> Call[dict[str, Any] | None]:

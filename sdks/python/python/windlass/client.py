@@ -96,13 +96,13 @@ class Client:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
         return await self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
 
-    async def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
-        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys."""
-        return await self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight)))
+    async def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys. ``rate``: so many start in each period, each counted until a period after its end."""
+        return await self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
-    async def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+    async def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
         """Limits one key of a queue."""
-        return await self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight)))
+        return await self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
     async def unlimit_key(self, queue: str, key: str) -> None:
         """Takes a key's own limit away."""
@@ -262,13 +262,13 @@ class SyncClient:
         """Limits how many of a queue's jobs run at once, and how many start in each period, over all workers. Without limits: takes them away."""
         return self._send(calls.of_queue("limit", queue, limits=calls.limits(concurrency, rate, period, burst)))
 
-    def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
-        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys."""
-        return self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight)))
+    def limit_keys(self, queue: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
+        """Limits each key of a queue that has no limit of its own, and shares the queue fairly between its keys. ``rate``: so many start in each period, each counted until a period after its end."""
+        return self._send(calls.of_queue("limit_keys", queue, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
-    def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1) -> None:
+    def limit_key(self, queue: str, key: str, *, concurrency: int | None = None, serial: bool = False, weight: int = 1, rate: int | None = None, period: Duration = 1) -> None:
         """Limits one key of a queue."""
-        return self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight)))
+        return self._send(calls.of_queue("limit_key", queue, key=key, limit=calls.key_limit(concurrency, serial, weight, rate, period)))
 
     def unlimit_key(self, queue: str, key: str) -> None:
         """Takes a key's own limit away."""

@@ -1,7 +1,9 @@
+use super::limits::{per_time, rate};
 use crate::{failure::Outcome, globals::Globals, table::table, text::escape};
 use indicatif::HumanCount;
 use serde_json::{Value, json};
-use windlass::{Client, KeyLimit, KeyLimits, KeyLimitsChange};
+use std::time::Duration;
+use windlass::{Client, KeyLimit, KeyLimits, KeyLimitsChange, RateLimit};
 
 /// The options of `queues limit-keys`.
 #[derive(clap::Args)]
@@ -14,6 +16,9 @@ pub(super) struct LimitKeys {
     /// The jobs of a key run one after the other, in the order of their ids
     #[arg(long)]
     serial: bool,
+    /// How many jobs of a key start in a time, at most, in every window of that length: 100/1m
+    #[arg(long, value_name = "JOBS/TIME", value_parser = rate)]
+    rate: Option<(u32, Duration)>,
     /// How large a key's share of the queue is while others have jobs too
     #[arg(long, value_name = "1-1000", default_value_t = 1)]
     weight: u16,
@@ -36,6 +41,7 @@ impl LimitKeys {
     pub(super) async fn run(self, globals: &Globals, client: &Client) -> Outcome {
         let mut limit = KeyLimit::default().with_weight(self.weight);
         (limit.concurrency, limit.serial) = (self.concurrency, self.serial);
+        limit.rate = self.rate.map(|(count, period)| RateLimit::new(count, period));
         let change = match self.keys.is_empty() {
             true => KeyLimitsChange::Default(limit),
             false => named(self.keys, Some(limit)),
@@ -75,12 +81,16 @@ fn whole(limits: &KeyLimits) -> String {
         let at_once =
             limit.at_once().map_or_else(|| "-".to_owned(), |most| HumanCount(most.into()).to_string());
         let order = if limit.serial { "serial" } else { "-" };
-        vec![key, at_once, order.to_owned(), limit.weight.to_string()]
+        let rate = limit.rate.as_ref().map_or_else(|| "-".to_owned(), per_time);
+        vec![key, at_once, rate, order.to_owned(), limit.weight.to_string()]
     };
     let all = row("*".to_owned(), &limits.default);
     // Quoted, so that a key that is called * is told from all of them.
     let named = limits.named.iter().map(|(key, limit)| row(format!("\"{}\"", escape(key)), limit));
-    table(&["KEY", ">AT ONCE", "ORDER", ">WEIGHT"], &[all].into_iter().chain(named).collect::<Vec<_>>())
+    table(
+        &["KEY", ">AT ONCE", ">RATE", "ORDER", ">WEIGHT"],
+        &[all].into_iter().chain(named).collect::<Vec<_>>(),
+    )
 }
 
 /// The limits of a queue's keys in few words.
@@ -91,7 +101,8 @@ pub(super) fn text(limits: &KeyLimits) -> String {
     let weight = (all.weight != 1).then(|| format!("weight {}", all.weight));
     let named =
         (!limits.named.is_empty()).then(|| format!("{} named", HumanCount(limits.named.len() as u64)));
-    let words: Vec<_> = at_once.into_iter().chain(order).chain(weight).chain(named).collect();
+    let rate = all.rate.as_ref().map(per_time);
+    let words: Vec<_> = at_once.into_iter().chain(order).chain(rate).chain(weight).chain(named).collect();
     if words.is_empty() { "fair".to_owned() } else { words.join(", ") }
 }
 
@@ -115,7 +126,10 @@ mod tests {
         let any = KeyLimit::default();
         assert_eq!(text(&limits(any, &[])), "fair");
         assert_eq!(text(&limits(any.with_concurrency(5).with_weight(3), &[])), "5 at once, weight 3");
-        assert_eq!(text(&limits(KeyLimit::serial().with_concurrency(1), &["a", "b"])), "serial, 2 named");
+        let serial = KeyLimit::serial().with_concurrency(1);
+        assert_eq!(text(&limits(serial, &["a", "b"])), "serial, 2 named");
+        let rate = RateLimit::new(100, Duration::from_secs(60));
+        assert_eq!(text(&limits(serial.with_rate(rate), &[])), "serial, 100/1m");
     }
 
     #[test]
@@ -127,6 +141,8 @@ mod tests {
             lines[1].starts_with("* ") && lines[1].contains("5,000") && lines[1].ends_with('3'),
             "{shown}"
         );
+        let rate = KeyLimit::default().with_rate(RateLimit::new(5, Duration::from_millis(250)));
+        assert!(whole(&limits(rate, &[])).contains(" 5/250ms "), "{shown}");
         assert!(lines[2].starts_with("\"*\"") && lines[2].contains("serial"), "{shown}");
         assert_eq!(lines.len(), 4, "{shown}");
     }

@@ -47,14 +47,19 @@ pub(super) fn text(limits: &QueueLimits) -> String {
     let concurrency = limits.concurrency.map(|count| format!("{count} at once"));
     let rate = limits.rate.map(|rate| {
         let burst = rate.burst.map_or_else(String::new, |burst| format!(", {burst} at a time"));
-        format!("{}/{}{burst}", rate.count, humantime::format_duration(rate.period))
+        format!("{}{burst}", per_time(&rate))
     });
     let words: Vec<_> = concurrency.into_iter().chain(rate).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
+/// As it is written: `100/1m`.
+pub(super) fn per_time(rate: &RateLimit) -> String {
+    format!("{}/{}", rate.count, humantime::format_duration(rate.period))
+}
+
 /// Reads `100/1m`.
-fn rate(text: &str) -> Result<(u32, Duration), String> {
+pub(super) fn rate(text: &str) -> Result<(u32, Duration), String> {
     let malformed =
         || format!("invalid rate {text:?}: write it as a number of jobs per time, like 100/1m or 5/250ms");
     let (count, period) = text.split_once('/').ok_or_else(malformed)?;

@@ -1,0 +1,135 @@
+-- Rates of keys. See tables/017_key_rates.sql. All that writes runs under the queue's lock (lock_keys).
+
+-- key_rate(queue, key): at most `count` jobs of the key in each window of `period`; NULLs: it has no rate.
+CREATE OR REPLACE FUNCTION {schema}.key_rate(p_queue text, p_key text, OUT count integer, OUT period interval)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    SELECT k.rate, k.rate_period INTO count, period FROM {schema}.key_limit k WHERE p_key <> '' AND k.queue = p_queue AND k.key IN (p_key, '')
+        ORDER BY k.key = '' LIMIT 1;
+END $$;
+
+-- keys_looked(queue): up to which time what ended was taken out of the counts.
+CREATE OR REPLACE FUNCTION {schema}.keys_looked(p_queue text) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    RETURN coalesce((SELECT l.at FROM {schema}.key_looked l WHERE l.queue = p_queue ORDER BY l.n DESC LIMIT 1), '-infinity');
+END $$;
+
+-- put_keys_looked(queue, at)
+CREATE OR REPLACE FUNCTION {schema}.put_keys_looked(p_queue text, p_at timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_was tid := (SELECT l.ctid FROM {schema}.key_looked l WHERE l.queue = p_queue ORDER BY l.n DESC LIMIT 1);
+BEGIN
+    DELETE FROM {schema}.key_looked l WHERE l.ctid = v_was;
+    INSERT INTO {schema}.key_looked (queue, at) VALUES (p_queue, p_at);
+END $$;
+
+-- note_ended(queue, keys, times): of each key a job is held no more since then, and counts for the period of its rate. Of those that count on: their keys and how
+-- many. What ended within a sixty-fourth of the period is one row, which counts as long as its last job.
+CREATE OR REPLACE FUNCTION {schema}.note_ended(p_queue text, p_keys text[], p_times timestamptz[], OUT keys text[], OUT jobs integer[])
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+DECLARE
+    v_now    timestamptz := clock_timestamp();
+    v_looked timestamptz := {schema}.keys_looked(p_queue); -- later than now where the clock was set back
+BEGIN
+    WITH rated AS MATERIALIZED (
+        SELECT k.key, r.period FROM (SELECT DISTINCT u FROM unnest(p_keys) AS u) AS k(key) CROSS JOIN LATERAL {schema}.key_rate(p_queue, k.key) r
+        WHERE r.count IS NOT NULL
+    ), ended AS MATERIALIZED (
+        SELECT u.key, greatest(max(u.at) + r.period, v_looked + interval '1 microsecond') AS free_at, count(*)::integer AS jobs FROM unnest(p_keys, p_times) AS u(key, at) JOIN rated r ON r.key = u.key
+        GROUP BY u.key, r.period, floor(extract(epoch FROM u.at) * 64 / extract(epoch FROM r.period))
+        HAVING max(u.at) + r.period > v_now
+    ), put AS (
+        INSERT INTO {schema}.key_ended (queue, key, free_at, jobs) SELECT p_queue, e.key, e.free_at, e.jobs FROM ended e ORDER BY e.free_at)
+    SELECT array_agg(s.key), array_agg(s.jobs) INTO keys, jobs FROM (SELECT e.key, sum(e.jobs)::integer AS jobs FROM ended e GROUP BY e.key) AS s;
+END $$;
+
+-- past_counts_no_more(queue): what ended a period ago counts no more, and its keys are in turn again. At most 10,000 rows. Whether there was any.
+-- Cost: two index probes where there is nothing; for each key a row.
+CREATE OR REPLACE FUNCTION {schema}.past_counts_no_more(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_from timestamptz := {schema}.keys_looked(p_queue);
+    v_now  timestamptz := clock_timestamp();
+    v_past record;
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.key_ended e WHERE e.queue = p_queue AND e.free_at > v_from AND e.free_at <= v_now) THEN RETURN false; END IF;
+    WITH past AS MATERIALIZED (
+        SELECT e.ctid AS place, e.key, e.jobs, e.free_at FROM {schema}.key_ended e
+        WHERE e.queue = p_queue AND e.free_at > v_from AND e.free_at <= v_now ORDER BY e.queue, e.free_at LIMIT 10000
+    ), gone AS (DELETE FROM {schema}.key_ended e WHERE e.ctid = ANY (ARRAY(SELECT p.place FROM past p))
+    ), counts AS MATERIALIZED (SELECT p.key, sum(p.jobs)::integer AS jobs FROM past p GROUP BY p.key
+    ), room AS MATERIALIZED (
+        SELECT h.*, k.jobs FROM counts k
+        CROSS JOIN LATERAL (SELECT h.*, h.ctid AS place FROM {schema}.key_room h WHERE h.queue = p_queue AND h.key = k.key ORDER BY h.n DESC LIMIT 1) AS h
+    ), was AS (DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT r.place FROM room r))
+    ), put AS (
+        INSERT INTO {schema}.key_room (queue, key, held, begun, ended) SELECT p_queue, r.key, r.held, r.begun, greatest(r.ended - r.jobs, 0) FROM room r
+        WHERE r.held > 0 OR r.begun <> '{}' OR r.ended > r.jobs)
+    SELECT (SELECT array_agg(k.key) FROM counts k) AS keys, max(p.free_at) AS until, count(*) AS n INTO v_past FROM past p;
+    -- Of the last time there may be more.
+    PERFORM {schema}.put_keys_looked(p_queue, CASE WHEN v_past.n < 10000 THEN v_now ELSE v_past.until - interval '1 microsecond' END),
+            {schema}.turn_again(p_queue, v_past.keys);
+    RETURN true;
+END $$;
+
+-- key_due(queue): when the rate of a key that is blocked allows more: the earliest. NULL: none is.
+-- Cost: an index probe for each lane.
+CREATE OR REPLACE FUNCTION {schema}.key_due(p_queue text) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_from timestamptz := {schema}.keys_looked(p_queue);
+BEGIN
+    RETURN (SELECT min(d.due_at) FROM {schema}.lane l CROSS JOIN LATERAL (
+                SELECT t.due_at FROM {schema}.key_turn t WHERE t.lane_id = l.id AND t.due_at > v_from
+                ORDER BY t.lane_id, t.due_at, t.n DESC LIMIT 1) AS d
+            WHERE l.queue = p_queue AND l.id < 0);
+END $$;
+
+-- promote_keys(): tells idle workers of queues where the rate of a blocked key allows more by now. When the next one will: NULL: none is blocked so.
+-- Cost: a few index probes for each queue with rates of keys.
+CREATE OR REPLACE FUNCTION {schema}.promote_keys() RETURNS timestamptz
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+    v_queue text;
+    v_due   timestamptz;
+    v_next  timestamptz;
+BEGIN
+    FOR v_queue IN SELECT q.name FROM {schema}.queue q WHERE q.key_rates LOOP
+        v_due := {schema}.key_due(v_queue);
+        IF v_due <= clock_timestamp() THEN
+            IF NOT {schema}.lock_keys(v_queue, false) THEN
+                v_due := clock_timestamp() + interval '2 ms'; -- a claim is at it
+            ELSE
+                IF NOT {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.put_keys_looked(v_queue, v_due); END IF; -- there is nothing up to then
+                PERFORM {schema}.wake_queue(v_queue);
+                v_due := {schema}.key_due(v_queue);
+            END IF;
+        END IF;
+        v_next := least(v_next, v_due);
+    END LOOP;
+    RETURN v_next;
+END $$;
+
+-- forget_ended(): of keys that nobody asks for nothing is kept after their period.
+CREATE OR REPLACE FUNCTION {schema}.forget_ended() RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
+AS $$
+DECLARE
+    v_queue text;
+BEGIN
+    FOR v_queue IN SELECT q.name FROM {schema}.queue q WHERE q.key_rates LOOP
+        CONTINUE WHEN NOT {schema}.lock_keys(v_queue, false);
+        IF {schema}.past_counts_no_more(v_queue) THEN PERFORM {schema}.wake_queue(v_queue); END IF;
+    END LOOP;
+END $$;

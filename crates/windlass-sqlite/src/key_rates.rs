@@ -1,0 +1,80 @@
+//! Rates of keys: what is held no more and still counts. A job of a key with a rate counts while it is held, and for the period after that.
+
+use crate::{clock::Micros, error::Outcome};
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+
+/// The most rows that one transaction takes out of the counts.
+const CHUNK: i64 = 10_000;
+
+// The keys of which fewer are held, as negative numbers. Of a key that is named its own limit says the period, of others that of every key.
+macro_rules! ended {
+    ($into:literal, $columns:literal) => {
+        concat!(
+            "INSERT INTO ",
+            $into,
+            " SELECT ?1, c.key, ",
+            $columns,
+            " FROM json_each(?2) c
+            LEFT JOIN key_limit l ON l.queue = ?1 AND l.key = c.key LEFT JOIN key_limit d ON d.queue = ?1 AND d.key = ''
+            WHERE c.value < 0 AND CASE WHEN l.key IS NULL THEN d.rate ELSE l.rate END IS NOT NULL
+            ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs"
+        )
+    };
+}
+const NOTE: &str = ended!(
+    "key_ended (queue, key, free_at, jobs)",
+    "?3 + CASE WHEN l.key IS NULL THEN d.period ELSE l.period END, -c.value"
+);
+const COUNT: &str = ended!("key_ended_count (queue, key, jobs)", "-c.value");
+const PAST: &str =
+    "DELETE FROM key_ended WHERE (queue, key, free_at) IN (SELECT queue, key, free_at FROM key_ended
+    WHERE queue = ?1 AND free_at <= ?2 ORDER BY free_at LIMIT ?3) RETURNING key, jobs";
+const UNCOUNT: &str = "UPDATE key_ended_count SET jobs = jobs - p.value FROM json_each(?2) p WHERE queue = ?1 AND key_ended_count.key = p.key";
+const FORGET: &str =
+    "DELETE FROM key_ended_count WHERE queue = ?1 AND jobs <= 0 AND key IN (SELECT key FROM json_each(?2))";
+const LOOK_AGAIN: &str = "UPDATE key_turn SET state = 0, due = NULL, vt = max(vt, (SELECT l.vt FROM keyed_lane l WHERE l.n = key_turn.n))
+    WHERE n IN (SELECT n FROM keyed_lane WHERE queue = ?1 AND NOT ended) AND key IN (SELECT key FROM json_each(?2)) AND +state = 1";
+// Nothing is due twice, also where a key has no jobs any more.
+const DUE: &str = "UPDATE key_turn SET due = NULL, state = CASE state WHEN 1 THEN 0 ELSE state END
+    WHERE n IN (SELECT n FROM keyed_lane) AND due <= ?1";
+const NEXT: &str =
+    "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL)) FROM keyed_lane k
+    WHERE k.queue = ?1 AND NOT k.ended";
+/// When the rate of a key allows more, of every queue.
+pub(crate) const NEXT_OF_ALL: &str =
+    "SELECT min((SELECT min(t.due) FROM key_turn t WHERE t.n = k.n AND t.due IS NOT NULL)) FROM keyed_lane k";
+
+/// Of these keys of a queue fewer jobs are held: those that have a rate count on.
+pub(crate) fn note(conn: &Connection, queue: i64, held: &str, now: Micros) -> Outcome<()> {
+    conn.prepare_cached(NOTE)?.execute(params![queue, held, now])?;
+    conn.prepare_cached(COUNT)?.execute(params![queue, held])?;
+    Ok(())
+}
+
+/// What ended a period ago counts no more. Whether a key that could not go on may now.
+pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros) -> Outcome<bool> {
+    let mut past: HashMap<String, i64> = HashMap::new();
+    let mut find = conn.prepare_cached(PAST)?;
+    let mut rows = find.query(params![queue, now, CHUNK])?;
+    while let Some(row) = rows.next()? {
+        *past.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
+    }
+    if past.is_empty() {
+        return Ok(false);
+    }
+    let past = serde_json::to_string(&past).unwrap_or_default(); // strings can be written
+    conn.prepare_cached(UNCOUNT)?.execute(params![queue, past])?;
+    conn.prepare_cached(FORGET)?.execute(params![queue, past])?;
+    Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, past])? > 0)
+}
+
+/// Keys whose rate allows more by now may go on. Whether there are any.
+pub(crate) fn end_due(conn: &Connection, now: Micros) -> Outcome<bool> {
+    Ok(conn.prepare_cached(DUE)?.execute([now])? > 0)
+}
+
+/// When the rate of a key of this queue allows more of the jobs that wait for that.
+pub(crate) fn next_due(conn: &Connection, queue: i64) -> Outcome<Option<Micros>> {
+    Ok(conn.prepare_cached(NEXT)?.query_one([queue], |row| row.get(0))?)
+}
