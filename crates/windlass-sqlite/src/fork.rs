@@ -119,5 +119,4 @@ pub fn parent() {
 pub fn child() {
     FORKS.store(0, SeqCst);
     stores().clear();
-    crate::wakeup::forget_all();
 }

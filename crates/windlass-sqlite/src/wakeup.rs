@@ -46,14 +46,18 @@ pub(crate) struct Signal {
 type Told = dyn Fn(Option<WorkerId>) + Send + Sync;
 type ToldOfSchedules = dyn Fn() + Send + Sync;
 
-static SIGNALS: LazyLock<Mutex<HashMap<PathBuf, Weak<Signal>>>> = LazyLock::new(Mutex::default);
+/// By process, too: what a fork has of its parent's nobody moves.
+type Signals = HashMap<(u32, PathBuf), Weak<Signal>>;
+
+static SIGNALS: LazyLock<Mutex<Signals>> = LazyLock::new(Mutex::default);
 
 impl Signal {
     /// The signal of the file with this canonical path.
     pub(crate) fn of(path: &Path) -> Arc<Self> {
         let mut signals = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
         signals.retain(|_, signal| signal.strong_count() > 0);
-        if let Some(signal) = signals.get(path).and_then(Weak::upgrade) {
+        let here = (std::process::id(), path.to_owned());
+        if let Some(signal) = signals.get(&here).and_then(Weak::upgrade) {
             return signal;
         }
         let signal = Arc::new(Self {
@@ -62,7 +66,7 @@ impl Signal {
             on_request: Mutex::default(),
             on_schedules: Mutex::default(),
         });
-        signals.insert(path.to_owned(), Arc::downgrade(&signal));
+        signals.insert(here, Arc::downgrade(&signal));
         signal
     }
 
@@ -80,11 +84,6 @@ impl Signal {
     pub(crate) fn schedules_changed(&self) {
         there(&self.on_schedules).iter().for_each(|told| told());
     }
-}
-
-/// For a new process: no store of it is open yet.
-pub(crate) fn forget_all() {
-    SIGNALS.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 /// Those who are still there; the lock is free when they are called.
