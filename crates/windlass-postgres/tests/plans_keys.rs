@@ -97,6 +97,18 @@ async fn what_ended_under_a_rate_does_not_count() {
         session.bulk(120, 3).await;
         session.claim_and_settle(2).await;
     }
+    // And very many before, which are dead to all but the snapshot.
+    session
+        .0
+        .run(
+            "INSERT INTO windlass.key_ended (queue, key, free_at, jobs)
+             SELECT 'q', 'key 0', clock_timestamp() - interval '1 minute' - i * interval '1 ms', 1 FROM generate_series(1, 40000) AS i",
+        )
+        .await;
+    session
+        .0
+        .run("DELETE FROM windlass.key_ended WHERE free_at < clock_timestamp() - interval '1 minute'")
+        .await;
     session.bulk(60, 3).await;
     session.bounded("thousands ended while a snapshot is held", OF_A_CLAIM).await;
     session.0.run("SELECT windlass.limit_keys('q', rate => 1, period => '1 hour')").await;
