@@ -1,26 +1,89 @@
-//! Whose file is it? Answered before SQLite may write anything: opening a foreign database could replay its journal or checkpoint its log.
+//! Whose file is it? Answered from the first bytes, before SQLite may touch anything: opening a foreign
+//! database could replay its journal or checkpoint its log.
 //!
-//! SQLite itself looks, as at a file that nobody changes, so it takes no locks. Reading the header as a plain file would be shorter and wrong:
-//! the locks that a process has on a file end when *any* handle of it is closed, and SQLite's other connections here would have none any more.
-//! See [how to corrupt a database](https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+//! A file is read so only while this process has no connection to it: the locks that a process has on a file end when *any* handle of it is
+//! closed ([how to corrupt a database](https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_)).
+//! SQLite cannot be asked instead: without locks it finds a file malformed that another process is changing.
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::{fmt::Write, fs, io, path::Path};
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs, io,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+};
 use windlass_core::{Error, ErrorKind, Result};
 
 /// "WIND": marks a database as Windlass's, in the file's header.
 pub(crate) const APPLICATION_ID: i32 = 0x5749_4E44;
 
-/// The size of the smallest database. What is shorter SQLite may take for an empty one.
-const LEAST_BYTES: u64 = 512;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const HEADER_BYTES: usize = 100;
+const APPLICATION_ID_AT: usize = 68;
+
+/// The files that this process has open, and how often.
+static OPEN: LazyLock<Mutex<HashMap<Arc<Path>, usize>>> = LazyLock::new(Mutex::default);
+
+/// A file that is Windlass's, while this process has a connection to it. Dropped after that is closed.
+#[derive(Debug)]
+pub(crate) struct Ours(Arc<Path>);
+
+impl Ours {
+    /// Checks it as [`check`] does, unless it is open here.
+    pub(crate) fn check(path: &Path) -> Result<Self> {
+        let real = Arc::from(real(path));
+        let mut open = open();
+        if !open.contains_key(&real) {
+            check(path)?;
+        }
+        *open.entry(Arc::clone(&real)).or_default() += 1;
+        Ok(Self(real))
+    }
+}
+
+/// For another connection.
+impl Clone for Ours {
+    fn clone(&self) -> Self {
+        *open().entry(Arc::clone(&self.0)).or_default() += 1;
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let mut open = open();
+        if let Some(uses) = open.get_mut(&self.0) {
+            *uses -= 1;
+            if *uses == 0 {
+                open.remove(&self.0);
+            }
+        }
+    }
+}
+
+fn open() -> MutexGuard<'static, HashMap<Arc<Path>, usize>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The file by the one name that all its paths have; it need not exist.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let folder = folder(path).canonicalize().unwrap_or_else(|_| folder(path).to_owned());
+        folder.join(path.file_name().unwrap_or(OsStr::new("")))
+    })
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 /// Checks that `path` can be Windlass's: absent, empty, or marked as such.
 ///
 /// The mark reaches the file itself with the first transaction, which runs before the switch to WAL. So a
 /// Windlass file never lacks it, whatever process is creating it at this moment.
-pub(crate) fn check(path: &Path) -> Result<()> {
-    let shown = path.display();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn check(path: &Path) -> Result<()> {
+    let (shown, parent) = (path.display(), folder(path));
     match fs::metadata(parent) {
         Ok(meta) if meta.is_dir() => {}
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Err(denied(path, cause)),
@@ -29,55 +92,39 @@ pub(crate) fn check(path: &Path) -> Result<()> {
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
     }
-    let refused = |what: &str| {
-        let message = format!("{shown} {what}; it was left untouched, name another file");
-        Err(Error::new(ErrorKind::InvalidOption, message))
-    };
-    match fs::metadata(path) {
+    let header = match read_header(path) {
+        Ok(header) => header,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => return Err(denied(path, cause)),
-        Ok(file) if file.is_file() && file.len() == 0 => return Ok(()),
-        Ok(file) if file.is_file() && file.len() < LEAST_BYTES => return refused("is not a SQLite database"),
-        Ok(file) if file.is_file() => {}
-        other => {
-            let why = other.map_or_else(|cause| cause.to_string(), |_| "it is no file".to_owned());
-            let message = format!("cannot read {shown}: {why}; name a file");
-            return Err(Error::new(ErrorKind::InvalidOption, message));
+        Err(cause) => {
+            let message = format!("cannot read {shown}: {cause}; name a file");
+            return Err(Error::new(ErrorKind::InvalidOption, message).with_source(cause));
         }
+    };
+    if header.is_empty() || is_ours(&header) {
+        return Ok(());
     }
-    match application_id(path) {
-        Ok(APPLICATION_ID) => Ok(()),
-        Ok(_) => refused("is another application's SQLite database"),
-        Err(cause) if cause.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            refused("is not a SQLite database")
-        }
-        Err(cause) => Err(denied(path, cause)),
-    }
+    let what = if header.starts_with(MAGIC) {
+        "is another application's SQLite database"
+    } else {
+        "is not a SQLite database"
+    };
+    Err(Error::new(
+        ErrorKind::InvalidOption,
+        format!("{shown} {what}; it was left untouched, name another file"),
+    ))
 }
 
-/// What the file's header says, whatever its log may say.
-fn application_id(path: &Path) -> rusqlite::Result<i32> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(format!("{}?immutable=1", uri(path)), flags)?;
-    conn.pragma_query_value(None, "application_id", |row| row.get(0))
+fn is_ours(header: &[u8]) -> bool {
+    header.len() == HEADER_BYTES
+        && header.starts_with(MAGIC)
+        && header[APPLICATION_ID_AT..APPLICATION_ID_AT + 4] == APPLICATION_ID.to_be_bytes()
 }
 
-/// The file as SQLite's [URI](https://www.sqlite.org/uri.html).
-fn uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
-    if cfg!(windows) && path.is_absolute() {
-        uri.push('/');
-    }
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'\\' if cfg!(windows) => uri.push('/'),
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(byte)),
-            // Writing to a string cannot fail.
-            _ => _ = write!(uri, "%{byte:02X}"),
-        }
-    }
-    uri
+fn read_header(path: &Path) -> io::Result<Vec<u8>> {
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    fs::File::open(path)?.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    Ok(header)
 }
 
 pub(crate) fn denied(path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {

@@ -7,7 +7,9 @@ use crate::{
     connect,
     error::{Fault, Outcome},
     fork::Use,
-    identity, migrate, reader,
+    identity,
+    identity::Ours,
+    migrate, reader,
     reader::Question,
     tx::Memory,
     wakeup::Signal,
@@ -52,7 +54,7 @@ pub(crate) fn start(
     undelivered: &Arc<UndeliveredClaims>,
     using: &Use,
 ) -> Result<Opened> {
-    identity::check(path)?;
+    let ours = Ours::check(path)?;
     let conn = opened(connect::writer(path, options))?;
     let migration = opened(prepare(&conn, options))?;
     // Only now does the file certainly exist.
@@ -71,8 +73,11 @@ pub(crate) fn start(
     };
     let (to_writer, writer_inbox) = mpsc::channel(INBOX);
     let (to_reader, reader_inbox) = mpsc::channel(INBOX);
-    let writer_ended = spawn("windlass-sqlite-write", using, move || writer.serve(writer_inbox))?;
-    let reader_ended = spawn("windlass-sqlite-read", using, move || reader::serve(&reading, reader_inbox))?;
+    let writer_ended =
+        spawn("windlass-sqlite-write", (ours.clone(), using.clone()), move || writer.serve(writer_inbox))?;
+    let reader_ended = spawn("windlass-sqlite-read", (ours.clone(), using.clone()), move || {
+        reader::serve(&reading, reader_inbox);
+    })?;
     let threads = Threads { writer: to_writer, reader: to_reader, writer_ended, reader_ended };
     Ok(Opened { threads, migration, signal, path })
 }
@@ -103,9 +108,12 @@ fn prepare_once(conn: &rusqlite::Connection, options: &SqliteOptions) -> Outcome
 }
 
 /// Starts a thread with a connection, which the work closes.
-fn spawn(name: &str, using: &Use, work: impl FnOnce() + Send + 'static) -> Result<oneshot::Receiver<()>> {
+fn spawn(
+    name: &str,
+    using: (Ours, Use),
+    work: impl FnOnce() + Send + 'static,
+) -> Result<oneshot::Receiver<()>> {
     let (end, ended) = oneshot::channel();
-    let using = using.clone();
     let run = move || {
         work();
         drop(using);

@@ -9,6 +9,7 @@ use crate::{
     SqliteOptions, connect,
     error::Outcome,
     fork::{Connected, Use},
+    identity::Ours,
 };
 use async_trait::async_trait;
 use rusqlite::Connection;
@@ -93,11 +94,14 @@ fn there<T: ?Sized>(all: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
     all.iter().filter_map(Weak::upgrade).collect()
 }
 
+/// A connection, and what ends after it.
+type Open = (Connection, Ours, Use);
+
 /// The eye on other processes: a connection of its own, since `data_version` tells of *other* connections.
 pub(crate) struct Watcher {
     path: PathBuf,
     options: SqliteOptions,
-    open: Mutex<Option<(Connection, Use)>>,
+    open: Mutex<Option<Open>>,
 }
 
 impl Watcher {
@@ -163,12 +167,13 @@ impl Watcher {
     }
 
     /// `None` while the process is about to fork.
-    fn ask_open(&self, open: &mut Option<(Connection, Use)>, sql: &str) -> Outcome<Option<i64>> {
+    fn ask_open(&self, open: &mut Option<Open>, sql: &str) -> Outcome<Option<i64>> {
         if open.is_none() {
             let Some(using) = Use::begin()? else { return Ok(None) };
-            *open = Some((connect::reader(&self.path, &self.options)?, using));
+            let ours = Ours::check(&self.path)?;
+            *open = Some((connect::reader(&self.path, &self.options)?, ours, using));
         }
-        let Some((conn, _)) = open else { return Ok(None) };
+        let Some((conn, ..)) = open else { return Ok(None) };
         Ok(Some(conn.prepare_cached(sql)?.query_one([], |row| row.get(0))?))
     }
 }
