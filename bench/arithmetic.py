@@ -1,12 +1,11 @@
 """Medians, spreads and ratios, as every table and chart here computes them."""
 
+import statistics
+
 
 def median(values):
-    ordered = sorted(value for value in values if value is not None)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
 
 
 def spread(values):

@@ -24,7 +24,11 @@ def main(arguments):
     parser.add_argument("base", nargs="?", default="", help="a tag, branch or commit; default: the newest release, else the commit before the changes")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of runs of each case (default 5)")
     parser.add_argument("--tolerance", type=float, default=pairs.TOLERANCE, help="how much slower every pair must be to count (default 0.10)")
+    parser.add_argument("--median", type=float, help="also fail where the median of a case is slower by more than this, 0.03 for example")
+    parser.add_argument("--only", metavar="TEXT", default="", help="only cases whose store and name contain this, 'postgres, enqueue one' for example")
     chosen = parser.parse_args(arguments)
+    if not cases(chosen.only):
+        parser.error(f"--only {chosen.only!r} leaves no case")
     if chosen.pairs < 1:
         parser.error("--pairs must be at least 1")
     try:
@@ -50,14 +54,18 @@ def check(name, commit, chosen):
     commands["ours"] = versions.build(ROOT)
     postgres = Postgres(os.environ["WINDLASS_TEST_POSTGRES"], binaries=os.environ.get("WINDLASS_TEST_PGBIN"))
     results, left_out = [], []
-    for store in (pairs.POSTGRES, pairs.SQLITE):
-        for case in pairs.CASES:
-            judged = compare(case, store, commands, postgres, chosen)
-            (left_out if isinstance(judged, str) else results).append(judged)
+    for store, case in cases(chosen.only):
+        judged = compare(case, store, commands, postgres, chosen)
+        (left_out if isinstance(judged, str) else results).append(judged)
     OUT.mkdir(parents=True, exist_ok=True)
     document = {"base": name, "commit": commit, "tolerance": chosen.tolerance, "results": results, "left_out": left_out}
     (OUT / "result.json").write_text(json.dumps(document, indent=1) + "\n")
-    return verdict(name, results, left_out, chosen.tolerance)
+    return verdict(name, results, left_out, chosen.tolerance, chosen.median)
+
+
+def cases(only):
+    every = [(store, case) for store in (pairs.POSTGRES, pairs.SQLITE) for case in pairs.CASES]
+    return [(store, case) for store, case in every if only in f"{store}, {case.name}"]
 
 
 def compare(case, store, commands, postgres, chosen):
@@ -84,7 +92,7 @@ def compare(case, store, commands, postgres, chosen):
     return judged
 
 
-def verdict(name, results, left_out, tolerance):
+def verdict(name, results, left_out, tolerance, median=None):
     print(f"\nthis work tree / {name}; above 1 it is the faster; median (least to most of the pairs)")
     for each in results:
         ratio = each["ratio"]
@@ -98,4 +106,8 @@ def verdict(name, results, left_out, tolerance):
         print(f"slower by more than {tolerance:.0%} in every pair: {', '.join(each['store'] + ' ' + each['case'] for each in slower)}")
         return 1
     print(f"nothing is slower by more than {tolerance:.0%} in every pair")
+    below = [each for each in results if median is not None and each["ratio"]["median"] < 1 - median]
+    if below:
+        print(f"slower by more than {median:.0%} in the median: {', '.join(each['store'] + ' ' + each['case'] for each in below)}")
+        return 1
     return 0

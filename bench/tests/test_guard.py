@@ -1,3 +1,5 @@
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -5,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from bench.guard import pairs, versions
+from bench.guard import command, pairs, versions
 
 DRAIN, LATENCY = pairs.CASES[0], pairs.CASES[3]
 
@@ -38,6 +40,26 @@ class Verdict(unittest.TestCase):
         program = """import json, sys; assert sys.argv[1:] == ["bench", "drain", "--jobs", "300000", "--store", "u", "--json"], sys.argv
 print(json.dumps({"figures": {"completed_per_second": 7}}))"""
         self.assertEqual(pairs.run([sys.executable, "-c", program, "bench"], DRAIN, "u"), 7)
+
+
+class Median(unittest.TestCase):
+    def said(self, found, median):
+        results = [pairs.judge(DRAIN, "sqlite", found)]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = command.verdict("v1", results, [], pairs.TOLERANCE, median)
+        return code, out.getvalue().splitlines()[-1]
+
+    def test_it_counts_only_where_it_is_asked_for(self):
+        found = [(100, 95), (100, 96), (100, 110)]
+        self.assertEqual(self.said(found, None), (0, "nothing is slower by more than 10% in every pair"))
+        self.assertEqual(self.said(found, 0.03), (1, "slower by more than 3% in the median: sqlite drain"))
+        self.assertEqual(self.said(found, 0.05)[0], 0)
+
+    def test_only_narrows_the_cases(self):
+        self.assertEqual(len(command.cases("")), 2 * len(pairs.CASES))
+        self.assertEqual([(store, case.name) for store, case in command.cases("sqlite, latency")], [("sqlite", "latency, average")])
+        self.assertEqual(command.cases("nonsense"), [])
 
 
 class Command(unittest.TestCase):

@@ -25,6 +25,19 @@ test('what is typed becomes the filter and the address', async t => {
   await page.locator('.token', { hasText: 'kind' }).waitFor();
 });
 
+test('jobs are found by their error and their args', async t => {
+  const { page, mock } = await open(t, { path: 'jobs?state=discarded' });
+  await page.fill('.query input', 'error:"does not exist" args:{"nobody": {"a b": 1}}');
+  await page.keyboard.press('Enter');
+  await page.locator('.token', { hasText: 'args' }).waitFor();
+  assert.deepEqual(asked(mock, 'GET', 'jobs').at(-1).query, { state: 'discarded', error: 'does not exist', args: '{"nobody": {"a b": 1}}', limit: '50' });
+  await page.getByText('No job matches').waitFor();
+  if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
+  await page.fill('.query input', 'args:[1]');
+  await page.keyboard.press('Enter');
+  assert.match(await page.getByRole('alert').first().textContent(), /no JSON object with members/);
+});
+
 test('what is no filter is said, and a number is a job', async t => {
   const { page } = await open(t, { path: 'jobs' });
   await page.fill('.query input', 'colour:red');

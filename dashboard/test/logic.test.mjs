@@ -27,7 +27,13 @@ test('a filter is typed', () => {
   assert.deepEqual(typed('id:7', {}), { job: '7' });
   assert.match(typed('queue:', {}).wrong, /has no value/);
   assert.match(typed('state:lost', {}).wrong, /lost is no state/);
-  assert.match(typed('error:x', {}).wrong, /not filtered by error/);
+  assert.match(typed('colour:x', {}).wrong, /not filtered by colour/);
+  assert.deepEqual(typed('error:"HTTP 503" kind:a', {}), { filter: { error: 'HTTP 503', kind: 'a' } });
+  assert.deepEqual(typed('error:timeout', {}), { filter: { error: 'timeout' } });
+  assert.deepEqual(typed('args:{"to": {"plan": "p r}o"}, "ids": [1, 2]} queue:q', {}), { filter: { args: '{"to": {"plan": "p r}o"}, "ids": [1, 2]}', queue: 'q' } });
+  assert.match(typed('args:{"a" 1}', {}).wrong, /no JSON object/);
+  assert.match(typed('args:[1]', {}).wrong, /no JSON object/);
+  assert.equal(filter.asText({ error: 'HTTP 503', args: { user: 7 } }), 'error:"HTTP 503" args:{"user":7}');
 });
 
 test('figures and times are short', () => {

@@ -3,6 +3,7 @@
 mod burst;
 mod cancel;
 mod drain;
+mod effects;
 mod enqueue;
 mod events;
 mod keys;
@@ -48,6 +49,8 @@ pub(crate) enum Case {
     Schedules(schedules::Schedules),
     /// Jobs that run are cancelled: the call, and until the handler is told
     Cancel(cancel::Cancel),
+    /// Jobs that end in the user's own transaction, with what it writes (PostgreSQL)
+    Effects(effects::Effects),
     /// What happened to jobs: how fast it is read
     Events(events::Events),
     /// A busy queue beside a burden: many jobs, queues, workers, or large ones
@@ -98,6 +101,7 @@ impl Case {
             Self::Burst(burst) => burst.measure(globals, store).await,
             Self::Schedules(schedules) => schedules.measure(globals, store).await,
             Self::Cancel(cancel) => cancel.measure(globals, store).await,
+            Self::Effects(effects) => effects.measure(globals, store).await,
             Self::Events(events) => events.measure(globals, store).await,
             Self::Size(size) => size.measure(globals, store).await,
             Self::Limit(limit) => limit.measure(store).await,

@@ -11,8 +11,8 @@ use windlass::{
 #[derive(Debug)]
 pub struct Desk {
     borrower: Borrower,
-    /// Of the jobs that it has.
-    contexts: Mutex<HashMap<u64, Context>>,
+    /// Of the jobs that it has, where whoever runs them does not keep them.
+    contexts: Option<Mutex<HashMap<u64, Context>>>,
 }
 
 /// What an exchange brought.
@@ -50,32 +50,66 @@ pub enum Told {
 impl Desk {
     /// Makes one. The bell rings when there is a job or something else to be told, at most once until the next exchange.
     pub fn new(lender: &Lender, bell: impl Bell) -> Self {
-        Self { borrower: lender.borrower(bell), contexts: Mutex::default() }
+        Self { borrower: lender.borrower(bell), contexts: Some(Mutex::default()) }
+    }
+
+    /// The same, but that [`Self::context`] knows no job: for those who keep what an exchange brings.
+    #[must_use]
+    pub fn without_contexts(self) -> Self {
+        Self { contexts: None, ..self }
     }
 
     /// Hands in what is done, and takes as many jobs as there is room for. Never waits.
     pub fn exchange(&self, done: impl IntoIterator<Item = (u64, Outcome)>, room: Room) -> Exchange {
+        let exchange = self.turn(done, room);
+        self.keep(exchange.jobs.iter().map(|job| (job.ticket.0, job.context.clone())));
+        exchange
+    }
+
+    /// The same for who needs its jobs no longer than it takes to look at them.
+    pub fn exchange_seen<T>(
+        &self,
+        done: impl IntoIterator<Item = (u64, Outcome)>,
+        room: Room,
+        see: impl FnOnce(&Exchange) -> T,
+    ) -> T {
+        let exchange = self.turn(done, room);
+        let seen = see(&exchange);
+        self.keep(exchange.jobs.into_iter().map(|job| (job.ticket.0, job.context)));
+        seen
+    }
+
+    fn turn(&self, done: impl IntoIterator<Item = (u64, Outcome)>, room: Room) -> Exchange {
         let hand_in = |(ticket, outcome)| HandIn { ticket: Ticket(ticket), outcome };
         let mut done: Vec<_> = done.into_iter().map(hand_in).collect();
-        let gone: Vec<_> = done.iter().map(|done| done.ticket.0).collect();
+        if let Some(mut contexts) = self.contexts() {
+            done.iter().for_each(|done| _ = contexts.remove(&done.ticket.0));
+        }
         let mut jobs = Vec::new();
         let Exchanged { news, more, closed, refused, .. } =
             self.borrower.exchange(&mut done, room, &mut jobs);
         let told = news.into_iter().map(told).collect::<Vec<_>>();
-        let mut contexts = self.contexts();
-        gone.iter().for_each(|ticket| _ = contexts.remove(ticket));
-        for told in &told {
-            if let Told::Dropped { ticket } = told {
-                contexts.remove(ticket);
-            }
+        if !told.is_empty()
+            && let Some(mut contexts) = self.contexts()
+        {
+            told.iter().for_each(|told| {
+                if let Told::Dropped { ticket } = told {
+                    contexts.remove(ticket);
+                }
+            });
         }
-        contexts.extend(jobs.iter().map(|job| (job.ticket.0, job.context.clone())));
         Exchange { jobs, told, more, closed, refused }
+    }
+
+    fn keep(&self, jobs: impl Iterator<Item = (u64, Context)>) {
+        if let Some(mut contexts) = self.contexts() {
+            contexts.extend(jobs);
+        }
     }
 
     /// What is known of a job that this desk has, and where its progress, log and checkpoints go; `None` when it has it no more.
     pub fn context(&self, ticket: u64) -> Option<Context> {
-        self.contexts().get(&ticket).cloned()
+        self.contexts()?.get(&ticket).cloned()
     }
 
     /// Ends it, and fails the jobs that it has with this error.
@@ -83,8 +117,8 @@ impl Desk {
         self.borrower.end(error);
     }
 
-    fn contexts(&self) -> MutexGuard<'_, HashMap<u64, Context>> {
-        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contexts(&self) -> Option<MutexGuard<'_, HashMap<u64, Context>>> {
+        Some(self.contexts.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

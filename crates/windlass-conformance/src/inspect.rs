@@ -3,7 +3,7 @@
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, QueueFilter, Store,
+    Args, Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, QueueFilter, Store,
 };
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
@@ -117,6 +117,94 @@ pub async fn a_tag_finds_its_jobs(fixture: &dyn Fixture) {
     let pages = pages(&store, JobFilter { limit: 1, ..filter("a") }).await;
     let seen: Vec<_> = pages.iter().flat_map(|page| page.iter().map(|job| job.id)).collect();
     assert_eq!(seen, [ids[5], ids[4], ids[1], ids[0]]);
+}
+
+/// A filter by error looks at the last one: the reason of discarded jobs, of others that of the attempt that failed last. The case of letters of ASCII
+/// does not matter; nothing in the text is a pattern.
+pub async fn an_error_finds_its_jobs(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let worker = worker_on(&store).await;
+    let ids = enqueue_jobs(&store, 6).await;
+    let retry = |error: &str| Disposition::Retry { delay: Duration::ZERO, error: error.into() };
+    let discard = |error: &str, failed| Disposition::Discard { error: error.into(), failed };
+    let held = worker.take(6).await;
+    let first = [
+        retry("HTTP 503 from a_b%c"),
+        retry("timed out"),
+        discard("http 503, for good", true),
+        discard("no such ADDRESS", false),
+        Disposition::Cancel { reason: "HTTP 503".into() },
+    ];
+    let exceptions = held.iter().zip(first).map(|(held, how)| held.exception(how)).collect();
+    worker.settle(vec![held[5].completion()], exceptions).await;
+    let filter = |error: &str| JobFilter { error: Some(error.to_owned()), ..JobFilter::default() };
+    let sorted = |error: &'static str| {
+        let store = &store;
+        async move {
+            let mut found = list(store, filter(error)).await;
+            found.sort_unstable();
+            found
+        }
+    };
+    assert_eq!(sorted("Http 503").await, [ids[0], ids[2]]);
+    assert_eq!(sorted("address").await, [ids[3]]);
+    assert_eq!(sorted("a_b%").await, [ids[0]]);
+    assert!(sorted("a%c").await.is_empty() && sorted("503 for").await.is_empty());
+    // The last one counts.
+    let again = worker.take_when_due(2).await;
+    let exceptions = again.iter().map(|held| held.exception(retry("refused"))).collect();
+    worker.settle(vec![], exceptions).await;
+    assert_eq!(sorted("503").await, [ids[2]]);
+    assert_eq!(sorted("refused").await, [ids[0], ids[1]]);
+    let only = JobFilter { state: Some(JobState::Discarded), ..filter("503") };
+    assert_eq!(list(&store, only).await, [ids[2]]);
+    let pages = pages(&store, JobFilter { limit: 1, ..filter("refused") }).await;
+    assert_eq!(pages.iter().map(|page| page.len()).sum::<usize>(), 2);
+    for bad in ["", "a\0b"] {
+        let error = store.jobs(&filter(bad)).await.expect_err("finds nothing");
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    }
+}
+
+/// A filter by args finds the jobs whose args contain an object, as PostgreSQL's `@>` means it, in each state; encrypted args contain nothing.
+pub async fn args_find_their_jobs(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let of = |json: &str| NewJob::new("kind", Args::parse(json).expect("args")).with_queue(QUEUE);
+    let sealed = r#"{"windlass.enc":{"v":1,"key":"k1","nonce":"bm9uY2U","data":"ZGF0YQ"}}"#;
+    let sealed = of("{}").with_envelope(Args::parse(sealed).expect("an envelope"));
+    let batch = [
+        of(r#"{"user": 7, "to": {"plan": "pro", "n": [1, 2.50]}}"#),
+        of(r#"{"user": 70}"#),
+        of(r#"{"user": 7.0, "to": {"plan": "free"}}"#).with_delay(LATER),
+        of(r#"[{"user": 7}]"#),
+        sealed,
+        of(r#"{"user": "7", "big": 9007199254740993, "text": "\u00e4\""}"#),
+    ];
+    let ids = store.enqueue(&batch).await.expect("enqueue");
+    let filter =
+        |json: &str| JobFilter { args: Some(Args::parse(json).expect("args")), ..JobFilter::default() };
+    for (wanted, expected) in [
+        (r#"{"user": 7}"#, vec![ids[0], ids[2]]),
+        (r#"{"user": "7"}"#, vec![ids[5]]),
+        (r#"{"to": {"plan": "pro"}}"#, vec![ids[0]]),
+        (r#"{"to": {}}"#, vec![ids[0], ids[2]]),
+        (r#"{"to": {"n": [2.5]}}"#, vec![ids[0]]),
+        (r#"{"to": {"n": [2.5, 3]}}"#, vec![]),
+        (r#"{"big": 9007199254740992}"#, vec![]),
+        (r#"{"big": 9007199254740993, "text": "ä\""}"#, vec![ids[5]]),
+        (r#"{"windlass.enc": {"key": "k1"}}"#, vec![]),
+        (r#"{"nobody": null}"#, vec![]),
+    ] {
+        assert_eq!(list(&store, filter(wanted)).await, expected, "{wanted}");
+    }
+    let both = JobFilter { state: Some(JobState::Scheduled), ..filter(r#"{"user": 7}"#) };
+    assert_eq!(list(&store, both).await, [ids[2]]);
+    let pages = pages(&store, JobFilter { limit: 1, ..filter(r#"{"user": 7}"#) }).await;
+    assert_eq!(pages.iter().map(|page| page.len()).sum::<usize>(), 2);
+    for bad in ["{}", "[1]", "7"] {
+        let error = store.jobs(&filter(bad)).await.expect_err("finds nothing or all");
+        assert_eq!(error.kind(), ErrorKind::InvalidOption);
+    }
 }
 
 /// Pages of any size follow each other by their tokens, without gap or overlap, whatever the states.

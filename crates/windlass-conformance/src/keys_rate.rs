@@ -17,9 +17,9 @@ use windlass_core::{
     ClaimRequest, Claimed, Disposition, KeyLimit, KeyLimitsChange, QueueDemand, RateLimit, Store, Wake,
 };
 
-/// Periods that pass within a test: the second is not over before a busy machine has made a few calls. And one that does not pass.
+/// Periods that pass within a test: the longer one is not over before a very busy machine has made a few calls. And one that does not pass.
 const SHORT: Duration = Duration::from_millis(150);
-const SECOND: Duration = Duration::from_secs(1);
+const SECONDS: Duration = Duration::from_secs(4);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// So many in a period.
@@ -37,7 +37,7 @@ async fn claim(worker: &TestWorker) -> Claimed {
 async fn promote_when_due(store: &Arc<dyn Store>) {
     let due = store.promote(1_000).await.expect("promote").next_due;
     if let Some(due) = due {
-        assert!(due <= SECOND, "due in {due:?}, after more than a period");
+        assert!(due <= SECONDS, "due in {due:?}, after more than a period");
         tokio::time::sleep(due).await;
         store.promote(1_000).await.expect("promote");
     }
@@ -71,25 +71,25 @@ pub async fn no_window_has_too_many(fixture: &dyn Fixture) {
 /// A job counts while it is held, and on from its end.
 pub async fn a_job_counts_from_its_end(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };
-    limit(&store, per(2, SECOND)).await;
+    limit(&store, per(2, SECONDS)).await;
     let ids = enqueue_of(&store, "a", 4).await;
     let worker = worker_on(&store).await;
     let first = worker.claim_all(10).await;
     assert_eq!(ids_of(&first), ids[..2]);
     assert_eq!(claim(&worker).await.next_due, None, "what is held ends when it ends");
-    tokio::time::sleep(SECOND * 2).await;
+    tokio::time::sleep(SECONDS * 2).await;
     worker.waits().await;
     let ended = Instant::now();
     worker.complete(&first[0]).await;
     let claimed = claim(&worker).await;
     assert!(claimed.claims.is_empty() && !claimed.contended, "{claimed:?}");
-    assert!(claimed.next_due.is_some_and(|due| due <= SECOND), "{:?}", claimed.next_due);
+    assert!(claimed.next_due.is_some_and(|due| due <= SECONDS), "{:?}", claimed.next_due);
     let next = eventually("a period after the end another comes", || async {
         promote_when_due(&store).await;
         worker.claim_all(10).await.pop()
     });
     assert_eq!(next.await.job.id, ids[2]);
-    assert!(ended.elapsed() >= SECOND, "it came after {:?}", ended.elapsed());
+    assert!(ended.elapsed() >= SECONDS, "it came after {:?}", ended.elapsed());
     worker.waits().await;
 }
 
@@ -236,7 +236,7 @@ pub async fn limits_end(fixture: &dyn Fixture) {
 /// Who waits for work is told when the rate of a key allows more, without asking.
 pub async fn the_end_of_a_period_tells(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };
-    limit(&store, per(1, SECOND)).await;
+    limit(&store, per(1, SECONDS)).await;
     let worker = worker_on(&store).await;
     for key in ["a", "b"] {
         enqueue_of(&store, key, 2).await;

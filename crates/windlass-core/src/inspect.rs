@@ -1,7 +1,4 @@
-use crate::{
-    Args, Error, ErrorKind, HandlerReport, JobId, JobState, QueueLimits, Result, RetryPolicy, WorkerId,
-    millis,
-};
+use crate::{Args, HandlerReport, JobId, JobState, QueueLimits, RetryPolicy, WorkerId, millis};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{ops::Deref, time::Duration};
@@ -26,62 +23,6 @@ impl Deref for JobPage {
 
     fn deref(&self) -> &[JobRecord] {
         &self.jobs
-    }
-}
-
-/// Which jobs to list.
-///
-/// They come state by state: running, available, retryable, scheduled, discarded, cancelled, completed. Each state
-/// comes queue by queue and priority by priority, in the order in which these were first used, and within that in
-/// the order of the place where its jobs live, so that a page costs its own size:
-///
-/// | state | order |
-/// |---|---|
-/// | running | longest held first |
-/// | available | newest first; then those that wait for a worker that knows their kind |
-/// | retryable, scheduled | next due first |
-/// | discarded, cancelled | last finished first |
-/// | completed | last claimed first |
-///
-/// Jobs that were claimed together come as they were handed out.
-#[derive(Clone, Debug)]
-pub struct JobFilter {
-    /// Only jobs in this state; all when `None`.
-    pub state: Option<JobState>,
-    /// Only jobs of this queue.
-    pub queue: Option<String>,
-    /// Only jobs of this kind.
-    pub kind: Option<String>,
-    /// Only jobs with this tag. Looks at each job that the rest of the filter lets through: pages may be short.
-    pub tag: Option<String>,
-    /// Goes on where the page before ended: its [`JobPage::next`].
-    pub after: Option<PageToken>,
-    /// The most jobs to list, 1 to [`Self::MAX_LIMIT`].
-    pub limit: u32,
-}
-
-impl JobFilter {
-    /// The largest page.
-    pub const MAX_LIMIT: u32 = 10_000;
-
-    /// Checks the limit.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidOption`] when it is 0 or above [`Self::MAX_LIMIT`].
-    pub fn check(&self) -> Result<()> {
-        if (1..=Self::MAX_LIMIT).contains(&self.limit) {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::InvalidOption,
-            format!("limit must be 1 to {}, got {}", Self::MAX_LIMIT, self.limit),
-        ))
-    }
-}
-
-impl Default for JobFilter {
-    fn default() -> Self {
-        Self { state: None, queue: None, kind: None, tag: None, after: None, limit: 100 }
     }
 }
 

@@ -16,6 +16,7 @@
 //!   except durations and a user's wished `scheduled_at`.
 
 mod args;
+mod args_pattern;
 mod attributes;
 mod audit;
 mod audit_record;
@@ -29,6 +30,7 @@ mod event;
 mod history;
 mod id;
 mod inspect;
+mod job_filter;
 mod key_limits;
 mod limits;
 mod millis;
@@ -59,6 +61,7 @@ mod worker;
 mod wrap_store;
 
 pub use args::Args;
+pub use args_pattern::ArgsPattern;
 #[doc(hidden)] // what `wrap_store!` expands to
 pub use async_trait::async_trait;
 pub use attributes::{Attributes, UniqueMark};
@@ -74,9 +77,10 @@ pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
 pub use history::{Count, History, HistoryRequest};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
-    AttemptError, CancelReply, JobFilter, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,
+    AttemptError, CancelReply, JobPage, JobRecord, PageToken, QueueStats, RetryReply, StoreStatus,
     WorkerRecord,
 };
+pub use job_filter::{JobFilter, Wanted};
 pub use key_limits::{KeyLimit, KeyLimits, KeyLimitsChange};
 pub use limits::Limits;
 pub use new_job::{NewJob, When};

@@ -1,6 +1,6 @@
 mod attributes;
 
-use crate::{Args, Error, ErrorKind, NewJob, Result};
+use crate::{Args, Error, ErrorKind, NewJob, Result, RetryPolicy};
 use std::{fmt, time::Duration};
 
 /// Bounds on what may be enqueued. Checked by every store before anything is written.
@@ -105,6 +105,26 @@ impl Limits {
         }
         let message = format!("max_attempts must be 1 to {}, got {max_attempts}", Self::MAX_ATTEMPTS);
         Err(Error::new(ErrorKind::InvalidOption, message))
+    }
+
+    /// Checks how long an attempt may take: what workers and kinds say may be for ever, but not nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`].
+    pub fn check_timeout(timeout: Duration) -> Result<()> {
+        if timeout.is_zero() {
+            let message = "a timeout of 0 leaves no time for the job".to_owned();
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
+        Ok(())
+    }
+
+    /// Checks when failed attempts are tried again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOption`], naming the field and its value.
+    pub fn check_retry_policy(policy: &RetryPolicy) -> Result<()> {
+        attributes::check_retry_policy(policy)
     }
 
     /// Checks a queue name: 1 to 128 of letters, digits and `_ - . : /`.

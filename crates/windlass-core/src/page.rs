@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, JobFilter, PageToken, Result};
+use crate::{Args, Error, ErrorKind, JobFilter, PageToken, Result};
 
 /// Tokens of another version are refused: what their numbers mean may have changed.
 const VERSION: &str = "1";
@@ -13,7 +13,9 @@ impl PageToken {
     /// assert_eq!(filter.position().unwrap(), Some(vec![2, -7]));
     /// filter.tag = Some("urgent".into());
     /// assert!(filter.position().is_err());
-    /// (filter.queue, filter.tag) = (None, None);
+    /// (filter.tag, filter.error) = (None, Some("urgent".into()));
+    /// assert!(filter.position().is_err());
+    /// (filter.queue, filter.error) = (None, None);
     /// assert!(filter.position().is_err());
     /// ```
     pub fn new(filter: &JobFilter, position: &[i64]) -> Self {
@@ -49,14 +51,19 @@ impl JobFilter {
 /// FNV-1a over what the filter selects: it tells filters apart, it does not protect anything.
 fn fingerprint(filter: &JobFilter) -> u32 {
     let state = filter.state.map(|state| state.as_str());
-    let fields = [state, filter.queue.as_deref(), filter.kind.as_deref()].map(Some);
-    // Only where it is wanted, so that the tokens of older programs stay good.
-    let tag = filter.tag.as_deref().map(Some);
+    let fields =
+        [state, filter.queue.as_deref(), filter.kind.as_deref()].map(|field| field.map(str::to_owned));
+    // Only where they are wanted, so that the tokens of older programs stay good. Their first byte tells them apart.
+    let marked = |mark: &str, text: Option<&str>| text.map(|text| Some(format!("{mark}{text}")));
+    let error = marked("\u{1}", filter.error.as_deref());
+    let args = marked("\u{2}", filter.args.as_ref().map(Args::as_str));
+    let tag = filter.tag.clone().map(Some);
+    let more = [tag, error, args].into_iter().flatten();
     let mut hash: u32 = 0x811c_9dc5;
-    for field in fields.into_iter().flatten().chain(tag) {
+    for field in fields.into_iter().chain(more) {
         // No name contains these bytes, so neighbours cannot be mistaken for one another.
         let ends = [if field.is_some() { 0xfe } else { 0xff }];
-        for byte in field.unwrap_or_default().bytes().chain(ends) {
+        for byte in field.as_deref().unwrap_or_default().bytes().chain(ends) {
             hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         }
     }

@@ -8,7 +8,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 
-/// What a store can do beyond the contract; the conformance suite reads it.
+/// What a store can do beyond the contract. The conformance suite asks for [`Self::keys`]; the others are for programs that show or choose a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -273,7 +273,8 @@ pub trait JobStore: Send + Sync + 'static {
     /// A way to wait for work. Each worker process takes one.
     fn wakeup(&self) -> Box<dyn Wakeup>;
 
-    /// Closes connections and files; later calls may reopen them. Waits for writes under way.
+    /// Closes connections and files. Calls that are under way go on to their end; whether it waits for them, and whether later calls open the store again or
+    /// fail, is the store's matter: let calls end first, and make none afterwards.
     async fn close(&self);
 }
 

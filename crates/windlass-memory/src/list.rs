@@ -12,12 +12,15 @@ type Key = [i64; 4];
 /// A page of jobs in the order that [`JobFilter`] promises.
 pub(crate) fn jobs(state: &State, filter: &JobFilter) -> Result<JobPage> {
     filter.check()?;
+    let wanted = filter.wanted()?;
     let after = filter.position()?;
     let fits = |job: &&Job| {
         filter.state.is_none_or(|wanted| job.place.state() == wanted)
             && filter.kind.as_ref().is_none_or(|kind| *kind == *job.kind)
             && filter.tag.as_ref().is_none_or(|tag| job.tags().contains(tag))
             && filter.queue.as_ref().is_none_or(|queue| *queue == *state.lanes[job.lane].queue)
+            && wanted.has_error(last_error(job))
+            && wanted.has_args(job.args.as_str())
     };
     let mut found: Vec<(Key, &Job)> = state
         .jobs
@@ -35,6 +38,14 @@ pub(crate) fn jobs(state: &State, filter: &JobFilter) -> Result<JobPage> {
     found.sort_unstable_by_key(|(key, _)| *key);
     let next = found.last().filter(|_| more).map(|(key, _)| PageToken::new(filter, key));
     Ok(JobPage { jobs: found.iter().map(|(_, job)| record(state, job)).collect(), next })
+}
+
+/// What filters by error look at.
+fn last_error(job: &Job) -> Option<&str> {
+    match &job.place {
+        Place::Discarded { reason, .. } => Some(reason),
+        _ => job.errors.last().map(|error| error.error.as_str()),
+    }
 }
 
 fn key(job: &Job) -> Key {

@@ -26,6 +26,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/015_ids.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/016_audit.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/017_key_rates.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/018_replica_identity.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -49,6 +50,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/15_find.sql"),
     include_str!("../sql/functions/16_control.sql"),
     include_str!("../sql/functions/17_ring.sql"),
+    include_str!("../sql/functions/17_subscriber.sql"),
     include_str!("../sql/functions/18_transplant.sql"),
     include_str!("../sql/functions/19_views.sql"),
     include_str!("../sql/functions/20_list.sql"),
@@ -66,6 +68,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/32_edit.sql"),
     include_str!("../sql/functions/33_reports.sql"),
     include_str!("../sql/functions/34_unique_singles.sql"),
+    include_str!("../sql/functions/35_touch_jobs.sql"),
     include_str!("../sql/functions/40_event_history.sql"),
     include_str!("../sql/functions/41_changes.sql"),
     include_str!("../sql/functions/41_happened.sql"),
@@ -82,7 +85,10 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/70_keys.sql"),
     include_str!("../sql/functions/71_key_room.sql"),
     include_str!("../sql/functions/72_key_route.sql"),
+    include_str!("../sql/functions/72_key_straight.sql"),
+    include_str!("../sql/functions/72_key_fresh.sql"),
     include_str!("../sql/functions/73_key_claim.sql"),
+    include_str!("../sql/functions/73_key_queue.sql"),
     include_str!("../sql/functions/74_key_limits.sql"),
     include_str!("../sql/functions/75_key_signals.sql"),
     include_str!("../sql/functions/76_forget_keys.sql"),

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use windlass_core::{QueueLimits, Share, Starts, WorkerId};
 
 /// Slots that were not all used for so long are given back.
-const UNUSED_FOR: Duration = Duration::from_secs(1);
+pub(crate) const UNUSED_FOR: Duration = Duration::from_secs(1);
 /// How soon to ask again after an answer that brought nothing: at first, and at most. Hints come earlier.
 const ASK_AGAIN: (Duration, Duration) = (Duration::from_millis(2), Duration::from_secs(1));
 /// Jobs are held for their start no longer than this; others could run them, and they count as running.
@@ -172,8 +172,10 @@ impl Allowance {
     pub(crate) fn due(&self, ready: usize, next: Option<u32>, concurrency: usize) -> Option<Instant> {
         let mut due = self.is_unused(ready).then(|| self.full_at + UNUSED_FOR);
         let mut by = |at: Instant| due = Some(due.map_or(at, |due| due.min(at)));
+        // A time that is over for everybody: who compares it with a clock that was read before would find nothing due, again and again.
+        let at_once = self.full_at;
         if self.wanted == Some(true) {
-            by(Instant::now());
+            by(at_once);
         }
         if self.asked_for {
             by(self.not_before);
@@ -187,7 +189,7 @@ impl Allowance {
             && let Some(at) = self.permissions.due(cost)
         {
             // What has to wait for long is handed back when the store says so once more.
-            by(if self.gives_back(next) { Instant::now() } else { at });
+            by(if self.gives_back(next) { at_once } else { at });
         }
         if ready == 0
             && self.waits_long(None)
@@ -246,8 +248,8 @@ impl Allowance {
         Need { running: held.running, slots, starts }
     }
 
-    /// The store's answer to what was asked then.
-    pub(crate) fn set(&mut self, share: &Share, asked_at: Instant) {
+    /// The store's answer to what was asked then. Whether it brought more than there was.
+    pub(crate) fn set(&mut self, share: &Share, asked_at: Instant) -> bool {
         let (now, before) = (Instant::now(), self.slots);
         (self.limits, self.frozen_at) = (share.limits, None);
         self.slots = share.slots.map_or(usize::MAX, |slots| slots as usize);
@@ -259,18 +261,40 @@ impl Allowance {
         let got_starts = share.starts.is_some_and(|starts| starts > 0);
         let asked = std::mem::take(&mut self.asked_starts);
         self.permissions.set(share, &asked, asked_at);
-        if self.slots > before || got_starts {
+        let is_more = self.slots > before || got_starts;
+        if is_more {
             self.pause.reset();
             self.full_at = now;
             self.not_before = now;
         } else if share.next_start.is_none() {
             self.not_before = now + self.pause.step();
         }
+        is_more
     }
 
     /// The call failed. It may have taken slots back, so no more than ran then run until another one says.
     pub(crate) fn failed(&mut self) {
         self.asked_for = true;
         self.not_before = Instant::now() + self.pause.step();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_at_once_is_due_for_who_read_the_clock_before() {
+        let (worker, mut allowance) = (WorkerId(1), Allowance::new(|| 0.5));
+        allowance.need(worker, Held { running: 0, ready: 1 }, [1].into_iter(), 1, false);
+        let limits = QueueLimits::default().with_concurrency(1);
+        let share = Share { limits, slots: Some(1), wanted: false, ..Share::UNLIMITED };
+        allowance.set(&share, Instant::now());
+        allowance.started(1);
+        allowance.need(worker, Held { running: 1, ready: 0 }, std::iter::empty(), 1, false);
+        allowance.set(&Share { wanted: true, ..share }, Instant::now());
+        assert!(allowance.ended(worker), "others want its slot");
+        let now = Instant::now();
+        assert!(allowance.due(0, None, 1).is_some_and(|due| due <= now));
     }
 }

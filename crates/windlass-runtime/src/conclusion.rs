@@ -3,12 +3,13 @@ use crate::{
     caught,
     core::Core,
     disposition::{Attempt, Settlement, decide},
+    ending::Ending,
     epoch::ClaimScope,
     last_handler::Found,
 };
 use std::time::Duration;
 use tracing::warn;
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, RetryPolicy};
+use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
 
 /// How an attempt ended.
 pub(crate) enum Ended {
@@ -22,24 +23,7 @@ pub(crate) enum Ended {
     NotRun,
 }
 
-/// What it depends on how a job is settled, besides how its attempt ended.
-pub(crate) struct Ending {
-    id: JobId,
-    number: u16,
-    max_attempts: u16,
-    tracked: bool,
-    own_policy: Option<RetryPolicy>,
-}
-
 impl Ending {
-    pub(crate) fn of(job: &ClaimedJob) -> Self {
-        let (tracked, own_policy) = match &job.attributes {
-            Some(attributes) => (attributes.tracked, attributes.retry_policy),
-            None => (false, None),
-        };
-        Self { id: job.id, number: job.attempt, max_attempts: job.max_attempts, tracked, own_policy }
-    }
-
     /// The handler map panicked.
     pub(crate) fn without_handler(&self, core: &Core, error: String) -> Settlement {
         self.decide(core, Outcome::Retry { after: None, error }, &core.config.retry_policy, false)

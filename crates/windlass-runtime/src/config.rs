@@ -122,6 +122,8 @@ impl WorkerConfig {
         };
         at_least("lease", self.lease, Duration::from_millis(100))?;
         at_least("poll_interval", self.poll_interval, Duration::from_millis(5))?;
+        self.timeout.map_or(Ok(()), Limits::check_timeout)?;
+        Limits::check_retry_policy(&self.retry_policy)?;
         if self.max_buffered == 0 {
             return refuse("max_buffered must be at least 1, got 0".to_owned());
         }
@@ -169,11 +171,20 @@ mod tests {
     fn refuses_what_cannot_work_and_says_why() {
         let fine = || WorkerConfig::default().with_queue("a", 1);
         assert!(fine().check().is_ok());
+        assert!(WorkerConfig { timeout: Some(Duration::MAX), ..fine() }.check().is_ok(), "for ever");
         for (config, words) in [
             (fine().with_queue("a", 2), "named twice"),
             (fine().with_queue("b", 0), "concurrency of queue \"b\""),
             (fine().with_queue("a b", 1), "invalid queue name"),
             (WorkerConfig { lease: Duration::ZERO, ..fine() }, "lease must be"),
+            (WorkerConfig { timeout: Some(Duration::ZERO), ..fine() }, "a timeout of 0 leaves no time"),
+            (
+                WorkerConfig {
+                    retry_policy: RetryPolicy { factor: 0.5, ..RetryPolicy::default() },
+                    ..fine()
+                },
+                "factor of a retry policy must be",
+            ),
         ] {
             let error = config.check().unwrap_err();
             assert!(error.is_invalid_input() && error.to_string().contains(words), "{error}");

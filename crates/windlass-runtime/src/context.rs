@@ -4,11 +4,7 @@ mod reports;
 
 pub use reports::CheckpointSeal;
 
-use crate::{
-    epoch::{ClaimScope, Epoch},
-    job_reporter::JobReporter,
-    job_switch::JobSwitch,
-};
+use crate::{epoch::ClaimScope, job_reporter::JobReporter, job_switch::JobSwitch};
 use bytes::Bytes;
 use jiff::Timestamp;
 use std::{
@@ -177,9 +173,24 @@ impl Context {
         self.switch.get_or_init(|| self.scope.switch(self.id))
     }
 
-    /// The registration under which the job is held.
-    pub(crate) fn epoch(&self) -> &Epoch {
-        &self.scope.epoch
+    /// The same, if there is one.
+    pub(crate) fn known_switch(&self) -> Option<&Arc<JobSwitch>> {
+        if self.switch.get().is_none() {
+            let known = self.scope.known_switch(self.id)?;
+            self.switch.get_or_init(|| known);
+        }
+        self.switch.get()
+    }
+
+    /// As [`Self::is_cancelled`], at less cost for jobs that nobody tells anything.
+    pub(crate) fn should_stop(&self) -> bool {
+        let of_all = || self.scope.epoch.interrupted().is_cancelled();
+        self.known_switch().map_or_else(of_all, |switch| switch.token.is_cancelled())
+    }
+
+    /// What the job has in common with others of its claim.
+    pub(crate) fn scope(&self) -> &Arc<ClaimScope> {
+        &self.scope
     }
 
     /// What becomes of a job that is too late to be started now, though its handler was called.
@@ -195,14 +206,7 @@ impl Context {
     /// future is about to be dropped: it is polled once more then. For what wraps handlers and wants to see that: it
     /// drops the handler's future and returns this.
     pub fn expired(&self) -> Option<&str> {
-        let switch = match self.switch.get() {
-            Some(switch) => switch,
-            None => {
-                let known = self.scope.known_switch(self.id)?;
-                self.switch.get_or_init(|| known)
-            }
-        };
-        switch.expired.get().map(String::as_str)
+        self.known_switch()?.expired.get().map(String::as_str)
     }
 
     /// Proof that this worker holds the job, to complete it inside a transaction of your own.

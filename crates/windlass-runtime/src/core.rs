@@ -6,7 +6,7 @@ use crate::{
     queue_runner::QueueRunner,
     signals::Signals,
     sync::{
-        Mutex,
+        Mutex, Runtime,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         spawn,
     },
@@ -58,6 +58,7 @@ pub(crate) struct Core {
     /// Where what handlers say of their jobs goes.
     pub(crate) reports: Arc<Destination>,
     pub(crate) switches: Switches,
+    pub(crate) runtime: Runtime,
 }
 
 /// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
@@ -97,6 +98,7 @@ impl Core {
             schedules: Notify::new(),
             requests: Notify::new(),
             switches: Switches::default(),
+            runtime: Runtime::current(),
         })
     }
 
@@ -160,11 +162,13 @@ impl Core {
     }
 
     /// The store does not know these claims, though the registration stands: a crash or a failover forgot them, and
-    /// their jobs are available to everybody. The other claims are good: what runs of them must not start again elsewhere.
+    /// their jobs are available to everybody, so their handlers are told to stop. The other claims are good: what runs of them must not start again elsewhere.
     pub(crate) fn forgotten(self: &Arc<Self>, epoch: &Arc<Epoch>, claims: &[ClaimRef]) {
         let ours = |scope: &ClaimScope| Arc::ptr_eq(&scope.epoch, epoch);
         for runner in &self.runners {
             runner.drop_unstarted(|scope| ours(scope) && claims.contains(&scope.reference));
+            let unfinished = runner.lock().open_claims.unfinished_of(epoch, claims);
+            unfinished.iter().for_each(|(scope, jobs)| epoch.forget(scope, jobs));
         }
         self.signals.wake_settler();
         self.drain_because(
@@ -179,7 +183,7 @@ impl Core {
         jobs.sort_unstable();
         for runner in &self.runners {
             for (scope, jobs) in runner.claims_of(epoch, &jobs) {
-                jobs.into_iter().for_each(|job| scope.cancel(job));
+                epoch.cancel(&scope, &jobs);
             }
         }
     }

@@ -1,4 +1,4 @@
-use crate::{Batching, Context};
+use crate::{Batching, Context, lend::Lender};
 use bytes::Bytes;
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use windlass_core::{Outcome, RetryPolicy};
@@ -48,6 +48,13 @@ pub trait Handler: Send + Sync + 'static {
     /// What runs several jobs of the kind at once, where [`Dispatch::batched`] says that they are batched. Jobs that may
     /// have killed workers still run one by one, by [`Self::call`].
     fn batch(&self) -> Option<&dyn BatchHandler> {
+        None
+    }
+
+    /// The lender to which [`Self::call`] would give a job with these args just as it is, and do nothing else. The engine then
+    /// lends it by itself, which is cheaper, unless something of the job needs a future.
+    fn lender(&self, args: &Bytes) -> Option<&Lender> {
+        let _ = args;
         None
     }
 }

@@ -3,9 +3,16 @@ use crate::{
     job_switch::JobSwitch,
     outbox::{Destination, Outbox},
     per_job::PerJob,
-    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
+    },
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use windlass_core::{ClaimRef, JobId, WorkerId};
@@ -29,6 +36,22 @@ pub(crate) struct Epoch {
     open_claims: AtomicUsize,
     closed: Notify,
     outbox: Outbox,
+    watches: Mutex<Vec<Arc<dyn Watch>>>,
+}
+
+/// Is told when jobs should stop. For jobs that run without a future of theirs, which would listen to the tokens.
+pub(crate) trait Watch: Send + Sync {
+    /// Which of all it is.
+    fn identity(&self) -> usize;
+
+    /// These jobs of that epoch should stop; without any named, all of them. Their tokens have fired.
+    fn should_stop(&self, epoch: &Epoch, jobs: Option<&[JobId]>);
+}
+
+impl fmt::Debug for dyn Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +82,37 @@ impl Epoch {
             open_claims: AtomicUsize::new(0),
             closed: Notify::new(),
             outbox: Outbox::new(reports),
+            watches: Mutex::default(),
         })
+    }
+
+    fn watches(&self) -> MutexGuard<'_, Vec<Arc<dyn Watch>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on somebody is told when jobs of this epoch should stop.
+    pub(crate) fn is_watched_by(&self, watch: Arc<dyn Watch>) {
+        let mut watches = self.watches();
+        if watches.iter().all(|known| known.identity() != watch.identity()) {
+            watches.push(watch);
+        }
+    }
+
+    fn tell(&self, jobs: Option<&[JobId]>) {
+        let watches = self.watches().clone();
+        watches.iter().for_each(|watch| watch.should_stop(self, jobs));
+    }
+
+    /// Tells the handlers of these jobs to stop because they are to be cancelled.
+    pub(crate) fn cancel(&self, scope: &ClaimScope, jobs: &[JobId]) {
+        jobs.iter().for_each(|job| scope.cancel(*job));
+        self.tell(Some(jobs));
+    }
+
+    /// The store does not know this claim, of these jobs: tells their handlers to stop.
+    pub(crate) fn forget(&self, scope: &ClaimScope, jobs: &[JobId]) {
+        scope.forget();
+        self.tell(Some(jobs));
     }
 
     /// What handlers say of the jobs of this epoch.
@@ -88,6 +141,7 @@ impl Epoch {
     /// Tells running handlers to stop.
     pub(crate) fn interrupt(&self) {
         self.interrupt.cancel();
+        self.tell(None);
     }
 
     pub(crate) fn interrupted(&self) -> &CancellationToken {
@@ -98,6 +152,7 @@ impl Epoch {
     pub(crate) fn evict(&self) {
         self.interrupt.cancel();
         self.eviction.cancel();
+        self.tell(None);
     }
 
     pub(crate) fn evicted(&self) -> &CancellationToken {
@@ -132,6 +187,8 @@ pub(crate) struct ClaimScope {
     pub(crate) priority: i16,
     /// From when on it counts how long its jobs may wait to be started.
     asked_at: Instant,
+    /// The store does not know the claim any more.
+    is_forgotten: AtomicBool,
     switches: PerJob<JobSwitch>,
     reporters: PerJob<JobReporter>,
 }
@@ -150,6 +207,7 @@ impl ClaimScope {
             queue,
             priority,
             asked_at,
+            is_forgotten: AtomicBool::new(false),
             switches: PerJob::default(),
             reporters: PerJob::default(),
         }
@@ -166,7 +224,19 @@ impl ClaimScope {
 
     /// What tells the handler of this job alone to stop.
     pub(crate) fn switch(&self, job: JobId) -> Arc<JobSwitch> {
-        self.switches.get_or_make(job, || JobSwitch::new(self.epoch.interrupted()))
+        self.switches.get_or_make(job, || {
+            let switch = JobSwitch::new(self.epoch.interrupted());
+            if self.is_forgotten.load(Ordering::Acquire) {
+                switch.token.cancel();
+            }
+            switch
+        })
+    }
+
+    /// Tells the handlers of the claim to stop, also those that have not asked yet: its jobs run elsewhere.
+    fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Release);
+        self.switches.all().iter().for_each(|switch| switch.token.cancel());
     }
 
     /// The same, if there is one.

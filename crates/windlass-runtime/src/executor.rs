@@ -1,11 +1,14 @@
+mod lent;
+
 use crate::{
     Context, HandlerFuture,
     batch_run::run_batch,
     cancellation::Cancellation,
     caught,
-    conclusion::{Ended, Ending},
+    conclusion::Ended,
     core::Core,
     disposition::Settlement,
+    ending::Ending,
     epoch::ClaimScope,
     expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
@@ -17,15 +20,19 @@ use crate::{
     time_limit::TimeLimit,
     turn::{Activation, Done, Step, Turn},
 };
+use lent::{Lot, lends};
 use std::{
     future::{Future, poll_fn},
     pin::pin,
     sync::Arc,
     task::{self, Poll, ready},
 };
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 use tracing::{Instrument, Level, debug_span};
-use windlass_core::{ClaimedJob, Disposition, JobId, Outcome};
+use windlass_core::{ClaimedJob, Disposition, JobId, Outcome, Result};
 
 /// Wakes or starts an executor.
 pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: Option<Activation>) {
@@ -43,9 +50,23 @@ pub(crate) fn activate(core: &Arc<Core>, runner: &Arc<QueueRunner>, activation: 
 async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
     let me = Arc::new(Notify::new());
     let (mut scope, mut handlers, mut done) = (None, LastHandler::default(), None);
+    let mut lot = Lot::default();
     loop {
         let turn = runner.turn(done.take(), &mut scope, &me);
-        match follow_up(&core, &runner, turn) {
+        let step = follow_up(&core, &runner, turn);
+        if let (Step::Run(popped), Some(scope)) = (&step, &scope)
+            && let Some((found, lender)) = lends(&core, scope, &mut handlers, &popped.job)
+        {
+            let Step::Run(popped) = step else { continue };
+            lot.take(&core, &runner, scope, found, lender, popped);
+            if lot.is_full() {
+                lot.offer();
+                tokio::task::consume_budget().await;
+            }
+            continue;
+        }
+        lot.offer();
+        match step {
             Step::Run(popped) => {
                 // Jobs that never wait must not keep the claimer and the settler from the thread.
                 tokio::task::consume_budget().await;
@@ -171,20 +192,11 @@ pub(crate) async fn run(
             }
         }
     };
-    if let Some(said) = scope.forget_reporter(id)
-        && let Some(stored) = said.close()
-    {
+    if let Some(stored) = said_last(scope, id) {
         if !std::mem::replace(&mut done.waited, true) {
             activate(core, runner, runner.waits());
         }
-        scope.epoch.outbox().hurry();
-        tokio::select! {
-            biased;
-            () = scope.epoch.evicted().cancelled() => {}
-            // An error means that the job is not this worker's, or that what was said is lost: the result stands.
-            _ = told(id, stored) => {}
-            () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
-        }
+        stored_last(scope, id, stored).await;
     }
     let cancelled = scope.is_cancel_asked(id);
     scope.forget_switch(id);
@@ -193,6 +205,23 @@ pub(crate) async fn run(
     }
     done.settlement = ending.settlement(core, scope, found, ended, cancelled);
     done
+}
+
+/// The attempt is over: nothing more is said of the job. Tells when the store has what was said; `None`: it has.
+fn said_last(scope: &ClaimScope, id: JobId) -> Option<oneshot::Receiver<Result<()>>> {
+    scope.forget_reporter(id)?.close()
+}
+
+/// Waits for that.
+async fn stored_last(scope: &ClaimScope, id: JobId, stored: oneshot::Receiver<Result<()>>) {
+    scope.epoch.outbox().hurry();
+    tokio::select! {
+        biased;
+        () = scope.epoch.evicted().cancelled() => {}
+        // An error means that the job is not this worker's, or that what was said is lost: the result stands.
+        _ = told(id, stored) => {}
+        () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
+    }
 }
 
 async fn attempt(

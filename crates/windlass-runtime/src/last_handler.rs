@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 #[derive(Default)]
 pub(crate) struct LastHandler {
     kind: Option<Arc<str>>,
-    found: Option<Found>,
+    found: Option<Arc<Found>>,
 }
 
 /// A handler, and how long its attempts may take.
@@ -16,13 +16,14 @@ pub(crate) struct Found {
 
 impl LastHandler {
     /// An error when the handler map panicked.
-    pub(crate) fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Found>, String> {
+    pub(crate) fn find(&mut self, core: &Core, kind: &Arc<str>) -> Result<Option<&Arc<Found>>, String> {
         if !self.kind.as_ref().is_some_and(|known| Arc::ptr_eq(known, kind) || known == kind) {
             self.kind = None;
             self.found = caught(|| {
                 let handler = core.dispatch.find(kind)?;
                 let timeout = handler.timeout().or(core.config.timeout);
-                Some(Found { handler, timeout: timeout.filter(|timeout| *timeout < Duration::MAX) })
+                let timeout = timeout.filter(|timeout| *timeout < Duration::MAX);
+                Some(Arc::new(Found { handler, timeout }))
             })?;
             self.kind = Some(Arc::clone(kind));
         }

@@ -6,21 +6,22 @@
 
 mod borrower;
 mod calls;
+mod loan;
 mod loans;
+mod lot;
 mod offer;
+mod serving;
+mod spread;
+mod standing;
 mod terms;
 
 pub use borrower::Borrower;
+pub(crate) use lot::ToLend;
 pub use terms::{Exchanged, HandIn, LentJob, News, Room, StopReason};
 
-use crate::{
-    Context, EngineHandle, Handler, HandlerFuture,
-    sync::{Mutex, MutexGuard},
-};
-use bytes::Bytes;
+use crate::sync::{Mutex, MutexGuard};
 use calls::Calls;
 use loans::Loans;
-use offer::Offer;
 use std::sync::{Arc, PoisonError};
 
 /// Tells a borrower that there is something for it.
@@ -66,26 +67,10 @@ impl Lender {
         Self::default()
     }
 
-    /// Offers one attempt of a job to the borrowers. The future is ready when one of them handed in its outcome. Dropping it takes the
-    /// job away from its borrower, who is told so.
-    pub fn offer(&self, args: Bytes, context: Context) -> HandlerFuture {
-        Box::pin(Offer::new(self.clone(), args, context))
-    }
-
     /// Makes somebody who takes jobs. When it is dropped, the jobs that it has fail.
     pub fn borrower(&self, bell: impl Bell) -> Borrower {
         let id = self.lock().add_borrower(Arc::new(bell));
         Borrower::new(self.clone(), id)
-    }
-
-    /// Serves this worker, and no other. When that begins to stop, what no borrower has taken goes back, without the use of an attempt, and so
-    /// does what is offered from then on. Borrowers go on with what they have.
-    pub fn serve(&self, engine: &EngineHandle) {
-        let (lender, stopping) = (self.clone(), engine.stopping());
-        tokio::spawn(async move {
-            stopping.await;
-            lender.change(Loans::hand_back);
-        });
     }
 
     /// Says that no job will come any more: the worker ended. Every borrower is told by its bell and
@@ -110,11 +95,5 @@ impl Lender {
         let changed = change(&mut self.lock(), &mut calls);
         calls.make();
         changed
-    }
-}
-
-impl Handler for Lender {
-    fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
-        self.offer(args, context)
     }
 }

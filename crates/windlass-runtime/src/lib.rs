@@ -62,6 +62,7 @@ mod context;
 mod core;
 mod dispatch;
 mod disposition;
+mod ending;
 mod engine;
 mod epoch;
 mod estimate;
@@ -105,6 +106,7 @@ mod suspect;
 mod sync;
 mod time_limit;
 mod turn;
+mod unattended;
 
 pub use batching::Batching;
 pub use caught::caught;

@@ -5,7 +5,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time::Instant};
-use windlass_core::{ClaimedJob, Completion, Disposition, Exception, JobId, JobSet, WorkerId};
+use windlass_core::{ClaimRef, ClaimedJob, Completion, Disposition, Exception, JobId, JobSet, WorkerId};
 
 /// So many bytes of results are settled without waiting for the rest of their claim.
 const MANY_BYTES: usize = 1 << 20;
@@ -126,6 +126,18 @@ impl OpenClaim {
         let ours: Vec<_> =
             near.iter().copied().filter(|job| self.ids.binary_search(&job.0).is_ok()).collect();
         (!ours.is_empty()).then(|| (Arc::clone(&self.scope), ours))
+    }
+
+    /// All its jobs, when it is one of these claims of this epoch and not finished.
+    pub(crate) fn jobs_if(
+        &self,
+        epoch: &Arc<Epoch>,
+        claims: &[ClaimRef],
+    ) -> Option<(Arc<ClaimScope>, Vec<JobId>)> {
+        let is_meant = !self.is_finished()
+            && claims.contains(&self.scope.reference)
+            && Arc::ptr_eq(&self.scope.epoch, epoch);
+        is_meant.then(|| (Arc::clone(&self.scope), self.ids.iter().copied().map(JobId).collect()))
     }
 
     pub(crate) fn worker(&self) -> WorkerId {

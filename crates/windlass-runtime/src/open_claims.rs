@@ -6,7 +6,7 @@ use crate::{
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
-use windlass_core::{ClaimedJob, Disposition, JobId, WorkerId};
+use windlass_core::{ClaimRef, ClaimedJob, Disposition, JobId, WorkerId};
 
 /// The open claims of one queue: which of their jobs finished, and how, since the last settlement.
 ///
@@ -112,6 +112,15 @@ impl OpenClaims {
     /// The claims of this epoch that hold some of these jobs, which ascend; with those.
     pub(crate) fn claims_of(&self, epoch: &Arc<Epoch>, jobs: &[JobId]) -> Vec<(Arc<ClaimScope>, Vec<JobId>)> {
         self.slots.iter().flatten().filter_map(|claim| claim.jobs_among(epoch, jobs)).collect()
+    }
+
+    /// Those of these claims of this epoch that are not finished, with all their jobs.
+    pub(crate) fn unfinished_of(
+        &self,
+        epoch: &Arc<Epoch>,
+        claims: &[ClaimRef],
+    ) -> Vec<(Arc<ClaimScope>, Vec<JobId>)> {
+        self.slots.iter().flatten().filter_map(|claim| claim.jobs_if(epoch, claims)).collect()
     }
 
     /// The registration under which the claim was made.

@@ -38,6 +38,11 @@ impl<T> PerJob<T> {
         if self.is_used.load(Ordering::Acquire) { found() } else { None }
     }
 
+    /// Those of all jobs that have one.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.lock().values().cloned().collect()
+    }
+
     /// The job's attempt is over. What it had, if anything.
     pub(crate) fn remove(&self, job: JobId) -> Option<Arc<T>> {
         let remove = || self.lock().remove(&job);

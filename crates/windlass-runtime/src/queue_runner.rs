@@ -9,7 +9,7 @@ use crate::{
     round::Round,
     stats::QueueCounters,
     sync::{Mutex, MutexGuard},
-    turn::{Activation, Done, HandedIn, Turn},
+    turn::{Activation, Done, Freed, HandedIn, Turn},
 };
 use std::sync::{Arc, PoisonError};
 use tokio::{sync::Notify, time::Instant};
@@ -76,8 +76,7 @@ impl QueueRunner {
         };
         let tell_sharer = std::mem::take(&mut state.tell_sharer);
         let activation = state.activate_if_needed();
-        let tell_claimer = state.watched && state.want() > 0;
-        state.watched &= !tell_claimer;
+        let tell_claimer = state.tell_claimer();
         let became_idle = state.closed && state.running == 0;
         Turn { step, activation, tell_claimer, tell_settler, tell_sharer, became_idle }
     }
@@ -95,6 +94,15 @@ impl QueueRunner {
             handed_in.settled = slots.into_iter().map(|slot| state.open_claims.settlement(slot)).collect();
         }
         handed_in
+    }
+
+    /// Foreign code hands in the results of jobs that no executor waits for.
+    pub(crate) fn finish_lent(&self, jobs: Vec<Done>) -> Freed {
+        let mut state = self.lock();
+        let handed_in = state.finish_all(jobs);
+        let activation = state.activate_if_needed();
+        let tell_claimer = state.tell_claimer();
+        Freed { handed_in, activation, tell_claimer }
     }
 
     /// Some jobs of a batch are not started after all; the executor goes on with the others.

@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) executors: usize,
     /// Executors that use a thread or are about to: they do not sleep, and their job does not wait for anything.
     pub(crate) active: usize,
-    /// Jobs in an executor.
+    /// Jobs in an executor, and lent ones.
     pub(crate) running: usize,
     /// How many of them are not the first of their batch: a batch occupies one executor.
     pub(crate) batched: usize,
@@ -104,7 +104,7 @@ impl State {
             None => {}
         }
         self.active -= 1;
-        self.tell_sharer |= self.ready.startable() > 0;
+        self.tell_sharer |= !self.is_full() && self.ready.startable() > 0;
         if self.closed {
             self.executors -= 1;
             return Step::Exit;
@@ -136,8 +136,16 @@ impl State {
         gatherings.alarm_due(Instant::now())
     }
 
+    /// Whether as many jobs run as may: lent ones as well, for which no executor waits. A batch counts as one.
+    fn is_full(&self) -> bool {
+        self.running - self.batched >= self.concurrency
+    }
+
     /// What is started next, if that may be started now.
     fn next_start(&self) -> Option<Start> {
+        if self.is_full() {
+            return None;
+        }
         let allowance = self.allowance.as_ref();
         let Some((at, jobs)) = self.ready.due_batch() else {
             let allows = match allowance {
@@ -238,6 +246,13 @@ impl State {
         let ready = self.ready.len();
         let (slots, held) = allowance.room(self.capacity(), self.ready.costs().next());
         self.prefetch.want(slots, self.running, ready).min(wanted).min(held.saturating_sub(ready))
+    }
+
+    /// Whether the claimer is to be told that there is demand: once, when it asked for that.
+    pub(crate) fn tell_claimer(&mut self) -> bool {
+        let tell = self.watched && self.want() > 0;
+        self.watched &= !tell;
+        tell
     }
 
     /// How many jobs to claim where nothing limits how many run. A batch that runs occupies one executor, and one that

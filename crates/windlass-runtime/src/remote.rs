@@ -4,10 +4,14 @@
 //! and decides by the engine's rules what becomes of a job. It has no executors and no buffer; its lease is renewed when somebody asks,
 //! and so ends when nobody does. Housekeeping is others': [`crate::WorkerEngine::keep`].
 
+mod asking;
 mod claiming;
 mod hints;
+mod limits;
 mod settling;
+mod sharing;
 mod table;
+mod wanting;
 
 use crate::{
     epoch::Phase,
@@ -15,11 +19,15 @@ use crate::{
 };
 use std::{
     fmt,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 use table::Table;
-use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::Instant,
+};
 use windlass_core::{ClaimedJob, Error, ErrorKind, Result, Store, WorkerId, WorkerSpec};
 
 pub use crate::{
@@ -27,6 +35,7 @@ pub use crate::{
     lend::{HandIn, Ticket},
 };
 pub use hints::Hints;
+pub use wanting::Wanting;
 pub use windlass_core::Settled;
 
 /// What a worker that runs elsewhere says of itself.
@@ -91,6 +100,24 @@ pub struct RemoteWorker {
     taking: watch::Sender<usize>,
     /// How often an answer with jobs got lost.
     lost: watch::Sender<u64>,
+    /// Wakes who asks for shares of queues with limits, once there is somebody.
+    bell: Arc<Notify>,
+    shares: AtomicBool,
+    /// How often the store was asked for shares, and how often it said something after which there may be more to give out.
+    rounds: watch::Sender<u64>,
+    gains: watch::Sender<u64>,
+}
+
+/// What the store allows of queues with limits from now on: see [`RemoteWorker::gains`].
+#[derive(Clone, Debug)]
+pub struct Gains(watch::Receiver<u64>);
+
+impl Gains {
+    /// Waits until it allows more.
+    pub async fn next(&mut self) {
+        // An error would be that the worker is gone, and with it whoever could be given jobs.
+        let _ = self.0.changed().await;
+    }
 }
 
 /// The answers to a worker that get lost from now on: see [`RemoteWorker::again`].
@@ -138,6 +165,10 @@ impl RemoteWorker {
             table,
             taking: watch::Sender::new(0),
             lost: watch::Sender::new(0),
+            bell: Arc::default(),
+            shares: AtomicBool::new(false),
+            rounds: watch::Sender::new(0),
+            gains: watch::Sender::new(0),
         }))
     }
 
@@ -170,6 +201,7 @@ impl RemoteWorker {
         if !self.lock().is_fresh(Self::FRESH) {
             let heartbeat = self.fenced(self.store.heartbeat(self.worker).await)?;
             self.lock().renewed(asked_at, heartbeat.cancel);
+            self.limits_told(&heartbeat.limited);
         }
         Ok(self.lock().tell_cancelled())
     }
@@ -177,6 +209,12 @@ impl RemoteWorker {
     /// The store has something to say to it: its next [beat](Self::beat) asks.
     pub fn told(&self) {
         self.lock().told();
+        self.ring();
+    }
+
+    /// Begins to watch whether more may be [taken](Wanting::take) of queues with limits.
+    pub fn gains(&self) -> Gains {
+        Gains(self.gains.subscribe())
     }
 
     /// Begins to watch whether an answer gets lost.
@@ -199,6 +237,7 @@ impl RemoteWorker {
     /// The store's; it notices by the lease, then.
     pub async fn end(&self) -> Result<()> {
         self.lock().advance(Phase::Lost);
+        self.ring();
         self.store.deregister(self.worker).await
     }
 
@@ -219,6 +258,13 @@ impl RemoteWorker {
     fn lost(&self) -> Error {
         let message = format!("worker {} lost its lease, or ended; register anew", self.worker);
         Error::new(ErrorKind::LeaseLost, message)
+    }
+}
+
+/// Whoever asks for its shares ends.
+impl Drop for RemoteWorker {
+    fn drop(&mut self) {
+        self.ring();
     }
 }
 

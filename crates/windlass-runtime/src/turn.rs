@@ -61,6 +61,15 @@ impl HandedIn {
     }
 }
 
+/// What follows from handing in the results of lent jobs.
+pub(crate) struct Freed {
+    pub(crate) handed_in: HandedIn,
+    /// An executor that the caller wakes or starts: there is room for further jobs.
+    pub(crate) activation: Option<Activation>,
+    /// There is demand, and the claimer asked to be told.
+    pub(crate) tell_claimer: bool,
+}
+
 /// What an executor does next.
 pub(crate) enum Step {
     Run(Popped),

@@ -39,6 +39,16 @@ fn not_shown(args: &Args) -> Value {
     Value::String(format!("‹{} characters not shown›", args.as_str().chars().count()))
 }
 
+/// The values of a job that are hidden.
+pub(crate) fn secrets_of(job: &JobRecord, redaction: &Redaction) -> Secrets {
+    let kind = job.kind.clone();
+    let mut shower =
+        Shower { redaction, most: OF_ONE, kind, secrets: Secrets::default(), redacted: false, cut: false };
+    shower.show(&job.args);
+    job.meta.iter().chain(&job.result).for_each(|value| drop(shower.show(value)));
+    shower.secrets
+}
+
 /// A job; of each value that users made at most so many bytes. `redacted` and `cut` say what is missing.
 pub(crate) fn job_json(mut job: JobRecord, redaction: &Redaction, most: usize) -> windlass::Result<Value> {
     let kind = job.kind.clone();

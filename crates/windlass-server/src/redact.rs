@@ -35,17 +35,28 @@ pub struct Redaction {
 impl Redaction {
     /// Hides what is to be hidden in the args of a job of this kind; `true` where there was something.
     pub(crate) fn hide(&self, kind: &str, args: &mut Value, secrets: &mut Secrets) -> bool {
-        let of_kind = |(pattern, _): &(&String, &Vec<String>)| match pattern.strip_suffix('*') {
-            Some(start) => kind.starts_with(start),
-            None => *pattern == kind,
-        };
-        let keys: Vec<&str> =
-            self.kinds.iter().filter(of_kind).flat_map(|(_, keys)| keys.iter().map(String::as_str)).collect();
+        let keys = self.keys_of(Some(kind));
         if keys.contains(&"*") && !args.is_null() {
             hide(args, secrets);
             return true;
         }
         self.walk(args, &keys, secrets)
+    }
+
+    /// Whether who filters by these args could find out what is hidden of jobs of a kind (`None`: of any).
+    pub(crate) fn would_tell(&self, kind: Option<&str>, wanted: &Value) -> bool {
+        let keys = self.keys_of(kind);
+        keys.contains(&"*") || self.walk(&mut wanted.clone(), &keys, &mut Secrets::default())
+    }
+
+    /// The keys that are hidden because of the kind; `None`: of any kind.
+    fn keys_of(&self, kind: Option<&str>) -> Vec<&str> {
+        let is_of = |pattern: &str, kind: &str| match pattern.strip_suffix('*') {
+            Some(start) => kind.starts_with(start),
+            None => *pattern == *kind,
+        };
+        let of_kind = |(pattern, _): &(&String, &Vec<String>)| kind.is_none_or(|kind| is_of(pattern, kind));
+        self.kinds.iter().filter(of_kind).flat_map(|(_, keys)| keys.iter().map(String::as_str)).collect()
     }
 
     fn walk(&self, value: &mut Value, of_kind: &[&str], secrets: &mut Secrets) -> bool {
@@ -119,6 +130,10 @@ impl Secrets {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Hides them in all texts of a value.
     pub(crate) fn scrub(&self, value: &mut Value) {
         match value {
@@ -171,6 +186,24 @@ mod tests {
         );
         assert_eq!(hide(&redaction, "mail", args).0["to"], "abc");
         assert_eq!(hide(&redaction, "payroll", json!([1, 2])).0, json!("‹5 characters hidden›"));
+    }
+
+    #[test]
+    fn who_filters_by_args_is_told_nothing_that_is_hidden() {
+        let redaction: Redaction =
+            serde_json::from_value(json!({"kinds": {"mail.*": ["to"], "payroll": ["*"]}})).unwrap();
+        for (kind, wanted, tells) in [
+            (Some("mail.send"), json!({"user": 7}), false),
+            (Some("mail.send"), json!({"to": "a"}), true),
+            (Some("mail.send"), json!({"deep": [{"api_token": "a"}]}), true),
+            (Some("mail.send"), json!({"token": null}), false),
+            (Some("other"), json!({"to": "a"}), false),
+            (Some("payroll"), json!({"user": 7}), true),
+            (None, json!({"user": 7}), true),
+        ] {
+            assert_eq!(redaction.would_tell(kind, &wanted), tells, "{kind:?} {wanted}");
+        }
+        assert!(!Redaction::default().would_tell(None, &json!({"user": 7})));
     }
 
     #[test]

@@ -228,7 +228,7 @@ fn of_jobs() -> Vec<Route> {
         .about("Enqueues jobs, all or none; with the header Idempotency-Key at most once. They belong to the trace of the header traceparent, if there is one");
     vec![
         get("/jobs", "jobs.list", jobs::list)
-            .query(&["state", "queue", "kind", "tag", "after", "limit"])
+            .query(&["state", "queue", "kind", "tag", "error", "args", "after", "limit"])
             .gives("JobPage")
             .about("A page of jobs; an empty one with `next` means: look further"),
         Route { body_limit: ENQUEUE_BODY, ..enqueue },

@@ -17,7 +17,7 @@ use windlass_core::{ErrorKind, EventCursor, EventPage, EventRequest, EventType, 
 /// The fewest numbers that one page looks through for jobs that were enqueued; else as many as it may have events.
 const NUMBERS: u32 = 1_000;
 
-const HEAD: &str = "SELECT log, kept_n, kept_sequence, (SELECT next_sequence - 1 FROM meta),
+const HEAD: &str = "SELECT log, kept_n, kept_sequence, (SELECT next_sequence - 1 FROM log_state),
     (SELECT coalesce(max(n), 0) FROM happened) FROM event_log";
 const LANES: &str = "SELECT lane.id, queue.name FROM lane JOIN queue ON queue.id = lane.queue";
 const APPENDED: &str = "SELECT pos, enqueued_at, kind FROM job WHERE pos BETWEEN ?1 AND ?2 AND id IS NULL";

@@ -266,7 +266,7 @@ fn every_statement_finds_its_rows() {
         "l",
         "queue",
         "keyed_lane",
-        "meta",
+        "log_state",
         "setting",
         "leader",
         "CONSTANT",

@@ -27,8 +27,8 @@ const IS_EMPTY: &str =
 const NO_TURNS: &str = "UPDATE key_turn SET state = 2, due = NULL WHERE n = ?1 AND state < 2
     AND NOT EXISTS (SELECT 1 FROM keyed_job j WHERE j.n = key_turn.n AND j.key = key_turn.key)";
 const HELD: &str =
-    "SELECT pos, job FROM held_job WHERE pos > (SELECT held_checked FROM meta) ORDER BY pos LIMIT ?1";
-const CHECKED: &str = "UPDATE meta SET held_checked = ?1 WHERE held_checked <> ?1";
+    "SELECT pos, job FROM held_job WHERE pos > (SELECT held_checked FROM log_state) ORDER BY pos LIMIT ?1";
+const CHECKED: &str = "UPDATE log_state SET held_checked = ?1 WHERE held_checked <> ?1";
 const IS_THERE: &str = "SELECT coalesce(id, pos & 35184372088831) FROM job WHERE pos = ?1";
 const BLOCKERS: &str = "SELECT job FROM key_blocker WHERE job >= ?1 ORDER BY job LIMIT ?2";
 const GOES_FIRST: &str = "UPDATE OR REPLACE keyed_job SET ord = ord - ?2 WHERE ord = ?1

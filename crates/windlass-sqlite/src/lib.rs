@@ -24,6 +24,7 @@
 //! * A claim's `open` counts its jobs that are not settled; it changes in the transaction that settles them.
 //! * Whatever a worker writes is refused once its `worker` row has ended.
 //! * No connection is open while the process [forks].
+//! * The numbers of lanes and queues are good for one transaction: `names` forgets them when some were removed.
 //! * Counts per lane change in the transaction that moves the jobs, so no list needs counting.
 //!
 //! [forks]: fork
@@ -50,6 +51,8 @@ pub mod fork;
 mod happened;
 mod history;
 mod identity;
+mod idle_lanes;
+mod idle_queues;
 mod key_candidates;
 mod key_changes;
 mod key_claim;
@@ -72,7 +75,9 @@ mod locate;
 mod maintain;
 mod migrate;
 mod moves;
+mod names;
 mod no_handler;
+mod older;
 mod once;
 mod options;
 mod places;

@@ -11,10 +11,14 @@ use crate::{
 };
 use rusqlite::{Connection, Row, ToSql, params};
 use std::ops::ControlFlow::{self, Break, Continue};
-use windlass_core::{Attributes, JobFilter, JobPage, JobRecord, JobState, PageToken};
+use windlass_core::{Attributes, JobFilter, JobPage, JobRecord, JobState, PageToken, Wanted};
 
-/// How many rows one page looks at.
+/// How many rows one page looks at. One whose args are read or whose last error is looked up counts as so many more.
 const LOOK_AT: u32 = 50_000;
+const ARGS_COST: u32 = 1;
+const ERROR_COST: u32 = 4;
+
+const LAST_ERROR: &str = "SELECT error FROM attempt_error WHERE job = ?1 ORDER BY n DESC LIMIT 1";
 
 const LANES: &str = "SELECT lane.id, cursor, running, available, no_handler, retryable, scheduled, discarded, cancelled, completed
     FROM lane JOIN queue ON queue.id = lane.queue WHERE (?1 IS NULL OR queue.name = ?1) AND lane.id >= ?2 ORDER BY lane.id";
@@ -47,6 +51,8 @@ const STAGES: [Stage; 8] = [
     Stage::Completed,
 ];
 const FIRST_COUNT: usize = 2;
+/// The column of a job's args.
+const ARGS: usize = 3;
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -74,7 +80,8 @@ impl Stage {
 /// A page of jobs.
 pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
     let after = filter.position()?.unwrap_or_default();
-    let mut page = Page { conn, filter, looked: 0, at: after, jobs: Vec::new(), records: Records::new(conn) };
+    let (wanted, records) = (filter.wanted()?, Records::new(conn));
+    let mut page = Page { conn, filter, wanted, looked: 0, at: after, jobs: Vec::new(), records };
     let next = page.fill()?.is_break().then(|| PageToken::new(filter, &page.at));
     Ok(JobPage { jobs: page.jobs, next })
 }
@@ -82,6 +89,7 @@ pub(crate) fn jobs(conn: &Connection, filter: &JobFilter) -> Outcome<JobPage> {
 struct Page<'c> {
     conn: &'c Connection,
     filter: &'c JobFilter,
+    wanted: Wanted,
     looked: u32,
     /// Stage, lane, and the key of the last row that was looked at, if there was one.
     at: Vec<i64>,
@@ -198,21 +206,46 @@ impl Page<'_> {
             }
             if self.is_wanted(row)?
                 && let Some(record) = read(&mut self.records, row)?
+                && self.has_error(&record)?
             {
                 self.jobs.push(record);
             }
         }
     }
 
-    fn is_wanted(&self, row: &Row<'_>) -> Outcome<bool> {
+    /// Whether the last error of a job is wanted: what made it fail for good, or else the last that is kept.
+    fn has_error(&mut self, record: &JobRecord) -> Outcome<bool> {
+        if !self.wanted.looks_at_errors() {
+            return Ok(true);
+        }
+        if record.state == JobState::Discarded {
+            return Ok(self.wanted.has_error(record.reason.as_deref()));
+        }
+        self.looked += ERROR_COST;
+        let mut find = self.conn.prepare_cached(LAST_ERROR)?;
+        let mut rows = find.query([record.id.0])?;
+        let Some(row) = rows.next()? else { return Ok(false) };
+        let error = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        Ok(self.wanted.has_error(Some(error)))
+    }
+
+    fn is_wanted(&mut self, row: &Row<'_>) -> Outcome<bool> {
         if let Some(kind) = &self.filter.kind
             && row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)? != kind
         {
             return Ok(false);
         }
-        let Some(tag) = &self.filter.tag else { return Ok(true) };
-        let text = row.get_ref("attributes")?.as_str_or_null().map_err(rusqlite::Error::from)?;
-        let attributes = Attributes::from_store(text.unwrap_or_default())?;
-        Ok(attributes.is_some_and(|attributes| attributes.tags.contains(tag)))
+        if let Some(tag) = &self.filter.tag {
+            let text = row.get_ref("attributes")?.as_str_or_null().map_err(rusqlite::Error::from)?;
+            let attributes = Attributes::from_store(text.unwrap_or_default())?;
+            if attributes.is_none_or(|attributes| !attributes.tags.contains(tag)) {
+                return Ok(false);
+            }
+        }
+        if self.filter.args.is_none() {
+            return Ok(true);
+        }
+        self.looked += ARGS_COST;
+        Ok(self.wanted.has_args(row.get_ref(ARGS)?.as_str().map_err(rusqlite::Error::from)?))
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     audit,
     clock::{Micros, micros},
     error::Outcome,
-    fold, forget_events, key_upkeep, once, position, report, retention, settings, starts,
+    fold, forget_events, idle_lanes, key_upkeep, once, position, report, retention, settings, starts,
     tx::{Count, Tx},
     unique,
 };
@@ -46,6 +46,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_turns = key_upkeep::keep(tx)?;
     let more_audit = audit::forget(tx, &settings)?;
     let more_counters = fold::forget(tx)?;
+    let more_lanes = idle_lanes::forget(tx)?;
     let more_counters = more_counters || may_count && more_to_count;
     let report = MaintainReport { rotated: false, truncated, rehomed: 0, removed_dead };
     Ok((
@@ -58,7 +59,8 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
             || more_unique
             || more_starts
             || more_turns
-            || more_audit,
+            || more_audit
+            || more_lanes,
     ))
 }
 

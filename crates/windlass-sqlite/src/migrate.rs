@@ -24,6 +24,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0012_start_waits.sql"),
     include_str!("sql/0013_audit.sql"),
     include_str!("sql/0014_key_rates.sql"),
+    include_str!("sql/0015_idle_lanes.sql"),
 ];
 
 /// The version that this binary reads and writes.

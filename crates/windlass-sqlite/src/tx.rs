@@ -5,14 +5,12 @@ use crate::{
     error::{Fault, Outcome},
     key_changes, key_entry,
     keyed::Keyed,
+    names::Names,
     position,
 };
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use windlass_core::{ErrorKind, JobId, WorkerId};
-
-/// The most names that the writer remembers; beyond it the memory starts anew.
-const NAMES_MAX: usize = 10_000;
 
 /// Where a job is counted. The order is that of the columns in [`FLUSH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +27,13 @@ pub(crate) enum Count {
 
 const COUNTS: usize = 8;
 
-const BEGIN: &str = "SELECT next_sequence, key_changes FROM meta";
-const END: &str = "UPDATE meta SET next_sequence = ?1";
-const END_HANDED: &str = "UPDATE meta SET next_sequence = ?1, handed = handed + ?2";
+const BEGIN: &str = "SELECT next_sequence, key_changes, name_changes FROM log_state";
+const END: &str = "UPDATE log_state SET next_sequence = ?1";
+const END_HANDED: &str = "UPDATE log_state SET next_sequence = ?1, handed = handed + ?2";
 const FLUSH: &str =
     "UPDATE lane SET available = available + ?2, running = running + ?3, completed = completed + ?4,
     scheduled = scheduled + ?5, retryable = retryable + ?6, no_handler = no_handler + ?7, cancelled = cancelled + ?8,
-    discarded = discarded + ?9 WHERE id = ?1";
+    discarded = discarded + ?9, idle_since = NULL WHERE id = ?1";
 
 /// What the writer keeps between transactions. Forgotten whenever one is rolled back.
 #[derive(Default)]
@@ -47,8 +45,7 @@ pub(crate) struct Memory {
     counts: HashMap<i32, [i64; COUNTS]>,
     /// Heartbeats have something to say.
     pub(crate) requested: bool,
-    queues: HashMap<String, i64>,
-    lanes: HashMap<(i64, i16), i32>,
+    names: Names,
     keyed: Keyed,
 }
 
@@ -63,9 +60,10 @@ pub(crate) struct Tx<'c> {
 impl<'c> Tx<'c> {
     /// After BEGIN IMMEDIATE.
     pub(crate) fn begin(conn: &'c Connection, memory: &'c mut Memory, now: Micros) -> Outcome<Self> {
-        let (next, key_changes) =
-            conn.prepare_cached(BEGIN)?.query_one([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (next, key_changes, name_changes) =
+            conn.prepare_cached(BEGIN)?.query_one([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         (memory.next_sequence, memory.stored_sequence, memory.handed) = (next, next, 0);
+        memory.names.refresh(name_changes);
         memory.keyed.refresh(conn, key_changes)?;
         Ok(Self { conn, now, memory })
     }
@@ -119,7 +117,7 @@ impl<'c> Tx<'c> {
     /// Makes workers send a heartbeat and ask for their shares, once this is committed.
     pub(crate) fn request(&mut self) -> Outcome<()> {
         if !std::mem::replace(&mut self.memory.requested, true) {
-            self.conn.prepare_cached("UPDATE meta SET requests = requests + 1")?.execute([])?;
+            self.conn.prepare_cached("UPDATE log_state SET requests = requests + 1")?.execute([])?;
         }
         Ok(())
     }
@@ -185,70 +183,23 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// The queue's number; created on first use.
+    /// The queue's number; created on first use. Not to be kept beyond the transaction: see [`Names`].
     pub(crate) fn queue(&mut self, name: &str) -> Outcome<i64> {
-        if let Some(&queue) = self.memory.queues.get(name) {
-            return Ok(queue);
-        }
-        let queue = match self.find_queue(name)? {
-            Some(queue) => queue,
-            None => {
-                self.conn.prepare_cached("INSERT INTO queue (name) VALUES (?1)")?.execute([name])?;
-                self.conn.last_insert_rowid()
-            }
-        };
-        if self.memory.queues.len() >= NAMES_MAX {
-            self.memory.queues.clear();
-        }
-        self.memory.queues.insert(name.to_owned(), queue);
-        Ok(queue)
+        self.memory.names.queue(self.conn, name)
     }
 
-    fn find_queue(&self, name: &str) -> Outcome<Option<i64>> {
-        let mut find = self.conn.prepare_cached("SELECT id FROM queue WHERE name = ?1")?;
-        let mut rows = find.query([name])?;
-        Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
-    }
-
-    /// The number of a queue at a priority; created on first use.
+    /// The number of a queue at a priority; created on first use. Not to be kept either.
     pub(crate) fn lane(&mut self, queue: i64, priority: i16) -> Outcome<i32> {
-        if let Some(&lane) = self.memory.lanes.get(&(queue, priority)) {
-            return Ok(lane);
+        let (lane, created) = self.memory.names.lane(self.conn, queue, priority)?;
+        if created && self.memory.keyed.has_queue(queue) {
+            self.memory.keyed.enter(self.conn, queue, Some(lane))?;
         }
-        let lane = match self.find_lane(queue, priority)? {
-            Some(lane) => lane,
-            None => {
-                let lane = self.create_lane(queue, priority)?;
-                if self.memory.keyed.has_queue(queue) {
-                    self.memory.keyed.enter(self.conn, queue, Some(lane))?;
-                }
-                lane
-            }
-        };
-        if self.memory.lanes.len() >= NAMES_MAX {
-            self.memory.lanes.clear();
-        }
-        self.memory.lanes.insert((queue, priority), lane);
         Ok(lane)
     }
 
-    fn find_lane(&self, queue: i64, priority: i16) -> Outcome<Option<i32>> {
-        let mut find = self.conn.prepare_cached("SELECT id FROM lane WHERE queue = ?1 AND priority = ?2")?;
-        let mut rows = find.query(params![queue, priority])?;
-        Ok(rows.next()?.map(|row| row.get(0)).transpose()?)
-    }
-
-    fn create_lane(&self, queue: i64, priority: i16) -> Outcome<i32> {
-        let last: i32 = self.conn.query_one("SELECT coalesce(max(id), 0) FROM lane", [], |row| row.get(0))?;
-        if last + 2 > position::LANE_MAX {
-            let message =
-                format!("the database has {} queues and priorities, the most it can have", last / 2);
-            return Err(Fault::refused(ErrorKind::InvalidOption, message));
-        }
-        let lane = last + 2;
-        let insert = "INSERT INTO lane (id, queue, priority, cursor) VALUES (?1, ?2, ?3, ?4)";
-        self.conn.prepare_cached(insert)?.execute(params![lane, queue, priority, position::at(lane, 0)])?;
-        Ok(lane)
+    /// After queues or lanes were removed.
+    pub(crate) fn forget_names(&mut self) {
+        self.memory.names.forget();
     }
 
     /// Keeps the error of a failed attempt.

@@ -120,12 +120,13 @@ impl Watcher {
 
     /// The next number of the sequence, without those that are no sign of work.
     fn sequence(&self) -> Option<i64> {
-        self.ask("SELECT next_sequence - handed FROM meta")
+        self.ask("SELECT next_sequence - handed FROM log_state")
     }
 
     /// Two numbers, of which one grows with every request to a worker.
     fn last_request(&self) -> Option<(i64, i64)> {
-        self.ask("SELECT coalesce(max(n), 0) FROM cancel_request").zip(self.ask("SELECT requests FROM meta"))
+        self.ask("SELECT coalesce(max(n), 0) FROM cancel_request")
+            .zip(self.ask("SELECT requests FROM log_state"))
     }
 
     /// Grows with every change of schedules.

@@ -5,7 +5,7 @@ use crate::{
     clock::micros,
     error::{Fault, Outcome},
     lease::{HandBack, Lease, OpenJob},
-    limits, settings, slots,
+    limits, migrate, settings, slots,
     tx::Tx,
 };
 use rusqlite::params;
@@ -22,8 +22,8 @@ const RESCUE_MAX: u32 = 64;
 const INNOCENT_CRASHES: u16 = 2;
 
 const INSERT: &str =
-    "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at, in_touch_since)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5)";
+    "INSERT INTO worker (name, queues, kinds, lease, started_at, heartbeat_at, in_touch_since, version)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5, ?6)";
 const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2,
     in_touch_since = CASE WHEN ?2 BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since ELSE ?2 END
     WHERE id = ?1 AND ended_at IS NULL";
@@ -56,7 +56,8 @@ pub(crate) fn register(tx: &mut Tx<'_>, spec: &WorkerSpec) -> Outcome<Registrati
         tx.queue(queue)?;
     }
     let (queues, kinds) = (json(&spec.queues)?, json(&spec.kinds)?);
-    tx.conn.prepare_cached(INSERT)?.execute(params![spec.name, queues, kinds, micros(spec.lease), tx.now])?;
+    let row = params![spec.name, queues, kinds, micros(spec.lease), tx.now, migrate::VERSION];
+    tx.conn.prepare_cached(INSERT)?.execute(row)?;
     let id = i32::try_from(tx.conn.last_insert_rowid()).map_err(|_| {
         Fault::refused(ErrorKind::Internal, "the worker numbers of this database are used up")
     })?;

@@ -66,9 +66,9 @@ impl<'a> Selection<'a> {
         self
     }
 
-    /// Touches no more than so many jobs a second, so that workers are not flooded.
+    /// Touches no more than so many jobs a second, so that workers are not flooded. More than 0.
     pub fn per_second(mut self, jobs: f64) -> Self {
-        self.per_second = Some(jobs).filter(|jobs| *jobs > 0.0);
+        self.per_second = Some(jobs);
         self
     }
 
@@ -83,8 +83,8 @@ impl Selection<'_> {
     /// Cancels the jobs that wait or run, see [`Client::cancel`](crate::Client::cancel).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOption`] for a filter that selects everything, unless [that is meant](Self::everything), and for
-    /// one of jobs that are over; or the store's.
+    /// [`ErrorKind::InvalidOption`] for a filter that selects everything, unless [that is meant](Self::everything), for
+    /// one of jobs that are over, and for a pace that is none; or the store's.
     pub async fn cancel(self) -> Result<Touched> {
         self.run(Verb::Cancel).await
     }
@@ -116,11 +116,11 @@ impl Selection<'_> {
     }
 
     fn check(&self, verb: &Verb) -> Result<()> {
-        let JobFilter { state, queue, kind, tag, .. } = &self.filter;
+        let state = &self.filter.state;
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidOption, message));
-        if state.is_none() && queue.is_none() && kind.is_none() && tag.is_none() && !self.everything {
+        if self.filter.is_everything() && !self.everything {
             return refuse(
-                "the filter selects every job; name a state, a queue, a kind or a tag, or say that everything is meant"
+                "the filter selects every job; name a state, a queue, a kind, a tag, an error or args, or say that everything is meant"
                     .to_owned(),
             );
         }
@@ -135,6 +135,11 @@ impl Selection<'_> {
     }
 
     async fn run(mut self, verb: Verb) -> Result<Touched> {
+        // NaN is no pace either.
+        if let Some(pace) = self.per_second.filter(|pace| !pace.gt(&0.0)) {
+            let message = format!("the jobs per second must be more than 0, got {pace}");
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
         match self.ids.take() {
             Some(ids) => self.run_ids(&verb, &ids, &mut touched).await?,

@@ -66,7 +66,7 @@ impl Client {
         self.store.migrate().await
     }
 
-    /// Closes connections and files; waits for writes under way. Later calls may reopen them.
+    /// Closes connections and files. Let calls that are under way end first, and make none afterwards: they may fail.
     pub async fn close(&self) {
         self.store.close().await;
     }

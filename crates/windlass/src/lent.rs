@@ -8,4 +8,8 @@ impl OpenHandler for LentHandler {
     fn call(&self, job: RawJob, context: Context) -> HandlerFuture {
         self.0.offer(job.bytes().clone(), context)
     }
+
+    fn lender(&self) -> Option<&Lender> {
+        Some(&self.0)
+    }
 }

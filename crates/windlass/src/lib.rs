@@ -179,9 +179,9 @@ pub use windlass_macros::Job;
 pub use jiff::Timestamp;
 #[doc(no_inline)]
 pub use windlass_core::{
-    Args, AttemptError, Attributes, AuditEntry, AuditFilter, AuditId, AuditPage, AuditRecord, Backoff,
-    CancelReply, Conflict, Count, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Envelope, Error,
-    ErrorKind, EventCursor, EventPage, EventType, HandlerReport, History, HistoryRequest, IntoOutcome,
+    Args, ArgsPattern, AttemptError, Attributes, AuditEntry, AuditFilter, AuditId, AuditPage, AuditRecord,
+    Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Envelope,
+    Error, ErrorKind, EventCursor, EventPage, EventType, HandlerReport, History, HistoryRequest, IntoOutcome,
     JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, KeyLimit, KeyLimits,
     KeyLimitsChange, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob, OnConflict, Outcome,
     Overlap, PageToken, Progress, QueueFilter, QueueLimits, QueueStats, RateLimit, Result, Retention,

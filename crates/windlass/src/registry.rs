@@ -5,7 +5,7 @@ use crate::{
     middleware::Layered,
 };
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Error, ErrorKind, Result};
+use windlass_core::{Error, ErrorKind, Limits, Result};
 use windlass_runtime::{Batching, Dispatch, Handler};
 
 /// Makes a handler when all data is known, with all layers around it.
@@ -115,7 +115,9 @@ impl Registry {
                 Error::new(error.kind(), format!("the handler of kind {kind:?} cannot start: {error}"))
                     .with_source(error)
             };
-            make(data, &codec, layers).map_err(named)
+            let handler = make(data, &codec, layers).map_err(named)?;
+            check(&*handler).map_err(named)?;
+            Ok::<_, Error>(handler)
         };
         let any = self.any.map(|make| built("any", make)).transpose()?;
         let by_kind = self.by_kind.into_iter().map(|(kind, make)| {
@@ -132,6 +134,12 @@ impl Registry {
         });
         Ok(Handlers { by_kind, any, batched: batched.collect::<Result<_>>()? })
     }
+}
+
+/// What a kind says of its jobs.
+fn check(handler: &dyn Handler) -> Result<()> {
+    handler.timeout().map_or(Ok(()), Limits::check_timeout)?;
+    handler.retry_policy().map_or(Ok(()), Limits::check_retry_policy)
 }
 
 fn boxed<H: OpenHandler>(encrypted: bool, make: impl FnOnce(&DataSet) -> Result<H> + Send + 'static) -> Make {

@@ -208,6 +208,8 @@ export interface BulkFilter {
   queue?: string;
   kind?: string;
   tag?: string;
+  error?: string;
+  args?: unknown;
 }
 
 export interface BulkPreview {

@@ -4,7 +4,7 @@ import { useOverview } from '../api/live';
 import { useResource } from '../api/resource';
 import type { JobPage, JobState } from '../api/schema';
 import { ended, offers, type Asked } from '../bulk';
-import { fromQuery, isEmpty, STATES, type Filter } from '../filter';
+import { forBulk, fromQuery, isEmpty, STATES, type Filter } from '../filter';
 import { row, useKeys } from '../keys';
 import { may } from '../session';
 import { go, here, to } from '../router';
@@ -76,7 +76,7 @@ export function Jobs() {
 
   const ask = (action: Asked['action']): void => {
     if (!actions.includes(action) || !(isAll || selected.size)) return;
-    setAsked({ action, target: isAll ? { filter } : { ids: [...selected] } });
+    setAsked({ action, target: isAll ? { filter: forBulk(filter) } : { ids: [...selected] } });
   };
   useKeys({ r: () => ask('retry'), c: () => ask('cancel') });
   const choose = (ids: ReadonlySet<string>): void => {

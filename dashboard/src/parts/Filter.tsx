@@ -65,7 +65,7 @@ export function FilterBar({ filter, suggestions }: { filter: Filter; suggestions
           <span class="token" key={field}><span>{field}</span><b>{filter[field]}</b><button type="button" aria-label={`Remove ${field} ${filter[field]}`} onClick={() => go(toJobs(without(field)))}><Icon name="x" small /></button></span>
         ))}
         <input type="text" list={list} aria-label="Filter: field:value, or the number of a job" aria-invalid={!!wrong} aria-describedby={wrong ? error : undefined} spellcheck={false} autocomplete="off"
-          placeholder={tokens.length ? 'and…' : 'queue:  kind:  tag:  or the number of a job'} value={text} onInput={event => { setText(event.currentTarget.value); setWrong(''); }} onKeyDown={key} />
+          placeholder={tokens.length ? 'and…' : 'queue:  kind:  tag:  error:  args:  or the number of a job'} value={text} onInput={event => { setText(event.currentTarget.value); setWrong(''); }} onKeyDown={key} />
         <datalist id={list}>{suggestions.map(value => <option key={value} value={value} />)}</datalist>
       </form>
       {wrong && <p class="bad small wrong" id={error} role="alert">{wrong}</p>}

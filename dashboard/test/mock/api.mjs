@@ -18,7 +18,10 @@ function refuse(status, code, title, detail) {
   throw new Refusal(status, code, title, detail);
 }
 
-const matches = ({ state, queue, kind, tag }) => job =>
+const says = (job, text) => (job.reason ?? '').toLowerCase().includes(text.toLowerCase());
+const contains = (args, wanted) => Object.entries(JSON.parse(wanted)).every(([name, value]) => JSON.stringify(args?.[name]) === JSON.stringify(value));
+const matches = ({ state, queue, kind, tag, error, args }) => job =>
+  (!error || says(job, error)) && (!args || contains(job.args, args)) &&
   (!state || job.state === state) && (!queue || job.queue === queue) && (!kind || job.kind === kind) && (!tag || job.tags.includes(tag));
 
 const listed = ({ errors: _, report: __, secret: ___, ...job }) => ({ ...job, errors: [] });

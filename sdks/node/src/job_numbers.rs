@@ -8,10 +8,30 @@ const PER_JOB: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     known: HashMap<String, usize>,
+    /// What was asked for last, as a kind and as a queue: most jobs have those of the job before.
+    last: [Option<(String, f64)>; 2],
+}
+
+/// What a name is of.
+#[derive(Clone, Copy)]
+enum Of {
+    Kind,
+    Queue,
 }
 
 impl Names {
-    fn number(&mut self, name: &str, new: &mut Vec<String>) -> f64 {
+    fn number(&mut self, of: Of, name: &str, new: &mut Vec<String>) -> f64 {
+        match &self.last[of as usize] {
+            Some((last, number)) if last == name => *number,
+            _ => {
+                let number = self.find(name, new);
+                self.last[of as usize] = Some((name.to_owned(), number));
+                number
+            }
+        }
+    }
+
+    fn find(&mut self, name: &str, new: &mut Vec<String>) -> f64 {
         let number = match self.known.get(name) {
             Some(number) => *number,
             None => {
@@ -38,8 +58,8 @@ pub(crate) fn numbers(
             ticket.0 as f64,
             context.id().0 as f64,
             *end as f64,
-            names.number(context.kind(), new),
-            names.number(context.queue(), new),
+            names.number(Of::Kind, context.kind(), new),
+            names.number(Of::Queue, context.queue(), new),
             context.attempt().into(),
             context.max_attempts().into(),
             context.priority().into(),

@@ -90,9 +90,10 @@ impl NativeWorker {
         let said = said.lines().filter_map(outcome);
         let done = done.iter().map(|ticket| (*ticket as u64, Outcome::Complete(None))).chain(said);
         let room = Room { jobs: jobs as usize, bytes: bytes as usize };
-        let exchange = lock(&self.desk).as_ref()?.exchange(done, room);
-        self.shared.refused.fetch_add(exchange.refused, Ordering::Relaxed);
-        batch(&exchange, &mut lock(&self.names))
+        lock(&self.desk).as_ref()?.exchange_seen(done, room, |exchange| {
+            self.shared.refused.fetch_add(exchange.refused, Ordering::Relaxed);
+            batch(exchange, &mut lock(&self.names))
+        })
     }
 
     /// Says how far a job is.

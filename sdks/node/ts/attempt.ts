@@ -23,6 +23,7 @@ function call (job: Job, handler: (args: any, job: Job) => unknown, settle: Sett
   } catch (error) {
     return settle.failed(job, error)
   }
+  if (value === undefined) return settle.done(job, value)
   follow(value, value => settle.done(job, value), error => settle.failed(job, error))
 }
 

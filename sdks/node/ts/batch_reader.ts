@@ -1,8 +1,5 @@
-import { Job, type Attributes } from './job.js'
+import { end, FIELDS, Job, start, type Attributes } from './job.js'
 import type { NativeBatch, NativeWorker } from './native.js'
-
-/** How many numbers a job has: those of src/job_numbers.rs. */
-const FIELDS = 10
 
 /** The args of a job that are no JSON: it fails by itself. */
 export class UnreadableArgs { constructor (readonly error: unknown) {} }
@@ -19,21 +16,16 @@ export class BatchReader {
     this.#names.push(...names)
     const count = n.length / FIELDS
     if (count === 0) return []
-    const source = { native: this.#native, text }
+    const source = { native: this.#native, text, numbers: n }
     const args = parse(text, n, count)
     const rare = attributes === undefined ? undefined : new Map(JSON.parse(attributes) as Array<[number, Attributes]>)
     const jobs: Job[] = new Array(count)
     for (let nth = 0, at = 0; nth < count; nth++, at += FIELDS) {
-      jobs[nth] = new Job(source, [start(n, nth), n[at + 2]!], n[at]!, n[at + 1]!, this.#names[n[at + 3]!]!, this.#names[n[at + 4]!]!,
+      jobs[nth] = new Job(source, nth, n[at]!, n[at + 1]!, this.#names[n[at + 3]!]!, this.#names[n[at + 4]!]!,
         n[at + 5]!, n[at + 6]!, n[at + 7]!, n[at + 8]!, n[at + 9]!, args[nth], rare?.get(nth))
     }
     return jobs
   }
-}
-
-/** Args come as one array, each behind a bracket or a comma. */
-function start (numbers: Float64Array, nth: number): number {
-  return nth === 0 ? 1 : numbers[(nth - 1) * FIELDS + 2]! + 1
 }
 
 function parse (text: string, numbers: Float64Array, count: number): unknown[] {
@@ -44,7 +36,7 @@ function parse (text: string, numbers: Float64Array, count: number): unknown[] {
   // One of them is no JSON; the others should not suffer for it.
   return Array.from({ length: count }, (_, nth) => {
     try {
-      return JSON.parse(text.slice(start(numbers, nth), numbers[nth * FIELDS + 2]))
+      return JSON.parse(text.slice(start(numbers, nth), end(numbers, nth)))
     } catch (error) {
       return new UnreadableArgs(error)
     }

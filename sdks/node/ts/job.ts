@@ -20,13 +20,23 @@ export interface JobInfo { readonly id: number, readonly kind: string, readonly 
 export interface Attributes { key: string | null, meta: Record<string, unknown> | null, tags: string[], expires_at: string | null }
 
 /** @internal What the jobs of one exchange share. */
-export interface Source { native: NativeWorker, text: string }
+export interface Source { native: NativeWorker, text: string, numbers: Float64Array }
+
+/** @internal How many numbers a job has: those of src/job_numbers.rs. */
+export const FIELDS = 10
+
+/** @internal Where the args of a job begin in the text of all: they come as one array, each behind a bracket or a comma. */
+export function start (numbers: Float64Array, nth: number): number {
+  return nth === 0 ? 1 : numbers[(nth - 1) * FIELDS + 2]! + 1
+}
+
+/** @internal Where they end. */
+export function end (numbers: Float64Array, nth: number): number { return numbers[nth * FIELDS + 2]! }
 
 /** What a handler knows of its job besides the args, and what it can say of it. */
 export class Job<Args = unknown> {
   #source: Source | undefined
-  readonly #start: number
-  readonly #end: number
+  readonly #nth: number
   readonly #enqueued: number
   readonly #attributes: Attributes | undefined
   #abort: AbortController | undefined
@@ -35,7 +45,7 @@ export class Job<Args = unknown> {
   /** @internal */
   constructor (
     source: Source,
-    span: [start: number, end: number],
+    nth: number,
     /** @internal What its outcome is handed in with. */
     readonly ticket: number,
     readonly id: number,
@@ -53,7 +63,7 @@ export class Job<Args = unknown> {
     attributes?: Attributes
   ) {
     this.#source = source
-    ;[this.#start, this.#end] = span
+    this.#nth = nth
     this.#enqueued = enqueued
     this.#attributes = attributes
   }
@@ -70,7 +80,10 @@ export class Job<Args = unknown> {
   get expiresAt (): Date | null { return this.#attributes?.expires_at ? new Date(this.#attributes.expires_at) : null }
 
   /** The args as JSON text, for integers beyond 2^53. Only while the job runs: it is not kept for longer. */
-  get argsJson (): string { return this.#running().text.slice(this.#start, this.#end) }
+  get argsJson (): string {
+    const { text, numbers } = this.#running()
+    return text.slice(start(numbers, this.#nth), end(numbers, this.#nth))
+  }
 
   /** Aborted when the job should stop, with a {@link JobInterrupted} as the reason. What is handed in soon after still counts. */
   get signal (): AbortSignal {

@@ -71,7 +71,7 @@ export class Loop implements Settle {
     if (said.length > 0) this.#said = []
     const handIn = said.length > 0 ? said.join('\n') : null
     const room = Math.min(this.#jobs, this.#atOnce - this.#running.size)
-    const batch = direct(() => native.exchange(Float64Array.from(done), handIn, room, BYTES))
+    const batch = direct(() => native.exchange(new Float64Array(done), handIn, room, BYTES))
     if (batch === null) return
     if (batch.told !== undefined) this.#tell(JSON.parse(batch.told))
     const jobs = this.#reader!.read(batch)

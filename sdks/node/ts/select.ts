@@ -10,7 +10,16 @@ export type DeleteReply = 'deleted' | 'running' | 'completed' | 'not_found'
 export type EditReply = 'edited' | 'running' | 'finished' | 'encrypted' | 'not_found'
 
 /** Which jobs. */
-export interface JobFilter { state?: JobState, queue?: string, kind?: string, tag?: string }
+export interface JobFilter {
+  state?: JobState
+  queue?: string
+  kind?: string
+  tag?: string
+  /** Their last error contains this text, in any case of A to Z. */
+  error?: string
+  /** Their args contain this object: its members, and those of objects within it; encrypted args contain nothing. */
+  args?: Record<string, unknown>
+}
 
 /** All jobs that a filter selects; an empty one needs `everything: true`. */
 export interface Selection extends JobFilter {

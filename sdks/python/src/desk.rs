@@ -1,4 +1,8 @@
-use crate::{failure::raised, job::Job, signal::Signal};
+use crate::{
+    failure::raised,
+    job::{Job, Kinds},
+    signal::Signal,
+};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -8,14 +12,15 @@ use std::{sync::Arc, time::Duration};
 use windlass::{Args, Outcome, lend::Room};
 use windlass_bridge::{Desk as Bridge, Told, Worker};
 
-/// How many jobs and bytes one exchange brings at most: an event loop has other things to do as well.
-const MOST: Room = Room { jobs: 256, bytes: 256 << 10 };
+/// How many bytes of args one exchange brings at most: an event loop has other things to do as well.
+const MOST_BYTES: usize = 256 << 10;
 
 /// Where an event loop takes its jobs and hands in what became of them.
 #[pyclass(frozen)]
 pub(crate) struct Desk {
     bridge: Bridge,
     signal: Arc<Signal>,
+    kinds: Kinds,
 }
 
 impl Desk {
@@ -23,7 +28,7 @@ impl Desk {
         let signal = Arc::new(Signal::new()?);
         let bell = Arc::clone(&signal);
         let bridge = worker.desk(move || bell.raise()).map_err(|failure| raised(py, &failure))?;
-        Ok(Self { bridge, signal })
+        Ok(Self { bridge: bridge.without_contexts(), signal, kinds: Kinds::default() })
     }
 }
 
@@ -38,12 +43,13 @@ impl Desk {
         self.signal.fileno()
     }
 
-    /// Hands in jobs that completed, and others with their outcomes; takes new ones.
+    /// Hands in jobs that completed, and others with their outcomes; takes so many new ones at most.
     fn exchange<'py>(
         &self,
         py: Python<'py>,
         completed: &Bound<'py, PyList>,
         others: &Bound<'py, PyList>,
+        most: usize,
     ) -> PyResult<Exchanged<'py>> {
         self.signal.clear();
         let mut done = Vec::with_capacity(completed.len() + others.len());
@@ -53,14 +59,14 @@ impl Desk {
         for other in others {
             done.push(ended(&other.cast_into::<PyTuple>()?)?);
         }
-        let exchange = self.bridge.exchange(done, MOST);
+        let exchange = self.bridge.exchange(done, Room { jobs: most, bytes: MOST_BYTES });
         let told = exchange.told.into_iter().map(|told| match told {
             Told::Cancel { ticket, reason } => (ticket, Some(reason)),
             Told::Dropped { ticket } => (ticket, None),
         });
         let jobs = PyList::empty(py);
         for job in exchange.jobs {
-            jobs.append(Bound::new(py, Job::new(job))?)?;
+            jobs.append(Bound::new(py, Job::new(py, job, &self.kinds))?)?;
         }
         Ok((jobs, told.collect(), exchange.more, exchange.closed))
     }

@@ -1,29 +1,63 @@
 use crate::{failure::raised, parse::parse};
 use bytes::Bytes;
-use pyo3::{exceptions::PyValueError, prelude::*, sync::PyOnceLock, types::PyString};
-use std::sync::{Mutex, PoisonError};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyList, PyString},
+};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 use windlass::{Context, Outcome, Progress, lend::LentJob};
+
+/// The kinds of a desk's jobs as Python's texts: one for all jobs of a kind. A worker is lent jobs of the kinds that it names.
+#[derive(Default)]
+pub(crate) struct Kinds(Mutex<HashMap<String, Py<PyString>>>);
+
+impl Kinds {
+    fn text(&self, py: Python<'_>, kind: &str) -> Py<PyString> {
+        if let Some(text) = self.known().get(kind) {
+            return text.clone_ref(py);
+        }
+        let text = PyString::new(py, kind).unbind();
+        self.known().insert(kind.to_owned(), text.clone_ref(py));
+        text
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Py<PyString>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// One attempt of a job that Python runs.
 #[pyclass(frozen)]
 pub(crate) struct Job {
     pub(crate) ticket: u64,
     pub(crate) context: Context,
+    kind: Py<PyString>,
     /// Until it is handed in: the bytes are a part of all that was claimed with it.
     args: Mutex<Option<Bytes>>,
     parsed: PyOnceLock<Py<PyAny>>,
 }
 
 impl Job {
-    pub(crate) fn new(job: LentJob) -> Self {
+    pub(crate) fn new(py: Python<'_>, job: LentJob, kinds: &Kinds) -> Self {
         let LentJob { ticket, args, context } = job;
-        Self { ticket: ticket.0, context, args: Mutex::new(Some(args)), parsed: PyOnceLock::new() }
+        let kind = kinds.text(py, context.kind());
+        Self { ticket: ticket.0, context, kind, args: Mutex::new(Some(args)), parsed: PyOnceLock::new() }
     }
 
     /// Hands it in: its args are not needed any more.
     pub(crate) fn end(&self, outcome: Outcome) -> (u64, Outcome) {
         self.args.lock().unwrap_or_else(PoisonError::into_inner).take();
         (self.ticket, outcome)
+    }
+
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
+        let parsed = self.parsed.get_or_try_init(py, || parse(&self.text(py)?).map(Bound::unbind))?;
+        Ok(parsed.bind(py))
     }
 
     fn text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -48,8 +82,8 @@ impl Job {
     }
 
     #[getter]
-    fn kind(&self) -> &str {
-        self.context.kind()
+    fn kind(&self) -> &Py<PyString> {
+        &self.kind
     }
 
     #[getter]
@@ -106,8 +140,7 @@ impl Job {
     /// The args, read on first use.
     #[getter]
     fn args<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let parsed = self.parsed.get_or_try_init(py, || parse(&self.text(py)?).map(Bound::unbind))?;
-        Ok(parsed.bind(py).clone())
+        self.read(py).cloned()
     }
 
     /// The args as they are stored.
@@ -125,4 +158,11 @@ impl Job {
     fn log(&self, line: &str) {
         self.context.log(line);
     }
+}
+
+/// The args of several jobs.
+#[pyfunction]
+pub(crate) fn args_of<'py>(py: Python<'py>, jobs: Vec<Bound<'py, Job>>) -> PyResult<Bound<'py, PyList>> {
+    let all = jobs.iter().map(|job| job.get().read(py)).collect::<PyResult<Vec<_>>>()?;
+    PyList::new(py, all)
 }

@@ -63,6 +63,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<port::Port>()?;
     module.add_class::<thread_desk::ThreadDesk>()?;
     module.add_class::<worker::Worker>()?;
+    module.add_function(wrap_pyfunction!(job::args_of, module)?)?;
     module.add_function(wrap_pyfunction!(cli, module)?)?;
     module.add_function(wrap_pyfunction!(die_with_parent, module)?)?;
     module.add_function(wrap_pyfunction!(before_fork, module)?)?;

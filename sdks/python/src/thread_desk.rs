@@ -1,4 +1,8 @@
-use crate::{desk::ended, failure::raised, job::Job};
+use crate::{
+    desk::ended,
+    failure::raised,
+    job::{Job, Kinds},
+};
 use pyo3::{prelude::*, types::PyTuple};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use windlass::{Outcome, lend::Room};
@@ -9,6 +13,7 @@ use windlass_bridge::{Desk as Bridge, Told, Worker};
 pub(crate) struct ThreadDesk {
     bridge: Bridge,
     bell: Arc<Bell>,
+    kinds: Kinds,
     /// Why its job should stop.
     reason: Mutex<Option<&'static str>>,
 }
@@ -48,11 +53,12 @@ impl ThreadDesk {
             false => worker.blocking_desk(ring),
         };
         let bridge = bridge.map_err(|failure| raised(py, &failure))?;
-        Ok(Self { bridge, bell, reason: Mutex::default() })
+        let bridge = bridge.without_contexts();
+        Ok(Self { bridge, bell, kinds: Kinds::default(), reason: Mutex::default() })
     }
 
     /// Hands in, takes a job where there is one, and notes what is told of the one at hand. Whether the worker ended.
-    fn exchange(&self, done: Option<(u64, Outcome)>, room: usize) -> (Option<Job>, bool) {
+    fn exchange(&self, py: Python<'_>, done: Option<(u64, Outcome)>, room: usize) -> (Option<Job>, bool) {
         let exchange = self.bridge.exchange(done, Room::jobs(room));
         let mut reason = locked(&self.reason);
         for told in exchange.told {
@@ -61,7 +67,7 @@ impl ThreadDesk {
                 Told::Dropped { .. } => "lost",
             });
         }
-        let job = exchange.jobs.into_iter().next().map(Job::new);
+        let job = exchange.jobs.into_iter().next().map(|job| Job::new(py, job, &self.kinds));
         if job.is_some() {
             *reason = None;
         }
@@ -85,7 +91,7 @@ impl ThreadDesk {
             (None, None) => None,
         };
         loop {
-            match self.exchange(done.take(), 1) {
+            match self.exchange(py, done.take(), 1) {
                 (Some(job), _) => return Ok(Some(job)),
                 (None, true) => return Ok(None),
                 (None, false) => py.detach(|| self.bell.wait()),
@@ -94,8 +100,8 @@ impl ThreadDesk {
     }
 
     /// Why the job at hand should stop; None: it need not.
-    fn reason(&self) -> Option<&'static str> {
-        self.exchange(None, 0);
+    fn reason(&self, py: Python<'_>) -> Option<&'static str> {
+        self.exchange(py, None, 0);
         *locked(&self.reason)
     }
 }

@@ -71,8 +71,7 @@ impl Drain {
             false => None,
         };
         let meter = Meter::open(store).await;
-        let begin = meter.read().await;
-        let filled = self.fill(globals, store).await?;
+        let (begin, filled) = self.fill(globals, store, &meter).await?;
         let middle = meter.read().await;
         let mut progress = Progress::new("completed", self.jobs, globals.json);
         let drained = match self.processes {
@@ -109,10 +108,17 @@ impl Drain {
         })
     }
 
-    /// Enqueues, on connections that are closed afterwards: only then are all their commits reported.
-    async fn fill(&self, globals: &Globals, store: &MeasuredStore) -> Outcome<Filled> {
+    /// Enqueues, on connections that are closed afterwards: only then are all their commits reported. What the meter said before the
+    /// first job: the schema is no cost of one.
+    async fn fill(
+        &self,
+        globals: &Globals,
+        store: &MeasuredStore,
+        meter: &Meter,
+    ) -> Outcome<(Reading, Filled)> {
         let client = connect(store, self.clients as usize).await?;
         client.migrate().await?;
+        let begin = meter.read().await;
         let clients = self.clients as usize;
         let work = Fill { queue: QUEUE, jobs: self.jobs, batch: batch_of(self.payload), clients };
         let load = match self.result_bytes as usize {
@@ -121,7 +127,7 @@ impl Drain {
         };
         let (filled, _) = fill(&client, &work, load, globals.json).await?;
         client.close().await;
-        Ok(filled)
+        Ok((begin, filled))
     }
 
     fn worker_settings(&self) -> WorkerSettings {

@@ -58,10 +58,11 @@ enum Mode {
 
 impl Enqueue {
     pub(crate) async fn measure(&self, globals: &Globals, store: &MeasuredStore) -> Outcome<Finding> {
-        let meter = Meter::open(store).await;
+        let mut meter = Meter::open(store).await;
         let (jobs, clients) = (self.jobs(), usize::from(self.clients));
         let client = connect(store, clients).await?;
         client.migrate().await?;
+        meter.restart().await; // the schema is no cost of a job
         let settings = WorkerSettings { concurrency: CONCURRENCY, settling: Settling::default() };
         let beside = connect_each(&store.url, 1).await?;
         let workers = match self.with_worker {

@@ -2,7 +2,7 @@ use super::{read, say};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::time::Duration;
-use windlass::{Client, JobFilter, JobId, JobState, PageToken, Result};
+use windlass::{Args, Client, JobFilter, JobId, JobState, PageToken, Result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,15 +25,17 @@ struct Page {
     queue: Option<String>,
     kind: Option<String>,
     tag: Option<String>,
+    error: Option<String>,
+    args: Option<Args>,
     after: Option<PageToken>,
     limit: Option<u32>,
 }
 
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
     if op == "jobs" {
-        let Page { state, queue, kind, tag, after, limit } = read(payload)?;
+        let Page { state, queue, kind, tag, error, args, after, limit } = read(payload)?;
         let limit = limit.unwrap_or(JobFilter::default().limit);
-        return say(&client.jobs(&JobFilter { state, queue, kind, tag, after, limit }).await?);
+        return say(&client.jobs(&JobFilter { state, queue, kind, tag, error, args, after, limit }).await?);
     }
     if op == "wait" {
         let Wait { id, timeout_ms } = read(payload)?;

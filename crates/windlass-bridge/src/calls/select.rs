@@ -4,7 +4,7 @@ use super::{read, say};
 use crate::EditSpec;
 use serde::Deserialize;
 use serde_json::json;
-use windlass::{Client, Error, ErrorKind, JobEdit, JobFilter, JobId, JobState, Result};
+use windlass::{Args, Client, Error, ErrorKind, JobEdit, JobFilter, JobId, JobState, Result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +28,8 @@ struct Filter {
     queue: Option<String>,
     kind: Option<String>,
     tag: Option<String>,
+    error: Option<String>,
+    args: Option<Args>,
 }
 
 pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
@@ -57,8 +59,8 @@ async fn by_id(client: &Client, op: &str, ids: &[JobId], edit: &JobEdit) -> Resu
 }
 
 async fn selected(client: &Client, op: &str, which: Which<'_>, edit: JobEdit) -> Result<String> {
-    let Filter { state, queue, kind, tag } = which.filter.unwrap_or_default();
-    let filter = JobFilter { state, queue, kind, tag, ..JobFilter::default() };
+    let Filter { state, queue, kind, tag, error, args } = which.filter.unwrap_or_default();
+    let filter = JobFilter { state, queue, kind, tag, error, args, ..JobFilter::default() };
     let mut selection = client.select(filter).dry_run(which.dry_run);
     if which.everything {
         selection = selection.everything();

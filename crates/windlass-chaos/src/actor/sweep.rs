@@ -10,6 +10,8 @@ use windlass::{Client, JobEdit, JobFilter};
 
 /// How long a sweep rests at most, in milliseconds.
 const REST: u64 = 120;
+/// How many jobs one touches at most. On a busy machine a hundred edits on PostgreSQL take a second, and most of what a run of some seconds does has to be a sweep.
+const MOST: u64 = 100;
 
 /// Takes back whatever waits or runs in its queue, again and again, and notes what it was told of each job.
 pub(super) struct Sweep {
@@ -40,7 +42,7 @@ impl Sweep {
 
     async fn sweep(&mut self) -> windlass::Result<()> {
         let queue = Some(self.queue.clone());
-        let most = self.rng.u64(1..=400);
+        let most = self.rng.u64(1..=MOST);
         let all = self.client.select(JobFilter { queue, ..JobFilter::default() }).at_most(most);
         let touched = match self.rng.u32(..8) {
             0..4 => all.cancel().await?,

@@ -27,8 +27,8 @@ pub(super) struct Hold {
     pub(super) resumed: Option<u32>,
     /// Checkpoints that its handler was about to keep, or that it was told are kept (true), and when.
     pub(super) checkpoints: Vec<(u32, bool, u64)>,
-    /// Whether its handler was about to commit the completion in a transaction of its own.
-    pub(super) effect_sent: bool,
+    /// When its handler was about to commit the completion in a transaction of its own: its claim may be over from then on.
+    pub(super) effect_sent: Option<u64>,
     /// Answers to its settlements: fate, what they said, when they were sent, when answered.
     pub(super) answers: Vec<(Fate, Outcome, u64, u64)>,
 }
@@ -44,7 +44,7 @@ impl Hold {
     /// own commit may have completed it: whoever lost the answer to that commit settles it as failed, or as cancelled.
     pub(super) fn ended(&self) -> Option<JobState> {
         let accepted = self.answers.iter().any(|(fate, ..)| *fate == Fate::Accepted);
-        self.settled().filter(|_| accepted || !self.effect_sent).and_then(Outcome::final_state)
+        self.settled().filter(|_| accepted || self.effect_sent.is_none()).and_then(Outcome::final_state)
     }
 
     /// Whether its handler's end was answered, and only ever with a refusal.
@@ -231,7 +231,7 @@ impl Job {
                 given_back: None,
                 resumed: None,
                 checkpoints: Vec::new(),
-                effect_sent: false,
+                effect_sent: None,
                 answers: Vec::new(),
             }),
             What::Started { worker, seq, key, .. } => {
@@ -264,7 +264,7 @@ impl Job {
             What::EffectSent { worker, seq, .. } => {
                 self.effects_sent.push(at);
                 if let Some(hold) = self.hold(process, worker, seq, |_| true) {
-                    hold.effect_sent = true;
+                    hold.effect_sent = hold.effect_sent.or(Some(at));
                 }
             }
             What::Returned { .. } => self.returned = true,

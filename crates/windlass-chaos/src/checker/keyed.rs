@@ -2,7 +2,8 @@
 //! out while one that was is not over.
 //!
 //! Nobody knows when a commit happened, only that it did between two notes. A job counts as held from the answer of its claim until its
-//! handler ended, while its lease stood; and as not over from the answer of its first claim until the call of its last was sent.
+//! handler ended or was about to commit its end, while its lease stood; and as not over from the answer of its first claim that the database
+//! may not have forgotten until the call of its last was sent.
 
 use super::{
     Invariant, Report, Rules,
@@ -22,7 +23,7 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Re
     for (key, jobs) in by_key {
         at_once(key, &jobs, faults, report);
         if is_serial(key) {
-            in_order(key, &jobs, report);
+            in_order(key, &jobs, faults, report);
         }
     }
 }
@@ -55,21 +56,22 @@ fn at_once(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
 
 /// From when until when a worker held the job for certain.
 fn held(hold: &Hold, faults: &Faults) -> Option<(u64, u64)> {
-    let (until, _) = hold.finished?;
+    let (finished, _) = hold.finished?;
+    let until = hold.effect_sent.map_or(finished, |sent| sent.min(finished));
     let stood = !faults.may_be_dead(hold.worker, until)
         && !faults.had_deregistered(hold.worker, until)
         && !faults.forgot_claims(hold.sent, until);
     (stood && hold.claimed < until).then_some((hold.claimed, until))
 }
 
-fn in_order(key: u32, jobs: &[&Job], report: &mut Report) {
+fn in_order(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
     let mut claims: Vec<(u64, u64, i64)> = Vec::new();
     for job in jobs {
         claims.extend(job.holds.iter().map(|hold| (hold.sent, hold.claimed, job.id)));
     }
     claims.sort_unstable();
     for job in jobs.iter().filter(|job| job.retries_asked == 0) {
-        let (Some(first), Some(last)) = (job.holds.first(), job.holds.last()) else { continue };
+        let (Some(first), Some(last)) = (first_kept(job, faults), job.holds.last()) else { continue };
         let after = claims.partition_point(|(sent, ..)| *sent <= first.claimed);
         let meanwhile = claims[after..].iter().take_while(|(sent, ..)| *sent < last.sent);
         let mut others = meanwhile.filter(|(_, claimed, id)| *claimed < last.sent && *id != job.id);
@@ -79,4 +81,12 @@ fn in_order(key: u32, jobs: &[&Job], report: &mut Report) {
             report.violate(Invariant::I8, Some(*other), text);
         }
     }
+}
+
+/// The first of its claims that the database knew until the next one. What was settled is flushed, and its claim before it.
+fn first_kept<'a>(job: &'a Job, faults: &Faults) -> Option<&'a Hold> {
+    let next = |at: usize| job.holds.get(at + 1).map_or(u64::MAX, |hold| hold.sent);
+    let is_kept =
+        |(at, hold): &(usize, &Hold)| hold.settled().is_some() || !faults.forgot_claims(hold.sent, next(*at));
+    job.holds.iter().enumerate().find(is_kept).map(|(_, hold)| hold)
 }

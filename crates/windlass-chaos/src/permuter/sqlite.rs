@@ -25,7 +25,7 @@ use windlass_core::{
 use windlass_sqlite::{Clock, SqliteOptions, SqliteStore};
 
 /// What runs the test of every scenario.
-const REPEAT: &str = "cargo test -p windlass-chaos --test permuter_sqlite";
+const REPEAT: &str = "cargo test -p windlass-chaos --test local permuter_sqlite";
 /// After how many failing orders a scenario is given up.
 const MOST_FAILURES: usize = 5;
 /// How long a lease is on the store's clock, and how far that clock jumps to end one.

@@ -109,7 +109,8 @@ pub(super) fn worker_clocks(trial: &Trial) -> Result<Ended> {
     Ok(Ended::ran(report))
 }
 
-/// The wall clock of the database jumps: leases may end early then, and writes are refused; nothing is lost.
+/// The wall clock of the database jumps: leases may end early then, and writes are refused; nothing is lost, also where a worker
+/// dies whose claims bear times that the clock has not come to again.
 pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
     if !Clock::available() {
         return Ok(Ended::Skipped(left_out("libfaketime")?));
@@ -123,6 +124,10 @@ pub(super) fn server_clock(trial: &Trial) -> Result<Ended> {
         run.fault(Fault::ClockJump, true);
         let away = run.rng.f64() * 3_600.0;
         clock.move_to(if round % 2 == 0 { away } else { -away })?;
+        if let Some(victim) = run.any_running("worker").filter(|_| round % 2 == 1) {
+            run.wait(Duration::from_millis(300))?;
+            run.kill(victim, Duration::from_millis(100))?;
+        }
         run.wait(Duration::from_millis(1_200))?;
         clock.move_to(0.0)?;
         run.fault(Fault::ClockJump, false);

@@ -59,14 +59,14 @@ pub(crate) struct Enqueue {
     #[command(flatten)]
     unique: unique::Options,
     /// Enqueues one job per line of a file (default: stdin), as JSON objects: kind, args, queue, priority,
-    /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, key, tags, cost; unique_key,
+    /// max_attempts, scheduled_at or delay_ms, expires_at or expires_in_ms, timeout_ms, retry_policy, key, meta, tags, cost; unique_key,
     /// unique_args or unique_fields, unique_in (kind, queue), unique_until (finished, started) or unique_for_ms, on_conflict, max_wait_ms
     #[arg(
         long,
         value_name = "FILE",
         num_args = 0..=1,
         default_missing_value = "-",
-        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "key", "tags", "cost", "unique"]
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "key", "meta", "tags", "cost", "unique"]
     )]
     many: Option<String>,
 }
@@ -109,7 +109,7 @@ impl Enqueue {
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
         let job = self.options.apply(job);
-        let job = match self.unique.description() {
+        let job = match self.unique.description()? {
             Some(unique) => job.with_unique(unique),
             None => job,
         };

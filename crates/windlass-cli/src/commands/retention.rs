@@ -40,8 +40,15 @@ pub(crate) struct Place {
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
     /// How the jobs ended: completed, cancelled or discarded
-    #[arg(long, value_name = "OUTCOME")]
+    #[arg(long, value_name = "OUTCOME", value_parser = outcome)]
     outcome: JobState,
+}
+
+fn outcome(name: &str) -> Result<JobState, String> {
+    let known = RetentionRule::OUTCOMES;
+    known.into_iter().find(|outcome| outcome.as_str() == name).ok_or_else(|| {
+        format!("unknown outcome {name:?}; use one of {}", known.map(JobState::as_str).join(", "))
+    })
 }
 
 impl Place {

@@ -1,4 +1,5 @@
 mod exec;
+mod printed;
 mod process_group;
 mod queue_option;
 mod stdio;
@@ -23,7 +24,7 @@ use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerSta
 /// With --exec, the program gets the job's args as JSON on stdin, and WINDLASS_JOB_ID, WINDLASS_KIND, WINDLASS_QUEUE,
 /// WINDLASS_ATTEMPT and WINDLASS_MAX_ATTEMPTS, and TRACEPARENT where the job is a part of a trace. Exit code 0 completes the job, 65 discards it, 75 puts it
 /// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
-/// as its error. Its stdout goes to stderr here. The program runs in a process group of its own: when it has to stop, all of the group
+/// as its error. Its stdout goes to stderr here; with --results it is the job's result: JSON as it is, anything else as a string. The program runs in a process group of its own: when it has to stop, all of the group
 /// gets SIGTERM and, 5 seconds later, SIGKILL.
 ///
 /// With --stdio, the program gets job after job as a line of JSON on stdin and answers on stdout: docs/protocols/stdio.md.
@@ -32,6 +33,9 @@ pub(crate) struct Work {
     /// The program for one job, as the shell reads it: run by sh -c
     #[arg(long, value_name = "CMD", required_unless_present = "stdio", conflicts_with = "stdio")]
     exec: Option<String>,
+    /// What the program of --exec prints is the result of its job
+    #[arg(long, requires = "exec", conflicts_with = "stdio")]
+    results: bool,
     /// The program for many jobs, as the shell reads it: run by sh -c
     #[arg(long, value_name = "CMD")]
     stdio: Option<String>,
@@ -103,6 +107,7 @@ impl Work {
     }
 
     fn builder(&self, client: &Client, pool: Option<&Pool>) -> Outcome<WorkerBuilder> {
+        self.timeout.map_or(Ok(()), windlass::Limits::check_timeout)?;
         let most = pool.map_or(WorkerBuilder::DEFAULT_CONCURRENCY, Pool::places);
         let mut builder = Worker::builder(client).lease(self.lease).grace_period(self.grace_period);
         for (queue, concurrency) in self.queues(self.concurrency.unwrap_or(most)) {
@@ -134,7 +139,7 @@ impl Work {
 
     /// A program of --exec runs each job.
     fn running(&self, builder: WorkerBuilder, command: String) -> WorkerBuilder {
-        let program = Arc::new(Program { command, timeout: self.timeout });
+        let program = Arc::new(Program { command, timeout: self.timeout, results: self.results });
         let handler = move |job: RawJob, context: Context| {
             let program = Arc::clone(&program);
             async move { program.run(job.bytes().clone(), context).await }

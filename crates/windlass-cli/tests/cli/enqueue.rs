@@ -15,6 +15,21 @@ fn one_job_with_everything() {
 }
 
 #[test]
+fn meta_is_an_object_of_the_callers() {
+    let home = Home::new();
+    let id = home.enqueue(&["a", "--meta", r#"{"request": "r-1", "n": 1.50}"#]);
+    assert_eq!(home.json(&["jobs", "show", &id])["meta"], serde_json::json!({ "request": "r-1", "n": 1.5 }));
+    for meta in ["[1]", "{", "\"x\""] {
+        home.run(&["enqueue", "a", "--meta", meta]).refused(2, &["meta"]);
+    }
+    home.run(&["schedules", "set", "s", "@daily", "k", "--meta", r#"{"a": 1}"#]).done();
+    let ran = home.json(&["schedules", "run", "s"]);
+    let meta = &home.json(&["jobs", "show", &ran["id"].to_string()])["meta"];
+    assert_eq!((&meta["a"], &meta["windlass.schedule"]), (&1.into(), &"s".into()));
+    assert_eq!(home.run(&["enqueue", "--many", "--meta", "{}"]).code, Some(2));
+}
+
+#[test]
 fn the_smallest_job() {
     let home = Home::new();
     let answer = home.json(&["enqueue", "tick"]);
@@ -169,6 +184,8 @@ fn a_unique_job_is_enqueued_once() {
     let args = ["enqueue", "report", "{}", "--unique-args", "--unique-for", "1h", "--on-conflict", "extend"];
     home.json(&args);
     assert_eq!(home.json(&args)["conflict"], "extended");
+    home.run(&["enqueue", "report", "--unique-args", "--max-wait", "5s"])
+        .refused(2, &["--on-conflict replace"]);
     let keyed = |rule| {
         ["enqueue", "k", "--unique-key", "a", "--unique-in-queue", "--delay", "1h", "--on-conflict", rule]
     };

@@ -30,6 +30,25 @@ fn lists_filter_and_page() {
 }
 
 #[test]
+fn jobs_are_found_by_args_and_error() {
+    let home = Home::new();
+    let (seven, eight) = (home.enqueue(&["a", r#"{"user": 7}"#]), home.enqueue(&["a", r#"{"user": 8}"#]));
+    let listed = |args: &[&str]| -> Vec<String> {
+        let page = home.json(&[&["jobs", "list"], args].concat());
+        page["jobs"].as_array().expect("an array").iter().map(|job| job["id"].to_string()).collect()
+    };
+    assert_eq!(listed(&["--args", r#"{"user": 7.0}"#]), std::slice::from_ref(&seven));
+    assert!(listed(&["--error", "exit"]).is_empty());
+    home.json(&["jobs", "edit", "--with-args", r#"{"user": 8}"#, "--args", r#"{"user": 9}"#]);
+    assert_eq!(listed(&["--args", r#"{"user": 9}"#]), [eight]);
+    let touched = home.json(&["jobs", "cancel", "--args", r#"{"user": 7}"#]);
+    assert_eq!((&touched["done"], home.state(&seven)), (&1.into(), "cancelled".into()));
+    home.run(&["jobs", "list", "--args", "[1]"]).refused(2, &["must be a JSON object"]);
+    home.run(&["jobs", "delete", "--args", "{}"]).refused(2, &["names no member"]);
+    home.run(&["jobs", "list", "--error", ""]).refused(2, &["1 to 1000 bytes"]);
+}
+
+#[test]
 fn cancel_and_retry_tell_each_job() {
     let home = Home::new();
     let (first, second) = (home.enqueue(&["a"]), home.enqueue(&["a"]));

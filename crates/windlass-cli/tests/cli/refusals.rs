@@ -29,6 +29,11 @@ fn usage_errors_exit_with_2() {
         (&["work", "--exec", "true", "--queue", "q=x"], "NAME=CONCURRENCY"),
         (&["work", "--exec", "true", "--queue", "a b"], "invalid queue name"),
         (&["work", "--exec", "true", "--lease", "1ms"], "lease must be at least"),
+        (&["work", "--exec", "true", "--timeout", "0s"], "a timeout of 0 leaves no time"),
+        (
+            &["retention", "set", "--outcome", "failed", "--age", "1d"],
+            "use one of completed, cancelled, discarded",
+        ),
         (&["status", "--store", "redis://u:secret@h"], "use sqlite:FILE"),
         (&["status", "--store", "sqlite::memory:"], "memory"),
         (&["status", "--log", "a=b=c"], "invalid log filter"),

@@ -112,3 +112,30 @@ fn several_queues_and_a_report() {
         home.json(&["queues"]).as_array().unwrap().iter().map(|q| q["available"].clone()).collect();
     assert_eq!(available, [0, 0, 1]);
 }
+
+/// What a program prints is the result of its job, where that is asked for and the job completes.
+#[test]
+fn what_a_program_prints_is_the_result() {
+    let home = Home::new();
+    let ids: Vec<_> = ["json", "text", "quiet", "large", "fails"]
+        .map(|kind| home.enqueue(&[kind, "7", "--max-attempts", "1"]))
+        .into();
+    let program = r#"case $WINDLASS_KIND in
+        json) printf '{"twice": %d}' $((2 * $(cat))) ;;
+        text) echo 'all "done"'; echo noise >&2 ;;
+        large) head -c 2000000 /dev/zero | tr '\0' x ;;
+        fails) echo half; exit 3 ;;
+    esac"#;
+    let told = home.json(&["work", "--until-empty", "--results", "--exec", program]);
+    assert_eq!((&told["completed"], &told["discarded"]), (&3.into(), &2.into()), "{told}");
+    let shown = |nth: usize| home.json(&["jobs", "show", &ids[nth]]);
+    assert_eq!(shown(0)["result"], serde_json::json!({ "twice": 14 }));
+    assert_eq!(shown(1)["result"], "all \"done\"");
+    assert!(shown(2)["result"].is_null() && shown(4)["result"].is_null());
+    assert!(shown(3).to_string().contains("the limit is 1048576"), "{}", shown(3));
+    home.run(&["work", "--results", "--stdio", "true"]).refused(2, &["--results"]);
+    // Not where nobody asked.
+    let id = home.enqueue(&["json", "7"]);
+    home.run(&["work", "--until-empty", "--exec", program]).done();
+    assert!(home.json(&["jobs", "show", &id])["result"].is_null());
+}

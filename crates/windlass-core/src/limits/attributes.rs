@@ -22,12 +22,11 @@ pub(super) fn check(attributes: &Attributes, when: When) -> Result<()> {
             return Err(Error::new(ErrorKind::InvalidArgs, message));
         }
     }
-    match attributes.timeout {
-        Some(Duration::ZERO) => return refuse("a timeout of 0 leaves no time for the job".to_owned()),
-        Some(timeout) if timeout > Limits::LONGEST => {
+    if let Some(timeout) = attributes.timeout {
+        Limits::check_timeout(timeout)?;
+        if timeout > Limits::LONGEST {
             return refuse(format!("timeout must be at most 100 years, got {timeout:?}"));
         }
-        _ => {}
     }
     let most = Limits::MAX_COST;
     if let Some(cost) = attributes.cost.filter(|cost| !(1..=most).contains(cost)) {
@@ -75,7 +74,7 @@ fn check_expiry(attributes: &Attributes, when: When) -> Result<()> {
     }
 }
 
-fn check_retry_policy(policy: &RetryPolicy) -> Result<()> {
+pub(super) fn check_retry_policy(policy: &RetryPolicy) -> Result<()> {
     for (name, value) in [("base", policy.base), ("max", policy.max)] {
         if value > Limits::LONGEST {
             return refuse(format!("{name} of a retry policy must be at most 100 years, got {value:?}"));

@@ -12,8 +12,11 @@ BEGIN
             '{schema}.attributes_of(text, jsonb, boolean)',
             '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean)',
             '{schema}.list_jobs(text, text, text, bigint[], integer, integer)',
+            '{schema}.list_jobs(text, text, text, bigint[], integer, integer, text)',
             '{schema}.attributes_of(text, jsonb, boolean, interval, jsonb, timestamptz, text[])',
             '{schema}.enqueue(text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean, interval, jsonb, timestamptz, text[])',
+            '{schema}.enqueue_once(text, text, jsonb, text, integer, integer, timestamptz, text, jsonb, boolean)',
+            '{schema}.enqueue_unique(text, jsonb, text, text[], text, text, interval, text, interval, text, integer, integer, timestamptz, text, jsonb, boolean)',
             '{schema}.set_schedule(text, text, text, jsonb, text, text, timestamptz, timestamptz, interval, text, text, integer, integer, text, jsonb, boolean, interval, jsonb, interval, text[], text)',
             '{schema}.share(integer, text[], integer[], integer[], integer[], integer)',
             '{schema}.give_starts({schema}.queue, integer)',
@@ -21,7 +24,8 @@ BEGIN
             '{schema}.limit_keys(text, integer, boolean, integer)',
             '{schema}.limit_key(text, text, integer, boolean, integer)',
             '{schema}.put_key_limits(text, text[], integer[], boolean[], integer[])',
-            '{schema}.key_limits(text)']) AS old
+            '{schema}.key_limits(text)',
+            '{schema}.route(integer, integer)']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames))

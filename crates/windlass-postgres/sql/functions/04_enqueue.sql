@@ -108,6 +108,16 @@ BEGIN
     END IF;
 END $$;
 
+-- check_scheduled_at(at): refuses what programs cannot read as a time; the past is none of that.
+CREATE OR REPLACE FUNCTION {schema}.check_scheduled_at(p_at timestamptz) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF p_at > '9999-12-30 00:00:00+00' THEN
+        RAISE 'scheduled_at must be a finite time up to the year 9999, got %', p_at USING ERRCODE = 'WL003';
+    END IF;
+END $$;
+
 -- check_job(kind, args, max_attempts): refuses what is beyond the limits.
 CREATE OR REPLACE FUNCTION {schema}.check_job(p_kind text, p_args jsonb, p_max integer) RETURNS void
     LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
@@ -150,9 +160,7 @@ BEGIN
     END IF;
     PERFORM set_config('windlass.queues', $3, true); -- for wake()
     IF p_at > clock_timestamp() THEN
-        IF NOT isfinite(p_at) THEN
-            RAISE 'scheduled_at must be a finite time, got %', p_at USING ERRCODE = 'WL003';
-        END IF;
+        PERFORM {schema}.check_scheduled_at(p_at);
         INSERT INTO {schema}.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
             VALUES (nextval('{schema}.job_id_seq'), v_lane, p_at, 'scheduled', p_max, p_kind, p_args::text::json, v_attributes)
             RETURNING id INTO v_id;
@@ -163,6 +171,31 @@ BEGIN
     RETURN v_id;
 END $$;
 
+-- job_options(job, nth): what a job of enqueue_many says beside its kind and args. What cannot be read is refused by the job's place in the
+-- array (from 1) and the field's name. A field that is null is as one that is left out.
+CREATE OR REPLACE FUNCTION {schema}.job_options(
+    p_job jsonb, p_nth bigint, OUT priority integer, OUT max_attempts integer, OUT scheduled_at timestamptz, OUT meta jsonb, OUT tracked boolean,
+    OUT timeout interval, OUT retry_policy jsonb, OUT expires_at timestamptz, OUT tags text[], OUT cost integer)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_field text;
+BEGIN
+    meta := nullif(p_job->'meta', 'null');
+    retry_policy := nullif(p_job->'retry_policy', 'null');
+    v_field := 'priority'; priority := coalesce((p_job->>'priority')::integer, 0);
+    v_field := 'max_attempts'; max_attempts := coalesce((p_job->>'max_attempts')::integer, 20);
+    v_field := 'scheduled_at'; scheduled_at := (p_job->>'scheduled_at')::timestamptz;
+    v_field := 'tracked'; tracked := (p_job->>'tracked')::boolean;
+    v_field := 'timeout'; timeout := (p_job->>'timeout')::interval;
+    v_field := 'expires_at'; expires_at := (p_job->>'expires_at')::timestamptz;
+    v_field := 'tags';
+    IF p_job->'tags' <> 'null' THEN tags := ARRAY(SELECT jsonb_array_elements_text(p_job->'tags')); END IF;
+    v_field := 'cost'; cost := (p_job->>'cost')::integer;
+EXCEPTION WHEN data_exception THEN
+    RAISE 'field % of job % cannot be read: %', v_field, p_nth, SQLERRM USING ERRCODE = 'WL003';
+END $$;
+
 -- enqueue_many(jobs): an array of {"kind": ..., "args"?, "queue"?, "priority"?, "max_attempts"?,
 -- "scheduled_at"?, "key"?, "meta"?, "tracked"?, "timeout"?, "retry_policy"?, "expires_at"?, "tags"?, "cost"?}; returns the ids in order. All or none.
 CREATE OR REPLACE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigint
@@ -170,12 +203,14 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue_many(jobs jsonb) RETURNS SETOF bigin
 AS $$
 DECLARE
     v_job     jsonb;
+    v_nth     bigint;
     v_unknown text;
+    o         record;
 BEGIN
     IF jsonb_typeof(jobs) IS DISTINCT FROM 'array' THEN
         RAISE 'enqueue_many takes a JSON array of jobs, got %', coalesce(jsonb_typeof(jobs), 'NULL') USING ERRCODE = 'WL004';
     END IF;
-    FOR v_job IN SELECT value FROM jsonb_array_elements(jobs) LOOP
+    FOR v_job, v_nth IN SELECT j.value, j.ordinality FROM jsonb_array_elements(jobs) WITH ORDINALITY AS j LOOP
         IF jsonb_typeof(v_job) <> 'object' THEN
             RAISE 'each job must be a JSON object, got %', jsonb_typeof(v_job) USING ERRCODE = 'WL004';
         END IF;
@@ -187,12 +222,9 @@ BEGIN
                 quote_literal(v_unknown)
                 USING ERRCODE = 'WL004';
         END IF;
+        o := {schema}.job_options(v_job, v_nth);
         RETURN NEXT {schema}.enqueue(
-            v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'),
-            coalesce((v_job->>'priority')::integer, 0), coalesce((v_job->>'max_attempts')::integer, 20),
-            (v_job->>'scheduled_at')::timestamptz, v_job->>'key', v_job->'meta', (v_job->>'tracked')::boolean,
-            (v_job->>'timeout')::interval, v_job->'retry_policy', (v_job->>'expires_at')::timestamptz,
-            CASE WHEN v_job->'tags' <> 'null' THEN ARRAY(SELECT jsonb_array_elements_text(v_job->'tags')) END,
-            (v_job->>'cost')::integer);
+            v_job->>'kind', coalesce(v_job->'args', '{}'), coalesce(v_job->>'queue', 'default'), o.priority, o.max_attempts, o.scheduled_at,
+            v_job->>'key', o.meta, o.tracked, o.timeout, o.retry_policy, o.expires_at, o.tags, o.cost);
     END LOOP;
 END $$;

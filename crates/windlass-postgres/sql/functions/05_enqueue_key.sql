@@ -72,7 +72,8 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.enqueue_once(
     key text, kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
     max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
-    job_key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false) RETURNS bigint
+    job_key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
+    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL, cost integer DEFAULT NULL) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -82,7 +83,7 @@ DECLARE
     v_id  bigint;
 BEGIN
     IF v_ids IS NOT NULL THEN RETURN v_ids[1]; END IF;
-    v_id := {schema}.enqueue($2, $3, $4, $5, $6, $7, $8, $9, $10);
+    v_id := {schema}.enqueue($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15);
     UPDATE {schema}.enqueue_key k SET ranges = ARRAY[v_id, v_id] WHERE k.key = p_key;
     RETURN v_id;
 END $$;

@@ -76,6 +76,7 @@ BEGIN
             SELECT s.writer FROM stood s GROUP BY s.writer
                 HAVING min(s.xid) <> max(s.xid) OR min(s.xid) <= v_since OR max(s.xid) > s.writer
             UNION SELECT v_now - ((v_now - c.writer::text::bigint) & 4294967295) FROM {schema}.copied_by() AS c(writer)
+            UNION SELECT a.xid::text::bigint FROM {schema}.applied a
         )
         SELECT j.* FROM stood s JOIN {schema}.job j ON j.lane_id = s.lane_id AND j.xid = s.at AND j.id = s.id
         WHERE s.xid > v_since AND s.xid <= s.writer
@@ -114,6 +115,7 @@ BEGIN
     PERFORM {schema}.note_ended(h.queue, h.keys, h.times) FROM ( -- what was held until now counts on for rates
         SELECT l.queue, array_agg(h.key) AS keys, array_agg(clock_timestamp()) AS times FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id GROUP BY l.queue) AS h;
     TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.key_held;
+    IF to_regclass('{schema}.job_0_place') IS NOT NULL THEN PERFORM {schema}.prepare_subscriber(false); END IF;
     UPDATE {schema}.key_room r SET held = 0, ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();
     UPDATE {schema}.key_turn SET tag = finish, blocked = false, due_at = NULL WHERE blocked;

@@ -29,7 +29,7 @@ BEGIN
     JOIN {schema}.lane l ON l.id = s.lane_id;
 END $$;
 
--- list_jobs(state, queue, kind, after, limit, look_at, tag): a page of jobs. Each state (NULL: one after the other, as named
+-- list_jobs(state, queue, kind, after, limit, look_at, tag, error, args): a page of jobs. Each state (NULL: one after the other, as named
 -- in v_stages) comes in the order of the place where it lives, lane by lane:
 --   running                 by claim, oldest first
 --   available               newest first; then those that wait for a worker that knows their kind
@@ -37,14 +37,15 @@ END $$;
 --   discarded, cancelled    last finished first
 --   completed               by claim, newest first
 -- after: where the page before ended, NULL for the first: {stage, lane, up to three numbers in the order of the place}.
--- tag: only jobs that have it; NULL: all.
+-- tag: only jobs that have it; NULL: all. error: only jobs whose last error contains it, the case of A to Z aside: the reason of discarded jobs, of others
+-- the error of the attempt that failed last. args: only jobs whose args contain it as jsonb; encrypted ones contain nothing.
 -- Result: at most `limit` rows with a job and its attributes, then, unless all was read, one that has only `next`. A page ends at its limit,
 -- or once about `look_at` rows were read: it may be short, even empty, with more jobs behind it.
 -- Invariant: while nothing changes, the pages together show every job once.
--- Cost: linear in the rows read, where a lane or a claim counts as 20; claims are read whole.
+-- Cost: linear in the rows read, where a lane or a claim counts as 20, and a row whose error is looked up, or whose args are read, as 5; claims are read whole.
 CREATE OR REPLACE FUNCTION {schema}.list_jobs(
     p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer, p_look_at integer DEFAULT 50000,
-    p_tag text DEFAULT NULL)
+    p_tag text DEFAULT NULL, p_error text DEFAULT NULL, p_args jsonb DEFAULT NULL)
     RETURNS TABLE (next bigint[], job {schema}.job_row, attributes json) LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
@@ -94,6 +95,11 @@ BEGIN
                 v_at := ARRAY[n, v_lane.id, r.a, r.b, r.c];
                 CONTINUE WHEN r.id IS NULL OR r.kind <> p_kind
                     OR (p_tag IS NOT NULL AND NOT p_tag = ANY ({schema}.tags_of(r.attributes)));
+                IF p_error IS NOT NULL OR p_args IS NOT NULL THEN
+                    IF v_stage <> 'discarded' OR p_args IS NOT NULL THEN v_looked := v_looked + 4; END IF;
+                    CONTINUE WHEN NOT ((p_args IS NULL OR {schema}.args_contain(r.args, p_args))
+                        AND (p_error IS NULL OR {schema}.error_contains(r.id, v_stage = 'discarded', r.reason, p_error)));
+                END IF;
                 v_listed := v_listed + 1;
                 next := NULL;
                 job := ROW(r.id, CASE WHEN v_stage IN ('no_handler', 'keyed') THEN 'available' ELSE v_stage END, r.kind, v_lane.queue, v_lane.priority,
@@ -108,6 +114,28 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+
+-- args_contain(args, wanted): whether a job's args contain wanted, as jsonb does. Encrypted ones contain nothing, and neither do those that are no
+-- jsonb, as programs of other makes may write them.
+-- Cost: reads the args.
+CREATE OR REPLACE FUNCTION {schema}.args_contain(p_args json, p_wanted jsonb) RETURNS boolean
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
+AS $$
+BEGIN
+    RETURN NOT {schema}.is_envelope(p_args) AND p_args::jsonb @> p_wanted;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN false;
+END $$;
+
+-- error_contains(job, discarded, reason, wanted): whether the last error of a job contains wanted, the case of A to Z aside.
+-- Cost: a probe, and the job's errors, of which there are no more than its attempts.
+CREATE OR REPLACE FUNCTION {schema}.error_contains(p_job bigint, p_discarded boolean, p_reason text, p_wanted text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT coalesce(strpos(
+        lower((CASE WHEN p_discarded THEN p_reason ELSE (
+            SELECT e.error FROM {schema}.attempt_error e WHERE e.job_id = p_job ORDER BY e.at DESC, e.attempt DESC LIMIT 1) END) COLLATE "C"),
+        lower(p_wanted COLLATE "C")) > 0, false)
+$$;
 
 -- open_...(lane, ..., a, b, c): a cursor over one place of one lane behind position {a, b, c}; NULLs: from its beginning.
 -- Rows have their position, then the job. Each reads as far as it is fetched from. Part of list_jobs, whose settings

@@ -103,7 +103,8 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue_unique(
     unique_in text DEFAULT 'kind', unique_until text DEFAULT 'finished', unique_for interval DEFAULT NULL,
     on_conflict text DEFAULT 'keep', max_wait interval DEFAULT NULL,
     queue text DEFAULT 'default', priority integer DEFAULT 0, max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL,
-    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false,
+    key text DEFAULT NULL, meta jsonb DEFAULT NULL, tracked boolean DEFAULT false, timeout interval DEFAULT NULL,
+    retry_policy jsonb DEFAULT NULL, expires_at timestamptz DEFAULT NULL, tags text[] DEFAULT NULL, cost integer DEFAULT NULL,
     OUT id bigint, OUT conflict text)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -112,7 +113,7 @@ DECLARE
     p_kind alias for $1; p_args alias for $2; p_until alias for $6; p_for alias for $7; p_rule alias for $8; p_wait alias for $9;
     p_at alias for $13;
     v_lane integer := {schema}.lane_of($10, $11);
-    v_attributes text := {schema}.attributes_of($14, $15, $16, NULL, NULL, NULL, NULL, NULL);
+    v_attributes text := {schema}.attributes_of($14, $15, $16, $17, $18, $19, $20, $21);
     v_rule smallint := array_position(ARRAY['keep', 'extend', 'replace', 'error'], p_rule) - 1;
     v_time interval;
     v_key  uuid;
@@ -126,6 +127,9 @@ BEGIN
         RAISE 'unique_until must be started or finished, got %; for a time pass unique_for', coalesce(quote_literal(p_until), 'NULL')
             USING ERRCODE = 'WL003';
     END IF;
+    IF p_until = 'started' AND p_for IS NOT NULL THEN
+        RAISE 'unique_until and unique_for exclude each other: a window holds whatever becomes of the job' USING ERRCODE = 'WL003';
+    END IF;
     FOREACH v_time IN ARRAY ARRAY[p_for, p_wait] LOOP
         IF extract(epoch FROM v_time) NOT BETWEEN 0.001 AND 3162240000 THEN
             RAISE 'unique_for and max_wait must be a millisecond to 100 years, got %', v_time USING ERRCODE = 'WL003';
@@ -137,8 +141,12 @@ BEGIN
     IF p_wait IS NOT NULL AND p_rule <> 'replace' THEN
         RAISE 'max_wait goes with on_conflict => ''replace''' USING ERRCODE = 'WL003';
     END IF;
-    IF NOT isfinite(p_at) THEN
+    IF p_at = '-infinity' THEN
         RAISE 'scheduled_at must be a finite time, got %', p_at USING ERRCODE = 'WL003';
+    END IF;
+    PERFORM {schema}.check_scheduled_at(p_at);
+    IF $19 <= p_at THEN
+        RAISE 'the job expires at %, but it is due at %: it would never run', $19, p_at USING ERRCODE = 'WL003';
     END IF;
     v_key := left(encode(sha256(convert_to({schema}.unique_text(p_kind, $10, p_args, $3, $4, $5), 'UTF8')), 'hex'), 32)::uuid;
     IF p_for IS NULL THEN

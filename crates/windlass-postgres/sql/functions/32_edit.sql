@@ -127,10 +127,8 @@ BEGIN
     IF max_attempts NOT BETWEEN 1 AND 1000 THEN
         RAISE 'max_attempts must be 1 to 1000, got %', max_attempts USING ERRCODE = 'WL003';
     END IF;
-    IF scheduled_at = 'infinity' THEN
-        RAISE 'scheduled_at must be a finite time, got %', scheduled_at USING ERRCODE = 'WL003';
-    END IF;
-    PERFORM {schema}.check_args('the edit', args);
+    PERFORM {schema}.check_scheduled_at(scheduled_at), {schema}.check_args('the edit', args),
+            {schema}.check_lane(coalesce(queue, 'default'), coalesce(priority, 0));
     IF {schema}.is_envelope(args::text::json) THEN
         RAISE 'args cannot be set to an encrypted envelope: it is sealed for one job; enqueue another job' USING ERRCODE = 'WL004';
     END IF;

@@ -222,6 +222,10 @@ BEGIN
     IF v_step IS NULL OR v_step < 60 OR v_step % 60 <> 0 OR v_step > 2592000 THEN
         RAISE 'a step of history is of whole minutes, up to 30 days, got %', coalesce($2::text, 'NULL') USING ERRCODE = 'WL003';
     END IF;
+    IF $5 NOT IN ('completed', 'failed', 'retried', 'snoozed', 'cancelled', 'discarded', 'rescued', 'returned', 'deleted') THEN
+        RAISE 'unknown outcome %; known are completed, failed, retried, snoozed, cancelled, discarded, rescued, returned, deleted', quote_literal(left($5, 40))
+            USING ERRCODE = 'WL003';
+    END IF;
     RETURN QUERY
         SELECT to_timestamp(floor(extract(epoch FROM c.minute)::bigint / v_step) * v_step), c.queue, c.kind, c.outcome, sum(c.n)::bigint
         FROM {schema}.counter c

@@ -1,11 +1,127 @@
 -- Schedules by plain SQL, from any language and any driver, inside the caller's transaction.
 
+-- check_cron(name, cron): refuses an expression that is none, in the words of the programs (crate windlass-schedule, cron_fields.rs): which field of it
+-- is wrong, and what is allowed. What stands behind `every` is read by the worker that leads.
+CREATE OR REPLACE FUNCTION {schema}.check_cron(p_name text, p_cron text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_text   text := btrim(p_cron, E' \t\n\f\r');
+    v_fields text[] := regexp_split_to_array(v_text, E'[ \t\n\f\r]+');
+    v_values integer[];
+    v_days   integer[];
+    v_longest integer;
+BEGIN
+    IF lower(v_fields[1]) = 'every' THEN
+        IF cardinality(v_fields) = 1 OR v_text !~ '[0-9]' THEN
+            RAISE 'schedule "%": the interval % is not a length of time; write a second to a year, such as "every 90s", "every 15m" or "every 1h 30m"',
+                p_name, to_json(left(btrim(substr(v_text, 6)), 40)) USING ERRCODE = 'WL003';
+        END IF;
+        RETURN;
+    END IF;
+    IF lower(v_text) IN ('@yearly', '@annually', '@monthly', '@weekly', '@daily', '@midnight', '@hourly') THEN RETURN; END IF;
+    IF starts_with(v_text, '@') THEN
+        RAISE 'schedule "%": unknown alias %; known are @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly', p_name, to_json(v_text)
+            USING ERRCODE = 'WL003';
+    END IF;
+    IF v_text = '' THEN v_fields := '{}'; END IF;
+    IF cardinality(v_fields) = 5 THEN v_fields := ARRAY['0'] || v_fields; END IF;
+    IF cardinality(v_fields) <> 6 THEN
+        RAISE 'schedule "%": % has % fields; write five (minute hour day-of-month month day-of-week), six with seconds first, an alias such as @daily, or an interval such as "every 90s"',
+            p_name, to_json(p_cron), cardinality(v_fields) USING ERRCODE = 'WL003';
+    END IF;
+    FOR f IN 1..6 LOOP
+        v_values := {schema}.cron_values(p_name, f, v_fields[f]);
+        IF f = 4 THEN
+            v_days := v_values;
+        ELSIF f = 5 THEN
+            v_longest := (SELECT max((ARRAY[31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])[m]) FROM unnest(v_values) AS m);
+        END IF;
+    END LOOP;
+    -- Where a day of the week is named, too, either will do.
+    IF v_fields[6] = '*' AND NOT v_longest >= ANY (v_days) THEN
+        RAISE 'schedule "%": % never ticks: no month has such a day', p_name, to_json(p_cron) USING ERRCODE = 'WL003';
+    END IF;
+END $$;
+
+-- cron_values(name, field, text): the numbers that a field (1 to 6: second, minute, hour, day of month, month, day of week) selects; NULL where it says more
+-- than numbers.
+CREATE OR REPLACE FUNCTION {schema}.cron_values(p_name text, p_field integer, p_text text) RETURNS integer[]
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_least  integer := (ARRAY[0, 0, 0, 1, 1, 0])[p_field];
+    v_most   integer := (ARRAY[59, 59, 23, 31, 12, 7])[p_field];
+    v_names  text[] := CASE p_field WHEN 5 THEN '{JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC}' WHEN 6 THEN '{SUN,MON,TUE,WED,THU,FRI,SAT}' ELSE '{}' END;
+    v_values integer[] := '{}';
+    v_more   boolean := false;
+    v_part   text;
+    v_of     text;
+    v_step   text;
+    v_ends   text[];
+    v_range  integer[];
+    v_number integer;
+    v_why    text;
+BEGIN
+    FOREACH v_part IN ARRAY string_to_array(p_text, ',') LOOP
+        v_step := CASE WHEN v_part LIKE '%/%' THEN substr(v_part, strpos(v_part, '/') + 1) END;
+        v_of := CASE WHEN v_step IS NULL THEN v_part ELSE split_part(v_part, '/', 1) END;
+        v_why := CASE WHEN v_part = '' THEN 'a list has nothing between its commas' END;
+        v_range := CASE WHEN v_of = '*' THEN ARRAY[v_least, v_most] END;
+        v_ends := ARRAY[v_of];
+        IF v_why IS NULL AND v_range IS NULL THEN
+            IF v_step IS NULL AND (p_field IN (4, 6) AND v_of = '?' OR p_field = 4 AND upper(v_of) IN ('L', 'LW')) THEN
+                v_more := true;
+                CONTINUE;
+            ELSIF v_step IS NULL AND (p_field = 4 AND v_of ~* 'W$' OR p_field = 6 AND v_of ~* 'L$') THEN
+                v_ends := ARRAY[left(v_of, -1)];
+                v_more := true;
+            ELSIF v_step IS NULL AND p_field = 6 AND v_of LIKE '%#%' THEN
+                v_ends := ARRAY[split_part(v_of, '#', 1)];
+                v_more := true;
+                IF substr(v_of, strpos(v_of, '#') + 1) !~ '^[1-5]$' THEN v_why := 'which one of the month must be #1 to #5'; END IF;
+            ELSIF v_of LIKE '%-%' THEN
+                v_ends := ARRAY[split_part(v_of, '-', 1), substr(v_of, strpos(v_of, '-') + 1)];
+            END IF;
+            FOR e IN 1..cardinality(v_ends) LOOP
+                EXIT WHEN v_why IS NOT NULL;
+                v_number := array_position(v_names, upper(v_ends[e])) - 1 + v_least;
+                IF v_number IS NULL AND v_ends[e] ~ '^[0-9]{1,4}$' THEN
+                    v_number := v_ends[e]::integer;
+                    IF v_number NOT BETWEEN v_least AND v_most THEN v_why := format('%s is out of range', v_number); END IF;
+                END IF;
+                IF v_number IS NULL THEN v_why := to_json(left(v_ends[e], 20)) || ' is not a value of this field'; END IF;
+                v_range[e] := v_number;
+            END LOOP;
+            IF v_why IS NULL AND v_step IS NOT NULL AND cardinality(v_ends) = 1 THEN
+                v_why := format('a step needs a range to step through, as in */%s or %s-%s/%s',
+                    CASE WHEN v_step ~ '^[0-9]{1,4}$' THEN v_step::integer ELSE 1 END, v_number, v_most, CASE WHEN v_step ~ '^[0-9]{1,4}$' THEN v_step::integer ELSE 1 END);
+            END IF;
+            IF p_field = 6 AND v_range[2] = 0 THEN v_range[2] := 7; END IF; -- MON-SUN
+            IF v_why IS NULL AND v_range[1] > v_range[2] THEN v_why := 'a range must not run backwards; write it as a list of two'; END IF;
+        END IF;
+        IF v_why IS NULL AND v_step IS NOT NULL THEN
+            v_number := greatest(v_range[2] - v_range[1], 1);
+            IF v_step !~ '^[0-9]{1,4}$' OR v_step::integer NOT BETWEEN 1 AND v_number THEN v_why := 'a step here must be 1 to ' || v_number; END IF;
+        END IF;
+        IF v_why IS NOT NULL THEN
+            RAISE 'schedule "%": the % field % is wrong at %: %; allowed are % to %, *, lists (a,b), ranges (a-b), steps (*/n, a-b/n)%', p_name,
+                (ARRAY['second', 'minute', 'hour', 'day of month', 'month', 'day of week'])[p_field], to_json(p_text), to_json(v_part), v_why, v_least,
+                (ARRAY['59', '59', '23', '31', '12 or JAN to DEC', '7 or SUN to SAT'])[p_field],
+                CASE p_field WHEN 4 THEN ', L (last day), LW (last weekday), 15W (weekday nearest to the 15th)' WHEN 6 THEN ', 5L (last Friday), 5#2 (second Friday)' ELSE '' END
+                USING ERRCODE = 'WL003';
+        END IF;
+        v_values := v_values || ARRAY(SELECT generate_series(v_range[1], coalesce(v_range[2], v_range[1]), coalesce(v_step::integer, 1)));
+    END LOOP;
+    RETURN CASE WHEN NOT v_more THEN v_values END;
+END $$;
+
 -- set_schedule(name, cron, kind, ...): declares a schedule: 'created', 'changed' or 'unchanged'. Its job is as for enqueue.
 -- cron: five fields, six with seconds first, an alias (@daily) or an interval (every 90s). zone: a name of the IANA database.
 -- jitter: each tick fires up to so much later. overlap: 'allow', 'skip' or 'queue_one'. missed: 'none', 'last', or a number: so many at most.
 -- expiry: how long after its tick was enqueued a job may wait to be started.
--- PostgreSQL knows no cron: an expression or a zone that is none is found out by the worker that leads, within moments. It is then the error
--- of the schedule in the view schedules, and the schedule never fires.
+-- An expression or a zone that is none is refused. What only the programs can read (the length of `every ..`, a zone that PostgreSQL knows and they do not) is
+-- found out by the worker that leads, within moments: it is then the error of the schedule in the view schedules, and the schedule does not fire.
 CREATE OR REPLACE FUNCTION {schema}.set_schedule(
     name text, cron text, kind text, args jsonb DEFAULT '{}', zone text DEFAULT 'UTC', queue text DEFAULT 'default',
     starts_at timestamptz DEFAULT NULL, ends_at timestamptz DEFAULT NULL, jitter interval DEFAULT NULL, overlap text DEFAULT 'allow',
@@ -28,6 +144,12 @@ BEGIN
         RAISE 'cron and zone of schedule % must be at most 200 bytes, got %', quote_literal($1), coalesce(quote_literal(left($2, 64)), 'NULL')
             USING ERRCODE = 'WL003';
     END IF;
+    PERFORM {schema}.check_cron($1, $2);
+    BEGIN
+        PERFORM clock_timestamp() AT TIME ZONE $5;
+    EXCEPTION WHEN invalid_parameter_value THEN
+        RAISE 'schedule "%": unknown time zone %; use a name of the IANA database such as Europe/Berlin, or UTC', $1, to_json(left($5, 40)) USING ERRCODE = 'WL003';
+    END;
     -- As each of its jobs will have it, with the longest tick.
     IF octet_length((coalesce($15, '{}') || jsonb_build_object('windlass.schedule', $1, 'windlass.tick', '9999-12-30T22:00:00.999999999Z'))::text) > 8192 THEN
         RAISE 'meta of schedule % is more than 8192 bytes with the name of the schedule and its tick, which each of its jobs gets; shorten it',
@@ -104,9 +226,9 @@ BEGIN
         ARRAY[v_attributes::text], ARRAY[(s.definition ->> 'expiry_ms')::bigint * 1000]) AS a);
 END $$;
 
--- schedules: what there is, and what became of it.
+-- schedules: what there is, and what became of it. last_job_state: NULL when that job is not kept any more. Cost: job_record for each whose state is read.
 CREATE OR REPLACE VIEW {schema}.schedules AS
     SELECT s.name, s.source, s.definition ->> 'cron' AS cron, coalesce(s.definition ->> 'zone', 'UTC') AS zone, s.definition ->> 'kind' AS kind,
         coalesce(s.definition ->> 'queue', 'default') AS queue, s.definition -> 'args' AS args, s.paused, s.next_tick, s.last_tick, s.last_job,
-        s.last_enqueued_at, s.queued_tick, s.error, s.definition
+        s.last_enqueued_at, s.queued_tick, s.error, s.definition, (SELECT j.state FROM {schema}.job_record(s.last_job) j) AS last_job_state
     FROM {schema}.schedule s;

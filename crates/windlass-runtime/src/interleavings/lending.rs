@@ -37,102 +37,114 @@ fn run(lender: &Lender, room: usize) -> JoinHandle<usize> {
     })
 }
 
+/// Handlers that lend jobs of the kind `lent`: without a future for each job, and with one.
+type Lend = fn(Handlers, &str, &Lender) -> Handlers;
+
 #[test]
 fn every_job_finds_a_thread() {
-    in_every_order(|| {
-        block_on(async {
-            let lender = Lender::new();
-            let bench = Bench::start(3, Handlers::default().lend("lent", &lender)).await;
-            let threads = [run(&lender, 1), run(&lender, 2)];
-            let store = bench.store.clone();
-            store.add("q", "lent", 4);
-            bench.claim(3).await;
-            bench.claim(1).await;
-            store.until("all done", |model| model.all_completed()).await;
-            bench.finish().await;
-            lender.close();
-            let mut ran = 0;
-            for thread in threads {
-                ran += thread.await.expect("it ends");
-            }
-            assert_eq!(ran, 4);
-        });
+    in_every_order(|| all_find_a_thread(Handlers::lend));
+    in_every_order(|| all_find_a_thread(Handlers::lend_awaited));
+}
+
+fn all_find_a_thread(lend: Lend) {
+    block_on(async {
+        let lender = Lender::new();
+        let bench = Bench::start(3, lend(Handlers::default(), "lent", &lender)).await;
+        let threads = [run(&lender, 1), run(&lender, 2)];
+        let store = bench.store.clone();
+        store.add("q", "lent", 4);
+        bench.claim(3).await;
+        bench.claim(1).await;
+        store.until("all done", |model| model.all_completed()).await;
+        bench.finish().await;
+        lender.close();
+        let mut ran = 0;
+        for thread in threads {
+            ran += thread.await.expect("it ends");
+        }
+        assert_eq!(ran, 4);
     });
 }
 
 #[test]
 fn a_job_that_is_taken_away_while_it_is_handed_in_is_settled_once() {
-    in_every_order(|| {
-        block_on(async {
-            let lender = Lender::new();
-            let bench = Bench::start(2, Handlers::default().lend("lent", &lender)).await;
-            let store = bench.store.clone();
-            store.add("q", "lent", 2);
-            bench.claim(2).await;
-            let refused = Arc::new(AtomicUsize::new(0));
-            let thread = {
-                let (lender, refused) = (lender.clone(), Arc::clone(&refused));
-                spawn(async move {
-                    let bell = Arc::new(Notify::new());
-                    let ring = Arc::clone(&bell);
-                    let borrower = lender.borrower(move || ring.notify_one());
-                    let (mut done, mut lent) = (Vec::new(), Vec::new());
-                    loop {
-                        let exchanged = borrower.exchange(&mut done, Room::jobs(2), &mut lent);
-                        refused.fetch_add(exchanged.refused as usize, Ordering::SeqCst);
-                        done.extend(
-                            lent.drain(..)
-                                .map(|job| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) }),
-                        );
-                        if done.is_empty() {
-                            if exchanged.closed {
-                                return;
-                            }
-                            bell.notified().await;
+    in_every_order(|| taken_away(Handlers::lend));
+    in_every_order(|| taken_away(Handlers::lend_awaited));
+}
+
+fn taken_away(lend: Lend) {
+    block_on(async {
+        let lender = Lender::new();
+        let bench = Bench::start(2, lend(Handlers::default(), "lent", &lender)).await;
+        let store = bench.store.clone();
+        store.add("q", "lent", 2);
+        bench.claim(2).await;
+        let refused = Arc::new(AtomicUsize::new(0));
+        let thread = {
+            let (lender, refused) = (lender.clone(), Arc::clone(&refused));
+            spawn(async move {
+                let bell = Arc::new(Notify::new());
+                let ring = Arc::clone(&bell);
+                let borrower = lender.borrower(move || ring.notify_one());
+                let (mut done, mut lent) = (Vec::new(), Vec::new());
+                loop {
+                    let exchanged = borrower.exchange(&mut done, Room::jobs(2), &mut lent);
+                    refused.fetch_add(exchanged.refused as usize, Ordering::SeqCst);
+                    done.extend(
+                        lent.drain(..)
+                            .map(|job| HandIn { ticket: job.ticket, outcome: Outcome::Complete(None) }),
+                    );
+                    if done.is_empty() {
+                        if exchanged.closed {
+                            return;
                         }
+                        bell.notified().await;
                     }
-                })
-            };
-            bench.epoch.evict();
-            bench.finish().await;
-            lender.close();
-            thread.await.expect("it ends");
-            let model = store.model();
-            let completed = model.count(JobState::Completed);
-            assert_eq!((model.held(), completed + model.count(JobState::Available)), (0, 2));
-            let refused = refused.load(Ordering::SeqCst);
-            assert!(completed + refused <= 2, "{completed} completed, {refused} refused");
-        });
+                }
+            })
+        };
+        bench.epoch.evict();
+        bench.finish().await;
+        lender.close();
+        thread.await.expect("it ends");
+        let model = store.model();
+        let completed = model.count(JobState::Completed);
+        assert_eq!((model.held(), completed + model.count(JobState::Available)), (0, 2));
+        let refused = refused.load(Ordering::SeqCst);
+        assert!(completed + refused <= 2, "{completed} completed, {refused} refused");
     });
 }
 
 #[test]
 fn a_thread_that_goes_leaves_its_jobs_to_the_other() {
-    in_every_order(|| {
-        block_on(async {
-            let lender = Lender::new();
-            let bench = Bench::start(1, Handlers::default().lend("lent", &lender)).await;
-            let store = bench.store.clone();
-            let took = Arc::new(Mutex::new(0));
-            let goes = {
-                let (lender, took) = (lender.clone(), Arc::clone(&took));
-                spawn(async move {
-                    let borrower = lender.borrower(|| {});
-                    let mut lent = Vec::new();
-                    borrower.exchange(&mut Vec::new(), Room::jobs(1), &mut lent);
-                    *took.lock().expect("no panic") = lent.len();
-                })
-            };
-            let stays = run(&lender, 1);
-            store.add("q", "lent", 2);
-            bench.claim(2).await;
-            goes.await.expect("it ends");
-            store.until("none is held", |model| model.held() == 0).await;
-            bench.finish().await;
-            lender.close();
-            let (ran, took) = (stays.await.expect("it ends"), *took.lock().expect("no panic"));
-            assert_eq!(ran + took, 2);
-            assert_eq!(store.model().count(JobState::Retryable), took, "what it had failed");
-        });
+    in_every_order(|| one_goes(Handlers::lend));
+    in_every_order(|| one_goes(Handlers::lend_awaited));
+}
+
+fn one_goes(lend: Lend) {
+    block_on(async {
+        let lender = Lender::new();
+        let bench = Bench::start(1, lend(Handlers::default(), "lent", &lender)).await;
+        let store = bench.store.clone();
+        let took = Arc::new(Mutex::new(0));
+        let goes = {
+            let (lender, took) = (lender.clone(), Arc::clone(&took));
+            spawn(async move {
+                let borrower = lender.borrower(|| {});
+                let mut lent = Vec::new();
+                borrower.exchange(&mut Vec::new(), Room::jobs(1), &mut lent);
+                *took.lock().expect("no panic") = lent.len();
+            })
+        };
+        let stays = run(&lender, 1);
+        store.add("q", "lent", 2);
+        bench.claim(2).await;
+        goes.await.expect("it ends");
+        store.until("none is held", |model| model.held() == 0).await;
+        bench.finish().await;
+        lender.close();
+        let (ran, took) = (stays.await.expect("it ends"), *took.lock().expect("no panic"));
+        assert_eq!(ran + took, 2);
+        assert_eq!(store.model().count(JobState::Retryable), took, "what it had failed");
     });
 }

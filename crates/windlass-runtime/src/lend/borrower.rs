@@ -1,4 +1,4 @@
-use super::{Exchanged, HandIn, Lender, LentJob, Room, loans::BorrowerId};
+use super::{Exchanged, HandIn, Lender, LentJob, Room, standing::BorrowerId};
 
 /// Takes jobs from a [`Lender`] and hands their outcomes in. Nothing here waits. Dropping it fails the jobs that it still has.
 #[derive(Debug)]

@@ -1,24 +1,25 @@
-use super::{Bell, Exchanged, HandIn, Lender, LentJob, News, Room, StopReason, Ticket, calls::Calls};
-use crate::Context;
+use super::{
+    Bell, Exchanged, HandIn, Lender, LentJob, News, Room, StopReason, Ticket,
+    calls::Calls,
+    loan::{Loan, Stage, Waits, not_started, not_wanted},
+    spread::ByTicket,
+    standing::{BorrowerId, Standing},
+};
+use crate::{Context, unattended::Unattended};
 use bytes::Bytes;
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
+    collections::{BTreeMap, VecDeque, hash_map::Entry},
     sync::Arc,
     task::Waker,
-    time::Duration,
 };
 use windlass_core::Outcome;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct BorrowerId(u64);
 
 /// Who has which job. What is here is bounded by the concurrency of the worker's queues.
 #[derive(Debug, Default)]
 pub(super) struct Loans {
-    jobs: BTreeMap<Ticket, Loan>,
-    /// Those of them that nobody has, the oldest first.
-    offered: BTreeSet<Ticket>,
+    jobs: ByTicket<Loan>,
+    /// Those of them that nobody has, in the order of their tickets: the oldest first.
+    offered: VecDeque<Ticket>,
     borrowers: BTreeMap<BorrowerId, Standing>,
     /// Borrowers that found nothing and have room, in the order in which they are rung.
     waiting: VecDeque<BorrowerId>,
@@ -29,67 +30,20 @@ pub(super) struct Loans {
     closed: bool,
 }
 
-#[derive(Debug)]
-struct Loan {
-    stage: Stage,
-    /// Of the future that waits for the outcome.
-    waker: Option<Waker>,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Offered(Bytes, Box<Context>),
-    Lent(BorrowerId),
-    HandedIn(Outcome),
-}
-
-/// What is known of a borrower.
-struct Standing {
-    bell: Arc<dyn Bell>,
-    rung: bool,
-    waits: bool,
-    news: Vec<News>,
-    has: BTreeSet<Ticket>,
-}
-
-impl fmt::Debug for Standing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standing").field("has", &self.has).finish_non_exhaustive()
-    }
-}
-
-impl Standing {
-    fn ring(&mut self, calls: &mut Calls) {
-        if !std::mem::replace(&mut self.rung, true) {
-            calls.bells.push(Arc::clone(&self.bell));
-        }
-    }
-}
-
-/// A job that nobody took before it had to stop.
-fn not_started() -> Outcome {
-    Outcome::Retry { after: None, error: "nobody was there to run it".to_owned() }
-}
-
-/// A job that nobody took before its worker stopped: another worker's, now.
-fn not_wanted() -> Outcome {
-    Outcome::Snooze(Duration::ZERO)
-}
-
 impl Lender {
     /// The outcome of a job that was handed in, or else who waits for it.
     pub(super) fn outcome(&self, ticket: Ticket, waker: &Waker) -> Option<Outcome> {
         if cfg!(feature = "bug_lost_hand_in") {
             let known = self.lock().take_outcome(ticket);
             return known.or_else(|| {
-                self.lock().park(ticket, waker);
+                self.lock().set_waker(ticket, waker);
                 None
             });
         }
         let mut loans = self.lock();
         let known = loans.take_outcome(ticket);
         if known.is_none() {
-            loans.park(ticket, waker);
+            loans.set_waker(ticket, waker);
         }
         known
     }
@@ -97,31 +51,80 @@ impl Lender {
 
 impl Loans {
     pub(super) fn offer(&mut self, args: Bytes, context: Context, calls: &mut Calls) -> Ticket {
-        self.last_ticket += 1;
-        let ticket = Ticket(self.last_ticket);
+        let ticket = self.next_ticket();
         if self.stops {
-            self.jobs.insert(ticket, Loan { stage: Stage::HandedIn(not_wanted()), waker: None });
+            self.jobs.insert(ticket, Loan { stage: Stage::HandedIn(not_wanted()), waits: Waits::Nobody });
             return ticket;
         }
-        self.jobs.insert(ticket, Loan { stage: Stage::Offered(args, Box::new(context)), waker: None });
-        self.offered.insert(ticket);
-        self.ring_next(calls);
+        self.put_on_offer(ticket, args, context, Waits::Nobody, calls);
         ticket
     }
 
+    /// Offers a job for which no future is to wait. It comes back where one has to: nothing is lent any more, or the job should stop.
+    pub(super) fn offer_unattended(
+        &mut self,
+        (args, context, job): (Bytes, Context, Box<Unattended>),
+        calls: &mut Calls,
+    ) -> Option<(Ticket, Box<Unattended>)> {
+        // Looked at under the lock: who is told to stop after this is found in the table.
+        if self.stops || context.should_stop() {
+            return Some((self.offer(args, context, calls), job));
+        }
+        let ticket = self.next_ticket();
+        self.put_on_offer(ticket, args, context, Waits::Queue(job), calls);
+        None
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+
+    fn put_on_offer(
+        &mut self,
+        ticket: Ticket,
+        args: Bytes,
+        context: Context,
+        waits: Waits,
+        calls: &mut Calls,
+    ) {
+        self.jobs.insert(ticket, Loan { stage: Stage::Offered(args, Box::new(context)), waits });
+        self.offered.push_back(ticket);
+        self.ring_next(calls);
+    }
+
+    /// Those of the unattended jobs that `which` selects: a future is to wait for them.
+    pub(super) fn take_unattended(
+        &mut self,
+        which: impl Fn(&Unattended) -> bool,
+    ) -> Vec<(Ticket, Box<Unattended>)> {
+        let mut found = Vec::new();
+        for (ticket, loan) in &mut self.jobs {
+            match std::mem::replace(&mut loan.waits, Waits::Nobody) {
+                Waits::Queue(job) if which(&job) => found.push((*ticket, job)),
+                other => loan.waits = other,
+            }
+        }
+        found.sort_unstable_by_key(|(ticket, _)| *ticket);
+        found
+    }
+
     fn take_outcome(&mut self, ticket: Ticket) -> Option<Outcome> {
-        self.jobs.get(&ticket).filter(|loan| matches!(loan.stage, Stage::HandedIn(_)))?;
-        match self.jobs.remove(&ticket)?.stage {
+        let Entry::Occupied(loan) = self.jobs.entry(ticket) else { return None };
+        if !matches!(loan.get().stage, Stage::HandedIn(_)) {
+            return None;
+        }
+        match loan.remove().stage {
             Stage::HandedIn(outcome) => Some(outcome),
             Stage::Offered(..) | Stage::Lent(_) => None,
         }
     }
 
-    fn park(&mut self, ticket: Ticket, waker: &Waker) {
+    fn set_waker(&mut self, ticket: Ticket, waker: &Waker) {
         if let Some(loan) = self.jobs.get_mut(&ticket) {
-            match &mut loan.waker {
-                Some(known) => known.clone_from(waker),
-                none => *none = Some(waker.clone()),
+            match &mut loan.waits {
+                Waits::Task(known) => known.clone_from(waker),
+                other => *other = Waits::Task(waker.clone()),
             }
         }
     }
@@ -149,12 +152,15 @@ impl Loans {
     /// The engine does not wait for this job any more.
     pub(super) fn withdraw(&mut self, ticket: Ticket, calls: &mut Calls) {
         match self.jobs.remove(&ticket).map(|loan| loan.stage) {
-            Some(Stage::Offered(..)) => _ = self.offered.remove(&ticket),
+            Some(Stage::Offered(..)) => {
+                if let Ok(at) = self.offered.binary_search(&ticket) {
+                    self.offered.remove(at);
+                }
+            }
             Some(Stage::Lent(borrower)) => {
-                self.borrowers
-                    .get_mut(&borrower)
-                    .into_iter()
-                    .for_each(|standing| _ = standing.has.remove(&ticket));
+                if let Some(standing) = self.borrowers.get_mut(&borrower) {
+                    standing.has -= 1;
+                }
                 if !cfg!(feature = "bug_lost_eviction") {
                     self.tell(borrower, News::Evicted(ticket), calls);
                 }
@@ -165,46 +171,62 @@ impl Loans {
 
     /// Enters outcomes; how many of them were refused.
     pub(super) fn hand_in(&mut self, by: BorrowerId, done: &mut Vec<HandIn>, calls: &mut Calls) -> u32 {
-        let mut refused = 0;
+        let (mut accepted, mut refused) = (0, 0);
         for HandIn { ticket, outcome } in done.drain(..) {
-            let has = self.borrowers.get_mut(&by).is_some_and(|standing| standing.has.remove(&ticket));
+            let has = self.jobs.get(&ticket).is_some_and(|loan| loan.is_lent_to(by));
             match has {
                 true => self.settle(ticket, outcome, calls),
                 false => refused += 1,
             }
+            accepted += usize::from(has);
+        }
+        if let Some(standing) = self.borrowers.get_mut(&by) {
+            standing.has -= accepted;
         }
         refused
     }
 
     fn settle(&mut self, ticket: Ticket, outcome: Outcome, calls: &mut Calls) {
-        if let Some(loan) = self.jobs.get_mut(&ticket) {
-            loan.stage = Stage::HandedIn(outcome);
-            calls.wakers.extend(loan.waker.take());
+        let Entry::Occupied(mut entry) = self.jobs.entry(ticket) else { return };
+        let loan = entry.get_mut();
+        match std::mem::replace(&mut loan.waits, Waits::Nobody) {
+            Waits::Queue(job) => {
+                calls.ended.push((job, outcome));
+                entry.remove();
+            }
+            Waits::Task(waker) => {
+                loan.stage = Stage::HandedIn(outcome);
+                calls.wakers.push(waker);
+            }
+            Waits::Nobody => loan.stage = Stage::HandedIn(outcome),
         }
     }
 
     /// Lends the oldest jobs. What has to stop by now, or is too late, is not lent.
     pub(super) fn lend(&mut self, to: BorrowerId, room: Room, lent: &mut Vec<LentJob>, calls: &mut Calls) {
-        let Some(standing) = self.borrowers.get_mut(&to) else { return };
+        if !self.borrowers.contains_key(&to) {
+            return;
+        }
         let (mut jobs, mut bytes) = (0, 0);
         while jobs < room.jobs && (jobs == 0 || bytes < room.bytes) {
-            let Some(ticket) = self.offered.pop_first() else { break };
+            let Some(ticket) = self.offered.pop_front() else { break };
             let Some(loan) = self.jobs.get_mut(&ticket) else { continue };
             let Stage::Offered(args, context) = std::mem::replace(&mut loan.stage, Stage::Lent(to)) else {
                 continue;
             };
-            let instead = context.is_cancelled().then(not_started);
+            let instead = context.should_stop().then(not_started);
             if let Some(outcome) = instead.or_else(|| context.expired_outcome()) {
-                loan.stage = Stage::HandedIn(outcome);
-                calls.wakers.extend(loan.waker.take());
+                self.settle(ticket, outcome, calls);
                 continue;
             }
-            if context.switch().take_off_offer() {
-                calls.wakers.extend(loan.waker.clone());
+            if context.known_switch().is_some_and(|switch| switch.take_off_offer()) {
+                calls.wakers.extend(loan.waits.take_waker());
             }
             (jobs, bytes) = (jobs + 1, bytes + args.len());
-            standing.has.insert(ticket);
             lent.push(LentJob { ticket, args, context: *context });
+        }
+        if let Some(standing) = self.borrowers.get_mut(&to) {
+            standing.has += jobs;
         }
     }
 
@@ -253,15 +275,20 @@ impl Loans {
     pub(super) fn add_borrower(&mut self, bell: Arc<dyn Bell>) -> BorrowerId {
         self.last_borrower += 1;
         let id = BorrowerId(self.last_borrower);
-        let standing = Standing { bell, rung: false, waits: false, news: Vec::new(), has: BTreeSet::new() };
+        let standing = Standing { bell, rung: false, waits: false, news: Vec::new(), has: 0 };
         self.borrowers.insert(id, standing);
         id
     }
 
     pub(super) fn remove_borrower(&mut self, id: BorrowerId, error: &str, calls: &mut Calls) {
-        let Some(standing) = self.borrowers.remove(&id) else { return };
+        if self.borrowers.remove(&id).is_none() {
+            return;
+        }
         self.waiting.retain(|waiting| *waiting != id);
-        for ticket in standing.has {
+        let its = self.jobs.iter().filter(|(_, loan)| loan.is_lent_to(id)).map(|(ticket, _)| *ticket);
+        let mut its: Vec<_> = its.collect();
+        its.sort_unstable();
+        for ticket in its {
             self.settle(ticket, Outcome::Retry { after: None, error: error.to_owned() }, calls);
         }
         // It may have been rung for a job that is still there.
@@ -269,7 +296,7 @@ impl Loans {
     }
 
     pub(super) fn has(&self, borrower: BorrowerId) -> usize {
-        self.borrowers.get(&borrower).map_or(0, |standing| standing.has.len())
+        self.borrowers.get(&borrower).map_or(0, |standing| standing.has)
     }
 
     pub(super) fn offered(&self) -> usize {

@@ -1,19 +1,21 @@
 use super::{Lender, StopReason, Ticket};
-use crate::Context;
+use crate::{Context, epoch::ClaimScope};
 use bytes::Bytes;
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{self, Poll},
 };
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use windlass_core::Outcome;
+use windlass_core::{JobId, Outcome};
 
 /// One attempt of a job, for the engine: waits until a borrower hands in its outcome.
 pub(super) struct Offer {
     lender: Lender,
     ticket: Ticket,
-    context: Context,
+    scope: Arc<ClaimScope>,
+    id: JobId,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Its borrower was told to stop.
     told: bool,
@@ -21,11 +23,16 @@ pub(super) struct Offer {
 
 impl Offer {
     pub(super) fn new(lender: Lender, args: Bytes, context: Context) -> Self {
-        let switch = context.switch();
-        switch.put_on_offer();
-        let cancelled = Box::pin(switch.token.clone().cancelled_owned());
-        let ticket = lender.change(|loans, calls| loans.offer(args, context.clone(), calls));
-        Self { lender, ticket, context, cancelled, told: false }
+        context.switch().put_on_offer();
+        let (scope, id) = (Arc::clone(context.scope()), context.id());
+        let ticket = lender.change(|loans, calls| loans.offer(args, context, calls));
+        Self::of(lender, ticket, scope, id)
+    }
+
+    /// Of a job that is offered, or lent, already.
+    pub(super) fn of(lender: Lender, ticket: Ticket, scope: Arc<ClaimScope>, id: JobId) -> Self {
+        let cancelled = Box::pin(scope.switch(id).token.clone().cancelled_owned());
+        Self { lender, ticket, scope, id, cancelled, told: false }
     }
 }
 
@@ -38,7 +45,7 @@ impl Future for Offer {
         }
         if !self.told && self.cancelled.as_mut().poll(cx).is_ready() {
             self.told = true;
-            let (ticket, reason) = (self.ticket, StopReason::of(&self.context));
+            let (ticket, reason) = (self.ticket, StopReason::of(&self.scope, self.id));
             if let Some(unstarted) = self.lender.change(|loans, calls| loans.interrupt(ticket, reason, calls))
             {
                 return Poll::Ready(unstarted);

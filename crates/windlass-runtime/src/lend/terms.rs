@@ -1,9 +1,9 @@
 //! What borrowers and the lender tell each other.
 
 use super::Ticket;
-use crate::Context;
+use crate::{Context, epoch::ClaimScope};
 use bytes::Bytes;
-use windlass_core::Outcome;
+use windlass_core::{JobId, Outcome};
 
 /// A job to run.
 #[derive(Debug)]
@@ -79,11 +79,11 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    pub(super) fn of(context: &Context) -> Self {
+    pub(super) fn of(scope: &ClaimScope, job: JobId) -> Self {
         match () {
-            () if context.is_cancel_requested() => Self::Cancelled,
-            () if context.epoch().is_lost() => Self::LeaseLost,
-            () if context.epoch().interrupted().is_cancelled() => Self::WorkerStops,
+            () if scope.is_cancel_asked(job) => Self::Cancelled,
+            () if scope.epoch.is_lost() => Self::LeaseLost,
+            () if scope.epoch.interrupted().is_cancelled() => Self::WorkerStops,
             () => Self::TimedOut,
         }
     }

@@ -1,62 +1,74 @@
 //! How a worker that runs elsewhere gets its jobs.
 
-use super::{
-    Losses, RemoteJob, RemoteWorker, Taking,
-    table::{Held, Want},
-    whole,
-};
+use super::{Losses, RemoteJob, RemoteWorker, Wanting, limits::Want, sharing::SOON, table::Held};
 use crate::{backoff::spread, claimer::may_have_claimed, epoch::Phase, suspect};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
-use windlass_core::{
-    Claim, ClaimRequest, Claimed, ClaimedJob, Disposition, Envelope, Error, ErrorKind, QueueDemand, Result,
-};
+use windlass_core::{Claim, ClaimRequest, Claimed, ClaimedJob, Disposition, Envelope, QueueDemand, Result};
 
 /// How often a claim is repeated that found others claiming from the same lanes, and the pause before that.
 const CONTENDED: (usize, Duration) = (4, Duration::from_millis(3));
+/// How often answers about shares are waited for in one call, with a claim before each: for slots, for permissions to start, and for what others gave back.
+const SHARES: usize = 3;
 /// How long an encrypted job waits before a worker looks at it again: one with keys takes it meanwhile.
 const UNDECRYPTABLE: Duration = Duration::from_secs(60);
 
 impl RemoteWorker {
-    /// Gives it jobs: as many as are wanted of each queue (`None`: all for which there is room), and never more than it may have.
-    /// They are good until they are settled or its lease ends.
-    ///
-    /// Jobs that are expired, cancelled, encrypted or of kinds that it does not know are not given out but settled, as the engine does. Of jobs that may
-    /// have killed workers it has one at a time. None is given out once one of these answers [was lost](Self::again): who waited for it is gone.
+    /// Gives it jobs, as [`Wanting::take`] does: as many as are wanted of each queue (`None`: all for which there is room).
     ///
     /// # Errors
-    /// A lost lease; `unsupported` where all that it could have is of queues with [limits](windlass_core::JobStore::limit); the store's.
+    /// A lost lease; the store's.
     pub async fn take(
         self: &Arc<Self>,
         want: Option<Vec<(String, usize)>>,
         losses: &Losses,
     ) -> Result<Vec<RemoteJob>> {
-        // In this order: whoever asks again has either stopped this or waits for it.
-        let taking = Taking::begin(self);
-        if losses.is_any() {
-            return Ok(Vec::new());
-        }
-        let want: Option<Want> =
-            want.map(|want| want.into_iter().map(|(queue, count)| (queue.into(), count)).collect());
-        whole(tokio::spawn(async move { taking.0.take_whole(want.as_ref()).await })).await
+        self.wanting(want).take(losses).await
     }
 
-    async fn take_whole(&self, want: Option<&Want>) -> Result<Vec<RemoteJob>> {
+    /// Begins to wait for jobs.
+    pub fn wanting(self: &Arc<Self>, want: Option<Vec<(String, usize)>>) -> Wanting {
+        Wanting::begin(self, want)
+    }
+
+    pub(super) async fn take_whole(self: &Arc<Self>, want: Option<&Want>) -> Result<Vec<RemoteJob>> {
         if self.lock().phase() == Phase::Lost {
             return Err(self.lost());
         }
-        self.pay().await?;
-        let mut given = self.hand_out(want).await;
-        if given.is_empty() {
-            self.claim(want).await?;
-            given = self.hand_out(want).await;
-        }
+        let mut given = Vec::new();
+        let taken = self.take_into(&mut given, want).await;
         // What was given must be told; what cannot be settled now is settled before the next.
-        match self.pay().await {
+        match taken.and(self.pay().await) {
             Err(error) if given.is_empty() => Err(error),
             _ => Ok(given),
         }
+    }
+
+    /// Hands out what may start; where that depends on a share, it is asked for.
+    async fn take_into(self: &Arc<Self>, given: &mut Vec<RemoteJob>, want: Option<&Want>) -> Result<()> {
+        self.await_share(Duration::ZERO).await;
+        let mut left = want.cloned();
+        for claims_left in (0..=SHARES).rev() {
+            self.pay().await?;
+            let before = given.len();
+            given.extend(self.hand_out(left.as_ref()).await);
+            if claims_left == 0 {
+                break;
+            }
+            if given.len() == before {
+                self.claim(left.as_ref()).await?;
+                given.extend(self.hand_out(left.as_ref()).await);
+            }
+            if !self.await_share(SOON).await {
+                break;
+            }
+            if !given.is_empty() {
+                // The other queues had their turn.
+                left = Some(self.lock().left_of(want, given));
+            }
+        }
+        Ok(())
     }
 
     async fn hand_out(&self, want: Option<&Want>) -> Vec<RemoteJob> {
@@ -69,13 +81,13 @@ impl RemoteWorker {
             {
                 given.push(job);
             } else {
-                self.lock().is_over(ticket);
+                self.lock().is_not_started(self.worker, ticket);
             }
         }
         given
     }
 
-    async fn claim(&self, want: Option<&Want>) -> Result<()> {
+    async fn claim(self: &Arc<Self>, want: Option<&Want>) -> Result<()> {
         let asked = self.lock().reserve(want);
         if asked.is_empty() {
             return Ok(());
@@ -92,13 +104,8 @@ impl RemoteWorker {
                 return self.fenced(Err(error));
             }
         };
-        if claimed.claims.is_empty()
-            && let Some(queue) = claimed.limited.first()
-        {
-            let message = format!(
-                "queue {queue:?} has limits, and its jobs are for workers of the engine alone; ask for none of it here, or take its limits away"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
+        if !claimed.limited.is_empty() {
+            self.limits_are(&claimed.limited);
         }
         claimed.claims.into_iter().for_each(|claim| self.keep(claim, asked_at));
         Ok(())

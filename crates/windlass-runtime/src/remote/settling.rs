@@ -1,21 +1,26 @@
 //! How a worker that runs elsewhere says what became of its jobs.
 
-use super::{RemoteWorker, table::Table, whole};
+use super::{
+    RemoteWorker,
+    table::{Over, Table},
+    whole,
+};
 use crate::{
-    conclusion::Ending,
     disposition::Settlement,
+    ending::Ending,
     epoch::Phase,
     lend::{HandIn, Ticket},
     refused::{instead, is_defect},
     suspect,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 use tracing::warn;
 use windlass_core::{
     ClaimRef, Completion, Exception, JobId, JobSet, Result, RetryPolicy, SettleReply, SettleRequest, Settled,
+    WorkerId,
 };
 
 /// What is sent to the store, and for which tickets.
@@ -24,6 +29,8 @@ struct Sheet {
     completed: BTreeMap<ClaimRef, Vec<JobId>>,
     exceptions: Vec<Exception>,
     jobs: BTreeMap<Ticket, JobId>,
+    /// Claims of which nothing is left then.
+    whole: BTreeSet<ClaimRef>,
 }
 
 impl Sheet {
@@ -43,6 +50,34 @@ impl Sheet {
             Settlement::ByItself(disposition) => self.exceptions.push(held.exception(disposition)),
         }
     }
+
+    /// Finds the claims of which this settles all that is left: the store keeps one small row for such a one.
+    fn find_whole(&mut self, table: &Table) {
+        // What the store refused may be anything.
+        if !table.is_any_refused() {
+            self.whole = self.completed.keys().copied().collect();
+        }
+        for claim in table.claims_without(|ticket| self.jobs.contains_key(ticket)) {
+            self.whole.remove(&claim);
+        }
+    }
+
+    fn request(&mut self, worker: WorkerId) -> SettleRequest {
+        let whole = &self.whole;
+        let completion = |(claim, jobs): (&ClaimRef, &mut Vec<JobId>)| {
+            jobs.sort_unstable();
+            let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+            let jobs = if whole.contains(claim) { JobSet::Rest } else { JobSet::Ranges(ranges(jobs)) };
+            Completion { claim: *claim, jobs, count }
+        };
+        let completions = self.completed.iter_mut().map(completion).collect();
+        SettleRequest { worker, completions, exceptions: std::mem::take(&mut self.exceptions) }
+    }
+}
+
+/// Sorted ids as ranges. Only ids that follow each other are one: another job of the claim may stand between others.
+fn ranges(jobs: &[JobId]) -> Vec<(i64, i64)> {
+    jobs.chunk_by(|one, next| one.0 + 1 == next.0).map(|run| (run[0].0, run[run.len() - 1].0)).collect()
 }
 
 impl RemoteWorker {
@@ -64,15 +99,16 @@ impl RemoteWorker {
 
     async fn settle_whole(&self, done: Vec<HandIn>) -> Result<Vec<Settled>> {
         let tickets: Vec<Ticket> = done.iter().map(|hand_in| hand_in.ticket).collect();
-        let (sheet, before) = {
+        let (mut sheet, before) = {
             let table = self.lock();
             let mut sheet = Sheet::default();
             done.into_iter().for_each(|hand_in| sheet.enter(&table, hand_in));
+            sheet.find_whole(&table);
             let before: Vec<_> = tickets.iter().map(|ticket| table.was_settled(*ticket)).collect();
             (sheet, before)
         };
-        let request = self.request(sheet.completed, sheet.exceptions);
-        let settled = self.write(request).await?;
+        let request = sheet.request(self.worker);
+        let settled = self.write(request, &sheet.completed).await?;
         let mut replies: BTreeMap<Ticket, Settled> = BTreeMap::new();
         for (ticket, job) in &sheet.jobs {
             let reply = settled.get(job).copied().unwrap_or(Settled::Refused);
@@ -99,7 +135,10 @@ impl RemoteWorker {
             warn!(worker = %self.worker, %job, "the store does not know a claim; no more is claimed, and when it is settled what there is, the worker ends");
             self.lock().advance(Phase::Draining);
         }
-        let was_alone = self.lock().remove(ticket, refused);
+        let Over { was_alone, frees } = self.lock().remove(self.worker, ticket, refused);
+        if frees {
+            self.ring();
+        }
         if was_alone {
             if !suspect::tell(&*self.store, fastrand::f64, self.worker, None).await {
                 warn!(%job, "could not tell the store that a suspect is over; if this worker dies, the job is blamed");
@@ -114,32 +153,22 @@ impl RemoteWorker {
         if owed.is_empty() {
             return Ok(());
         }
-        let paid = self.write(self.request(BTreeMap::new(), owed)).await?;
+        let request = SettleRequest { worker: self.worker, completions: Vec::new(), exceptions: owed };
+        let paid = self.write(request, &BTreeMap::new()).await?;
         self.lock().owed.retain(|exception| !paid.contains_key(&exception.job));
         Ok(())
     }
 
-    fn request(
+    /// What the store says of each job; `completed`: which jobs of their claims the completions are of. A batch that it refuses for its contents is halved, until only the refused job is settled otherwise.
+    async fn write(
         &self,
-        completed: BTreeMap<ClaimRef, Vec<JobId>>,
-        exceptions: Vec<Exception>,
-    ) -> SettleRequest {
-        let completion = |(claim, mut jobs): (ClaimRef, Vec<JobId>)| {
-            jobs.sort_unstable();
-            let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
-            let ranges = jobs.into_iter().map(|job| (job.0, job.0)).collect();
-            Completion { claim, jobs: JobSet::Ranges(ranges), count }
-        };
-        let completions = completed.into_iter().map(completion).collect();
-        SettleRequest { worker: self.worker, completions, exceptions }
-    }
-
-    /// What the store says of each job. A batch that it refuses for its contents is halved, until only the refused job is settled otherwise.
-    async fn write(&self, request: SettleRequest) -> Result<HashMap<JobId, Settled>> {
+        request: SettleRequest,
+        completed: &BTreeMap<ClaimRef, Vec<JobId>>,
+    ) -> Result<HashMap<JobId, Settled>> {
         let (mut settled, mut left) = (HashMap::new(), vec![request]);
         while let Some(request) = left.pop() {
             match self.store.settle(&request).await {
-                Ok(reply) => note(&mut settled, &request, &reply),
+                Ok(reply) => note(&mut settled, &request, completed, &reply),
                 Err(error) if is_defect(&error) => match instead(request, &error) {
                     Some(parts) => left.extend(parts.into_iter().rev()),
                     None => return Err(error),
@@ -151,11 +180,15 @@ impl RemoteWorker {
     }
 }
 
-fn note(settled: &mut HashMap<JobId, Settled>, request: &SettleRequest, reply: &SettleReply) {
+fn note(
+    settled: &mut HashMap<JobId, Settled>,
+    request: &SettleRequest,
+    completed: &BTreeMap<ClaimRef, Vec<JobId>>,
+    reply: &SettleReply,
+) {
     for (completion, reply) in request.completions.iter().zip(&reply.completions) {
-        if let JobSet::Ranges(ranges) = &completion.jobs {
-            settled.extend(ranges.iter().map(|(job, _)| (JobId(*job), *reply)));
-        }
+        let jobs = completed.get(&completion.claim).into_iter().flatten();
+        settled.extend(jobs.map(|job| (*job, *reply)));
     }
     let exceptions = request.exceptions.iter().zip(&reply.exceptions);
     settled.extend(exceptions.map(|(exception, reply)| (exception.job, *reply)));

@@ -1,6 +1,9 @@
 //! What one worker that runs elsewhere has.
 
-use super::{Beat, RemoteJob, RemoteWorker};
+use super::{
+    Beat, RemoteJob, RemoteWorker,
+    limits::{Limits, Want},
+};
 use crate::{
     QueueConfig,
     epoch::Phase,
@@ -14,7 +17,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use windlass_core::{ClaimRef, Disposition, Exception, JobId};
+use windlass_core::{ClaimRef, Disposition, Exception, JobId, WorkerId};
 
 /// A job that the store counts as this worker's.
 #[derive(Clone, Debug)]
@@ -41,24 +44,30 @@ impl Held {
     }
 }
 
-/// What there is room for.
-pub(super) type Want = BTreeMap<Arc<str>, usize>;
+/// What follows from the end of a job.
+pub(super) struct Over {
+    /// It was the one that ran alone.
+    pub(super) was_alone: bool,
+    /// The store may have to know because of limits.
+    pub(super) frees: bool,
+}
 
 /// The jobs of one registration. Bounded by the concurrency of its queues.
 #[derive(Debug)]
 pub(super) struct Table {
     phase: Phase,
-    most: Want,
+    pub(super) most: Want,
     /// How many jobs claims under way may bring.
     coming: Want,
-    jobs: BTreeMap<Ticket, Held>,
+    pub(super) jobs: BTreeMap<Ticket, Held>,
     last: u64,
     /// Tickets that the store did not take.
     refused: BTreeSet<Ticket>,
     /// What is to be settled of jobs that were never given to the worker.
     pub(super) owed: Vec<Exception>,
     /// The suspect that the worker has: one at a time.
-    alone: Option<Ticket>,
+    pub(super) alone: Option<Ticket>,
+    pub(super) limits: Limits,
     cancelled: HashSet<JobId>,
     told: HashSet<JobId>,
     /// `None`: the store has something to say.
@@ -76,6 +85,7 @@ impl Table {
             refused: BTreeSet::new(),
             owed: Vec::new(),
             alone: None,
+            limits: Limits::default(),
             cancelled: HashSet::new(),
             told: HashSet::new(),
             renewed_at: Some(Instant::now()),
@@ -99,6 +109,7 @@ impl Table {
 
     pub(super) fn told(&mut self) {
         self.renewed_at = None;
+        self.limits_changed();
     }
 
     pub(super) fn renewed(&mut self, at: Instant, cancelled: Vec<JobId>) {
@@ -131,6 +142,17 @@ impl Table {
         self.jobs.get(&ticket).filter(|held| held.handed)
     }
 
+    /// Whether the store refused to settle a job.
+    pub(super) fn is_any_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// The claims that have other jobs than these, or some that are still to be settled otherwise.
+    pub(super) fn claims_without(&self, these: impl Fn(&Ticket) -> bool) -> impl Iterator<Item = ClaimRef> {
+        let others = self.jobs.iter().filter(move |(ticket, _)| !these(ticket)).map(|(_, held)| held.claim);
+        others.chain(self.owed.iter().map(|exception| exception.claim))
+    }
+
     /// Whether this ticket was good once, and its job is settled.
     pub(super) fn was_settled(&self, ticket: Ticket) -> bool {
         (1..=self.last).contains(&ticket.0)
@@ -138,18 +160,27 @@ impl Table {
             && !self.refused.contains(&ticket)
     }
 
-    /// The job is over for this worker. Whether it was the one that ran alone.
-    pub(super) fn remove(&mut self, ticket: Ticket, refused: bool) -> bool {
+    /// The job is over for this worker.
+    pub(super) fn remove(&mut self, worker: WorkerId, ticket: Ticket, refused: bool) -> Over {
         if refused {
             self.refused.insert(ticket);
         }
-        self.jobs.remove(&ticket);
-        self.alone == Some(ticket)
+        let removed = self.jobs.remove(&ticket);
+        let frees = removed.is_some_and(|held| self.limits.ended(&held.given.queue, worker));
+        Over { was_alone: self.alone == Some(ticket), frees }
     }
 
     /// No suspect runs any more, as far as the store knows.
     pub(super) fn is_over(&mut self, suspect: Ticket) {
         self.alone.take_if(|alone| *alone == suspect);
+    }
+
+    /// The suspect was not given out; it stays here.
+    pub(super) fn is_not_started(&mut self, worker: WorkerId, suspect: Ticket) {
+        self.is_over(suspect);
+        if let Some(held) = self.jobs.get(&suspect) {
+            self.limits.ended(&held.given.queue, worker);
+        }
     }
 
     /// How many jobs to claim, of those that are wanted (`None`: as many as there is room for). They are reserved.
@@ -160,13 +191,16 @@ impl Table {
         }
         for (queue, most) in &self.most {
             let has = self.jobs.values().filter(|held| held.given.queue == *queue).count();
-            let coming = self.coming.entry(Arc::clone(queue)).or_default();
+            let coming = self.coming.get(queue).copied().unwrap_or_default();
             let wanted = want.map_or(usize::MAX, |want| want.get(queue).copied().unwrap_or_default());
-            let count = most.saturating_sub(has + *coming).min(wanted);
+            let wanted = wanted.min(self.room_of(queue, coming));
+            let count = most.saturating_sub(has + coming).min(wanted);
             if count > 0 {
-                *coming += count;
                 asked.insert(Arc::clone(queue), count);
             }
+        }
+        for (queue, count) in &asked {
+            *self.coming.entry(Arc::clone(queue)).or_default() += count;
         }
         asked
     }
@@ -207,6 +241,12 @@ impl Table {
                 continue;
             }
             let Some(left) = left.get_mut(&held.given.queue).filter(|left| **left > 0) else { continue };
+            let (queue, cost) = (&held.given.queue, held.given.job.cost());
+            if !self.limits.may_start(queue, cost) {
+                // Those behind it wait for their turn.
+                *left = 0;
+                continue;
+            }
             let size = held.given.job.args.len();
             if bytes > 0 && bytes + size > RemoteWorker::MOST_BYTES {
                 break;
@@ -216,9 +256,11 @@ impl Table {
                     continue;
                 }
                 self.alone = Some(ticket);
+                self.limits.started(queue, cost);
                 suspect = Some(held.given.clone());
             } else {
                 held.handed = true;
+                self.limits.started(queue, cost);
                 given.push(held.given.clone());
             }
             bytes += size;

@@ -120,6 +120,32 @@ async fn a_forgotten_claim_costs_its_own_jobs_only() {
     assert_eq!(store.model().registered.len(), 2);
 }
 
+/// What still runs of a forgotten claim starts again elsewhere: its handler is told at once, and not only when it ends.
+#[tokio::test]
+async fn handlers_of_a_forgotten_claim_are_told_to_stop() {
+    let (store, cancelled) = (FakeStore::new(), Arc::default());
+    let settling = Arc::new(Semaphore::new(0));
+    let held = Arc::clone(&settling);
+    store.plan(move |call| match call {
+        Call::Settle => Fault::Gate(Arc::clone(&held)),
+        _ => Fault::None,
+    });
+    let handlers = cancelled_once(1, &cancelled).on("quick", |_| async {});
+    store.add("q", "job", 1);
+    let quick = store.add("q", "quick", 1)[0];
+    let engine = start(&store, 2, handlers).await;
+    while engine.stats().completed < 1 {
+        tokio::task::yield_now().await;
+    }
+    running(&engine, 1).await;
+    store.model().forget_claim_of(quick);
+    assert_eq!(cancelled.load(Ordering::SeqCst), 0, "nobody knows yet");
+    settling.add_permits(1_000);
+    store.until("both are done by the successor", |model| model.all_completed()).await;
+    assert_eq!(cancelled.load(Ordering::SeqCst), 1);
+    engine.shutdown().await;
+}
+
 #[tokio::test]
 async fn jobs_of_a_claim_whose_reply_was_lost_run_all_the_same() {
     let store = FakeStore::new();

@@ -255,6 +255,28 @@ async fn limits_and_strict_settling_hold() {
     engine.shutdown().await;
 }
 
+/// No executor waits for them, and yet each has the place of one.
+#[tokio::test(start_paused = true)]
+async fn no_more_are_lent_than_may_run() {
+    let (store, lender) = (FakeStore::new(), Lender::new());
+    store.add("q", "lent", 200);
+    let (engine, foreign) = (start(&store, config(70), &lender).await, Foreign::new(&lender));
+    let mut jobs = foreign.take(70).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((lender.offered(), engine.stats().running), (0, 70));
+    foreign.complete(&jobs.split_off(67));
+    let more = foreign.take(3).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!((lender.offered(), engine.stats().running), (0, 70));
+    foreign.complete(&jobs);
+    foreign.complete(&more);
+    foreign.complete(&foreign.take(70).await);
+    foreign.complete(&foreign.take(57).await);
+    store.until("all done", |model| model.all_completed()).await;
+    engine.shutdown().await;
+    assert_eq!(engine.stats().completed, 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_goes_fails_what_it_has_and_the_others_go_on() {
     let (store, lender) = (FakeStore::new(), Lender::new());

@@ -83,9 +83,22 @@ impl Handlers {
         self.insert(kind, lender.clone())
     }
 
+    /// The same where something is around the lender, so that a future waits for each job.
+    pub fn lend_awaited(self, kind: &str, lender: &Lender) -> Self {
+        self.insert(kind, Awaited(lender.clone()))
+    }
+
     fn insert(mut self, kind: &str, handler: impl Handler) -> Self {
         self.by_kind.insert(kind.to_owned(), Arc::new(handler));
         self
+    }
+}
+
+struct Awaited(Lender);
+
+impl Handler for Awaited {
+    fn call(&self, args: bytes::Bytes, context: Context) -> HandlerFuture {
+        self.0.offer(args, context)
     }
 }
 

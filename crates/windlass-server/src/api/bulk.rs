@@ -1,15 +1,17 @@
-use super::{Answer, Shared};
+use super::{Answer, Shared, wanted};
 use crate::{
+    app::App,
     audit::Note,
     auth::Identity,
     bulk::{Action, Preview, Which},
     extract::{Body, Name, parse_id},
     problem::Problem,
+    redact::hidden,
 };
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use windlass::{JobFilter, JobState};
+use serde_json::{Value, json, value::RawValue};
+use windlass::{Args, JobFilter, JobState};
 
 /// The most ids of one call.
 const MOST_IDS: usize = 10_000;
@@ -35,6 +37,10 @@ struct Filter {
     kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tag: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -56,7 +62,7 @@ pub(crate) async fn preview(
         return Err(Problem::invalid("per_second must be more than 0")
             .at("/per_second".into(), "must be more than 0".into()));
     }
-    let (which, filter) = which(filter, ids)?;
+    let (which, filter) = which(&app, &identity, filter, ids)?;
     let actor = identity.actor().to_owned();
     let shown =
         app.bulk.preview(Preview { action, which, filter: filter.clone(), per_second, actor }).await?;
@@ -64,16 +70,29 @@ pub(crate) async fn preview(
     Ok((StatusCode::CREATED, Extension(note), Json(json!(shown))))
 }
 
-fn which(filter: Option<Filter>, ids: Option<Vec<String>>) -> Result<(Which, Value), Problem> {
+fn which(
+    app: &App,
+    identity: &Identity,
+    filter: Option<Filter>,
+    ids: Option<Vec<String>>,
+) -> Result<(Which, Value), Problem> {
     match (filter, ids) {
         (Some(filter), None) => {
-            let said = json!(filter);
-            let Filter { state, queue, kind, tag } = filter;
-            if state.is_none() && queue.is_none() && kind.is_none() && tag.is_none() {
-                let detail = "the filter selects every job; name a state, a queue, a kind or a tag";
+            let mut said = json!(filter);
+            let Filter { state, queue, kind, tag, error, args } = filter;
+            let args = args.map(|args| wanted::read_args(args.get())).transpose()?;
+            let filter = JobFilter { state, queue, kind, tag, error, args, ..JobFilter::default() };
+            if filter.is_everything() {
+                let detail =
+                    "the filter selects every job; name a state, a queue, a kind, a tag, an error or args";
                 return Err(Problem::invalid(detail).at("/filter".into(), "is empty".into()));
             }
-            Ok((Which::Filter(JobFilter { state, queue, kind, tag, ..JobFilter::default() }), said))
+            wanted::check(app, identity, &filter)?;
+            if wanted::names_hidden(app, &filter) {
+                // Others see what was asked for.
+                said["args"] = json!(hidden(filter.args.as_ref().map_or(0, Args::len)));
+            }
+            Ok((Which::Filter(filter), said))
         }
         (None, Some(ids)) if (1..=MOST_IDS).contains(&ids.len()) => {
             let mut ids: Vec<_> = ids.iter().map(|id| parse_id(id)).collect::<Result<_, _>>()?;

@@ -1,7 +1,8 @@
-use super::{Answer, Shared, page_size};
+use super::{Answer, Shared, page_size, wanted};
 use crate::{
     app::App,
     audit::Note,
+    auth::Identity,
     extract::{Body, Id, Query},
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json},
@@ -30,15 +31,24 @@ pub(crate) struct List {
     queue: Option<String>,
     kind: Option<String>,
     tag: Option<String>,
+    error: Option<String>,
+    args: Option<String>,
     after: Option<String>,
     limit: Option<u32>,
 }
 
-pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Answer {
-    let List { state, queue, kind, tag, after, limit } = list;
+pub(crate) async fn list(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    Query(list): Query<List>,
+) -> Answer {
+    let List { state, queue, kind, tag, error, args, after, limit } = list;
     let limit = page_size(limit)?;
-    let page =
-        app.client.jobs(&JobFilter { state, queue, kind, tag, after: after.map(PageToken), limit }).await?;
+    let (args, after) = (args.as_deref().map(wanted::read_args).transpose()?, after.map(PageToken));
+    let filter = JobFilter { state, queue, kind, tag, error, args, after, limit };
+    wanted::check(&app, &identity, &filter)?;
+    let mut page = app.client.jobs(&filter).await?;
+    page.jobs = wanted::keep_told(&app, &identity, &filter, page.jobs).await?;
     let complete = page.jobs.len() >= limit as usize || page.next.is_none();
     let show = |job| job_json(job, &app.redaction, IN_LISTS);
     let items: Vec<Value> = page.jobs.into_iter().map(show).collect::<Result<_, _>>()?;

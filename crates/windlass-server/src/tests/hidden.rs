@@ -48,6 +48,53 @@ async fn secrets_leave_by_no_way_but_reveal() {
     }
 }
 
+/// Ids that a list has for somebody of this role.
+async fn found(site: &Site, role: Role, query: &str) -> Vec<Value> {
+    let page = site.ask(role, "GET", &format!("/jobs?{query}"), Value::Null).await.is(200);
+    page["items"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect()
+}
+
+#[tokio::test]
+async fn filters_tell_no_secret() {
+    for site in Site::all_stores().await {
+        let id = json!(talkative(&site).await);
+        let (shown, hidden) =
+            ("args=%7B%22user%22%3A7%7D", "args=%7B%22password%22%3A%22hunter2-and-more%22%7D");
+        for role in [Role::Viewer, Role::Operator, Role::Admin] {
+            // The kinds of this site hide `to` in some, and nothing else.
+            assert_eq!(found(&site, role, shown).await, std::slice::from_ref(&id));
+            assert_eq!(
+                found(&site, role, &format!("{shown}&kind=sync&error=401+FOR")).await,
+                std::slice::from_ref(&id)
+            );
+            assert!(found(&site, role, "error=402").await.is_empty());
+        }
+        for role in [Role::Viewer, Role::Operator] {
+            let path = format!("/jobs?{hidden}");
+            site.ask(role, "GET", &path, Value::Null).await.refused(403, "permission_denied");
+            let to = "/jobs?kind=mail.send&args=%7B%22to%22%3A%22a%22%7D";
+            site.ask(role, "GET", to, Value::Null).await.refused(403, "permission_denied");
+            assert!(found(&site, role, "error=hunter2").await.is_empty());
+            assert!(found(&site, role, "error=for+hunter2-and-more").await.is_empty());
+        }
+        assert_eq!(found(&site, Role::Admin, hidden).await, std::slice::from_ref(&id));
+        assert_eq!(found(&site, Role::Admin, "error=hunter2").await, std::slice::from_ref(&id));
+        let bulk = |filter: Value| json!({ "action": "retry", "filter": filter });
+        let wanted = json!({ "state": "discarded", "error": "401", "args": { "user": 7 } });
+        let preview = site.ask(Role::Operator, "POST", "/bulk", bulk(wanted.clone())).await.is(201);
+        assert_eq!((&preview["count"], &preview["filter"]), (&json!(1), &wanted));
+        let secret = bulk(json!({ "args": { "password": SECRET } }));
+        site.ask(Role::Operator, "POST", "/bulk", secret.clone()).await.refused(403, "permission_denied");
+        let preview = site.ask(Role::Admin, "POST", "/bulk", secret).await.is(201);
+        assert!(!preview.to_string().contains(SECRET), "{preview}");
+        for bad in ["args=%7B%7D", "args=%5B1%5D", "args=7", "args=%7B", "error="] {
+            site.ask(Role::Viewer, "GET", &format!("/jobs?{bad}"), Value::Null)
+                .await
+                .refused(422, "invalid_option");
+        }
+    }
+}
+
 #[tokio::test]
 async fn large_and_deep_values_are_cut() {
     let site = Site::in_memory();

@@ -59,6 +59,23 @@ impl Site {
         [Self::in_memory(), on_disk]
     }
 
+    /// Those, and PostgreSQL where there is one (`scripts/with-postgres`).
+    pub(super) async fn all_stores() -> Vec<Self> {
+        let mut all = Vec::from(Self::all().await);
+        if let Ok(url) = std::env::var("WINDLASS_TEST_POSTGRES") {
+            let at = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            let client = Client::connect(&format!("{url}?schema=server_{}", at.as_nanos())).await.unwrap();
+            client.migrate().await.unwrap();
+            all.push(Self::of(client, |builder| builder));
+        }
+        all
+    }
+
+    /// Which store it has, for messages.
+    pub(super) async fn name(&self) -> String {
+        self.client.status().await.unwrap().store
+    }
+
     pub(super) fn in_memory() -> Self {
         Self::of(testing::client(), |builder| builder)
     }

@@ -2,6 +2,7 @@
 
 mod broken;
 mod fencing;
+mod limits;
 mod outcomes;
 mod waiting;
 

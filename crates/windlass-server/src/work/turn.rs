@@ -4,7 +4,7 @@ use super::{Member, TurnAnswer, TurnBody, Work, waiters::Place};
 use crate::problem::Problem;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
-use windlass::remote::{Beat, Losses, RemoteJob};
+use windlass::remote::{Beat, Losses, RemoteJob, Wanting};
 
 /// How often the lease of a worker that waits is renewed, within its length.
 const RENEWALS: u32 = 3;
@@ -15,6 +15,8 @@ pub(crate) async fn turn(
     mut said: TurnBody,
 ) -> Result<TurnAnswer, Problem> {
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
+    // Before jobs end: their slots of queues with limits are asked for anew, not given up.
+    let wanting = (!want.as_ref().is_some_and(Vec::is_empty)).then(|| member.remote.wanting(want.clone()));
     // Before anything else: who asks again from here on does not read what this turn may still bring.
     let mut losses = member.remote.losses();
     let settled = member.remote.settle(done).await?;
@@ -27,7 +29,10 @@ pub(crate) async fn turn(
         Vec::new()
     };
     let jobs = match held.is_empty() {
-        true => jobs(work, member, want, wait, &mut beat, losses).await?,
+        true => match wanting {
+            Some(wanting) => jobs(work, member, wanting, want, wait, &mut beat, losses).await?,
+            None => held,
+        },
         false => held,
     };
     let (answer, untold) = TurnAnswer::new(member, &settled, jobs, &beat);
@@ -38,14 +43,12 @@ pub(crate) async fn turn(
 async fn jobs(
     work: &Work,
     member: &Arc<Member>,
+    wanting: Wanting,
     want: Option<Vec<(String, usize)>>,
     wait: Duration,
     beat: &mut Beat,
     mut losses: Losses,
 ) -> Result<Vec<RemoteJob>, Problem> {
-    if want.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Vec::new());
-    }
     let spec = member.remote.spec();
     let queues = want.as_ref().map(|want| want.iter().map(|(queue, _)| queue.as_str()).collect::<Vec<_>>());
     let sort: Arc<str> = format!("{:?} {:?} {:?}", queues, spec.queues, spec.kinds).into();
@@ -55,7 +58,8 @@ async fn jobs(
         if work.stop.is_cancelled() {
             return Ok(Vec::new());
         }
-        let jobs = member.remote.take(want.clone(), &losses).await?;
+        let mut gains = member.remote.gains();
+        let jobs = wanting.take(&losses).await?;
         if !jobs.is_empty() && woken {
             work.waiters.wake(&sort);
         }
@@ -76,6 +80,11 @@ async fn jobs(
             () = waiting.woken() => {
                 waiting.heard();
                 woken = true;
+                continue;
+            }
+            // Of a queue with limits more may start.
+            () = gains.next() => {
+                place = Some(waiting);
                 continue;
             }
             () = member.told.notified() => {}

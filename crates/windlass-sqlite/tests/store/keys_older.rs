@@ -3,6 +3,7 @@
 use crate::{
     fixture::{Fixture, ids, jobs},
     keys::{add_of, at_once, complete_all, keys, limit, rows},
+    older_schema::file_of,
 };
 use rusqlite::{Connection, params};
 use std::{collections::BTreeMap, time::Duration};
@@ -12,18 +13,6 @@ use windlass_sqlite::{SqliteOptions, SqliteStore};
 /// What version 10 asks for before it claims.
 const LANES_OF_10: &str = "SELECT count(*) FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = 'default' AND NOT paused AND (available > 0 OR no_handler > 0)";
-const STEPS: [&str; 10] = [
-    include_str!("../../src/sql/0001_log.sql"),
-    include_str!("../../src/sql/0002_results.sql"),
-    include_str!("../../src/sql/0003_cancel_requests.sql"),
-    include_str!("../../src/sql/0004_unique.sql"),
-    include_str!("../../src/sql/0005_reports.sql"),
-    include_str!("../../src/sql/0006_events.sql"),
-    include_str!("../../src/sql/0007_retention.sql"),
-    include_str!("../../src/sql/0008_counters.sql"),
-    include_str!("../../src/sql/0009_schedules.sql"),
-    include_str!("../../src/sql/0010_limits.sql"),
-];
 
 fn older(f: &Fixture) -> Connection {
     Connection::open(f.path()).unwrap()
@@ -215,11 +204,7 @@ async fn what_an_older_program_cancels_keeps_nobody_waiting() {
 async fn a_store_of_the_version_before_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("jobs.db");
-    let conn = Connection::open(&path).unwrap();
-    STEPS.iter().for_each(|step| conn.execute_batch(step).unwrap());
-    conn.pragma_update(None, "user_version", 10).unwrap();
-    let mark: i32 = older(&Fixture::new()).query_one("PRAGMA application_id", [], |row| row.get(0)).unwrap();
-    conn.pragma_update(None, "application_id", mark).unwrap();
+    let conn = file_of(10, &path);
     conn.execute_batch(
         "INSERT INTO queue (id, name) VALUES (1, 'default');
         INSERT INTO lane (id, queue, priority, cursor) VALUES (2, 1, 0, 2 << 45);

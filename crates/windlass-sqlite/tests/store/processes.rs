@@ -1,6 +1,9 @@
 //! Other processes on the same file: this test binary, started again as one test.
 
-use crate::fixture::{LEASE, completion, demand, jobs, url};
+use crate::{
+    fixture::{Fixture, LEASE, completion, demand, jobs, url},
+    idle_lanes::{DAY, add_to, keep_nothing, later, run},
+};
 use std::{
     collections::{HashMap, HashSet},
     io::{BufRead, BufReader, Lines},
@@ -200,6 +203,35 @@ async fn another_process_wakes() {
     process.expect("armed");
     store.enqueue(&jobs(1)).await.unwrap();
     assert_eq!(process.expect("woke"), "true");
+    assert!(process.child.wait().unwrap().success());
+}
+
+#[tokio::test]
+#[ignore = "a child process of the tests below"]
+async fn child_remembers_a_lane() {
+    let store = store();
+    println!("added {}", add_to(&store, "a").await);
+    while !store.path().with_file_name("go").exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    println!("added {}", add_to(&store, "a").await);
+}
+
+#[tokio::test]
+async fn another_process_forgets_a_lane_that_was_removed() {
+    let f = Fixture::new();
+    keep_nothing(&f).await;
+    let mut process = Process::start("child_remembers_a_lane", &url(&f.folder));
+    process.expect("added");
+    assert_eq!(run(&f.store, &["a".to_owned()]).await.len(), 1);
+    f.maintain().await.unwrap();
+    later(&f, 2 * DAY).await;
+    assert!(f.queues().await.unwrap().is_empty());
+    let of_b = add_to(&f.store, "b").await;
+    std::fs::write(f.path().with_file_name("go"), "").unwrap();
+    let of_a: i64 = process.expect("added").parse().unwrap();
+    assert_eq!(run(&f.store, &["b".to_owned()]).await, [of_b]);
+    assert_eq!(run(&f.store, &["a".to_owned()]).await, [JobId(of_a)]);
     assert!(process.child.wait().unwrap().success());
 }
 

@@ -3,7 +3,7 @@ use crate::RawJob;
 use bytes::Bytes;
 use std::{future::ready, sync::Arc, time::Duration};
 use windlass_core::{Envelope, Outcome, RetryPolicy};
-use windlass_runtime::{Context, Handler, HandlerFuture};
+use windlass_runtime::{Context, Handler, HandlerFuture, lend::Lender};
 
 /// A handler that gets its args open.
 pub(crate) trait OpenHandler: Send + Sync + 'static {
@@ -18,6 +18,10 @@ pub(crate) trait OpenHandler: Send + Sync + 'static {
     }
 
     fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    fn lender(&self) -> Option<&Lender> {
         None
     }
 }
@@ -58,6 +62,11 @@ impl<H: OpenHandler> Handler for Opening<H> {
 
     fn timeout(&self) -> Option<Duration> {
         self.handler.timeout()
+    }
+
+    fn lender(&self, args: &Bytes) -> Option<&Lender> {
+        let is_plain = !self.encrypted && !Envelope::is_one(args);
+        self.handler.lender().filter(|_| is_plain)
     }
 }
 

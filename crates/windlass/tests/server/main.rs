@@ -21,11 +21,14 @@ mod privileges;
 mod replication;
 #[cfg(unix)]
 mod restore;
+mod sql_refusals;
 #[cfg(feature = "sqlx")]
 mod sqlx;
 #[cfg(unix)]
 #[path = "../../../windlass-postgres/tests/strand/mod.rs"]
 mod strand;
+#[cfg(unix)]
+mod subscriber;
 #[cfg(feature = "testing")]
 mod testing;
 #[path = "../waiting/mod.rs"]

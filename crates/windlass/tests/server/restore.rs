@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(90);
 const BEFORE: usize = 10;
 const AFTER: usize = 60;
 
-async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !look().await {
         assert!(started.elapsed() < DEADLINE, "still not after {DEADLINE:?}: {what}");
@@ -32,12 +32,36 @@ async fn until(what: &str, mut look: impl AsyncFnMut() -> bool) {
     }
 }
 
+/// How often each job ran. While it is closed, jobs run on and are noted later.
+#[derive(Clone, Default)]
+pub(crate) struct Runs {
+    noted: Arc<Mutex<BTreeMap<JobId, u32>>>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Runs {
+    pub(crate) async fn note(self, job: JobId) {
+        while self.closed.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        *self.noted.lock().unwrap().entry(job).or_default() += 1;
+    }
+
+    pub(crate) fn close(&self, closed: bool) {
+        self.closed.store(closed, Ordering::SeqCst);
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<JobId, u32> {
+        self.noted.lock().unwrap().clone()
+    }
+}
+
 /// `host:port` of a URL.
-fn address(url: &str) -> String {
+pub(crate) fn address(url: &str) -> String {
     url.split('@').nth(1).and_then(|rest| rest.split('/').next()).expect("a URL with a host").to_owned()
 }
 
-fn run(program: &str, arguments: &[&str]) {
+pub(crate) fn run(program: &str, arguments: &[&str]) {
     let bin = std::env::var("WINDLASS_TEST_PGBIN").expect("WINDLASS_TEST_PGBIN is not set");
     let status = Command::new(format!("{bin}/{program}")).args(arguments).status().unwrap();
     assert!(status.success(), "{program} {arguments:?} failed");
@@ -75,18 +99,9 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
         ],
     );
 
-    let (runs, closed) =
-        (Arc::new(Mutex::new(BTreeMap::<JobId, u32>::new())), Arc::new(AtomicBool::new(false)));
-    let (noted, gate) = (Arc::clone(&runs), Arc::clone(&closed));
-    let handler = move |_: Work, context: Context| {
-        let (noted, gate) = (Arc::clone(&noted), Arc::clone(&gate));
-        async move {
-            while gate.load(Ordering::SeqCst) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            *noted.lock().unwrap().entry(context.id()).or_default() += 1;
-        }
-    };
+    let runs = Runs::default();
+    let noted = runs.clone();
+    let handler = move |_: Work, context: Context| noted.clone().note(context.id());
     let worker = Worker::builder(&client).queue("default", 5).handle(handler).start().await.unwrap();
     let enqueue = async |count| client.enqueue_many((0..count).map(|_| Work {})).await.unwrap();
     let done = enqueue(BEFORE).await;
@@ -94,7 +109,7 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
         client.queues().await.unwrap().iter().any(|queue| queue.completed == BEFORE as u64)
     })
     .await;
-    closed.store(true, Ordering::SeqCst);
+    runs.close(true);
     let open = enqueue(AFTER).await;
     until("some are running", async || worker.stats().running == 5).await;
 
@@ -104,7 +119,7 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
     run("pg_restore", &["-d", &new.url, file]);
     enqueue_by_sql(&new.url).await;
     way.repoint(address(&new.url));
-    closed.store(false, Ordering::SeqCst);
+    runs.close(false);
 
     until("everything is done", async || {
         let Ok(queues) = client.queues().await else { return false };
@@ -113,7 +128,7 @@ async fn a_worker_that_runs_on_across_a_restore_finishes_everything() {
     .await;
     let later = enqueue(3).await;
     worker.shutdown().await;
-    let runs = runs.lock().unwrap().clone();
+    let runs = runs.counts();
     assert!(done.iter().all(|id| runs[id] == 1), "what was done before is done again");
     assert!(open.iter().all(|id| runs.contains_key(id)), "lost");
     let by_sql = runs.keys().filter(|id| !done.contains(id) && !open.contains(id) && !later.contains(id));

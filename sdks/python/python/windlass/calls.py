@@ -91,7 +91,7 @@ def by_id(op: str, ids: int | Sequence[int], **more: Any) -> Call[list[str]]:
 
 
 def select(op: str, filter: dict[str, Any], **more: Any) -> Call[Touched]:
-    return Call(op, _given(filter={name: value for name, value in filter.items() if value}, **more), Touched._read)
+    return Call(op, _given(filter={name: value for name, value in filter.items() if value is not None}, **more), Touched._read)
 
 
 def edit_of(changes: dict[str, Any]) -> dict[str, Any]:

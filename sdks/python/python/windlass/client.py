@@ -28,9 +28,9 @@ class Client:
         """A job with its errors and what its handlers said of it; ``None`` when there is none."""
         return await self._send(calls.job(id))
 
-    async def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, after: str | None = None, limit: int = 100) -> JobPage:
+    async def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, after: str | None = None, limit: int = 100) -> JobPage:
         """A page of jobs. Go on with ``after=page.next``."""
-        return await self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, after=after, limit=limit))
+        return await self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     async def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
         """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
@@ -64,17 +64,17 @@ class Client:
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return await self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Cancels all jobs that a filter selects."""
-        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
-    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Retries all jobs that a filter selects."""
-        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
-    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Removes all jobs that a filter selects."""
-        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
     async def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""
@@ -194,9 +194,9 @@ class SyncClient:
         """A job with its errors and what its handlers said of it; ``None`` when there is none."""
         return self._send(calls.job(id))
 
-    def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, after: str | None = None, limit: int = 100) -> JobPage:
+    def jobs(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, after: str | None = None, limit: int = 100) -> JobPage:
         """A page of jobs. Go on with ``after=page.next``."""
-        return self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, after=after, limit=limit))
+        return self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
         """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
@@ -230,17 +230,17 @@ class SyncClient:
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Cancels all jobs that a filter selects."""
-        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
-    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Retries all jobs that a filter selects."""
-        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
-    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
+    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
         """Removes all jobs that a filter selects."""
-        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag}, dry_run=dry_run, at_most=at_most))
+        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
 
     def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""

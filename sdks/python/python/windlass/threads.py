@@ -66,7 +66,7 @@ class InThread(Runner):
         try:
             # A context of its own, so that nothing that a handler sets is there for the next.
             value = contextvars.Context().run(self._call, desk, job)
-            return returned(value, job.kind)
+            return None if value is None else returned(value, job.kind)
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             return raised(error, job)
 

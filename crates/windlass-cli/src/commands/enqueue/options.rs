@@ -2,7 +2,7 @@ use super::backoff;
 use crate::duration;
 use jiff::Timestamp;
 use std::time::Duration;
-use windlass::{NewJob, RetryPolicy};
+use windlass::{Args, NewJob, RetryPolicy};
 
 /// What only some jobs have.
 #[derive(clap::Args)]
@@ -22,6 +22,9 @@ pub(crate) struct JobOptions {
     /// Whom or what the job is about, a tenant or a customer: `queues limit-keys` limits each of them
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// A small JSON object of yours, which the handler gets beside the args: a tenant, a request id
+    #[arg(long, value_name = "JSON", value_parser = meta)]
+    meta: Option<Args>,
     /// Something to find the job by; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
@@ -47,9 +50,16 @@ impl JobOptions {
         if let Some(key) = self.key {
             job = job.with_key(key);
         }
+        if let Some(meta) = self.meta {
+            job = job.with_meta(meta);
+        }
         if let Some(cost) = self.cost {
             job = job.with_cost(cost);
         }
         if self.tags.is_empty() { job } else { job.with_tags(self.tags) }
     }
+}
+
+fn meta(text: &str) -> Result<Args, String> {
+    Args::parse(text).map_err(|error| error.to_string())
 }

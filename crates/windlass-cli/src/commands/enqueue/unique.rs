@@ -1,4 +1,7 @@
-use crate::duration;
+use crate::{
+    duration,
+    failure::{Failure, Outcome},
+};
 use std::time::Duration;
 use windlass::{OnConflict, Unique};
 
@@ -42,12 +45,12 @@ enum Rule {
 
 impl Options {
     /// The description; `None` for a job that is not unique.
-    pub(crate) fn description(&self) -> Option<Unique> {
+    pub(crate) fn description(&self) -> Outcome<Option<Unique>> {
         let unique = match (&self.unique_key, &self.unique_fields) {
             (Some(key), _) => Unique::by_key(key),
             (None, Some(fields)) => Unique::by_fields(fields),
             (None, None) if self.unique_args => Unique::by_args(),
-            (None, None) => return None,
+            (None, None) => return Ok(None),
         };
         let unique = if self.unique_in_queue { unique.in_queue() } else { unique };
         let unique = match self.unique_for {
@@ -55,7 +58,10 @@ impl Options {
             None if self.unique_until_started => unique.until_started(),
             None => unique,
         };
-        Some(unique.on_conflict(self.on_conflict.with_max_wait(self.max_wait)))
+        if self.max_wait.is_some() && !matches!(self.on_conflict, Rule::Replace) {
+            return Err(Failure::usage("usage", "--max-wait goes with --on-conflict replace"));
+        }
+        Ok(Some(unique.on_conflict(self.on_conflict.with_max_wait(self.max_wait))))
     }
 }
 

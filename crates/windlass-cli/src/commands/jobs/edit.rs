@@ -1,4 +1,7 @@
-use super::select::{Select, Verb};
+use super::{
+    filter::WithArgs,
+    select::{Select, Verb},
+};
 use crate::{duration, failure::Outcome, globals::Globals};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -10,7 +13,7 @@ use windlass::{Args, Client, JobEdit};
     .args(["delay", "at", "now", "priority", "max_attempts", "to_queue", "args"])))]
 pub(crate) struct Edit {
     #[command(flatten)]
-    select: Select,
+    select: Select<WithArgs>,
     /// Available after this long: 250ms, 5m, 1h30m, 2d
     #[arg(long = "in", value_name = "DELAY", value_parser = duration::parse, conflicts_with_all = ["at", "now"])]
     delay: Option<Duration>,

@@ -1,4 +1,4 @@
-use super::filter::Filter;
+use super::filter::{ByArgs, Filter, HasArgs};
 use crate::{
     failure::Outcome,
     globals::Globals,
@@ -19,6 +19,8 @@ const MAX_PAGES: usize = 20;
 pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    has_args: HasArgs,
     /// Continue where a list ended that printed this token
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
@@ -30,7 +32,8 @@ pub(crate) struct List {
 impl List {
     pub(crate) async fn run(self, globals: &Globals, client: &Client) -> Outcome {
         let after = self.after.map(PageToken);
-        let filter = JobFilter { after, limit: self.limit, ..self.filter.into() };
+        let args = self.has_args.wanted();
+        let filter = JobFilter { args, after, limit: self.limit, ..self.filter.into() };
         let page = look(client, filter).await?;
         globals.print(&page, || text(&page))
     }

@@ -1,5 +1,9 @@
-use super::{change, filter::Filter};
+use super::{
+    change,
+    filter::{ByArgs, Filter, HasArgs},
+};
 use crate::{failure::Outcome, globals::Globals, progress::Progress};
+use serde_json::json;
 use std::{collections::BTreeMap, fmt::Write};
 use windlass::{Args, Client, JobEdit, JobFilter, JobId, Touched};
 
@@ -8,13 +12,15 @@ const MAX_IDS: usize = 10_000;
 
 /// Which jobs: by their ids, or all that a filter selects.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "queue", "kind", "tag", "all"])))]
-pub(crate) struct Select {
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["ids", "state", "queue", "kind", "tag", "error", "has_args", "all"])))]
+pub(crate) struct Select<A: ByArgs = HasArgs> {
     /// The jobs' ids
-    #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "tag", "all", "dry_run", "at_most", "rate"])]
+    #[arg(num_args = 1..=MAX_IDS, conflicts_with_all = ["state", "queue", "kind", "tag", "error", "has_args", "all", "dry_run", "at_most", "rate"])]
     ids: Vec<i64>,
     #[command(flatten)]
     filter: Filter,
+    #[command(flatten)]
+    has_args: A,
     /// All jobs, of every queue and kind
     #[arg(long)]
     all: bool,
@@ -63,9 +69,12 @@ impl Select {
     /// Every job of a queue.
     pub(crate) fn of_queue(queue: String, dry_run: bool) -> Self {
         let filter = Filter::of_queue(queue);
-        Self { ids: Vec::new(), filter, all: false, dry_run, at_most: None, rate: None }
+        let has_args = HasArgs::default();
+        Self { ids: Vec::new(), filter, has_args, all: false, dry_run, at_most: None, rate: None }
     }
+}
 
+impl<A: ByArgs> Select<A> {
     pub(crate) async fn run(self, globals: &Globals, client: &Client, verb: &Verb) -> Outcome {
         if !self.ids.is_empty() {
             let ids: Vec<_> = self.ids.iter().copied().map(JobId).collect();
@@ -78,7 +87,7 @@ impl Select {
         }
         let label = verb.label();
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
-        let filter: JobFilter = self.filter.into();
+        let filter = JobFilter { args: self.has_args.wanted(), ..self.filter.into() };
         let mut entry = globals.entry(verb.action(), "jobs");
         entry.filter = said(&filter);
         let mut reached = Touched::default();
@@ -116,12 +125,15 @@ impl Select {
 
 /// The filter, for the audit log.
 fn said(filter: &JobFilter) -> Option<Args> {
-    let JobFilter { state, queue, kind, tag, .. } = filter;
+    let JobFilter { state, queue, kind, tag, error, args, .. } = filter;
+    let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
     let parts = [
-        ("state", state.map(|state| state.to_string())),
-        ("queue", queue.clone()),
-        ("kind", kind.clone()),
-        ("tag", tag.clone()),
+        ("state", state.map(|state| json!(state))),
+        ("queue", text(queue)),
+        ("kind", text(kind)),
+        ("tag", text(tag)),
+        ("error", text(error)),
+        ("args", args.as_ref().map(|args| json!(args))),
     ];
     let said: BTreeMap<_, _> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     Args::of(&said).ok()

@@ -1,6 +1,7 @@
 //! Runs one program per job: args on stdin, facts in the environment; its exit code says the outcome.
 
 use super::{
+    printed::Printed,
     process_group::{Running, name_of},
     tail::Tail,
 };
@@ -13,11 +14,11 @@ use std::{
 };
 use tokio::{
     io::AsyncWriteExt,
-    process::{ChildStderr, ChildStdin, Command},
+    process::{ChildStderr, ChildStdin, ChildStdout, Command},
     task::JoinSet,
     time::timeout,
 };
-use windlass::{Context, Outcome, TraceContext, Traces};
+use windlass::{Args, Context, Outcome, TraceContext, Traces};
 
 /// `EX_DATAERR`: the job can never succeed.
 const EXIT_DISCARD: i32 = 65;
@@ -25,7 +26,9 @@ const EXIT_DISCARD: i32 = 65;
 const EXIT_SNOOZE: i32 = 75;
 /// How long a job waits whose program said "not now".
 const SNOOZE: Duration = Duration::from_secs(60);
-/// How long to read on after the program ended, while a child of its own keeps stderr open.
+/// How long to read a result on after the program ended, while a child of its own keeps stdout open.
+const STDOUT_GRACE: Duration = Duration::from_secs(5);
+/// The same of stderr.
 const STDERR_GRACE: Duration = Duration::from_millis(200);
 
 /// How to run the program of a job.
@@ -35,18 +38,32 @@ pub(super) struct Program {
     pub(super) command: String,
     /// The longest that it may run.
     pub(super) timeout: Option<Duration>,
+    /// Whether what it prints is the result of its job.
+    pub(super) results: bool,
+}
+
+/// A program that runs, and its pipes.
+struct Started {
+    running: Running,
+    stdin: ChildStdin,
+    stdout: Option<ChildStdout>,
+    stderr: ChildStderr,
 }
 
 impl Program {
     /// Runs the program for one job.
     pub(super) async fn run(&self, args: Bytes, context: Context) -> Outcome {
-        let (mut running, stdin, stderr) = match self.spawn(&context) {
-            Ok(parts) => parts,
+        let Started { mut running, stdin, stdout, stderr } = match self.spawn(&context) {
+            Ok(started) => started,
             Err(error) => return failed(format!("cannot start sh -c {:?}: {error}", self.command)),
         };
-        let (mut feeding, mut reading, tail) = (JoinSet::new(), JoinSet::new(), Tail::default());
+        let (mut feeding, mut reading, mut printing) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        let (tail, printed) = (Tail::default(), Printed::default());
         feeding.spawn(feed(stdin, args));
         reading.spawn(tail.clone().read(stderr));
+        if let Some(stdout) = stdout {
+            printing.spawn(printed.clone().read(stdout));
+        }
         let limit = self.timeout.unwrap_or(Duration::MAX);
         let ended = tokio::select! {
             ended = timeout(limit, running.0.wait()) => ended,
@@ -57,8 +74,9 @@ impl Program {
         };
         match ended {
             Ok(Ok(status)) => {
+                let _ = timeout(STDOUT_GRACE, printing.join_next()).await;
                 let _ = timeout(STDERR_GRACE, reading.join_next()).await;
-                judge(status, &tail.text())
+                judge(status, printed.result(), &tail.text())
             }
             Ok(Err(error)) => failed(format!("cannot wait for the program: {error}")),
             Err(_) => {
@@ -68,7 +86,7 @@ impl Program {
         }
     }
 
-    fn spawn(&self, context: &Context) -> io::Result<(Running, ChildStdin, ChildStderr)> {
+    fn spawn(&self, context: &Context) -> io::Result<Started> {
         let mut command = Command::new("sh");
         match Traces::current().or_else(|| context.meta().and_then(TraceContext::of_meta)) {
             Some(trace) => {
@@ -89,14 +107,15 @@ impl Program {
             .env("WINDLASS_MAX_ATTEMPTS", context.max_attempts().to_string())
             .stdin(Stdio::piped())
             // Our own stdout is for the report.
-            .stdout(io::stderr())
+            .stdout(if self.results { Stdio::piped() } else { io::stderr().into() })
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
         let pipes = child.stdin.take().zip(child.stderr.take());
         let (stdin, stderr) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
-        Ok((Running(child), stdin, stderr))
+        let stdout = child.stdout.take();
+        Ok(Started { running: Running(child), stdin, stdout, stderr })
     }
 }
 
@@ -105,9 +124,9 @@ async fn feed(mut stdin: ChildStdin, args: Bytes) {
     let _ = stdin.write_all(&args).await;
 }
 
-fn judge(status: ExitStatus, tail: &str) -> Outcome {
+fn judge(status: ExitStatus, result: Option<Args>, tail: &str) -> Outcome {
     match (status.code(), status.signal()) {
-        (Some(0), _) => Outcome::Complete(None),
+        (Some(0), _) => Outcome::Complete(result),
         (Some(EXIT_SNOOZE), _) => Outcome::Snooze(SNOOZE),
         (Some(EXIT_DISCARD), _) => Outcome::Discard(with_tail(format!("exit code {EXIT_DISCARD}"), tail)),
         (Some(code), _) => failed(with_tail(format!("exit code {code}"), tail)),
@@ -133,7 +152,7 @@ mod tests {
 
     #[test]
     fn exit_codes_are_outcomes() {
-        let judged = |raw| judge(ExitStatus::from_raw(raw), "oh no\n");
+        let judged = |raw| judge(ExitStatus::from_raw(raw), None, "oh no\n");
         assert_eq!(judged(0), Outcome::Complete(None));
         assert_eq!(judged(EXIT_SNOOZE << 8), Outcome::Snooze(SNOOZE));
         assert_eq!(judged(EXIT_DISCARD << 8), Outcome::Discard("exit code 65: oh no".to_owned()));

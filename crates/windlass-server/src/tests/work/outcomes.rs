@@ -1,7 +1,7 @@
 use super::{Site, done};
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::{Args, Envelope, JobState, NewJob, QueueLimits};
+use windlass::{Args, Envelope, JobState, NewJob};
 
 fn job(kind: &'static str) -> NewJob {
     NewJob::new(kind, Args::parse("{\"n\": 1.50}").unwrap()).with_queue("mail")
@@ -124,19 +124,5 @@ async fn a_job_that_is_to_be_cancelled_is_told_and_does_not_come_back() {
         let stopped = json!({ "receipt": job["receipt"], "outcome": "retry", "error": "stopped" });
         site.turn(&worker, json!({ "done": [stopped], "want": {} })).await;
         assert_eq!(site.state(id).await, JobState::Cancelled);
-    }
-}
-
-#[tokio::test]
-async fn queues_with_limits_are_for_other_workers() {
-    for site in Site::all().await {
-        let id = site.enqueue("a", json!({})).await;
-        site.client.limit("mail", &QueueLimits::default().with_concurrency(1)).await.unwrap();
-        let worker = site.register(json!({ "queues": { "mail": 1 } })).await;
-        let refused =
-            site.work("POST", &format!("/{worker}/turn"), json!({})).await.refused(501, "unsupported");
-        assert!(refused.text.contains("\\\"mail\\\" has limits"), "{}", refused.text);
-        site.client.limit("mail", &QueueLimits::default()).await.unwrap();
-        assert_eq!(site.jobs(&worker).await[0]["id"], id.to_string());
     }
 }

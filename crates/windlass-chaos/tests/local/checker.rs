@@ -1,0 +1,610 @@
+//! The checker on histories of a few events, written by hand: what the random ones of `fuzz/src/queue.rs` do not have, and
+//! what a report says. That each broken promise is found anywhere is tried there.
+
+use windlass_chaos::{
+    checker::{Invariant, Report, Rules, Verdict, check, tell},
+    history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
+};
+use windlass_core::JobState;
+
+const INJECTOR: i64 = 0;
+const PRODUCER: i64 = 1;
+const ONE: i64 = 2;
+const TWO: i64 = 3;
+const SECOND: u64 = 1_000_000_000;
+
+/// Events in the order that they happen, each by one process, a tenth of a second apart.
+#[derive(Default)]
+struct Told(Vec<(i64, What)>);
+
+impl Told {
+    fn then(mut self, process: i64, what: What) -> Self {
+        self.0.push((process, what));
+        self
+    }
+
+    /// A job is enqueued, and both workers have registered.
+    fn begun() -> Self {
+        Self::default()
+            .then(ONE, What::Registered { worker: 1, slots: 1, lease_ns: SECOND as i64 })
+            .then(TWO, What::Registered { worker: 2, slots: 1, lease_ns: SECOND as i64 })
+            .then(PRODUCER, What::EnqueueSent { key: 70 })
+            .then(PRODUCER, What::EnqueueAcked { key: 70, id: 7 })
+    }
+
+    fn claimed(self, process: i64, worker: i32, seq: i64, attempt: u16, crashes: u16) -> Self {
+        let sent = self.0.len() as u64 * SECOND / 10;
+        self.claimed_late(process, worker, seq, attempt, crashes, sent)
+    }
+
+    /// By a call that was sent at this time.
+    fn claimed_late(
+        self,
+        process: i64,
+        worker: i32,
+        seq: i64,
+        attempt: u16,
+        crashes: u16,
+        sent: u64,
+    ) -> Self {
+        self.then(process, What::Claimed { worker, id: 7, lane: 1, seq, attempt, crashes, sent })
+    }
+
+    fn started(self, process: i64, worker: i32, seq: i64) -> Self {
+        self.then(process, What::Started { worker, id: 7, seq, key: 70, attempt: 1 })
+    }
+
+    fn settled(self, process: i64, worker: i32, seq: i64, fate: Fate, outcome: Outcome) -> Self {
+        let sent = self.0.len() as u64 * SECOND / 10;
+        self.then(process, What::Settled { worker, id: 7, seq, fate, outcome, sent })
+    }
+
+    /// With the ids that the new cluster gives once more.
+    fn registered_anew(self) -> Self {
+        self.then(TWO, What::Registered { worker: 1, slots: 1, lease_ns: SECOND as i64 })
+    }
+
+    /// Runs to its end under one claim.
+    fn done(self, process: i64, worker: i32, seq: i64) -> Self {
+        self.started(process, worker, seq)
+            .then(process, What::Finished { worker, id: 7, seq, outcome: Outcome::Complete })
+            .settled(process, worker, seq, Fate::Accepted, Outcome::Complete)
+    }
+
+    fn killed(self, process: i64) -> Self {
+        self.then(INJECTOR, What::Fault { fault: Fault::Kill, target: Some(process), begins: true })
+    }
+
+    fn rescued(self, by: i64, worker: i32) -> Self {
+        self.then(by, What::RescueSent { call: 1 })
+            .then(by, What::Rescued { call: 1, worker })
+            .then(by, What::RescueDone { call: 1 })
+    }
+
+    fn drained(self) -> Self {
+        self.then(INJECTOR, What::Phase { phase: Phase::Drained })
+    }
+
+    fn stored(self, id: i64, key: i64, state: JobState) -> Self {
+        self.then(INJECTOR, What::Stored { id, key, state, attempt: 1, crashes: 0 })
+    }
+
+    fn check(self) -> Report {
+        self.check_by(&Rules::default())
+    }
+
+    fn check_by(self, rules: &Rules) -> Report {
+        check(&self.history(), rules)
+    }
+
+    fn history(self) -> History {
+        let all = self.then(INJECTOR, What::Phase { phase: Phase::Dumped }).0;
+        let of = |number: i64| ProcessLog {
+            number,
+            name: format!("process-{number}"),
+            events: all
+                .iter()
+                .enumerate()
+                .filter(|(_, (process, _))| *process == number)
+                .map(|(at, (_, what))| Event { at: at as u64 * SECOND / 10, what: *what })
+                .collect(),
+            torn_bytes: 0,
+        };
+        History::of([INJECTOR, PRODUCER, ONE, TWO].map(of).into())
+    }
+
+    /// Everything went well.
+    fn good() -> Self {
+        Self::begun().claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1).drained().stored(7, 70, JobState::Completed)
+    }
+
+    /// The first worker was killed, the second took over.
+    fn taken_over() -> Self {
+        Self::begun()
+            .claimed(ONE, 1, 1, 1, 0)
+            .started(ONE, 1, 1)
+            .killed(ONE)
+            .rescued(TWO, 1)
+            .claimed(TWO, 2, 2, 1, 1)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    }
+}
+
+fn broken(report: &Report) -> Vec<Invariant> {
+    assert_ne!(report.verdict, Verdict::Valid, "{report:?}");
+    report.violated.keys().copied().collect()
+}
+
+#[test]
+fn a_job_that_runs_once_and_one_that_is_taken_over_are_fine() {
+    let report = Told::good().check();
+    assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 0), "{report:?}");
+    let report = Told::taken_over().check();
+    assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
+    assert_eq!(report.counts.explained_by.get(&Fault::Kill), Some(&1));
+}
+
+#[test]
+fn a_crash_that_forgets_claims_gives_their_numbers_again() {
+    let claim = |told: Told| told.claimed(ONE, 1, 2, 1, 0).started(ONE, 1, 2);
+    let crashes = |told: Told| told.then(INJECTOR, at(Fault::DatabaseCrash, true));
+    // Answered before the fault was noted, or while the server was going down.
+    for told in [crashes(claim(Told::begun())), claim(crashes(Told::begun()))] {
+        let report = told
+            .then(INJECTOR, at(Fault::DatabaseCrash, false))
+            .claimed(TWO, 2, 1, 1, 0)
+            .done(TWO, 2, 1)
+            .settled(ONE, 1, 2, Fate::Refused, Outcome::Complete)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+            .check();
+        assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
+    }
+}
+
+/// Its process stood still between the answer and the note of it, while the server crashed and another worker did the job.
+#[test]
+fn a_claim_that_a_crash_forgot_may_be_noted_after_the_job_was_done() {
+    let crashed = || {
+        let told = Told::begun().then(INJECTOR, at(Fault::DatabaseCrash, true));
+        told.then(INJECTOR, at(Fault::DatabaseCrash, false)).claimed(TWO, 2, 1, 1, 0)
+    };
+    let before = 3 * SECOND / 10;
+    // The same number or a later one, noted before or after the job's end.
+    for seq in [1, 2] {
+        let after = crashed().done(TWO, 2, 1).claimed_late(ONE, 1, seq, 1, 0, before);
+        let amid = crashed().claimed_late(ONE, 1, seq, 1, 0, before).done(TWO, 2, 1);
+        for told in [after, amid] {
+            let report = told
+                .started(ONE, 1, seq)
+                .settled(ONE, 1, seq, Fate::Refused, Outcome::Complete)
+                .drained()
+                .stored(7, 70, JobState::Completed)
+                .check();
+            assert_eq!((report.verdict, report.counts.second_starts), (Verdict::Valid, 1), "{report:?}");
+        }
+    }
+    // Sent when the job was done already: no crash explains that.
+    let doubled = crashed().done(TWO, 2, 1).claimed(ONE, 1, 2, 1, 0);
+    assert_eq!(broken(&doubled.drained().stored(7, 70, JobState::Completed).check()), [Invariant::I13]);
+    // Accepted: then it was not forgotten.
+    let accepted = crashed().done(TWO, 2, 1).claimed_late(ONE, 1, 2, 1, 0, before).done(ONE, 1, 2);
+    assert!(broken(&accepted.drained().stored(7, 70, JobState::Completed).check()).contains(&Invariant::I13));
+}
+
+#[test]
+fn i1_an_acknowledged_job_that_is_nowhere_is_lost() {
+    let report = Told::begun().drained().check();
+    assert_eq!(broken(&report), [Invariant::I1]);
+    let asynchronous = Rules { may_lose_commits: true, ..Rules::default() };
+    assert_eq!(
+        broken(&Told::begun().drained().check_by(&asynchronous)),
+        [Invariant::I1],
+        "nothing failed over"
+    );
+    let failover = What::Fault { fault: Fault::Failover, target: None, begins: true };
+    let lost = Told::begun().then(INJECTOR, failover).drained().check_by(&asynchronous);
+    assert_eq!(lost.verdict, Verdict::Valid, "as documented: {lost:?}");
+}
+
+#[test]
+fn i1_a_job_that_completed_without_a_handler_is_lost() {
+    let report = Told::begun().drained().stored(7, 70, JobState::Completed).check();
+    assert_eq!(broken(&report), [Invariant::I1]);
+}
+
+#[test]
+fn an_enqueue_that_nobody_knows_of_may_exist_or_not() {
+    let unknown = || {
+        Told::good()
+            .then(PRODUCER, What::EnqueueSent { key: 80 })
+            .then(PRODUCER, What::EnqueueUnknown { key: 80 })
+    };
+    assert_eq!(unknown().check().verdict, Verdict::Valid);
+    let ran = unknown().stored(8, 80, JobState::Available);
+    assert_eq!(broken(&ran.check()), [Invariant::I1], "it exists, so it must drain as well");
+}
+
+#[test]
+fn a_job_given_back_by_a_process_that_died_before_the_answer_is_fine() {
+    let given_back = |outcome| What::GivenBack { worker: 1, id: 7, seq: 1, outcome };
+    let next = |told: Told| {
+        told.killed(ONE)
+            .claimed(TWO, 2, 2, 1, 0)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+            .check()
+    };
+    for outcome in [Outcome::NoHandler, Outcome::Return] {
+        let report = next(Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(outcome)));
+        assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    }
+    let refused = Told::begun().claimed(ONE, 1, 1, 1, 0).then(ONE, given_back(Outcome::NoHandler));
+    let refused = refused.settled(ONE, 1, 1, Fate::Refused, Outcome::NoHandler);
+    assert_eq!(broken(&next(refused)), [Invariant::I3], "the store said that it did not take it back");
+    assert_eq!(broken(&next(Told::begun().claimed(ONE, 1, 1, 1, 0))), [Invariant::I3]);
+}
+
+/// An outage during which the first worker is declared dead, though its process lives.
+fn outlived() -> Told {
+    let outage = |begins| What::Fault { fault: Fault::ConnectionCut, target: None, begins };
+    Told::begun()
+        .claimed(ONE, 1, 1, 1, 0)
+        .started(ONE, 1, 1)
+        .then(INJECTOR, outage(true))
+        .then(INJECTOR, outage(false))
+        .rescued(TWO, 1)
+        .claimed(TWO, 2, 2, 1, 1)
+        .done(TWO, 2, 2)
+        .drained()
+        .stored(7, 70, JobState::Completed)
+}
+
+#[test]
+fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_promised() {
+    assert_eq!(outlived().check().verdict, Verdict::Valid);
+    let bounded = |most| Rules { most_living_second_starts: Some(most), ..Rules::default() };
+    let report = outlived().check_by(&bounded(1));
+    assert_eq!(broken(&report), [Invariant::I4]);
+    assert_eq!((report.counts.living_second_starts, report.counts.held_through_outages), (1, 1));
+    assert_eq!(
+        outlived().check_by(&bounded(10_000)).verdict,
+        Verdict::Valid,
+        "one of one is what was allowed"
+    );
+    assert_eq!(Told::taken_over().check_by(&bounded(0)).verdict, Verdict::Valid, "its worker was killed");
+}
+
+#[test]
+fn i5_a_write_after_the_rescue_is_refused() {
+    let refused = Told::taken_over().settled(ONE, 1, 1, Fate::Refused, Outcome::Complete).check();
+    assert_eq!((refused.verdict, refused.counts.refused_writes), (Verdict::Valid, 1));
+}
+
+#[test]
+fn i6_a_crash_that_is_not_counted_and_an_attempt_that_is() {
+    let take_over = |attempt, crashes| {
+        Told::begun()
+            .claimed(ONE, 1, 1, 1, 0)
+            .started(ONE, 1, 1)
+            .killed(ONE)
+            .rescued(TWO, 1)
+            .claimed(TWO, 2, 2, attempt, crashes)
+            .done(TWO, 2, 2)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    };
+    assert_eq!(take_over(1, 1).check().verdict, Verdict::Valid);
+    assert_eq!(broken(&take_over(1, 0).check()), [Invariant::I6]);
+    assert_eq!(broken(&take_over(2, 1).check()), [Invariant::I6]);
+}
+
+fn at(fault: Fault, begins: bool) -> What {
+    What::Fault { fault, target: None, begins }
+}
+
+/// A job is enqueued and runs to its end, a dump is taken before or after that, and is restored.
+fn restored(dumped_last: bool) -> Told {
+    let dump = |told: Told| told.then(INJECTOR, at(Fault::Dump, true)).then(INJECTOR, at(Fault::Dump, false));
+    let work = |told: Told| told.claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1);
+    let told = Told::begun();
+    let told = if dumped_last { dump(work(told)) } else { work(dump(told)) };
+    told.then(INJECTOR, at(Fault::Restore, true)).then(INJECTOR, at(Fault::Restore, false)).registered_anew()
+}
+
+#[test]
+fn a_restore_takes_back_what_came_after_the_dump_and_nothing_else() {
+    let rules = Rules { may_lose_commits: true, ..Rules::default() };
+    let again = |told: Told| told.claimed(TWO, 1, 1, 1, 0).done(TWO, 1, 1);
+    let stored = |told: Told| told.drained().stored(7, 70, JobState::Completed);
+    assert_eq!(stored(again(restored(false))).check_by(&rules).verdict, Verdict::Valid);
+    assert_eq!(
+        broken(&restored(false).drained().check_by(&rules)),
+        [Invariant::I1],
+        "it was in the dump, not done"
+    );
+    assert_eq!(restored(true).drained().check_by(&rules).verdict, Verdict::Valid, "history is dropped");
+    assert_eq!(broken(&stored(again(restored(true))).check_by(&rules)), [Invariant::I13], "it was done");
+    let late = stored(again(restored(false).settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete)));
+    assert!(broken(&late.check_by(&rules)).contains(&Invariant::I5), "a lease of before is void");
+}
+
+#[test]
+fn an_id_that_is_given_again_after_a_restore_is_another_job() {
+    let told = || {
+        Told::good()
+            .then(INJECTOR, at(Fault::Dump, true))
+            .then(INJECTOR, at(Fault::Dump, false))
+            .then(PRODUCER, What::EnqueueSent { key: 80 })
+            .then(PRODUCER, What::EnqueueAcked { key: 80, id: 8 })
+            .then(INJECTOR, at(Fault::Restore, true))
+            .then(INJECTOR, at(Fault::Restore, false))
+            .then(PRODUCER, What::EnqueueSent { key: 90 })
+            .then(PRODUCER, What::EnqueueAcked { key: 90, id: 8 })
+    };
+    let told = |state| {
+        let all = told()
+            .registered_anew()
+            .then(TWO, What::Claimed { worker: 1, id: 8, lane: 1, seq: 9, attempt: 1, crashes: 0, sent: 0 });
+        let all = all.then(TWO, What::Started { worker: 1, id: 8, seq: 9, key: 90, attempt: 1 });
+        all.then(TWO, What::Finished { worker: 1, id: 8, seq: 9, outcome: Outcome::Complete })
+            .stored(8, 90, state)
+    };
+    let rules = Rules { may_lose_commits: true, ..Rules::default() };
+    assert_eq!(told(JobState::Completed).check_by(&rules).verdict, Verdict::Valid);
+    assert_eq!(broken(&told(JobState::Completed).check()), [Invariant::I1], "80 was lost");
+    assert_eq!(broken(&told(JobState::Available).check_by(&rules)), [Invariant::I1]);
+}
+
+#[test]
+fn what_proves_nothing_is_unknown() {
+    assert_eq!(check(&History::default(), &Rules::default()).verdict, Verdict::Unknown);
+    let few = Rules { planned_faults: 10, ..Rules::default() };
+    let report = Told::taken_over().check_by(&few);
+    assert_eq!(report.verdict, Verdict::Unknown);
+    assert!(report.unknowns[0].contains("only 1 of 10"), "{:?}", report.unknowns);
+}
+
+#[test]
+fn a_report_tells_the_whole_history_of_a_job() {
+    let text = tell(&Told::taken_over().history(), 7);
+    for piece in ["EnqueueSent { key: 70 }", "Rescued { call: 1, worker: 1 }", "Kill", "Stored", "process-3"]
+    {
+        assert!(text.contains(piece), "{piece} is missing in\n{text}");
+    }
+    assert_eq!(text.lines().count(), 15, "{text}");
+}
+
+const KEY: i64 = 5;
+
+/// Two jobs under one unique key: the one of [`Told::begun`], and another that is asked for at some time.
+impl Told {
+    fn unique() -> Self {
+        Self::begun().then(PRODUCER, What::UniqueSent { key: 70, unique: KEY })
+    }
+
+    fn asked_again(self) -> Self {
+        self.then(PRODUCER, What::EnqueueSent { key: 80 })
+            .then(PRODUCER, What::UniqueSent { key: 80, unique: KEY })
+    }
+
+    fn stored_again(self) -> Self {
+        self.then(PRODUCER, What::EnqueueAcked { key: 80, id: 8 })
+    }
+
+    /// By a call that was sent right before.
+    fn kept(self, id: i64) -> Self {
+        let sent = self.0.len() as u64 * SECOND / 10;
+        self.then(PRODUCER, What::Kept { key: 80, id, sent })
+    }
+
+    fn both_completed(self) -> Self {
+        self.drained().stored(7, 70, JobState::Completed).stored(8, 80, JobState::Completed)
+    }
+
+    fn done_again(self) -> Self {
+        let (worker, id, seq) = (2, 8, 2);
+        let told =
+            self.then(TWO, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent: 0 });
+        let sent = told.0.len() as u64 * SECOND / 10;
+        let (fate, outcome) = (Fate::Accepted, Outcome::Complete);
+        told.then(TWO, What::Started { worker, id, seq, key: 80, attempt: 1 })
+            .then(TWO, What::Finished { worker, id, seq, outcome })
+            .then(TWO, What::Settled { worker, id, seq, fate, outcome, sent })
+    }
+}
+
+#[test]
+fn i7_never_two_jobs_of_one_unique_key() {
+    let one_after_the_other =
+        Told::unique().claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1).asked_again().stored_again().done_again();
+    let report = one_after_the_other.both_completed().check();
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    // Stored while the first waits to be tried again.
+    let failed = Told::unique().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1).settled(
+        ONE,
+        1,
+        1,
+        Fate::Accepted,
+        Outcome::Retry,
+    );
+    let doubled = failed.asked_again().stored_again().claimed(ONE, 1, 3, 2, 0).done(ONE, 1, 3).done_again();
+    let report = doubled.both_completed().check();
+    assert_eq!(broken(&report), [Invariant::I7], "{report:?}");
+    assert!(report.violations[0].text.contains("had job 7 and job 8"), "{report:?}");
+    // The answer to the first one's end is late, or never comes: nobody knows.
+    for fate in [Some(Fate::Accepted), Some(Fate::Unknown), None] {
+        let told = Told::unique()
+            .claimed(ONE, 1, 1, 1, 0)
+            .started(ONE, 1, 1)
+            .then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Complete });
+        let sent = told.0.len() as u64 * SECOND / 10;
+        let told = told.asked_again().stored_again();
+        let outcome = Outcome::Complete;
+        let told = match fate {
+            Some(fate) => told.then(ONE, What::Settled { worker: 1, id: 7, seq: 1, fate, outcome, sent }),
+            None => told.killed(ONE),
+        };
+        let report = told.done_again().both_completed().check();
+        assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    }
+}
+
+#[test]
+fn i7_who_finds_a_unique_key_taken_is_told_of_a_job_that_has_it() {
+    let done = |told: Told| told.claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1);
+    let end = |told: Told| told.drained().stored(7, 70, JobState::Completed).check();
+    let report = end(done(Told::unique().asked_again().kept(7)));
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    for (told, why) in [
+        (done(Told::unique()).asked_again().kept(7), "which had ended"),
+        (done(Told::unique().asked_again().kept(9)), "which nobody ever saw"),
+        (done(Told::unique()).drained().asked_again().kept(7), "it is stuck"),
+        (done(Told::begun().asked_again().kept(7)), "which nobody ever saw"),
+    ] {
+        let report = end(told);
+        assert_eq!(broken(&report), [Invariant::I7], "{report:?}");
+        assert!(report.violations[0].text.contains(why), "{why}: {report:?}");
+    }
+    // What was kept is not stored.
+    let report = done(Told::unique().asked_again().kept(7)).done_again().both_completed().check();
+    assert!(broken(&report).contains(&Invariant::I2), "{report:?}");
+}
+
+/// Jobs 7, 8, ... each with a claim, an end and a fate, told in the order in which that happens.
+fn keyed(steps: &[(i64, &str)]) -> Report {
+    let mut told = Told::default()
+        .then(ONE, What::Registered { worker: 1, slots: 9, lease_ns: SECOND as i64 * 99 })
+        .then(INJECTOR, What::Phase { phase: Phase::Drained });
+    for (id, step) in steps {
+        let (id, sent) = (*id, told.0.len() as u64 * SECOND / 10);
+        let (worker, seq) = (1, id);
+        let finished = |outcome| What::Finished { worker, id, seq, outcome };
+        let settled = |outcome| What::Settled { worker, id, seq, fate: Fate::Accepted, outcome, sent };
+        told = match *step {
+            "claim" => told
+                .then(ONE, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent })
+                .then(ONE, What::Started { worker, id, seq, key: id % 2, attempt: 1 }),
+            "again" => told.then(
+                ONE,
+                What::Claimed { worker, id, lane: 1, seq: seq + 100, attempt: 2, crashes: 0, sent },
+            ),
+            "retry" => told.then(ONE, What::RetryAsked { id, done: false }),
+            "commits" => told.then(ONE, What::EffectSent { worker, id, seq }),
+            "crash" => [true, false].into_iter().fold(told, |told, begins| {
+                told.then(INJECTOR, What::Fault { fault: Fault::DatabaseCrash, target: None, begins })
+            }),
+            "fails" => told.then(ONE, finished(Outcome::Retry)).then(ONE, settled(Outcome::Retry)),
+            _ => told.then(ONE, finished(Outcome::Complete)).then(ONE, settled(Outcome::Complete)),
+        };
+    }
+    told.check_by(&Rules { keys: 2, ..Rules::default() })
+}
+
+/// The invariants that a report names, but for what is not about keys.
+fn of_keys(steps: &[(i64, &str)]) -> Vec<Invariant> {
+    let mut broken = broken(&keyed(steps));
+    broken.retain(|invariant| matches!(invariant, Invariant::I8 | Invariant::I9));
+    broken
+}
+
+#[test]
+fn i8_and_i9_the_limits_of_keys() {
+    let two = [(8, "claim"), (10, "claim"), (8, "ends"), (12, "claim"), (10, "ends"), (12, "ends")];
+    assert_eq!(of_keys(&two), []);
+    let three = [(8, "claim"), (10, "claim"), (12, "claim"), (8, "ends"), (10, "ends"), (12, "ends")];
+    assert_eq!(of_keys(&three), [Invariant::I9]);
+    assert_eq!(of_keys(&[(7, "claim"), (7, "ends"), (9, "claim"), (9, "ends")]), []);
+    assert_eq!(of_keys(&[(7, "claim"), (9, "claim"), (7, "ends"), (9, "ends")]), [Invariant::I8]);
+    let in_between = [(7, "claim"), (7, "fails"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&in_between), [Invariant::I8]);
+    assert_eq!(of_keys(&[(7, "claim"), (7, "fails"), (7, "again"), (9, "claim"), (9, "ends")]), []);
+    let by_hand = [(7, "claim"), (7, "fails"), (7, "retry"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&by_hand), [], "nobody knows whether it was over");
+    let effect = [(7, "claim"), (7, "commits"), (9, "claim"), (7, "ends"), (9, "ends")];
+    assert_eq!(of_keys(&effect), [], "its handler's own transaction may have ended it");
+    let forgotten = [(9, "claim"), (0, "crash"), (7, "claim"), (7, "ends"), (9, "again")];
+    assert_eq!(of_keys(&forgotten), [], "the claim was lost with the crash");
+    let settled = [(9, "claim"), (9, "fails"), (0, "crash"), (7, "claim"), (7, "ends"), (9, "again")];
+    assert_eq!(of_keys(&settled), [Invariant::I8], "what was settled is not");
+}
+
+#[test]
+fn i1_and_i13_what_a_handler_returned_is_stored() {
+    let returned = || {
+        let told = Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+        let told = told.then(ONE, What::Returned { worker: 1, id: 7, seq: 1 });
+        let told = told.then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Complete });
+        let told = told.settled(ONE, 1, 1, Fate::Accepted, Outcome::Complete).drained();
+        told.stored(7, 70, JobState::Completed)
+    };
+    let result = |key: i64| What::StoredResult { id: 7, key };
+    let report = returned().then(INJECTOR, result(70)).check();
+    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    assert_eq!(broken(&returned().check()), [Invariant::I1]);
+    assert_eq!(broken(&returned().then(INJECTOR, result(71)).check()), [Invariant::I13]);
+    assert_eq!(broken(&Told::good().then(INJECTOR, result(70)).check()), [Invariant::I13]);
+}
+
+#[test]
+fn i1_and_i2_the_last_checkpoint_is_what_the_next_run_is_given() {
+    let kept = |value| What::CheckpointKept { worker: 1, id: 7, seq: 1, value };
+    let resumed = |from| What::Resumed { worker: 1, id: 7, seq: 2, from };
+    let told = |sent: u32, is_kept: bool, from: u32| {
+        let told = Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+        let told = told.then(ONE, What::CheckpointSent { worker: 1, id: 7, seq: 1, value: sent });
+        let told = if is_kept { told.then(ONE, kept(sent)) } else { told };
+        let told = told.then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Retry });
+        let told = told.settled(ONE, 1, 1, Fate::Accepted, Outcome::Retry);
+        let told = told.claimed(ONE, 1, 2, 2, 0).then(ONE, resumed(from));
+        told.done(ONE, 1, 2).drained().stored(7, 70, JobState::Completed).check()
+    };
+    for (sent, is_kept, from) in [(3, true, 3), (3, false, 3), (3, false, 0)] {
+        assert_eq!(told(sent, is_kept, from).verdict, Verdict::Valid);
+    }
+    assert_eq!(broken(&told(3, true, 0)), [Invariant::I1]);
+    assert_eq!(broken(&told(3, false, 4)), [Invariant::I2]);
+}
+
+#[test]
+fn i3_and_i13_what_was_taken_back_does_not_run() {
+    let cancelled = |done| What::CancelAsked { id: 7, done };
+    let deleted = |done| What::DeleteAsked { id: 7, done };
+    let asked = |what: fn(bool) -> What| Told::begun().then(TWO, what(false)).then(TWO, what(true));
+    let fine = asked(cancelled).drained().stored(7, 70, JobState::Cancelled).check();
+    assert_eq!(fine.verdict, Verdict::Valid, "{fine:?}");
+    assert_eq!(asked(deleted).drained().check().verdict, Verdict::Valid);
+    let stays = asked(deleted).drained().stored(7, 70, JobState::Cancelled).check();
+    assert!(broken(&stays).contains(&Invariant::I13), "{stays:?}");
+    for what in [cancelled as fn(bool) -> What, deleted] {
+        let runs = asked(what).claimed(ONE, 1, 1, 1, 0).done(ONE, 1, 1).drained();
+        let report = runs.stored(7, 70, JobState::Completed).check();
+        assert!(broken(&report).contains(&Invariant::I3), "{report:?}");
+        assert!(broken(&report).contains(&Invariant::I13), "{report:?}");
+    }
+    // Somebody who asked and got no answer may have got what they wanted.
+    let unknown = Told::begun().then(TWO, deleted(false)).drained().check();
+    assert_eq!(unknown.verdict, Verdict::Valid, "{unknown:?}");
+}
+
+/// The answer to its own commit was lost, so it settles the job in another way: that it was settled already does not say how.
+#[test]
+fn i13_who_lost_the_answer_to_its_own_commit_knows_nothing_of_its_end() {
+    let told = |commits: bool, fate| {
+        let begun = Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+        let begun =
+            if commits { begun.then(ONE, What::EffectSent { worker: 1, id: 7, seq: 1 }) } else { begun };
+        let ended = begun
+            .then(ONE, What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Retry })
+            .settled(ONE, 1, 1, fate, Outcome::Cancel)
+            .drained()
+            .stored(7, 70, JobState::Completed);
+        if commits { ended.then(INJECTOR, What::Effect { id: 7 }) } else { ended }.check()
+    };
+    assert_eq!(told(true, Fate::Already).verdict, Verdict::Valid, "{:?}", told(true, Fate::Already));
+    assert_eq!(broken(&told(true, Fate::Accepted)), [Invariant::I13], "one end, and this was it");
+    assert!(broken(&told(false, Fate::Already)).contains(&Invariant::I13), "nothing else completed it");
+}

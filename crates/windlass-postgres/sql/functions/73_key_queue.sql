@@ -1,0 +1,151 @@
+-- Claims of keyed queues: which of their lanes they read, and how they hand out what is there. They run inside claim.
+
+-- claim_keyed_queue(...): claims of one keyed queue. Result as claim.
+CREATE OR REPLACE FUNCTION {schema}.claim_keyed_queue(
+    p_worker integer, p_name text, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer)
+    RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
+                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
+    LANGUAGE plpgsql VOLATILE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_wakeup text := coalesce(current_setting('windlass.wakeup', true), '');
+    v_more   boolean := false;
+    v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
+    v_taken  integer[] := '{}'; -- those of which somebody else has the lock
+    v_left   integer := p_limit;
+    v_keyed  integer;
+    v_rates  boolean;  -- some key has a rate; NULL: the queue is not keyed
+    v_serial boolean := EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.serial);
+    v_limits boolean := {schema}.keys_are_limited(p_name);
+    -- One claim in 16 looks whether a lane starves that comes after others.
+    v_look   boolean := random() < 0.0625 AND (SELECT count(DISTINCT x.priority) > 1 FROM {schema}.lane x WHERE x.queue = p_name);
+    v_choice boolean;  -- something may be in turn in the lanes until here, other than what key_ready tells
+    v_quick  boolean;  -- jobs of the lane are done as quickly as they are moved, and order does not matter: not all has to be there before some is handed out
+    v_most   integer;
+    v_due    timestamptz;
+    l        record;
+BEGIN
+    IF {schema}.lock_keys(p_name, false) THEN SELECT q.key_rates INTO v_rates FROM {schema}.queue q WHERE q.name = p_name AND q.keyed; END IF;
+    IF v_rates IS NULL THEN
+        v_more := true;
+        v_left := 0;
+    END IF;
+    v_choice := v_look;
+    PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
+    IF v_left > 0 AND v_limits THEN PERFORM {schema}.make_room(p_name); END IF;
+    IF v_left > 0 AND v_rates THEN PERFORM {schema}.past_counts_no_more(p_name); END IF;
+    -- Of a priority the lane that jobs are written to comes last: it may hand out what it has when nothing else is to be had.
+    FOR l IN SELECT x.id, x.priority, lead(x.priority) OVER o IS DISTINCT FROM x.priority AS last FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name
+             WINDOW o AS (ORDER BY x.priority, x.id > 0, x.id DESC) ORDER BY x.priority, x.id > 0, x.id DESC
+    LOOP
+        EXIT WHEN v_left <= 0 OR p_bytes <= 0;
+        v_keyed := CASE WHEN l.id < 0 THEN l.id ELSE {schema}.keyed_lane(p_name, l.priority) END;
+        IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
+            v_more := true;
+            v_choice := true;
+            IF l.id < 0 THEN v_taken := v_taken || l.id; ELSE v_behind := v_behind || v_keyed; END IF;
+            CONTINUE;
+        END IF;
+        IF {schema}.route_no_handler(l.id, v_keyed, p_kinds) THEN
+            v_more := true;
+            v_choice := true;
+            v_behind := v_behind || v_keyed;
+        END IF;
+        CONTINUE WHEN NOT (SELECT a.ahead FROM {schema}.log_ahead(l.id) a);
+        v_quick := NOT v_serial AND {schema}.keys_are_quick(l.id, v_keyed);
+        v_most := CASE WHEN v_quick THEN greatest(v_left / 2, 1) ELSE 4000 END; -- where keys are in turn already more is handed out than is read
+        IF l.id > 0 AND l.last AND NOT v_choice AND NOT EXISTS (
+               SELECT 1 FROM {schema}.lane x WHERE x.queue = p_name AND x.id < 0 AND x.priority <= l.priority AND {schema}.key_ready({schema}.key_lane_of(x.id))) THEN
+            FOR how IN CASE WHEN v_limits THEN 2 ELSE 1 END..2 LOOP
+                IF how = 1 THEN
+                    RETURN QUERY SELECT * FROM {schema}.claim_straight(p_worker, l.id, v_keyed, v_left, p_bytes, v_quick, p_call, p_queue, l.priority, p_name);
+                ELSE
+                    RETURN QUERY SELECT * FROM {schema}.claim_fresh(
+                        p_worker, l.id, v_keyed, v_left, p_bytes, greatest(v_most, v_left), NOT v_quick, p_call, p_queue, l.priority, p_name);
+                END IF;
+                EXIT WHEN current_setting('windlass.keyed_rest') <> 'route';
+            END LOOP;
+            v_left := v_left - current_setting('windlass.keyed')::integer;
+            IF current_setting('windlass.keyed') <> '0' THEN p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint; END IF;
+            v_more := v_more OR current_setting('windlass.keyed_rest') = 'more';
+            CONTINUE WHEN current_setting('windlass.keyed_rest') <> 'route';
+        END IF;
+        IF {schema}.route(l.id, v_keyed, v_most) THEN
+            v_more := true;
+            v_choice := true;
+            IF NOT v_quick THEN v_behind := v_behind || v_keyed; END IF;
+        END IF;
+    END LOOP;
+    -- Where order does not matter a lane that handed out nothing for a second does so all the same: else jobs that come faster than they are moved would stop it.
+    IF v_behind <> '{}' AND NOT v_serial THEN
+        v_behind := ARRAY(SELECT b FROM unnest(v_behind) AS b WHERE NOT {schema}.key_idle_for(b, '1 second'));
+    END IF;
+    IF v_left > 0 AND v_serial AND EXISTS (SELECT 1 FROM {schema}.lane x JOIN {schema}.key_signal s ON s.lane_id = x.id WHERE x.queue = p_name AND x.id < 0) THEN
+        PERFORM {schema}.make_room(p_name); -- what was told meanwhile
+    END IF;
+    -- One claim in 16 serves, for a sixteenth of what it may have, the lane that has waited longest while better ones were served: as lanes_with_work does.
+    FOR l IN
+        SELECT x.id, x.priority, greatest(p_limit / 16, 1) AS most FROM {schema}.lane x
+        WHERE v_left > 0 AND v_look AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) AND {schema}.key_idle_for(x.id, '10 seconds')
+          AND EXISTS (SELECT 1 FROM {schema}.lane o WHERE o.queue = p_name AND o.id < 0 AND o.priority < x.priority)
+        UNION ALL
+        (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) ORDER BY x.priority, x.id)
+    LOOP
+        CONTINUE WHEN v_left <= 0;
+        RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, l.id, least(v_left, l.most), p_bytes, p_kinds, p_call, p_queue, l.priority, p_name);
+        v_left := v_left - current_setting('windlass.keyed')::integer;
+        v_more := v_more OR current_setting('windlass.keyed_more') = 'true';
+        p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint;
+        EXIT WHEN p_bytes <= 0;
+    END LOOP;
+    PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
+    IF v_more THEN
+        RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
+                            NULL::timestamptz, NULL::text, NULL::json, NULL::text;
+    END IF;
+    IF v_rates THEN v_due := {schema}.key_due(p_name); END IF;
+    IF v_due IS NOT NULL THEN
+        RETURN QUERY SELECT ARRAY[-2147483648, greatest(ceil(extract(epoch FROM v_due - clock_timestamp()) * 1000), 0)::bigint, 0, 0, p_queue, 0]::bigint[], NULL::xid8,
+                            NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text, NULL::json, NULL::text;
+    END IF;
+END $$;
+
+-- keys_are_quick(lane, keyed): whether of a claim of one of these lanes jobs were done at 10,000 a second or more, in the last second. Then what comes last in the log
+-- has its turn about as soon where claims hand out what comes first as where they look for it.
+-- Cost: some probes for each of the last claims, where there are any.
+CREATE OR REPLACE FUNCTION {schema}.keys_are_quick(p_lane integer, p_keyed integer) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_since timestamptz := clock_timestamp() - interval '1 second';
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM unnest(ARRAY[p_lane, p_keyed]) AS u(lane)
+        CROSS JOIN LATERAL (
+            SELECT k.seq, k.claimed_at, k.job_count FROM {schema}.claim k WHERE k.lane_id = u.lane ORDER BY k.seq DESC LIMIT 4) AS k
+        CROSS JOIN LATERAL (
+            SELECT sum(s.job_count) AS jobs, max(s.settled_at) AS at FROM (
+                SELECT s.job_count, s.settled_at FROM {schema}.settlement s WHERE s.lane_id = u.lane AND s.seq = k.seq LIMIT 20) AS s) AS s
+        WHERE k.claimed_at > v_since AND k.job_count > 0 AND s.jobs >= extract(epoch FROM s.at - k.claimed_at) * 10000);
+END $$;
+
+-- key_idle_for(lane, time): whether keys of it are in turn, and nothing of its queue and priority was claimed for so long.
+CREATE OR REPLACE FUNCTION {schema}.key_idle_for(p_lane integer, p_time interval) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
+    SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_before timestamptz := clock_timestamp() - p_time;
+BEGIN
+    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before
+       OR EXISTS (SELECT 1 FROM {schema}.lane k JOIN {schema}.lane o ON o.queue = k.queue AND o.priority = k.priority AND o.id > 0 CROSS JOIN LATERAL (
+              SELECT c.claimed_at, c.job_count FROM {schema}.claim c WHERE c.lane_id = o.id ORDER BY c.seq DESC LIMIT 1) AS c
+          WHERE k.id = p_lane AND c.job_count > 0 AND c.claimed_at > v_before)
+       OR NOT {schema}.key_ready({schema}.key_lane_of(p_lane)) THEN
+        RETURN false;
+    END IF;
+    RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
+                       ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
+END $$;

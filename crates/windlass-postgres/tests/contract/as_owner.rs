@@ -1,0 +1,7 @@
+//! The storage contract on PostgreSQL.
+
+async fn fixture() -> crate::cluster::Fixture {
+    crate::cluster::Fixture::copied().await
+}
+
+windlass_conformance::suite!(fixture);

@@ -1,0 +1,132 @@
+//! The plan of the claim's hot query is the same index walk whatever the tables hold: a plan that was
+//! made while they were empty, or that sorts, made claims 1,000 times slower in the prototype.
+//!
+//! Cost is told by the pages that a claim touches, not by time.
+
+use crate::{cluster::Fixture, drain::drain};
+use std::sync::Arc;
+use windlass_conformance::steps::{LATER, TestWorker, worker, worker_on};
+use windlass_core::Store;
+
+/// How many jobs the deepest backlog has: 10^7, which takes a minute; set less for a quick look.
+fn deepest() -> i64 {
+    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000)
+}
+
+/// The pages that a claim of 10 jobs may touch: index descents of 4 leaves of 3 tables and the rows.
+const MOST_PAGES: i64 = 600;
+
+async fn bulk(fixture: &Fixture, client: &tokio_postgres::Client, count: i64) {
+    let sql = fixture.text(
+        "INSERT INTO windlass.job_0 (lane_id, kind, args)
+         SELECT (SELECT windlass.lane_of('q', 0)), 'k', '{}' FROM generate_series(1, $1::bigint)",
+    );
+    client.execute(&sql, &[&count]).await.expect("bulk inserts");
+}
+
+/// Claims 10 jobs in `client`'s session and returns how many came and how many pages that touched.
+async fn claim_pages(
+    fixture: &Fixture,
+    client: &tokio_postgres::Client,
+    worker: &TestWorker,
+) -> (usize, i64) {
+    let claim = format!("SELECT * FROM windlass.claim({}, ARRAY['q'], ARRAY[10])", worker.id);
+    fixture.rows_and_pages(client, &claim).await
+}
+
+async fn check(
+    fixture: &Fixture,
+    client: &tokio_postgres::Client,
+    worker: &TestWorker,
+    jobs: usize,
+    when: &str,
+) {
+    let mut least = i64::MAX;
+    for round in 0..3 {
+        let (rows, pages) = claim_pages(fixture, client, worker).await;
+        let rows = rows.saturating_sub(1); // the claim's header
+        assert_eq!(rows, jobs, "{when}, round {round}");
+        least = least.min(pages); // a round may also read the catalogs, to plan
+    }
+    assert!(least <= MOST_PAGES, "{when}: a claim of 10 touched {least} pages");
+}
+
+/// One session, so that whatever plan it cached while the tables were empty is used to the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_walks_the_index_whatever_the_tables_hold() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    let client = fixture.sql().await;
+    let other = fixture.sql().await;
+
+    check(&fixture, &client, &worker, 0, "empty").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &worker, 10, "1,000 jobs").await;
+    worker.drain(5_000).await;
+
+    // An open transaction of a million uncommitted rows: never stepped over, only around.
+    other.batch_execute("BEGIN").await.unwrap();
+    bulk(&fixture, &other, 1_000_000).await;
+    check(&fixture, &client, &worker, 0, "nothing but uncommitted jobs").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &worker, 10, "jobs behind uncommitted ones").await;
+    worker.drain(5_000).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+
+    // A million dead rows: walked once at most, by the claim that finds out.
+    claim_pages(&fixture, &client, &worker).await;
+    check(&fixture, &client, &worker, 0, "nothing but rolled-back jobs").await;
+
+    let mut backlog = 0;
+    for deep in [1_000_000, deepest()] {
+        bulk(&fixture, &client, deep - backlog).await;
+        backlog = deep;
+        check(&fixture, &client, &worker, 10, &format!("a backlog of {deep}")).await;
+    }
+    client
+        .batch_execute(&fixture.text("ANALYZE windlass.job, windlass.claim, windlass.settlement"))
+        .await
+        .unwrap();
+    check(&fixture, &client, &worker, 10, "a deep backlog, analysed").await;
+    drain(&fixture, &other, worker.id).await;
+    check(&fixture, &client, &worker, 0, "a long history").await;
+    store.enqueue(&vec![windlass_conformance::steps::job(); 100]).await.unwrap();
+    check(&fixture, &client, &worker, 10, "a few jobs after a long history").await;
+}
+
+/// A job that waits for a handler costs the claims of its lane nothing, beside a million that wait for their time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_without_handler_costs_its_lane_nothing() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let knows = worker(&store, &["q"], &["k", "l", "m"], LATER).await;
+    let client = fixture.sql().await;
+    let waiting = "INSERT INTO windlass.waiting (id, lane_id, available_at, state, max_attempts, kind, args)
+                   SELECT nextval('windlass.job_id_seq'), (SELECT windlass.lane_of('q', 0)), now() + interval '1 day',
+                          CASE WHEN i = 1 THEN 'no_handler' ELSE 'scheduled' END, 20, 'unknown', '{}'
+                   FROM generate_series(1, 1000000) AS i";
+    client.batch_execute(&fixture.text(waiting)).await.unwrap();
+    check(&fixture, &client, &knows, 0, "one job without handler, which is not known").await;
+    bulk(&fixture, &client, 1_000).await;
+    check(&fixture, &client, &knows, 10, "jobs beside one without handler").await;
+    client.batch_execute(&fixture.text("ANALYZE windlass.waiting")).await.unwrap();
+    check(&fixture, &client, &knows, 10, "the same, analysed").await;
+    knows.drain(5_000).await;
+
+    // Who knows the kind gets it, at the same cost.
+    for (kinds, who) in [(&["k", "unknown"][..], "knows it"), (&[][..], "knows all")] {
+        let worker = worker(&store, &["q"], kinds, LATER).await;
+        let mut least = i64::MAX;
+        for _ in 0..4 {
+            let (rows, pages) = claim_pages(&fixture, &client, &worker).await;
+            // The claim, its job, and that the lane has to be asked again for what is behind its cursor.
+            assert_eq!(rows, 3, "{who}");
+            least = least.min(pages); // the first claims of the session also plan
+            let again = "UPDATE windlass.waiting SET state = 'no_handler' WHERE id = (
+                         SELECT id FROM windlass.waiting WHERE state <> 'no_handler' LIMIT 1)";
+            client.batch_execute(&fixture.text(again)).await.unwrap();
+        }
+        assert!(least <= MOST_PAGES, "{who}: {least} pages");
+    }
+}

@@ -1,0 +1,124 @@
+//! What a store remembers must not outlive a failover that loses the commits it was read from.
+
+use crate::cluster::Fixture;
+use std::{sync::Arc, time::Duration};
+use windlass_conformance::steps::{QUEUE, enqueue_jobs, eventually, job, jobs, worker_on};
+use windlass_core::{
+    ClaimRef, Completion, Disposition, Exception, JobId, JobSet, JobState, JobStore, Settled, Store,
+};
+use windlass_postgres::PostgresStore;
+
+/// What an asynchronous failover does to a lane that was just made: its row is gone, and so is every
+/// connection.
+async fn fail_over(fixture: &Fixture, name: &str) {
+    let admin = fixture.sql().await;
+    admin.batch_execute(&fixture.text("DELETE FROM windlass.lane")).await.unwrap();
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    admin.query(end, &[&name]).await.unwrap();
+    eventually("the connections are gone", || async {
+        let left = "SELECT FROM pg_stat_activity WHERE application_name = $1";
+        admin.query(left, &[&name]).await.unwrap().is_empty().then_some(())
+    })
+    .await;
+}
+
+/// Every way to enqueue, until it is acknowledged.
+async fn enqueue_all_ways(store: &PostgresStore, round: &str) -> Vec<JobId> {
+    let mut ids = Vec::new();
+    for batch in [vec![job()], jobs(3), jobs(20)] {
+        let key = format!("{round}/{}", batch.len());
+        let plain = || async { store.enqueue(&batch).await.ok() };
+        let once = || async { Some(store.enqueue_once(&key, &batch).await.ok()?.ids) };
+        ids.extend(eventually("enqueued", plain).await);
+        ids.extend(eventually("enqueued once", once).await);
+    }
+    ids
+}
+
+async fn check(parameters: &str) {
+    let fixture = Fixture::with(parameters).await;
+    let name = format!("failover_{}", fixture.schema);
+    let url = format!("{}&application_name={name}", fixture.url);
+    let store = Arc::new(PostgresStore::connect(&url, Default::default()).await.unwrap());
+    let seam: Arc<dyn Store> = store.clone();
+    let worker = worker_on(&seam).await;
+    for round in ["one", "two"] {
+        let mut ids = enqueue_all_ways(&store, round).await;
+        ids.sort_unstable();
+        assert_eq!(drain(&seam).await, ids, "{parameters:?}, round {round}");
+        fail_over(&fixture, &name).await;
+    }
+    drop(worker);
+}
+
+/// By a worker whose connections are new.
+async fn drain(seam: &Arc<dyn Store>) -> Vec<JobId> {
+    eventually("the store answers", || async { seam.queues().await.ok() }).await;
+    eventually("the store answers", || async { seam.promote(1).await.ok() }).await;
+    let worker = worker_on(seam).await;
+    let mut done = worker.drain(7).await;
+    done.sort_unstable();
+    done
+}
+
+#[tokio::test]
+async fn an_acknowledged_job_after_a_failover_can_be_claimed() {
+    check("").await;
+    check("&pooler=transaction").await;
+}
+
+/// The user's connection may come from a pool of the user's, and belong to any server by now.
+#[tokio::test]
+async fn a_job_of_the_users_transaction_after_a_failover_can_be_claimed() {
+    let fixture = Fixture::fresh().await;
+    let store = Arc::new(fixture.store().await);
+    let seam: Arc<dyn Store> = store.clone();
+    let worker = worker_on(&seam).await;
+    let (mut client, admin) = (fixture.sql().await, fixture.sql().await);
+    for _ in 0..2 {
+        for count in [1, 3, 20] {
+            let in_lane = |n: usize| job().with_queue([QUEUE, "other"][n % 2]).with_priority((n % 3) as i16);
+            let batch: Vec<_> = (0..count).map(in_lane).collect();
+            let transaction = client.transaction().await.unwrap();
+            let ids = store.enqueue_in(&transaction, &batch).await.unwrap();
+            transaction.commit().await.unwrap();
+            let mut expected = Vec::new();
+            for (id, job) in ids.iter().zip(&batch) {
+                let record = store.job(*id).await.unwrap().expect("is there");
+                assert_eq!((&*record.queue, record.priority), (job.queue(), job.priority()));
+                expected.extend((job.queue() == QUEUE).then_some(*id));
+            }
+            let mut done = worker.drain(7).await;
+            done.sort_unstable();
+            assert_eq!(done, expected);
+        }
+        admin.batch_execute(&fixture.text("DELETE FROM windlass.lane")).await.unwrap();
+    }
+}
+
+/// A failover forgets claims, and gives their numbers again: only the token tells them apart. A worker that settles
+/// both in one call is told the truth about each, and the one that stands is settled.
+#[tokio::test]
+async fn a_claim_that_a_failover_forgot_does_not_stand_for_the_next_of_its_number() {
+    let fixture = Fixture::fresh().await;
+    let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&seam).await;
+    enqueue_jobs(&seam, 3).await;
+    let forgotten = |ClaimRef(lane_and_token, seq)| ClaimRef(lane_and_token ^ 1, seq);
+
+    let held = worker.take_one().await;
+    let returned = held.exception(Disposition::Retry { delay: Duration::from_secs(60), error: "no".into() });
+    let old = Exception { claim: forgotten(returned.claim), ..returned.clone() };
+    let reply = worker.try_settle(vec![], vec![old, returned]).await.expect("settles");
+    assert_eq!(reply.exceptions, [Settled::Refused, Settled::Accepted]);
+
+    for jobs in [JobSet::Rest, JobSet::Ranges(vec![(1, i64::MAX)])] {
+        let claim = worker.claim(1).await.remove(0);
+        let new = Completion { claim: claim.reference, jobs: jobs.clone(), count: 1 };
+        let old = Completion { claim: forgotten(claim.reference), ..new.clone() };
+        let reply = worker.try_settle(vec![old, new], vec![]).await.expect("settles");
+        assert_eq!(reply.completions, [Settled::Refused, Settled::Accepted], "{jobs:?}");
+        let record = seam.job(claim.jobs[0].id).await.expect("look up").expect("is there");
+        assert_eq!(record.state, JobState::Completed, "{jobs:?}");
+    }
+}

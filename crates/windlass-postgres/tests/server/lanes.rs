@@ -1,0 +1,157 @@
+//! Lanes and queues that nobody uses any more are removed, and no job is lost with them.
+
+use crate::cluster::Fixture;
+use std::time::Duration;
+use tokio_postgres::Client;
+use windlass_conformance::steps::{eventually, worker};
+use windlass_core::{Args, JobStore, NewJob, Settings};
+use windlass_postgres::PostgresStore;
+
+struct Place {
+    fixture: Fixture,
+    store: PostgresStore,
+    client: Client,
+}
+
+impl Place {
+    async fn fresh() -> Self {
+        let fixture = Fixture::fresh().await;
+        let (store, client) = (fixture.store().await, fixture.sql().await);
+        let nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+        store.configure(&nothing).await.expect("configure");
+        Self { fixture, store, client }
+    }
+
+    async fn number(&self, text: &str) -> i64 {
+        self.client.query_one(&self.fixture.text(text), &[]).await.expect(text).get(0)
+    }
+
+    async fn enqueue(&self, queue: &'static str) {
+        let job = NewJob::new("k", Args::parse("{}").unwrap()).with_queue(queue);
+        self.store.enqueue(&[job]).await.unwrap();
+    }
+
+    /// Lets so many hours pass for lanes, and looks at them.
+    async fn later(&self, hours: u32) -> i64 {
+        let text = format!(
+            "UPDATE windlass.lane SET idle_since = idle_since - interval '{hours} hours';
+             UPDATE windlass.queue SET created_at = created_at - interval '{hours} hours';
+             UPDATE windlass.housekeeping SET lanes_checked_at = '-infinity'"
+        );
+        self.client.batch_execute(&self.fixture.text(&text)).await.unwrap();
+        self.number("SELECT windlass.forget_lanes(1000)").await
+    }
+
+    /// The same until lanes were removed: transactions of the tests beside this one, in other databases of the cluster,
+    /// put that off.
+    async fn removed(&self, hours: u32) -> i64 {
+        let first = self.later(hours).await;
+        if first > 0 {
+            return first;
+        }
+        let look = async || Some(self.later(0).await).filter(|removed| *removed > 0);
+        eventually("lanes are removed", look).await
+    }
+
+    async fn lanes(&self) -> i64 {
+        self.number("SELECT count(*) FROM windlass.lane").await
+    }
+
+    /// Works everything off and lets the log forget it.
+    async fn drain(&self, queue: &str) {
+        let seam = std::sync::Arc::new(self.store.clone()) as std::sync::Arc<dyn windlass_core::Store>;
+        let worker = worker(&seam, &[queue], &[], Duration::from_secs(60)).await;
+        worker.drain(100).await;
+        self.store.deregister(worker.id).await.unwrap();
+        for _ in 0..4 {
+            self.store.maintain().await.unwrap();
+        }
+        assert_eq!(self.number("SELECT count(*) FROM windlass.job").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn idle_lanes_and_their_queues_vanish() {
+    let place = Place::fresh().await;
+    for queue in ["a", "b", "c", "stays"] {
+        place.enqueue(queue).await;
+    }
+    for queue in ["a", "b", "c"] {
+        let seam = std::sync::Arc::new(place.store.clone()) as std::sync::Arc<dyn windlass_core::Store>;
+        let worker = worker(&seam, &[queue], &[], Duration::from_secs(60)).await;
+        worker.drain(10).await;
+        place.store.deregister(worker.id).await.unwrap();
+    }
+    place.store.pause("c", true).await.unwrap();
+    for _ in 0..4 {
+        place.store.maintain().await.unwrap();
+    }
+    assert_eq!(place.later(0).await, 0);
+    assert_eq!(place.later(26).await, 0, "retired first");
+    assert_eq!(place.lanes().await, 4);
+    assert_eq!(place.removed(26).await, 3);
+    assert_eq!(place.lanes().await, 1);
+    assert_eq!(place.number("SELECT count(*) FROM windlass.queue WHERE name IN ('a', 'b')").await, 0);
+    assert_eq!(place.number("SELECT count(*) FROM windlass.queue WHERE name = 'c'").await, 1, "paused");
+}
+
+#[tokio::test]
+async fn a_job_that_comes_late_brings_its_lane_back() {
+    let place = Place::fresh().await;
+    place.enqueue("q").await;
+    place.drain("q").await;
+    let lane = place.number("SELECT id::bigint FROM windlass.lane").await;
+    place.later(0).await;
+    place.later(26).await;
+    assert_ne!(
+        place.number("SELECT windlass.lane_of('q', 0)::bigint").await,
+        lane,
+        "a retired lane is handed out"
+    );
+    // A writer that remembers it.
+    let insert = format!("INSERT INTO windlass.job_0 (lane_id, kind, args) VALUES ({lane}, 'k', '{{}}')");
+    place.client.execute(&place.fixture.text(&insert), &[]).await.unwrap();
+    place.later(26).await;
+    assert_eq!(
+        place
+            .number(&format!("SELECT count(*) FROM windlass.lane WHERE id = {lane} AND idle_since IS NULL"))
+            .await,
+        1
+    );
+    place.drain("q").await;
+}
+
+#[tokio::test]
+async fn an_open_transaction_keeps_the_lane_that_it_wrote_to() {
+    let place = Place::fresh().await;
+    place.enqueue("q").await;
+    place.drain("q").await;
+    let open = place.fixture.sql().await;
+    open.batch_execute(&place.fixture.text("BEGIN; SELECT windlass.enqueue('k', '{}', 'q')")).await.unwrap();
+    for hours in [0, 26, 26, 26] {
+        assert_eq!(place.later(hours).await, 0);
+    }
+    open.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(place.later(26).await, 0);
+    place.drain("q").await; // which finds it
+    for hours in [0, 26] {
+        assert_eq!(place.later(hours).await, 0);
+    }
+    assert_eq!(place.removed(26).await, 1);
+}
+
+/// What must not happen: a job whose lane is not there. It is kept, and can be found.
+#[tokio::test]
+async fn a_job_without_a_lane_is_not_truncated() {
+    let place = Place::fresh().await;
+    let insert = "INSERT INTO windlass.job_0 (lane_id, kind, args) VALUES (4711, 'k', '{}')";
+    place.client.execute(&place.fixture.text(insert), &[]).await.unwrap();
+    place.enqueue("q").await;
+    let seam = std::sync::Arc::new(place.store.clone()) as std::sync::Arc<dyn windlass_core::Store>;
+    let worker = worker(&seam, &["q", "lost.lane.4711"], &[], Duration::from_secs(60)).await;
+    assert_eq!(worker.drain(10).await.len(), 1);
+    for _ in 0..4 {
+        place.store.maintain().await.unwrap();
+    }
+    assert_eq!(worker.drain(10).await.len(), 1);
+}

@@ -1,0 +1,45 @@
+//! What is PostgreSQL's own: one binary, because each takes seconds to build.
+#[path = "../cluster/mod.rs"]
+mod cluster;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../../../windlass/tests/own_cluster/mod.rs"]
+mod own_cluster;
+#[path = "../strand/mod.rs"]
+mod strand;
+
+mod append_only;
+mod audit;
+mod bad_input;
+mod claim;
+mod deadlines;
+mod edits;
+mod events;
+mod failover;
+mod grants;
+mod grants_kept;
+mod group_commit;
+mod group_commit_unique;
+mod history;
+mod id_blocks;
+mod keys;
+mod lane_locks;
+mod lanes;
+mod limits;
+mod limits_of_time;
+mod migrate;
+mod once;
+mod open_claims;
+mod pooler;
+mod promotion;
+mod reports;
+mod retention;
+mod schedules;
+mod session;
+mod sql_calls;
+mod tls;
+mod touch_jobs;
+mod transactions;
+mod transplant;
+mod unique;
+mod visibility;
+mod wakeup;

@@ -1,0 +1,218 @@
+//! A migration runs beside whoever works, is repeatable, and says which programs may go on.
+
+use crate::cluster::Fixture;
+use std::sync::Arc;
+use windlass_conformance::steps::{LATER, QUEUE, jobs, worker};
+use windlass_core::{Args, Disposition, ErrorKind, JobStore, Settled, Store};
+use windlass_postgres::PostgresStore;
+
+/// Every function is created anew each time, so whoever is in the middle of one must not notice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_is_repeated_under_load() {
+    let fixture = Fixture::fresh().await;
+    let (store, other) = (fixture.store().await, fixture.store().await);
+    let (migrated, ids) = tokio::join!(
+        async {
+            for _ in 0..10 {
+                let report = other.migrate().await.expect("migrates");
+                assert_eq!(report.from, report.to);
+            }
+        },
+        async {
+            let mut ids = Vec::new();
+            for _ in 0..20 {
+                ids.extend(store.enqueue(&jobs(50)).await.expect("enqueues"));
+            }
+            ids
+        }
+    );
+    let () = migrated;
+    assert!(ids.windows(2).all(|two| two[0] < two[1]), "{ids:?}");
+}
+
+/// An open transaction that enqueued neither holds up a migration nor is held up by it.
+#[tokio::test]
+async fn a_migration_waits_for_no_open_transaction() {
+    let fixture = Fixture::fresh().await;
+    let (store, mut client) = (fixture.store().await, fixture.sql().await);
+    let open = client.transaction().await.unwrap();
+    store.enqueue_in(&open, &jobs(50)).await.unwrap();
+    fixture.store().await.migrate().await.expect("migrates beside an open transaction");
+    store.enqueue_in(&open, &jobs(1)).await.unwrap();
+    open.commit().await.unwrap();
+}
+
+/// What a definition of an older program left is replaced, grants stay.
+#[tokio::test]
+async fn a_migration_restores_definitions_and_keeps_grants() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let role = format!("{}_producer", fixture.schema);
+    let damage = fixture.text(&format!(
+        "CREATE ROLE {role}; GRANT EXECUTE ON FUNCTION windlass.current_segment() TO {role};
+         CREATE OR REPLACE FUNCTION windlass.current_segment() RETURNS smallint LANGUAGE sql AS 'SELECT 99::smallint'"
+    ));
+    client.batch_execute(&damage).await.unwrap();
+    fixture.store().await.migrate().await.unwrap();
+    let look = fixture.text(&format!(
+        "SELECT windlass.current_segment(), has_function_privilege('{role}', 'windlass.current_segment()', 'execute')"
+    ));
+    let row = client.query_one(&look, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i16>(0), row.get::<_, bool>(1)), (0, true));
+    client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+/// On a schema that an older program made nobody can ask a worker to stop a job.
+#[tokio::test]
+async fn a_schema_without_requests_to_cancel_is_worked_on() {
+    let fixture = Fixture::fresh().await;
+    let drop = fixture.text(
+        "DROP FUNCTION windlass.cancel_requests(integer); DROP FUNCTION windlass.forget_requests(integer);",
+    );
+    fixture.sql().await.batch_execute(&drop).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    assert!(store.heartbeat(worker.id).await.unwrap().cancel.is_empty());
+    store.maintain().await.unwrap();
+}
+
+/// A function whose parameters changed is one function, whoever was granted its older form may call it, and an older program's
+/// call of it works.
+#[tokio::test]
+async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let role = format!("{}_producer", fixture.schema);
+    let enqueue = "enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
+        max_attempts integer DEFAULT 20, scheduled_at timestamptz DEFAULT NULL, key text DEFAULT NULL, meta jsonb DEFAULT NULL,
+        tracked boolean DEFAULT false) RETURNS bigint";
+    let list = "list_jobs(p_state text, p_queue text, p_kind text, p_after bigint[], p_limit integer,
+        p_look_at integer DEFAULT 50000) RETURNS TABLE (next bigint[], job windlass.jobs)";
+    let older = fixture.text(&format!(
+        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {} TO {role};
+         DROP FUNCTION windlass.enqueue; DROP FUNCTION windlass.list_jobs;
+         CREATE FUNCTION windlass.{enqueue} LANGUAGE sql AS 'SELECT 1::bigint';
+         CREATE FUNCTION windlass.{list} LANGUAGE sql AS 'SELECT NULL::bigint[], NULL::windlass.jobs';
+         GRANT EXECUTE ON FUNCTION windlass.enqueue TO {role};
+         GRANT EXECUTE ON FUNCTION windlass.list_jobs TO {role} WITH GRANT OPTION",
+        fixture.schema
+    ));
+    client.batch_execute(&older).await.unwrap();
+    for _ in 0..2 {
+        fixture.store().await.migrate().await.unwrap();
+        let look = fixture.text(
+            "SELECT string_agg(p.proname || ':' || g.is_grantable, ' ' ORDER BY p.proname)
+             FROM pg_proc p, aclexplode(p.proacl) g
+             WHERE p.pronamespace = $2::text::regnamespace AND g.grantee = $1::text::regrole",
+        );
+        let granted: String = client.query_one(&look, &[&role, &fixture.schema]).await.unwrap().get(0);
+        assert_eq!(granted, "enqueue:false list_jobs:true");
+        let forms = fixture.text(
+            "SELECT count(*) FROM pg_proc WHERE proname IN ('enqueue', 'list_jobs') AND pronamespace = $1::text::regnamespace",
+        );
+        assert_eq!(client.query_one(&forms, &[&fixture.schema]).await.unwrap().get::<_, i64>(0), 2);
+    }
+    let calls = fixture.text(&format!(
+        "SET ROLE {role}; SELECT windlass.enqueue('k', '{{}}', 'default', 0, 20, key => 'a'); RESET ROLE"
+    ));
+    client.batch_execute(&calls).await.unwrap();
+    let rows = client
+        .query(
+            &fixture.text("SELECT (p.job).*, p.next FROM windlass.list_jobs(NULL, NULL, NULL, NULL, 5) p"),
+            &[],
+        )
+        .await
+        .unwrap();
+    assert_eq!(rows[0].columns()[18].name(), "next", "older programs go by the number");
+    assert_eq!(rows[0].get::<_, Option<String>>(15).as_deref(), Some("a"));
+    client.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
+}
+
+/// A schema that an older program made has no batches of results; they are kept one by one there.
+#[tokio::test]
+async fn an_older_schema_keeps_results_too() {
+    let fixture = Fixture::fresh().await;
+    let drop = fixture.text(
+        "DROP FUNCTION windlass.settle_with_results(integer, integer[], bigint[], integer[], integer[], integer[], bigint[],
+             bigint[], json, bigint[], integer[], bigint[], text[], json[])",
+    );
+    fixture.sql().await.batch_execute(&drop).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let ids = store.enqueue(&jobs(2)).await.unwrap();
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    for held in worker.take(2).await {
+        let result = Args::parse(&held.job.id.to_string()).ok();
+        assert_eq!(worker.except(&held, Disposition::Complete { result }).await, Settled::Accepted);
+    }
+    for id in ids {
+        let kept = store.job(id).await.unwrap().unwrap().result;
+        assert_eq!(kept.as_ref().map(Args::as_str), Some(id.to_string().as_str()));
+    }
+}
+
+/// `migrate=auto` makes the schema, brings one of an older program up to date, and leaves the others alone.
+#[tokio::test]
+async fn connecting_migrates_where_the_url_says_so() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let connect = |parameter: &'static str| {
+        let separator = if fixture.url.contains('?') { '&' } else { '?' };
+        let url = format!("{}{separator}migrate={parameter}", fixture.url);
+        let options = fixture.options.clone();
+        async move { PostgresStore::connect(&url, options).await }
+    };
+    let refused = connect("always").await.map(|_| ()).unwrap_err();
+    assert!(refused.to_string().contains("use auto or never"), "{refused}");
+
+    client.batch_execute(&format!("DROP SCHEMA {} CASCADE", fixture.schema)).await.unwrap();
+    let error = connect("never").await.unwrap().enqueue(&jobs(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMissing);
+    let (one, other) = tokio::join!(connect("auto"), connect("auto"));
+    one.unwrap().enqueue(&jobs(1)).await.expect("the schema is there");
+    other.unwrap().enqueue(&jobs(1)).await.expect("for both");
+
+    let damage = "CREATE OR REPLACE FUNCTION windlass.current_segment() RETURNS smallint LANGUAGE sql AS 'SELECT 99::smallint'";
+    client.batch_execute(&fixture.text(damage)).await.unwrap();
+    let segment = fixture.text("SELECT windlass.current_segment()");
+    connect("auto").await.unwrap();
+    assert_eq!(client.query_one(&segment, &[]).await.unwrap().get::<_, i16>(0), 99, "nothing was to do");
+    for (program, expected) in [("99.0.0", 99), ("0.0.9", 0)] {
+        let note = format!("COMMENT ON TABLE windlass.migration IS 'definitions of windlass {program}'");
+        client.batch_execute(&fixture.text(&note)).await.unwrap();
+        connect("auto").await.unwrap();
+        assert_eq!(client.query_one(&segment, &[]).await.unwrap().get::<_, i16>(0), expected, "{program}");
+    }
+}
+
+/// The rule for older programs: a newer schema names the oldest that may work on it, and its definitions are
+/// not replaced by theirs.
+#[tokio::test]
+async fn a_newer_schema_says_which_programs_may_work() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let newer = fixture.text(
+        "INSERT INTO windlass.migration (version, compatible_with) VALUES (1000, 1);
+         CREATE OR REPLACE FUNCTION windlass.ids_of(p_ranges bigint[]) RETURNS bigint[] LANGUAGE sql AS 'SELECT ARRAY[7::bigint]'",
+    );
+    client.batch_execute(&newer).await.unwrap();
+    let store = fixture.store().await;
+    store.enqueue(&jobs(1)).await.expect("an older program goes on");
+    let report = store.migrate().await.expect("has nothing to do");
+    assert_eq!((report.from, report.to), (1000, 1000));
+    let look = fixture.text("SELECT windlass.ids_of('{}')");
+    assert_eq!(
+        client.query_one(&look, &[]).await.unwrap().get::<_, Vec<i64>>(0),
+        [7],
+        "the newer definition stays"
+    );
+
+    let breaking = fixture.text("UPDATE windlass.migration SET compatible_with = 1000 WHERE version = 1000");
+    client.batch_execute(&breaking).await.unwrap();
+    for refused in [
+        PostgresStore::connect(&fixture.url, fixture.options.clone()).await.map(|_| ()).unwrap_err(),
+        store.migrate().await.map(|_| ()).unwrap_err(),
+    ] {
+        assert_eq!(refused.kind(), ErrorKind::SchemaTooNew);
+        assert!(refused.to_string().contains("version 1000"), "{refused}");
+    }
+}

@@ -1,0 +1,51 @@
+//! The calls that other drivers run say all that a job says.
+
+use crate::cluster::Fixture;
+use std::time::Duration;
+use tokio_postgres::types::ToSql;
+use windlass_core::{Args, JobId, JobStore, NewJob, RetryPolicy};
+use windlass_postgres::{SqlCall, SqlParam};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+#[tokio::test]
+async fn times_and_tags_go_with_one_job_and_with_many() {
+    let fixture = Fixture::fresh().await;
+    let (client, store) = (fixture.sql().await, fixture.store().await);
+    let plain = NewJob::new("k", Args::parse("{}").unwrap());
+    let timed = (plain.clone().with_timeout(Duration::from_millis(1_500)).with_expiry(DAY))
+        .with_retry_policy(RetryPolicy::linear(Duration::from_secs(3)))
+        .with_tags(["urgent", "a \"b\", {c}"])
+        .with_cost(12);
+    let calls = [
+        store.enqueue_sql(&timed).unwrap(),
+        store.enqueue_many_sql(&[timed.clone(), plain.clone()]).unwrap(),
+        store.enqueue_many_sql(&[plain]).unwrap(),
+    ];
+    let mut jobs = Vec::new();
+    for SqlCall { text, params, .. } in &calls {
+        let params: Vec<&(dyn ToSql + Sync)> = params
+            .iter()
+            .map(|param| match param {
+                SqlParam::Text(value) => value as &(dyn ToSql + Sync),
+                SqlParam::Int4(value) => value,
+                SqlParam::Int8(value) => value,
+            })
+            .collect();
+        for row in client.query(text, &params).await.unwrap() {
+            jobs.push(store.job(JobId(row.get(0))).await.unwrap().expect("it is stored"));
+        }
+    }
+    for job in &jobs[..2] {
+        assert_eq!(job.timeout, Some(Duration::from_millis(1_500)));
+        assert_eq!(job.retry_policy, Some(RetryPolicy::linear(Duration::from_secs(3))));
+        assert_eq!((&*job.tags, job.cost), (&["urgent".to_owned(), "a \"b\", {c}".to_owned()][..], Some(12)));
+        let lives = job.expires_at.unwrap().duration_since(job.enqueued_at).as_hours();
+        assert!((23..=24).contains(&lives), "{job:?}");
+    }
+    for job in &jobs[2..] {
+        assert!(job.timeout.is_none() && job.retry_policy.is_none() && job.expires_at.is_none());
+        assert!(job.tags.is_empty() && job.cost.is_none());
+    }
+    assert_eq!(jobs.len(), 4);
+}

@@ -1,0 +1,280 @@
+//! A database restored into another cluster: transaction ids start again, nothing unfinished is lost.
+
+use crate::cluster::Fixture;
+use std::{collections::BTreeSet, sync::Arc};
+use tokio_postgres::Client;
+use windlass_conformance::steps::{args, enqueue_jobs, eventually, ids, worker_on};
+use windlass_core::{JobEdit, JobId, Store};
+
+/// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
+/// and snapshots that this cluster has not reached.
+fn transplant() -> String {
+    let [jobs, claims, home] = moved("1000000000");
+    format!("{jobs}; {claims}; {home}")
+}
+
+/// The statements by which jobs, claims and the row of table home look as if they came from a cluster that is so many
+/// transactions ahead.
+fn moved(by: &str) -> [String; 3] {
+    let jobs = "UPDATE windlass.job SET xid = (xid::text::bigint + {by})::text::xid8 WHERE xid < '4611686018427387904'";
+    let claims = "UPDATE windlass.claim SET
+        from_snapshot = CASE from_snapshot::text WHEN '4:4:' THEN from_snapshot
+            ELSE format('%s:%s:', pg_snapshot_xmin(from_snapshot)::text::bigint + {by},
+                        pg_snapshot_xmax(from_snapshot)::text::bigint + {by})::pg_snapshot END,
+        to_snapshot = format('%s:%s:', pg_snapshot_xmin(to_snapshot)::text::bigint + {by},
+                             pg_snapshot_xmax(to_snapshot)::text::bigint + {by})::pg_snapshot,
+        start_xid = (start_xid::text::bigint + {by})::text::xid8,
+        end_xid = (end_xid::text::bigint + {by})::text::xid8";
+    let home = "UPDATE windlass.home SET xid = (xid::text::bigint + {by})::text::xid8, system = 1";
+    [jobs, claims, home].map(|text| text.replace("{by}", by))
+}
+
+#[tokio::test]
+async fn unfinished_jobs_are_available_again_after_a_restore() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let all = enqueue_jobs(&store, 30).await;
+    let worker = worker_on(&store).await;
+    worker.complete_claims(&worker.claim(10).await).await;
+    let running = ids(&worker.claim(5).await);
+    assert_eq!(running, all[10..15]);
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    assert!(worker.try_claim(1).await.expect_err("the log is not in order").is_lease_lost());
+    // Producers that know nothing of it, before any worker comes: rows of this cluster's own.
+    let new = enqueue_every_way(&fixture, &client).await;
+
+    let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&restored).await;
+    restored.promote(1_000).await.unwrap();
+    let found: BTreeSet<_> = worker.drain(7).await.into_iter().collect();
+    let expected: BTreeSet<_> = all[10..].iter().copied().chain(new).collect();
+    assert_eq!(found, expected, "the finished ten stay finished, all others come once");
+    // And it stays that way: the next connection finds nothing to move.
+    let again: Arc<dyn Store> = Arc::new(fixture.store().await);
+    assert_eq!(worker_on(&again).await.drain(7).await, []);
+}
+
+/// Jobs that were edited and deleted before the move and after it come as they were changed last, each once, or not at all.
+#[tokio::test]
+async fn edited_jobs_come_once_after_a_restore() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let all = enqueue_jobs(&store, 12).await;
+    let edit = JobEdit::new().with_args(args(100));
+    store.edit(&all[4..8], &edit).await.unwrap();
+    store.delete(&all[8..10]).await.unwrap();
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        let row = client.query_one(&fixture.text("SELECT windlass.enqueue('noop', queue => 'q')"), &[]).await;
+        own.push(JobId(row.unwrap().get(0)));
+    }
+    for id in [all[6], all[7], all[10], own[0], own[1]] {
+        let text = format!(r#"SELECT windlass.edit({id}, args => '{{"n":200}}')"#);
+        client.batch_execute(&fixture.text(&text)).await.unwrap();
+    }
+    for id in [all[11], own[1]] {
+        client.batch_execute(&fixture.text(&format!("SELECT windlass.delete({id})"))).await.unwrap();
+    }
+
+    let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&restored).await;
+    restored.promote(1_000).await.unwrap();
+    let taken = worker.take(11).await;
+    worker.finds_nothing().await;
+    let mut found: Vec<_> = taken
+        .iter()
+        .map(|held| (held.job.id, String::from_utf8_lossy(&held.job.args).replace(' ', "")))
+        .collect();
+    found.sort();
+    let changed = |n: usize| format!(r#"{{"n":{n}}}"#);
+    let mut expected: Vec<_> = (0..4).map(|n| (all[n], changed(n))).collect();
+    expected.extend([(all[4], changed(100)), (all[5], changed(100))]);
+    expected.extend([6, 7, 10].map(|n| (all[n], changed(200))));
+    expected.extend([(own[0], changed(200)), (own[2], "{}".to_owned())]);
+    assert_eq!(found, expected);
+}
+
+/// One job each: in a statement of its own, in a savepoint, and in a function's block that catches errors. The rows of
+/// the last two carry the id of a subtransaction.
+async fn enqueue_every_way(fixture: &Fixture, client: &Client) -> Vec<JobId> {
+    let enqueue = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    let plain: i64 = client.query_one(&enqueue, &[]).await.unwrap().get(0);
+    client.batch_execute("BEGIN; SELECT pg_current_xact_id(); SAVEPOINT s").await.unwrap();
+    let saved: i64 = client.query_one(&enqueue, &[]).await.unwrap().get(0);
+    client.batch_execute("COMMIT").await.unwrap();
+    let caught = format!(
+        "DO $$ BEGIN PERFORM pg_current_xact_id(); BEGIN PERFORM {}; EXCEPTION WHEN division_by_zero THEN END; END $$",
+        &enqueue[7..]
+    );
+    client.batch_execute(&caught).await.unwrap();
+    let newest = fixture.text("SELECT max(id) FROM windlass.job");
+    let caught: i64 = client.query_one(&newest, &[]).await.unwrap().get(0);
+    [plain, saved, caught].map(JobId).to_vec()
+}
+
+/// Logical replication carries rows and no sequences.
+#[tokio::test]
+async fn ids_stay_unique_where_the_sequences_began_anew() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let old = enqueue_jobs(&store, 3).await;
+    let before = worker_on(&store).await;
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    client.batch_execute(&fixture.text("ALTER SEQUENCE windlass.job_id_seq RESTART")).await.unwrap();
+    client.batch_execute(&fixture.text("ALTER TABLE windlass.worker ALTER id RESTART")).await.unwrap();
+    client.batch_execute(&fixture.text("ALTER TABLE windlass.lane ALTER id RESTART")).await.unwrap();
+    let new = enqueue_every_way(&fixture, &client).await;
+    assert!(old.contains(&new[0]), "two jobs have one id: {old:?}, {new:?}");
+
+    let after = worker_on(&store).await;
+    assert!(after.id > before.id);
+    store.promote(1_000).await.unwrap();
+    let mut found = after.drain(7).await;
+    found.extend(enqueue_jobs(&store, 3).await);
+    let distinct: BTreeSet<_> = found.iter().copied().collect();
+    assert_eq!((found.len(), distinct.len()), (9, 9), "{found:?}");
+    assert!(old.iter().all(|id| distinct.contains(id)));
+    store.enqueue(&[windlass_conformance::steps::job().with_queue("another")]).await.expect("makes a lane");
+}
+
+/// The new cluster may be as old as the other was: then transaction ids of the copied rows lie where its own are.
+#[tokio::test]
+async fn what_was_finished_stays_finished_where_the_new_cluster_is_as_old() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        all.extend(enqueue_jobs(&store, 1).await);
+    }
+    let worker = worker_on(&store).await;
+    worker.complete_claims(&worker.claim(4).await).await;
+    let client = fixture.sql().await;
+    let [_, _, home] = moved("1000000000");
+    client.batch_execute(&fixture.text(&home)).await.unwrap();
+    // Between the copy of home and that of the jobs others work, and just there the ids of the jobs lie.
+    client
+        .batch_execute(
+            "DO $$ BEGIN FOR i IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$",
+        )
+        .await
+        .unwrap();
+    let text = "SELECT (SELECT xmin::text::bigint FROM windlass.home) + 100 - min(xid::text::bigint) FROM windlass.job";
+    let by: i64 = client.query_one(&fixture.text(text), &[]).await.unwrap().get(0);
+    let [jobs, claims, _] = moved(&by.to_string());
+    client.batch_execute(&fixture.text(&claims)).await.unwrap();
+    client.batch_execute(&fixture.text(&jobs)).await.unwrap();
+    let new = enqueue_every_way(&fixture, &client).await;
+
+    let after = worker_on(&store).await;
+    store.promote(1_000).await.unwrap();
+    let found: BTreeSet<_> = after.drain(7).await.into_iter().collect();
+    let expected: BTreeSet<_> = all[4..].iter().copied().chain(new).collect();
+    assert_eq!(found, expected);
+}
+
+/// A worker that runs on knows of settlements that the dump does not, and its claims reach over rows of this cluster.
+#[tokio::test]
+async fn workers_of_before_change_nothing_until_the_log_is_in_order() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let old = enqueue_jobs(&store, 5).await;
+    let before = worker_on(&store).await;
+    assert_eq!(before.claim(5).await.len(), 1);
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    let new = enqueue_every_way(&fixture, &client).await;
+
+    let settled = format!("SELECT windlass.heartbeat({}, 1000, '{{}}', '{{}}')", before.id.0);
+    let refused =
+        client.batch_execute(&fixture.text(&settled)).await.expect_err("a log that is not in order");
+    assert_eq!(refused.code().map(|code| code.code()), Some("WL001"));
+    assert!(store.heartbeat(before.id).await.is_err_and(|error| error.is_lease_lost()));
+    store.deregister(before.id).await.unwrap();
+    let report = store.maintain().await.unwrap();
+    assert_eq!((report.rotated, report.rehomed, report.truncated), (false, 0, 0));
+
+    let after = worker_on(&store).await;
+    store.promote(1_000).await.unwrap();
+    let found = after.drain(7).await;
+    let distinct: BTreeSet<_> = found.iter().copied().collect();
+    assert_eq!((found.len(), distinct), (8, old.into_iter().chain(new).collect()));
+}
+
+/// Somebody writes on and reads while the log is put in order: the one is not lost, the other not thrown out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_and_readers_beside_the_move_are_waited_for() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let old = enqueue_jobs(&store, 3).await;
+    let before = worker_on(&store).await;
+    before.complete_claims(&before.claim(1).await).await;
+    let (client, reader) = (fixture.sql().await, fixture.sql().await);
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    client
+        .batch_execute(&fixture.text("BEGIN; LOCK TABLE windlass.job_0 IN ROW EXCLUSIVE MODE"))
+        .await
+        .unwrap();
+    let mover = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { worker_on(&store).await }
+    });
+    until_waited_for(&fixture, &reader, "job_0").await;
+    // It began before this transaction got its id.
+    let enqueue = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    let new: i64 = client.query_one(&enqueue, &[]).await.unwrap().get(0);
+    reader.batch_execute(&fixture.text("BEGIN; SELECT 1 FROM windlass.settlement LIMIT 1")).await.unwrap();
+    client.batch_execute("COMMIT").await.unwrap();
+    // It has the jobs now.
+    until_waited_for(&fixture, &client, "settlement").await;
+    reader.batch_execute(&fixture.text("SELECT 1 FROM windlass.job LIMIT 1")).await.expect("no deadlock");
+    reader.batch_execute("COMMIT").await.unwrap();
+
+    let after = mover.await.expect("registers");
+    store.promote(1_000).await.unwrap();
+    let found: BTreeSet<_> = after.drain(7).await.into_iter().collect();
+    assert_eq!(found, old[1..].iter().copied().chain([JobId(new)]).collect());
+}
+
+async fn until_waited_for(fixture: &Fixture, client: &Client, table: &str) {
+    let text = format!(
+        "SELECT 1 FROM pg_locks WHERE relation = 'windlass.{table}'::regclass AND NOT granted LIMIT 1"
+    );
+    let text = fixture.text(&text);
+    let look = || async { client.query_opt(&text, &[]).await.expect("looks") };
+    eventually("somebody waits for the table", look).await;
+}
+
+/// A process that runs on remembers before which time nothing is due.
+#[tokio::test]
+async fn what_was_due_before_the_move_is_not_passed_over() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    assert_eq!(store.promote(1_000).await.unwrap().count, 0);
+    let restored = "INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, kind, args)
+        VALUES (7, now() - interval '1 minute', windlass.lane_of('q', 0), 20, 'k', '{}')";
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text(restored)).await.unwrap();
+    client.batch_execute(&fixture.text(&transplant())).await.unwrap();
+    worker_on(&store).await;
+    assert_eq!(store.promote(1_000).await.unwrap().count, 1);
+}
+
+/// A table that was only rewritten, as pg_repack does, moves nothing.
+#[tokio::test]
+async fn a_rewritten_table_is_not_a_move() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let all = enqueue_jobs(&store, 3).await;
+    let worker = worker_on(&store).await;
+    let held = worker.claim(1).await;
+    let rewrite = "UPDATE windlass.home SET one = one";
+    fixture.sql().await.batch_execute(&fixture.text(rewrite)).await.unwrap();
+    assert!(worker.try_claim(1).await.is_err_and(|error| error.is_lease_lost()));
+    let other = worker_on(&store).await;
+    worker.complete_claims(&held).await;
+    assert_eq!(other.drain(7).await, all[1..]);
+}

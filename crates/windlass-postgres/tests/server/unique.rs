@@ -1,0 +1,406 @@
+//! Unique jobs in PostgreSQL: in transactions, by plain SQL, in races, through segments that go, after a restore.
+
+use crate::cluster::Fixture;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::task::JoinSet;
+use windlass_conformance::steps::{LATER, QUEUE, eventually, job, maintain_with, record, worker_on};
+use windlass_core::{
+    Args, Conflict, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply, Settings,
+    Store, Unique,
+};
+
+fn keyed(key: &str) -> NewJob {
+    job().with_unique(Unique::by_key(key))
+}
+
+fn kept(id: JobId) -> EnqueuedUnique {
+    EnqueuedUnique { id, conflict: Some(Conflict::Kept) }
+}
+
+async fn unique(store: &impl AsStore, job: NewJob) -> EnqueuedUnique {
+    store.as_store().enqueue_unique(&[job]).await.unwrap()[0]
+}
+
+trait AsStore {
+    fn as_store(&self) -> &dyn JobStore;
+}
+
+impl AsStore for Arc<dyn Store> {
+    fn as_store(&self) -> &dyn JobStore {
+        self.as_ref()
+    }
+}
+
+impl AsStore for windlass_postgres::PostgresStore {
+    fn as_store(&self) -> &dyn JobStore {
+        self
+    }
+}
+
+async fn one(client: &tokio_postgres::Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// A rollback leaves the key free; whoever waits for it gets it. A commit has it taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_transaction_with_the_key_is_waited_for() {
+    let fixture = Fixture::fresh().await;
+    let (store, mut client, watcher) =
+        (Arc::new(fixture.store().await), fixture.sql().await, fixture.sql().await);
+    unique(&*store, keyed("lane")).await;
+    for size in [1, 12] {
+        for (round, commits) in [("a", false), ("b", true), ("c", false)] {
+            let batch: Vec<_> = (0..size).map(|n| keyed(&format!("{round}/{size}/{n}"))).collect();
+            if round == "c" {
+                // Taken and free again: taken over, not new.
+                let ids = store.enqueue(&batch).await.unwrap();
+                store.cancel(&ids).await.unwrap();
+            }
+            let transaction = client.transaction().await.unwrap();
+            let first = store.enqueue_unique_in(&transaction, &batch).await.unwrap();
+            assert!(first.iter().all(|stored| stored.conflict.is_none()), "{first:?}");
+            let again = store.enqueue_unique_in(&transaction, &batch).await.unwrap();
+            assert!(again.iter().zip(&first).all(|(again, first)| *again == kept(first.id)), "{again:?}");
+            let waiting = tokio::spawn({
+                let (store, batch) = (store.clone(), batch.clone());
+                async move { store.enqueue_unique(&batch).await.unwrap() }
+            });
+            let blocked = format!(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".%_unique%'",
+                fixture.schema
+            );
+            eventually("the other call waits", || async {
+                (one(&watcher, &blocked).await > 0).then_some(())
+            })
+            .await;
+            match commits {
+                true => transaction.commit().await.unwrap(),
+                false => transaction.rollback().await.unwrap(),
+            }
+            for (first, second) in first.iter().zip(waiting.await.unwrap()) {
+                assert_eq!(second.conflict.is_some(), commits);
+                assert_eq!(second.id == first.id, commits);
+            }
+        }
+    }
+    let transaction =
+        client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
+    let transaction = transaction.start().await.unwrap();
+    let error = store.enqueue_unique_in(&transaction, &[keyed("k")]).await.unwrap_err();
+    assert!(
+        error.kind() == ErrorKind::InvalidOption && error.to_string().contains("READ COMMITTED"),
+        "{error}"
+    );
+}
+
+/// 8 connections, few keys, workers that complete, snapshots in between: no key has two live jobs in any of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_key_ever_has_two_jobs() {
+    const KEYS: usize = 40;
+    let fixture = Fixture::fresh().await;
+    let (ended, looks) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (mut callers, mut others) = (JoinSet::new(), JoinSet::new());
+    for caller in 0..8 {
+        let (store, looks) = (fixture.store().await, Arc::clone(&looks));
+        callers.spawn(async move {
+            let (mut stored, mut round) = (Vec::new(), 0);
+            while round < 20 || looks.load(Ordering::SeqCst) < 6 {
+                round += 1;
+                let size = if (caller + round) % 3 == 0 { 1 } else { 30 };
+                let job = |_| {
+                    let n = fastrand::usize(..KEYS);
+                    let job = NewJob::new("k", Args::of(&n).unwrap()).with_queue(QUEUE);
+                    let job = if n % 5 == 0 { job.with_delay(Duration::from_millis(2)) } else { job };
+                    job.with_unique(Unique::by_args())
+                };
+                let batch: Vec<_> = (0..size).map(job).collect();
+                let replies = store.enqueue_unique(&batch).await.unwrap();
+                stored.extend(replies.iter().filter(|reply| reply.conflict.is_none()).map(|reply| reply.id));
+            }
+            stored
+        });
+    }
+    for _ in 0..2 {
+        let worker = worker_on(&(Arc::new(fixture.store().await) as Arc<dyn Store>)).await;
+        let ended = Arc::clone(&ended);
+        others.spawn(async move {
+            let mut done = Vec::new();
+            loop {
+                let last = ended.load(Ordering::SeqCst);
+                worker.store.promote(100).await.unwrap();
+                let some = worker.drain(7).await;
+                if last && some.is_empty() {
+                    return done;
+                }
+                done.extend(some);
+            }
+        });
+    }
+    let (watcher, ended_too) = (fixture.sql().await, Arc::clone(&ended));
+    let doubled = fixture.text(
+        "SELECT count(*) FROM (SELECT 1 FROM windlass.jobs WHERE state IN ('available', 'scheduled', 'running', 'retryable')
+         GROUP BY args::text HAVING count(*) > 1) AS twice",
+    );
+    let watching = tokio::spawn(async move {
+        while !ended_too.load(Ordering::SeqCst) {
+            let doubled = one(&watcher, &doubled).await;
+            looks.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(doubled, 0, "keys with two live jobs");
+        }
+    });
+    let mut stored = callers.join_all().await.concat();
+    ended.store(true, Ordering::SeqCst);
+    let mut done = others.join_all().await.concat();
+    watching.await.unwrap();
+    let rest = std::sync::Mutex::new(Vec::new());
+    // What the two left to one another.
+    let last = worker_on(&(Arc::new(fixture.store().await) as Arc<dyn Store>)).await;
+    eventually("nothing waits", || async {
+        let next_due = last.store.promote(1_000).await.unwrap().next_due;
+        let some = last.drain(7).await;
+        let is_empty = some.is_empty();
+        rest.lock().unwrap().extend(some);
+        (is_empty && next_due.is_none()).then_some(())
+    })
+    .await;
+    done.extend(rest.into_inner().unwrap());
+    stored.sort_unstable();
+    done.sort_unstable();
+    assert!(stored == done, "{} stored, {} done", stored.len(), done.len());
+    assert!(stored.len() >= KEYS);
+    let client = fixture.sql().await;
+    let live = "SELECT count(*) FROM windlass.unique_key k WHERE (SELECT h.held FROM windlass.unique_holders(ARRAY[k.key]) h)";
+    assert_eq!(one(&client, &fixture.text(live)).await, 0, "no key is stuck");
+}
+
+/// What the key's short cut into the log points at may be gone: a cancelled job that was dropped as its segment was emptied, a
+/// completed one whose segment was truncated, a moved one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_outlive_segments() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    let done = unique(&store, keyed("done")).await.id;
+    worker.drain(10).await;
+    let waiting = unique(&store, keyed("waiting")).await.id;
+    let cancelled = unique(&store, keyed("cancelled")).await.id;
+    store.cancel(&[cancelled]).await.unwrap();
+    let settings = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+    let client = fixture.sql().await;
+    eventually("the segment is emptied", || async {
+        let fill = store.enqueue(&[job().with_queue("fill")]).await.unwrap();
+        store.cancel(&fill).await.unwrap();
+        maintain_with(&store, settings).await;
+        let rows =
+            fixture.text(&format!("SELECT count(*) FROM windlass.job WHERE id IN ({done}, {cancelled})"));
+        (one(&client, &rows).await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(unique(&store, keyed("waiting")).await, kept(waiting));
+    assert_eq!(unique(&store, keyed("done")).await.conflict, None);
+    assert_eq!(unique(&store, keyed("cancelled")).await.conflict, None);
+}
+
+/// After a restore into another cluster positions in the log mean nothing: keys go by their jobs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_survive_a_restore() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    unique(&store, keyed("done")).await;
+    worker.drain(10).await;
+    let running = unique(&store, keyed("running")).await.id;
+    let _held = worker.take_one().await;
+    let waiting = unique(&store, keyed("waiting")).await.id;
+    let client = fixture.sql().await;
+    let by = 1_000_000_000;
+    let ahead = format!(
+        "UPDATE windlass.job SET xid = (xid::text::bigint + {by})::text::xid8;
+         UPDATE windlass.unique_key SET xid = (xid::text::bigint + {by})::text::xid8;
+         UPDATE windlass.claim SET to_snapshot = format('%s:%s:', pg_snapshot_xmin(to_snapshot)::text::bigint + {by},
+             pg_snapshot_xmax(to_snapshot)::text::bigint + {by})::pg_snapshot,
+             from_snapshot = CASE from_snapshot::text WHEN '4:4:' THEN from_snapshot
+                 ELSE format('%s:%s:', pg_snapshot_xmin(from_snapshot)::text::bigint + {by},
+                             pg_snapshot_xmax(from_snapshot)::text::bigint + {by})::pg_snapshot END,
+             start_xid = (start_xid::text::bigint + {by})::text::xid8, end_xid = (end_xid::text::bigint + {by})::text::xid8;
+         UPDATE windlass.home SET xid = (xid::text::bigint + {by})::text::xid8, system = 1"
+    );
+    client.batch_execute(&fixture.text(&ahead)).await.unwrap();
+    let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
+    for (key, id) in [("running", running), ("waiting", waiting)] {
+        assert_eq!(unique(&restored, keyed(key)).await, kept(id));
+    }
+    assert_eq!(unique(&restored, keyed("done")).await.conflict, None);
+    let worker = worker_on(&restored).await;
+    worker.take_when_due(3).await;
+    assert_eq!(unique(&restored, keyed("waiting")).await, kept(waiting), "it runs");
+    restored.deregister(worker.id).await.unwrap();
+    let all = worker_on(&restored).await.drain(10).await;
+    assert_eq!(all.len(), 3);
+    assert_eq!(unique(&restored, keyed("waiting")).await.conflict, None);
+}
+
+/// Housekeeping forgets the keys of finished jobs, and looks at those of others ever more seldom.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_nobody_has_are_forgotten() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let client = fixture.sql().await;
+    let batch: Vec<_> = (0..30).map(|n| keyed(&format!("{n}"))).collect();
+    store.enqueue(&batch).await.unwrap();
+    worker_on(&store).await.drain(100).await;
+    let later = unique(&store, keyed("later").with_delay(LATER)).await.id;
+    let window = job().with_unique(Unique::by_key("window").for_window(LATER));
+    let first = unique(&store, window.clone()).await.id;
+    let keys = fixture.text("SELECT count(*) FROM windlass.unique_key");
+    store.maintain().await.unwrap();
+    assert_eq!(one(&client, &keys).await, 32, "not yet");
+    let age = "UPDATE windlass.unique_key SET check_at = check_at - interval '10 minutes', taken_at = taken_at - interval '10 minutes'
+               WHERE expires IS NULL";
+    client.batch_execute(&fixture.text(age)).await.unwrap();
+    store.maintain().await.unwrap();
+    assert_eq!(one(&client, &keys).await, 2);
+    let due = fixture
+        .text("SELECT count(*) FROM windlass.unique_key WHERE check_at > now() + interval '9 minutes'");
+    assert_eq!(one(&client, &due).await, 2, "as long again as it is old, or at the window's end");
+    assert_eq!(unique(&store, keyed("later").with_delay(LATER)).await, kept(later));
+    assert_eq!(unique(&store, window).await, kept(first));
+    assert_eq!(unique(&store, keyed("0")).await.conflict, None);
+}
+
+/// Plain SQL computes the same keys, and follows the same rules.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_sql_and_the_store_share_keys() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let client = fixture.sql().await;
+    let call = |rest: &str| {
+        let text = format!(
+            "SELECT id, conflict FROM windlass.enqueue_unique('mail', '{{\"b\": 1.50, \"a\": \"x\"}}', {rest})"
+        );
+        fixture.text(&text)
+    };
+    let ask = async |rest: &str| {
+        let row = client.query_one(&call(rest), &[]).await.unwrap();
+        (JobId(row.get(0)), row.get::<_, Option<String>>(1))
+    };
+    let args = Args::parse(r#"{"a":"x","b":15e-1}"#).unwrap();
+    let (id, conflict) = ask("queue => 'q'").await;
+    assert_eq!(conflict, None);
+    let same = NewJob::new("mail", args.clone()).with_queue("q").with_unique(Unique::by_args());
+    assert_eq!(unique(&store, same.clone()).await, kept(id));
+    assert_eq!(ask("queue => 'q'").await, (id, Some("kept".into())));
+    store.cancel(&[id]).await.unwrap();
+    let second = unique(&store, same).await.id;
+    assert_eq!(store.retry(&[id]).await.unwrap(), [RetryReply::KeyTaken], "its mark says so");
+    assert_eq!(ask("queue => 'q'").await, (second, Some("kept".into())));
+
+    let (id, _) =
+        ask("unique_fields => '{b}', unique_in => 'queue', unique_for => '1 hour', on_conflict => 'extend'")
+            .await;
+    assert_eq!(
+        ask("unique_fields => '{b}', unique_in => 'queue', unique_for => '1 hour', on_conflict => 'extend'")
+            .await,
+        (id, Some("extended".into()))
+    );
+    let debounced = "unique_key => 'd', unique_until => 'started', on_conflict => 'replace', max_wait => '1 minute', scheduled_at => now() + interval '30 seconds', priority => 5";
+    let (id, _) = ask(debounced).await;
+    assert_eq!(ask(debounced).await, (id, Some("replaced".into())));
+    assert_eq!((record(&store, id).await.state, record(&store, id).await.priority), (JobState::Scheduled, 5));
+
+    for (rest, code, says) in [
+        ("unique_key => 'd', on_conflict => 'error'", "WL007", "has this unique key"),
+        ("unique_key => ''", "WL003", "1 to 200 bytes, got 0"),
+        ("unique_key => 'a', unique_fields => '{b}'", "WL003", "not by both"),
+        ("unique_fields => '{c}'", "WL004", "field 'c'"),
+        ("unique_fields => '{}'", "WL003", "1 to 32 fields, got 0"),
+        ("unique_in => 'store'", "WL003", "'store'"),
+        ("unique_until => 'done'", "WL003", "'done'"),
+        ("unique_for => '-1 s'", "WL003", "a millisecond to 100 years"),
+        ("unique_for => '200 years'", "WL003", "a millisecond to 100 years"),
+        ("on_conflict => 'drop'", "WL003", "'drop'"),
+        ("on_conflict => 'extend'", "WL003", "pass unique_for"),
+        ("max_wait => '1 s'", "WL003", "on_conflict => 'replace'"),
+        ("max_attempts => 0", "WL003", "max_attempts"),
+        ("scheduled_at => 'infinity'", "WL003", "finite"),
+    ] {
+        let error = client.query_one(&call(rest), &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert!(error.code().code() == code && error.message().contains(says), "{rest}: {}", error.message());
+    }
+}
+
+/// The statement for drivers that only run SQL: ids in the order of the jobs, plain ones among them.
+#[tokio::test]
+async fn other_drivers_enqueue_unique_jobs() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (fixture.store().await, fixture.sql().await);
+    let run = async |call: windlass_postgres::SqlCall| -> Vec<JobId> {
+        let windlass_postgres::SqlParam::Text(rows) = &call.params[0] else { panic!("{call:?}") };
+        let rows = client.query(&call.text, &[rows]).await.unwrap();
+        rows.iter().map(|row| JobId(row.get(0))).collect()
+    };
+    let first = run(store.enqueue_sql(&keyed("b").with_meta(Args::parse("{}").unwrap())).unwrap()).await[0];
+    let replace = windlass_core::OnConflict::Replace { max_wait: Some(LATER) };
+    let debounced = |n: usize| {
+        let unique = Unique::by_key("d").until_started().on_conflict(replace);
+        NewJob::new("k", Args::of(&n).unwrap()).with_queue(QUEUE).with_delay(LATER).with_unique(unique)
+    };
+    let text = NewJob::new("k", Args::of("text").unwrap()).with_queue(QUEUE).with_unique(Unique::by_args());
+    let batch = [keyed("z"), job(), keyed("b"), keyed("a"), job(), debounced(1), debounced(2), text];
+    let ids = run(store.enqueue_many_sql(&batch).unwrap()).await;
+    assert_eq!((ids[2], ids[5]), (first, ids[6]));
+    let distinct: std::collections::HashSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), 7);
+    let again = store.enqueue_unique(&batch[..1]).await.unwrap()[0];
+    assert_eq!(again, kept(ids[0]));
+    let seen = store.job(ids[5]).await.unwrap().unwrap();
+    assert_eq!((seen.args.as_str(), seen.state), ("2", JobState::Scheduled));
+    let text = store.job(ids[7]).await.unwrap().unwrap();
+    assert_eq!(text.args.as_str(), "\"text\"");
+    store.cancel(&[first]).await.unwrap();
+    assert_eq!(unique(&store, keyed("b")).await.conflict, None);
+    assert_eq!(store.retry(&[first]).await.unwrap(), [RetryReply::KeyTaken], "its mark was stored");
+}
+
+#[derive(serde::Deserialize)]
+struct Vector {
+    what: String,
+    kind: String,
+    queue: String,
+    args: String,
+    scope: String,
+    unique_key: Option<String>,
+    fields: Option<Vec<String>>,
+    preimage: Option<String>,
+}
+
+/// The golden vectors.
+#[tokio::test]
+async fn plain_sql_has_the_golden_keys() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let vectors: HashMap<String, serde_json::Value> =
+        serde_json::from_str(include_str!("../../../../conformance/vectors/unique.json")).unwrap();
+    let read = |name: &str| serde_json::from_value::<Vec<Vector>>(vectors[name].clone()).unwrap();
+    let text = fixture.text("SELECT windlass.unique_text($1, $2, $3::text::jsonb, $4, $5, $6)");
+    for vector in read("keys").into_iter().chain(read("refused")) {
+        let Vector { what, kind, queue, args, scope, unique_key, fields, preimage } = vector;
+        let got = client.query_one(&text, &[&kind, &queue, &args, &unique_key, &fields, &scope]).await;
+        match preimage {
+            Some(preimage) => assert_eq!(got.unwrap().get::<_, &str>(0), preimage, "{what}"),
+            None => {
+                let error = got.unwrap_err();
+                let code = error.as_db_error().unwrap().code().code();
+                assert!(["WL003", "WL004"].contains(&code), "{what}: {error:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Claims follow commit visibility, whatever order ids and transaction ids were assigned in.
+
+use crate::cluster::Fixture;
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use windlass_conformance::steps::{TestWorker, worker_on};
+use windlass_core::{JobId, Store};
+
+async fn enqueue(fixture: &Fixture, client: &tokio_postgres::Client) -> JobId {
+    let sql = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
+    JobId(client.query_one(&sql, &[]).await.expect("enqueues").get(0))
+}
+
+async fn begun(fixture: &Fixture) -> tokio_postgres::Client {
+    let client = fixture.sql().await;
+    client.batch_execute("BEGIN").await.expect("begins");
+    client
+}
+
+async fn worker(fixture: &Fixture) -> TestWorker {
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    worker_on(&store).await
+}
+
+#[tokio::test]
+async fn a_late_commit_is_claimed_after_later_ids_were() {
+    let fixture = Fixture::fresh().await;
+    let (early, late) = (begun(&fixture).await, fixture.sql().await);
+    let first = enqueue(&fixture, &early).await;
+    let second = enqueue(&fixture, &late).await;
+    assert!(first < second);
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(10).await, [second]);
+    assert_eq!(worker.drain(10).await, []);
+    early.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(worker.drain(10).await, [first]);
+    assert_eq!(worker.drain(10).await, []);
+}
+
+#[tokio::test]
+async fn transactions_that_commit_in_reverse_all_come() {
+    let fixture = Fixture::fresh().await;
+    let worker = worker(&fixture).await;
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        let client = begun(&fixture).await;
+        let ids = [enqueue(&fixture, &client).await, enqueue(&fixture, &client).await];
+        open.push((client, ids));
+    }
+    while let Some((client, ids)) = open.pop() {
+        client.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(worker.drain(1).await, ids);
+    }
+}
+
+#[tokio::test]
+async fn rolled_back_jobs_never_come_and_savepoints_count_by_their_fate() {
+    let fixture = Fixture::fresh().await;
+    let client = begun(&fixture).await;
+    let kept = enqueue(&fixture, &client).await;
+    client.batch_execute("SAVEPOINT a").await.unwrap();
+    enqueue(&fixture, &client).await;
+    client.batch_execute("ROLLBACK TO a; SAVEPOINT b").await.unwrap();
+    let released = enqueue(&fixture, &client).await;
+    client.batch_execute("RELEASE b").await.unwrap();
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(10).await, []);
+    client.batch_execute("COMMIT; BEGIN").await.unwrap();
+    enqueue(&fixture, &client).await;
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(worker.drain(10).await, [kept, released]);
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_comes_when_it_is_resolved() {
+    let fixture = Fixture::fresh().await;
+    let client = begun(&fixture).await;
+    let id = enqueue(&fixture, &client).await;
+    let name = &fixture.schema;
+    client.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.unwrap();
+    let other = enqueue(&fixture, &client).await;
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(10).await, [other]);
+    client.batch_execute(&format!("COMMIT PREPARED '{name}'")).await.unwrap();
+    assert_eq!(worker.drain(10).await, [id]);
+}
+
+#[tokio::test]
+async fn an_aborted_bulk_insert_leaves_the_queue_as_it_was() {
+    let fixture = Fixture::fresh().await;
+    let client = begun(&fixture).await;
+    let bulk = fixture.text(
+        "INSERT INTO windlass.job (lane_id, kind, args)
+         SELECT (SELECT windlass.lane_of('q', 0)), 'k', '{}' FROM generate_series(1, 20000)",
+    );
+    client.batch_execute(&bulk).await.unwrap();
+    let other = fixture.sql().await;
+    let before = enqueue(&fixture, &other).await;
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(10).await, [before]);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    let after = enqueue(&fixture, &other).await;
+    assert_eq!(worker.drain(10).await, [after]);
+}
+
+#[tokio::test]
+async fn jobs_of_one_huge_transaction_are_paged_by_id() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    let sql = fixture.text(
+        "SELECT windlass.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'q'))
+         FROM generate_series(1, 500)))",
+    );
+    let ids: Vec<_> = client.query(&sql, &[]).await.unwrap().iter().map(|row| JobId(row.get(0))).collect();
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(7).await, ids);
+}
+
+#[tokio::test]
+async fn a_repeatable_read_enqueue_and_an_isolation_default_are_fine() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    client.batch_execute("BEGIN ISOLATION LEVEL SERIALIZABLE").await.unwrap();
+    let first = enqueue(&fixture, &client).await;
+    client.batch_execute("COMMIT").await.unwrap();
+    let worker = worker(&fixture).await;
+    assert_eq!(worker.drain(10).await, [first]);
+    // claim refuses to run where its snapshots would be stale.
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    let claim = fixture.text("SELECT * FROM windlass.claim(1, ARRAY['q'], ARRAY[1])");
+    let error = client.query(&claim, &[]).await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("READ COMMITTED"), "{error}");
+}
+
+/// What the soak's producers have committed, and what its claimers were handed.
+#[derive(Default)]
+struct Tally {
+    committed: Mutex<HashSet<JobId>>,
+    claimed: Mutex<Vec<JobId>>,
+    producing: AtomicUsize,
+}
+
+/// Producers with random delays, rollbacks, savepoints and long transactions against four claimers with
+/// random batch sizes: nothing lost, nothing twice, nothing that was rolled back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_soak_of_late_commits_and_rollbacks_loses_nothing() {
+    const PRODUCERS: usize = 12;
+    const TRANSACTIONS: usize = 60;
+    let fixture = Arc::new(Fixture::fresh().await);
+    let tally = Arc::new(Tally { producing: AtomicUsize::new(PRODUCERS), ..Tally::default() });
+    let mut tasks = Vec::new();
+    for seed in 0..PRODUCERS {
+        let (fixture, tally) = (Arc::clone(&fixture), Arc::clone(&tally));
+        tasks.push(tokio::spawn(async move {
+            produce(&fixture, &tally, seed as u64, TRANSACTIONS).await;
+            tally.producing.fetch_sub(1, Ordering::SeqCst);
+        }));
+    }
+    for seed in 0..4 {
+        let (fixture, tally) = (Arc::clone(&fixture), Arc::clone(&tally));
+        tasks.push(tokio::spawn(async move { consume(&fixture, &tally, 100 + seed).await }));
+    }
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+    let claimed = tally.claimed.lock().unwrap();
+    let unique: HashSet<_> = claimed.iter().copied().collect();
+    assert_eq!(unique.len(), claimed.len(), "a job was handed out twice");
+    assert_eq!(unique, *tally.committed.lock().unwrap(), "lost jobs, or jobs that were rolled back");
+}
+
+async fn produce(fixture: &Fixture, tally: &Tally, seed: u64, transactions: usize) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let client = fixture.sql().await;
+    for _ in 0..transactions {
+        client.batch_execute("BEGIN").await.unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..random.usize(1..20) {
+            let undone = random.u8(..10) == 0;
+            client.batch_execute("SAVEPOINT s").await.unwrap();
+            let id = enqueue(fixture, &client).await;
+            if undone {
+                client.batch_execute("ROLLBACK TO s").await.unwrap();
+            } else {
+                client.batch_execute("RELEASE s").await.unwrap();
+                ids.push(id);
+            }
+        }
+        // Keeps the transaction open while others begin and commit; nothing waits for this pause.
+        if random.u8(..4) == 0 {
+            tokio::time::sleep(Duration::from_millis(random.u64(..40))).await;
+        }
+        if random.u8(..10) == 0 {
+            client.batch_execute("ROLLBACK").await.unwrap();
+        } else {
+            client.batch_execute("COMMIT").await.unwrap();
+            tally.committed.lock().unwrap().extend(ids);
+        }
+    }
+}
+
+async fn consume(fixture: &Fixture, tally: &Tally, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let worker = worker(fixture).await;
+    let mut empty_after_end = 0;
+    while empty_after_end < 3 {
+        let over = tally.producing.load(Ordering::SeqCst) == 0;
+        let claims = worker.claim(random.u32(1..60)).await;
+        worker.complete_claims(&claims).await;
+        let ids = claims.iter().flat_map(|claim| claim.jobs.iter().map(|job| job.id));
+        tally.claimed.lock().unwrap().extend(ids);
+        // Another claimer may hold the lane just now, so one empty answer proves nothing.
+        empty_after_end = if over && claims.is_empty() { empty_after_end + 1 } else { 0 };
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An older snapshot would show a job where it no longer is.
+#[tokio::test]
+async fn what_moves_jobs_by_hand_needs_read_committed() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for call in ["cancel", "retry"] {
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+        let refused =
+            client.query_one(&fixture.text(&format!("SELECT windlass.{call}(1)")), &[]).await.unwrap_err();
+        assert_eq!(refused.code().map(|code| code.code()), Some("WL006"), "{call}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}

@@ -1,0 +1,33 @@
+//! A lender as the engine sees it.
+
+use super::{Lender, loans::Loans, offer::Offer};
+use crate::{Context, EngineHandle, Handler, HandlerFuture};
+use bytes::Bytes;
+
+impl Lender {
+    /// Offers one attempt of a job to the borrowers. The future is ready when one of them handed in its outcome. Dropping it takes the
+    /// job away from its borrower, who is told so.
+    pub fn offer(&self, args: Bytes, context: Context) -> HandlerFuture {
+        Box::pin(Offer::new(self.clone(), args, context))
+    }
+
+    /// Serves this worker, and no other. When that begins to stop, what no borrower has taken goes back, without the use of an attempt, and so
+    /// does what is offered from then on. Borrowers go on with what they have.
+    pub fn serve(&self, engine: &EngineHandle) {
+        let (lender, stopping) = (self.clone(), engine.stopping());
+        tokio::spawn(async move {
+            stopping.await;
+            lender.change(Loans::hand_back);
+        });
+    }
+}
+
+impl Handler for Lender {
+    fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
+        self.offer(args, context)
+    }
+
+    fn lender(&self, _: &Bytes) -> Option<&Lender> {
+        Some(self)
+    }
+}

@@ -1,0 +1,102 @@
+//! The numbers of queues and lanes, which the writer remembers between transactions until some were removed.
+
+use crate::{
+    error::{Fault, Outcome},
+    position,
+};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
+use windlass_core::ErrorKind;
+
+/// The most names that the writer remembers; beyond it the memory starts anew.
+const MAX: usize = 10_000;
+
+const QUEUE: &str = "SELECT id FROM queue WHERE name = ?1";
+const LANE: &str = "SELECT id FROM lane WHERE queue = ?1 AND priority = ?2";
+const INSERT: &str = "INSERT INTO lane (id, queue, priority, cursor) VALUES (?1, ?2, ?3, ?4)";
+const FREE: &str = "DELETE FROM free_lane WHERE id = (SELECT min(id) FROM free_lane) RETURNING id";
+
+/// What is known of the names.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// After which removal.
+    version: i64,
+    queues: HashMap<String, i64>,
+    lanes: HashMap<(i64, i16), i32>,
+}
+
+impl Names {
+    /// At the begin of a transaction: forgets everything when another program removed some of it.
+    pub(crate) fn refresh(&mut self, version: i64) {
+        if self.version != version {
+            self.forget();
+            self.version = version;
+        }
+    }
+
+    /// Some were removed in this transaction.
+    pub(crate) fn forget(&mut self) {
+        self.queues.clear();
+        self.lanes.clear();
+    }
+
+    /// The queue's number; created on first use.
+    pub(crate) fn queue(&mut self, conn: &Connection, name: &str) -> Outcome<i64> {
+        if let Some(&queue) = self.queues.get(name) {
+            return Ok(queue);
+        }
+        let found = conn.prepare_cached(QUEUE)?.query_one([name], |row| row.get(0)).optional()?;
+        let queue = match found {
+            Some(queue) => queue,
+            None => {
+                conn.prepare_cached("INSERT INTO queue (name) VALUES (?1)")?.execute([name])?;
+                conn.last_insert_rowid()
+            }
+        };
+        if self.queues.len() >= MAX {
+            self.queues.clear();
+        }
+        self.queues.insert(name.to_owned(), queue);
+        Ok(queue)
+    }
+
+    /// The number of a queue at a priority, and whether it was created for this.
+    pub(crate) fn lane(&mut self, conn: &Connection, queue: i64, priority: i16) -> Outcome<(i32, bool)> {
+        if let Some(&lane) = self.lanes.get(&(queue, priority)) {
+            return Ok((lane, false));
+        }
+        let found =
+            conn.prepare_cached(LANE)?.query_one(params![queue, priority], |row| row.get(0)).optional()?;
+        let (lane, created) = match found {
+            Some(lane) => (lane, false),
+            None => (create(conn, queue, priority)?, true),
+        };
+        if self.lanes.len() >= MAX {
+            self.lanes.clear();
+        }
+        self.lanes.insert((queue, priority), lane);
+        Ok((lane, created))
+    }
+}
+
+/// A new lane, under the number of a removed one if there is any. Its part of the log is empty, and whatever is appended to it has a
+/// larger number than all that ever was there.
+fn create(conn: &Connection, queue: i64, priority: i16) -> Outcome<i32> {
+    let free = conn.prepare_cached(FREE)?.query_map([], |row| row.get(0))?.next().transpose()?;
+    let lane = free.map_or_else(|| next(conn), Ok)?;
+    conn.prepare_cached(INSERT)?.execute(params![lane, queue, priority, position::at(lane, 0)])?;
+    Ok(lane)
+}
+
+/// The number after all others.
+fn next(conn: &Connection) -> Outcome<i32> {
+    let last: i32 = conn.query_one("SELECT coalesce(max(id), 0) FROM lane", [], |row| row.get(0))?;
+    if last + 2 > position::LANE_MAX {
+        let message = format!(
+            "the database has {} queues and priorities that are in use, the most it can have",
+            last / 2
+        );
+        return Err(Fault::refused(ErrorKind::InvalidOption, message));
+    }
+    Ok(last + 2)
+}

@@ -1,0 +1,16 @@
+//! What needs no server. One binary for all: each would link everything anew.
+#![cfg(feature = "sqlite")]
+
+#[path = "../cancelling/mod.rs"]
+mod cancelling;
+#[cfg(all(feature = "derive", feature = "encryption"))]
+mod encryption;
+#[cfg(feature = "derive")]
+mod handlers;
+#[cfg(feature = "encryption")]
+mod schedules;
+mod sqlite;
+#[cfg(all(feature = "testing", feature = "derive"))]
+mod testing;
+#[path = "../waiting/mod.rs"]
+mod waiting;
