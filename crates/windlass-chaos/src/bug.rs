@@ -96,6 +96,10 @@ bugs! {
     EventsForgetLate = "bug_events_forget_late",
     /// Slots are given out beyond the limit.
     SlotsOverrun = "bug_slots_overrun",
+    /// Starts count for half of their period only.
+    StartsForgotten = "bug_starts_forgotten",
+    /// What ended of a key does not count for its rate.
+    EndedNotCounted = "bug_ended_not_counted",
     /// Some jobs are stored without their key.
     KeysLost = "bug_keys_lost",
     /// Steps of schedules are taken whatever has become of the record that they were decided on.
@@ -125,7 +129,8 @@ impl Bug {
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
             Self::SlotsOverrun => "limits",
-            Self::KeysLost => "keys",
+            Self::StartsForgotten => "rates",
+            Self::KeysLost | Self::EndedNotCounted => "keys",
             Self::TicksUnfenced | Self::TicksLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",

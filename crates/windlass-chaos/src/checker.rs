@@ -13,6 +13,7 @@ mod leases;
 mod limited;
 mod moved;
 mod order;
+mod rates;
 mod recovery;
 mod slots;
 mod spared;
@@ -32,6 +33,7 @@ use crate::history::{Fault, History, Phase, What};
 use faults::Faults;
 use holds::Jobs;
 use serde::{Deserialize, Serialize};
+use windlass_core::RateLimit;
 
 /// What a run promised and planned: what the checker cannot see in the history itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,9 +62,15 @@ pub struct Rules {
     /// How many jobs of all workers run at once, at most; 0: no limit.
     #[serde(default)]
     pub limit: u32,
+    /// How many jobs of all workers start in a time, at most; none: no limit.
+    #[serde(default)]
+    pub rate: Option<RateLimit>,
     /// How many keys the jobs share, each with a limit; 0: they have none.
     #[serde(default)]
     pub keys: u32,
+    /// How many jobs of a key start in a time, of the keys that have a rate.
+    #[serde(default)]
+    pub key_rate: Option<RateLimit>,
     /// The schedules of the run.
     #[serde(default)]
     pub schedules: Vec<Ticking>,
@@ -82,7 +90,9 @@ impl Default for Rules {
             takes_back: false,
             listens: false,
             limit: 0,
+            rate: None,
             keys: 0,
+            key_rate: None,
             schedules: Vec::new(),
             recovers: false,
         }
@@ -120,6 +130,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     slots::check(history, &mut report);
     if rules.limit > 0 {
         limited::check(history, &faults, rules.limit, &mut report);
+    }
+    if let Some(rate) = rules.rate {
+        rates::check(history, &faults, rate, &mut report);
     }
     if rules.keys > 0 {
         keyed::check(&jobs, &faults, rules, &mut report);

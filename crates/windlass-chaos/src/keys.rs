@@ -18,3 +18,8 @@ pub(crate) fn name_of(key: u32) -> String {
 pub(crate) fn is_serial(key: u32) -> bool {
     key % 2 == 1
 }
+
+/// Whether only so many jobs of a key start in a time, where a run has such keys.
+pub(crate) fn has_rate(key: u32) -> bool {
+    key % 4 == 2
+}

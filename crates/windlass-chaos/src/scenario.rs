@@ -94,6 +94,7 @@ scenarios! {
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
     "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
+    "rates" BOTH alone=false x 8 limits::run_rates: "a storm beside a rate: no window of time has more starts, and no start leaks";
     "keys" BOTH alone=false x 8 keys::run: "a storm beside limits of keys: none is exceeded, serial ones keep their order";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "schedules" BOTH alone=false x 1 schedules::run: "leaders die by the dozen, several at once believe that they lead: each tick fires once";

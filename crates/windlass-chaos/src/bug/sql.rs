@@ -72,6 +72,10 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::SlotsOverrun => {
             &[("share_slots", "v_most := least(v_most, greatest(o.free, 0));", "v_most := v_most + 1;")]
         }
+        Bug::StartsForgotten => {
+            &[("rate_windows", "ARRAY[q.rate_period + v_grace]", "ARRAY[q.rate_period / 2]")]
+        }
+        Bug::EndedNotCounted => &[("note_ended", "HAVING max(u.at) + r.period > v_now", "HAVING false")],
         Bug::TicksUnfenced => &[("advance_schedules", "AND s.version = u.version", "")],
         // One in 64: ids are 16 apart.
         Bug::TicksLost => {

@@ -1,4 +1,4 @@
-//! I8 and I9 for keys: of one no more jobs are held at once than its limit says; and of a serial one no other job is handed
+//! I8 and I9 for keys: of one no more jobs are held at once, or start in a time, than its limit says; and of a serial one no other job is handed
 //! out while one that was is not over.
 //!
 //! Nobody knows when a commit happened, only that it did between two notes. A job counts as held from the answer of its claim until its
@@ -9,9 +9,11 @@ use super::{
     Invariant, Report, Rules,
     faults::Faults,
     holds::{Hold, Job, Jobs},
+    rates,
 };
-use crate::keys::{KEY_LIMIT, is_serial, key_of};
+use crate::keys::{KEY_LIMIT, has_rate, is_serial, key_of};
 use std::collections::BTreeMap;
+use windlass_core::RateLimit;
 
 pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Report) {
     let mut by_key: BTreeMap<u32, Vec<&Job>> = BTreeMap::new();
@@ -22,6 +24,9 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Re
     }
     for (key, jobs) in by_key {
         at_once(key, &jobs, faults, report);
+        if let Some(rate) = rules.key_rate.filter(|_| has_rate(key)) {
+            in_time(key, &jobs, faults, rate, report);
+        }
         if is_serial(key) {
             in_order(key, &jobs, faults, report);
         }
@@ -51,6 +56,24 @@ fn at_once(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
             let text = format!("{count} jobs of key {key} were held at once, {limit} may be");
             return report.violate(invariant, Some(id), text);
         }
+    }
+}
+
+/// A start lies between the time at which the store handed the job out and that at which it was held no more; for all of this, and the
+/// period after it, the job counts. So no start is late, and the windows are whole, but for what one clock is slower than the other.
+fn in_time(key: u32, jobs: &[&Job], faults: &Faults, rate: RateLimit, report: &mut Report) {
+    let mut starts = Vec::new();
+    for job in jobs {
+        let counts = job.holds.iter().filter(|hold| held(hold, faults).is_some());
+        starts.extend(counts.filter_map(|hold| Some((hold.started?, job.id))));
+    }
+    let window = rate.period * 99 / 100;
+    if let Some((id, count)) = rates::exceeded(&mut starts, rate.count, window) {
+        let text = format!(
+            "{count} jobs of key {key} started within {window:?}, {} may in {:?}",
+            rate.count, rate.period
+        );
+        report.violate(Invariant::I9, Some(id), text);
     }
 }
 

@@ -1,12 +1,14 @@
-//! Jobs of a few keys, whose limits hold while workers, producers and the database die: some have jobs at once, some are serial.
+//! Jobs of a few keys, whose limits hold while workers, producers and the database die: some have jobs at once,
+//! some so many in a time, some are serial.
 
 use super::{Ended, Trial, ground::Ground, limits};
 use crate::{
     actor::Mix,
-    keys::{KEY_LIMIT, is_serial, name_of},
+    keys::{KEY_LIMIT, has_rate, is_serial, name_of},
 };
 use anyhow::Result;
-use windlass::{Client, KeyLimit};
+use std::time::Duration;
+use windlass::{Client, KeyLimit, RateLimit};
 
 /// Few, so that each has jobs waiting.
 const KEYS: u32 = 8;
@@ -15,13 +17,22 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
     run.rules.keys = KEYS;
+    let rate = RateLimit::new(2, Duration::from_millis(400));
+    run.rules.key_rate = Some(rate);
     let limited = run.block_on(async {
         let client = Client::connect(&ground.url).await?;
         let known = client.store().capabilities().keys;
         if known {
-            client.limit_keys("default", KeyLimit::default().with_concurrency(KEY_LIMIT as u32)).await?;
-            for key in (0..KEYS).filter(|key| is_serial(*key)) {
-                client.limit_key("default", &name_of(key), KeyLimit::serial()).await?;
+            let few = KeyLimit::default().with_concurrency(KEY_LIMIT as u32);
+            let rated = few.with_rate(rate);
+            client.limit_keys("default", few).await?;
+            for key in 0..KEYS {
+                let limit = match key {
+                    key if is_serial(key) => KeyLimit::serial(),
+                    key if has_rate(key) => rated,
+                    _ => continue,
+                };
+                client.limit_key("default", &name_of(key), limit).await?;
             }
         }
         client.close().await;

@@ -1,4 +1,4 @@
-//! A queue runs no more jobs at once than its limit says, while workers, producers and the database die.
+//! A queue runs no more jobs at once, or starts no more in a time, than its limit says, while workers, producers and the database die.
 
 use super::{Ended, Store, Trial, faults::Faults, ground::Ground};
 use crate::{
@@ -7,23 +7,41 @@ use crate::{
 };
 use anyhow::Result;
 use std::time::Duration;
-use windlass::QueueLimits;
+use windlass::{QueueLimits, RateLimit};
 
 /// Fewer than the workers' own slots, and no multiple of their number.
 const LIMIT: u32 = 5;
 const LEASE_MS: u64 = 1_500;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
-    let ground = Ground::proxied(trial)?;
-    let mut run = ground.open(trial)?;
+    let (ground, mut run) = limited(trial, &QueueLimits::default().with_concurrency(LIMIT))?;
     run.rules.limit = LIMIT;
+    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
+}
+
+/// How many jobs start in each window of [`PERIOD`]: fewer than the producers enqueue.
+const RATE: u32 = 80;
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// The same with a rate.
+pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
+    let rate = RateLimit::new(RATE, PERIOD);
+    let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
+    run.rules.rate = Some(rate);
+    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 25.0)])
+}
+
+/// A run whose queue has these limits from the start.
+fn limited(trial: &Trial, limits: &QueueLimits) -> Result<(Ground, Run)> {
+    let ground = Ground::proxied(trial)?;
+    let run = ground.open(trial)?;
     run.block_on(async {
         let client = windlass::Client::connect(&ground.url).await?;
-        client.limit("default", &QueueLimits::default().with_concurrency(LIMIT)).await?;
+        client.limit("default", limits).await?;
         client.close().await;
         anyhow::Ok(())
     })?;
-    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
+    Ok((ground, run))
 }
 
 /// Three workers and a producer for each of these, with its rate, in a storm of faults.

@@ -1,11 +1,12 @@
 //! The checker on histories of a few events, written by hand: what the random ones of `fuzz/src/queue.rs` do not have, and
 //! what a report says. That each broken promise is found anywhere is tried there.
 
+use std::time::Duration;
 use windlass_chaos::{
     checker::{Invariant, Report, Rules, Verdict, check, tell},
     history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
 };
-use windlass_core::JobState;
+use windlass_core::{JobState, RateLimit};
 
 const INJECTOR: i64 = 0;
 const PRODUCER: i64 = 1;
@@ -476,6 +477,11 @@ fn i7_who_finds_a_unique_key_taken_is_told_of_a_job_that_has_it() {
 
 /// Jobs 7, 8, ... each with a claim, an end and a fate, told in the order in which that happens.
 fn keyed(steps: &[(i64, &str)]) -> Report {
+    let key_rate = Some(RateLimit::new(2, Duration::from_millis(700)));
+    keyed_by(&Rules { keys: 4, key_rate, ..Rules::default() }, steps)
+}
+
+fn keyed_by(rules: &Rules, steps: &[(i64, &str)]) -> Report {
     let mut told = Told::default()
         .then(ONE, What::Registered { worker: 1, slots: 9, lease_ns: SECOND as i64 * 99 })
         .then(INJECTOR, What::Phase { phase: Phase::Drained });
@@ -487,7 +493,7 @@ fn keyed(steps: &[(i64, &str)]) -> Report {
         told = match *step {
             "claim" => told
                 .then(ONE, What::Claimed { worker, id, lane: 1, seq, attempt: 1, crashes: 0, sent })
-                .then(ONE, What::Started { worker, id, seq, key: id % 2, attempt: 1 }),
+                .then(ONE, What::Started { worker, id, seq, key: id % 4, attempt: 1 }),
             "again" => told.then(
                 ONE,
                 What::Claimed { worker, id, lane: 1, seq: seq + 100, attempt: 2, crashes: 0, sent },
@@ -497,11 +503,14 @@ fn keyed(steps: &[(i64, &str)]) -> Report {
             "crash" => [true, false].into_iter().fold(told, |told, begins| {
                 told.then(INJECTOR, What::Fault { fault: Fault::DatabaseCrash, target: None, begins })
             }),
+            "paused" => told
+                .then(INJECTOR, What::Fault { fault: Fault::Pause, target: Some(ONE), begins: true })
+                .then(INJECTOR, What::Fault { fault: Fault::Pause, target: Some(ONE), begins: false }),
             "fails" => told.then(ONE, finished(Outcome::Retry)).then(ONE, settled(Outcome::Retry)),
             _ => told.then(ONE, finished(Outcome::Complete)).then(ONE, settled(Outcome::Complete)),
         };
     }
-    told.check_by(&Rules { keys: 2, ..Rules::default() })
+    told.check_by(rules)
 }
 
 /// The invariants that a report names, but for what is not about keys.
@@ -513,23 +522,44 @@ fn of_keys(steps: &[(i64, &str)]) -> Vec<Invariant> {
 
 #[test]
 fn i8_and_i9_the_limits_of_keys() {
-    let two = [(8, "claim"), (10, "claim"), (8, "ends"), (12, "claim"), (10, "ends"), (12, "ends")];
+    let two = [(8, "claim"), (12, "claim"), (8, "ends"), (16, "claim"), (12, "ends"), (16, "ends")];
     assert_eq!(of_keys(&two), []);
-    let three = [(8, "claim"), (10, "claim"), (12, "claim"), (8, "ends"), (10, "ends"), (12, "ends")];
+    let three = [(8, "claim"), (12, "claim"), (16, "claim"), (8, "ends"), (12, "ends"), (16, "ends")];
     assert_eq!(of_keys(&three), [Invariant::I9]);
-    assert_eq!(of_keys(&[(7, "claim"), (7, "ends"), (9, "claim"), (9, "ends")]), []);
-    assert_eq!(of_keys(&[(7, "claim"), (9, "claim"), (7, "ends"), (9, "ends")]), [Invariant::I8]);
-    let in_between = [(7, "claim"), (7, "fails"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&[(7, "claim"), (7, "ends"), (11, "claim"), (11, "ends")]), []);
+    assert_eq!(of_keys(&[(7, "claim"), (11, "claim"), (7, "ends"), (11, "ends")]), [Invariant::I8]);
+    let in_between = [(7, "claim"), (7, "fails"), (11, "claim"), (11, "ends"), (7, "again")];
     assert_eq!(of_keys(&in_between), [Invariant::I8]);
-    assert_eq!(of_keys(&[(7, "claim"), (7, "fails"), (7, "again"), (9, "claim"), (9, "ends")]), []);
-    let by_hand = [(7, "claim"), (7, "fails"), (7, "retry"), (9, "claim"), (9, "ends"), (7, "again")];
+    assert_eq!(of_keys(&[(7, "claim"), (7, "fails"), (7, "again"), (11, "claim"), (11, "ends")]), []);
+    let by_hand = [(7, "claim"), (7, "fails"), (7, "retry"), (11, "claim"), (11, "ends"), (7, "again")];
     assert_eq!(of_keys(&by_hand), [], "nobody knows whether it was over");
-    let effect = [(7, "claim"), (7, "commits"), (9, "claim"), (7, "ends"), (9, "ends")];
+    let effect = [(7, "claim"), (7, "commits"), (11, "claim"), (7, "ends"), (11, "ends")];
     assert_eq!(of_keys(&effect), [], "its handler's own transaction may have ended it");
-    let forgotten = [(9, "claim"), (0, "crash"), (7, "claim"), (7, "ends"), (9, "again")];
+    let forgotten = [(11, "claim"), (0, "crash"), (7, "claim"), (7, "ends"), (11, "again")];
     assert_eq!(of_keys(&forgotten), [], "the claim was lost with the crash");
-    let settled = [(9, "claim"), (9, "fails"), (0, "crash"), (7, "claim"), (7, "ends"), (9, "again")];
+    let settled = [(11, "claim"), (11, "fails"), (0, "crash"), (7, "claim"), (7, "ends"), (11, "again")];
     assert_eq!(of_keys(&settled), [Invariant::I8], "what was settled is not");
+}
+
+#[test]
+fn i9_the_rates_of_keys() {
+    let at_last = [(6, "claim"), (6, "ends"), (10, "claim"), (10, "ends"), (14, "claim"), (14, "ends")];
+    assert_eq!(of_keys(&at_last), []);
+    let early = [(6, "claim"), (6, "ends"), (10, "claim"), (14, "claim"), (10, "ends"), (14, "ends")];
+    assert_eq!(of_keys(&early), [Invariant::I9]);
+    let forgotten =
+        [(6, "claim"), (10, "claim"), (0, "crash"), (14, "claim"), (6, "ends"), (10, "ends"), (14, "ends")];
+    assert_eq!(of_keys(&forgotten), [], "the first two claims were lost with the crash");
+}
+
+#[test]
+fn i9_the_rate_of_a_queue() {
+    let rate = Some(RateLimit::new(2, Duration::from_millis(900)));
+    let report = |steps| keyed_by(&Rules { rate, ..Rules::default() }, steps);
+    let started = |steps| broken(&report(steps)).contains(&Invariant::I9);
+    assert!(!started(&[(8, "claim"), (8, "ends"), (9, "claim"), (9, "ends"), (10, "claim")]));
+    assert!(started(&[(8, "claim"), (9, "claim"), (10, "claim")]));
+    assert!(!started(&[(8, "claim"), (9, "paused"), (9, "claim"), (10, "claim")]), "decided on long before");
 }
 
 #[test]
