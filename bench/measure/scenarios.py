@@ -33,6 +33,8 @@ SCENARIOS = [
     Scenario("drain-two", "drain", "drain no-op jobs, tuned, 2 processes", {"jobs": 200_000}, {"BENCH_PROCESSES": 2, "BENCH_TUNED": 1}, rounds=3, also=("drain-2p", "drain-2")),
     Scenario("work-10", "work", "10 ms jobs, 10 at once", {"jobs": 5_000}, {"BENCH_SLEEP_MS": 10, "BENCH_CONCURRENCY": 10}),
     Scenario("work-100", "work", "10 ms jobs, 100 at once", {"jobs": 20_000}, {"BENCH_SLEEP_MS": 10, "BENCH_CONCURRENCY": 100}),
+    Scenario("serial", "serial", "drain no-op jobs of 1,000 keys, the jobs of a key one after the other", {"jobs": 50_000}, {"BENCH_KEYS": 1_000}),
+    Scenario("limited", "limited", "drain no-op jobs of a queue that may start 5,000 in a second", {"jobs": 30_000}, {"BENCH_RATE": 5_000}),
     Scenario("latency", "latency", "enqueue to start of handler, one job each 10 ms", {"samples": 1_000}, {"BENCH_GAP_MS": 10}, "average_us", more_is_better=False),
     Scenario("mixed", "mixed", "enqueue and work together", {"seconds": 20}, {"BENCH_BACKLOG": 20_000}),
     Scenario("held", "mixed", "enqueue and work together, another session holding a snapshot", {"seconds": 60}, {"BENCH_BACKLOG": 20_000}, held=True),

@@ -10,7 +10,7 @@ OURS = ("bench", "scenario", "point", "command", "store", "durability", "settlin
 # Where the store was says nothing, and differs each time.
 STORE = re.compile(r" --store[ =]\S+")
 ABOUT_SYSTEM = ("title", "kind", "language", "tuning", "server", "durability")
-OF_RUN = ("system", "scenario", "round", "status", "reason", "scale", "version", "environment", "settings", "figures", "measured", "held_from_seconds")
+OF_RUN = ("system", "scenario", "round", "status", "reason", "scale", "version", "environment", "settings", "figures", "measured", "held_from_seconds", "at")
 
 
 class Unreadable(Exception):
@@ -58,11 +58,31 @@ def collect(source, results):
     results.mkdir(parents=True, exist_ok=True)
     if ours:
         written.append(write(results / "windlass.json", {"machine": machines[0], "runs": ours}))
+    about = read(about) if about.exists() else None
     if peers["runs"]:
+        about = keep_what_was_not_run_again(peers, about, results)
         written.append(write(results / "peers.json", peers))
-    if about.exists():
-        written.append(write(results / "machine.json", read(about)))
+    if about:
+        written.append(write(results / "machine.json", about))
     return written
+
+
+def keep_what_was_not_run_again(peers, about, results):
+    """Adds the scenarios of before that have no new run. If there are any, the machine stays as it was described, and each new run says when it was."""
+    files = [results / "peers.json", results / "machine.json"]
+    before, machine = [read(path) if path.exists() else {} for path in files]
+    again = {run["scenario"] for run in peers["runs"]}
+    kept = [run for run in before.get("runs", []) if run["scenario"] not in again]
+    if not kept:
+        for run in peers["runs"]:
+            run.pop("at", None)
+        return about
+    peers["systems"] = before["systems"] | peers["systems"]
+    peers["runs"] = kept + peers["runs"]
+    left_out = dict(machine.get("left_out", {}))
+    for name, reasons in (about or {}).get("left_out", {}).items():
+        left_out[name] = left_out.get(name, {}) | reasons
+    return machine | {"left_out": left_out}
 
 
 def write(path, document):

@@ -28,7 +28,13 @@ def scenario_table(results, scenario):
             row.insert(2, figure(arithmetic.median(run["figures"].get(second[0]) for run in runs), scenario))
         rows.append(row)
     unit = "jobs/s" if scenario.more_is_better else "ms"
-    return f"### {scenario.title[0].upper()}{scenario.title[1:]}\n\n`{scenario.name}`, {unit}; a ratio above 1 means that Windlass is ahead.\n\n" + arithmetic.table(header, rows)
+    return f"### {scenario.title[0].upper()}{scenario.title[1:]}\n\n`{scenario.name}`, {unit}; a ratio above 1 means that Windlass is ahead.{apart(results, scenario)}\n\n" + arithmetic.table(header, rows)
+
+
+def apart(results, scenario):
+    """When, if not together with the others."""
+    days = sorted({run["at"][:10] for run in results.records if run["scenario"] == scenario.name and "at" in run})
+    return f" Measured by itself on {days[-1]}." if days else ""
 
 
 def kind(record):

@@ -1,11 +1,13 @@
 import contextlib
 import io
 import json
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
 
-from bench.report import collect, own, page, seeds, summary, theme
+from bench.measure.scenarios import BY_NAME
+from bench.report import collect, own, page, peers, seeds, summary, theme
 from bench.report.__main__ import main
 from bench.report.charts import charts, specifications
 from bench.report.results import Results
@@ -122,6 +124,30 @@ class Collect(unittest.TestCase):
         text = (self.root / "results/windlass.json").read_text()
         self.assertEqual(json.loads(text)["runs"][0]["command"], "windlass-bench drain --jobs 3")
         self.assertNotIn("/tmp/x", text)
+
+    def test_scenarios_that_were_not_run_again_stay_and_those_that_were_say_when(self):
+        def run(scenario, rate, day):
+            about = {"title": "Q", "kind": "queue", "language": "C", "tuning": "", "server": "postgres", "durability": "fsync"}
+            at = {"system": "q", "scenario": scenario, "round": 1, "status": "ok", "scale": 1.0, "at": f"{day}T00:00:00Z"}
+            path = self.root / f"peers/runs/{scenario}/q-1.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(about | at | {"figures": {"completed_per_second": rate}, "measured": {}}))
+
+        def collected():
+            collect.collect(self.root, self.root / "results")
+            return {run["scenario"]: (run["figures"]["completed_per_second"], run.get("at")) for run in Results.load(self.root / "results").records}
+
+        run("drain", 100, "2026-01-01"), run("work-10", 10, "2026-01-01")
+        (self.root / "peers/about.json").write_text(json.dumps({"machine": {"date": "2026-01-01"}, "left_out": {"q": {"latency": "none"}}}))
+        self.assertEqual(collected(), {"drain": (100, None), "work-10": (10, None)})
+        shutil.rmtree(self.root / "peers/runs")
+        run("drain", 200, "2026-02-02")
+        (self.root / "peers/about.json").write_text(json.dumps({"machine": {"date": "2026-02-02"}, "left_out": {"q": {"mixed": "no"}}}))
+        self.assertEqual(collected(), {"drain": (200, "2026-02-02T00:00:00Z"), "work-10": (10, None)})
+        results = Results.load(self.root / "results")
+        self.assertEqual((results.machine["date"], results.about["left_out"]), ("2026-01-01", {"q": {"latency": "none", "mixed": "no"}}))
+        self.assertIn("Measured by itself on 2026-02-02.", peers.scenario_table(results, BY_NAME["drain"]))
+        self.assertNotIn("Measured by itself", peers.scenario_table(results, BY_NAME["work-10"]))
 
     def test_a_broken_file_is_named(self):
         (self.root / "windlass").mkdir()

@@ -16,15 +16,18 @@ export async function setUp(url) {
   await utils.release();
 }
 
-export async function openProducer(url, { clients }) {
+export async function openProducer(url, { clients, keys }) {
   const utils = await makeWorkerUtils({ connectionString: url, maxPoolSize: clients, logger });
   return {
     settings: { producer_pool: clients, single: 'addJob', bulk: 'addJobs' },
     one: args => utils.addJob(TASK, args),
-    many: list => utils.addJobs(list.map(payload => ({ identifier: TASK, payload }))),
+    many: list => utils.addJobs(list.map(payload => ({ identifier: TASK, payload, ...queueOf(payload, keys) }))),
     close: () => utils.release(),
   };
 }
+
+/** The jobs of a named queue run one after the other. */
+const queueOf = ({ id }, keys) => (keys ? { queueName: `key-${id % keys}` } : {});
 
 const BATCHED = { completeJobBatchDelay: 0, failJobBatchDelay: 0 };
 

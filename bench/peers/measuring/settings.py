@@ -9,6 +9,7 @@ WANTED = {
     "enqueue": ("jobs", "clients", "batch"),
     "drain": ("jobs", "processes", "tuned"),
     "work": ("jobs", "sleep_ms", "concurrency"),
+    "serial": ("jobs", "keys"),
     "latency": ("samples", "gap_ms"),
     "mixed": ("seconds", "backlog", "batch"),
 }

@@ -5,12 +5,13 @@ const QUEUE = 'noop';
 const MOST_CONNECTIONS = 20; // where the backend has a pool: more only wait for each other on few cores
 
 // Its guide for production advises to remove completed jobs; by default it keeps them.
-function workerOptions({ profile, concurrency, tunedConcurrency }) {
+function workerOptions({ profile, concurrency, rate, tunedConcurrency }) {
   const removed = { removeOnComplete: { count: 0 } };
   switch (profile) {
     case 'default': return {};
     case 'latency': return removed;
     case 'work': return { ...removed, concurrency };
+    case 'limited': return { ...removed, concurrency: tunedConcurrency, limiter: { max: rate, duration: 1_000 } };
     default: return { ...removed, concurrency: tunedConcurrency };
   }
 }

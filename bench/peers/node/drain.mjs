@@ -1,4 +1,4 @@
-// The contract's `drain` and `work`: jobs are enqueued first, then worker processes handle them all.
+// The contract's `drain`, `work`, `serial` and `limited`: jobs are enqueued first, then worker processes handle them all.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { count, positive, url } from './settings.mjs';
 import { enqueueAll } from './enqueue.mjs';
@@ -20,10 +20,20 @@ export function work(adapter, system) {
   return workThrough(adapter, { system, processes: 1, sleepMs, options: { url: url(), profile: 'work', concurrency } });
 }
 
+/** The jobs of a key run one after the other. */
+export function serial(adapter, system) {
+  return workThrough(adapter, { system, processes: 1, options: { url: url(), profile: 'serial', processes: 1, keys: positive('BENCH_KEYS') } });
+}
+
+/** So many jobs start in a second. */
+export function limited(adapter, system) {
+  return workThrough(adapter, { system, processes: 1, options: { url: url(), profile: 'limited', processes: 1, rate: positive('BENCH_RATE') } });
+}
+
 async function workThrough(adapter, spec) {
   const jobs = positive('BENCH_JOBS');
   await adapter.setUp(url(), spec.options.profile);
-  const producer = await adapter.openProducer(url(), { clients: 1 });
+  const producer = await adapter.openProducer(url(), { clients: 1, keys: spec.options.keys });
   const enqueueMs = await enqueueAll(producer, { jobs, clients: 1, batch: adapter.bulkBatch });
   await producer.close();
   const store = await adapter.openStore(url());
@@ -39,7 +49,7 @@ async function workThrough(adapter, spec) {
   await store.close();
 
   return {
-    settings: { profile: spec.options.profile, processes: spec.processes, sleep_ms: spec.sleepMs ?? 0, ...workers.settings },
+    settings: { profile: spec.options.profile, processes: spec.processes, sleep_ms: spec.sleepMs ?? 0, keys: spec.options.keys, ...workers.settings },
     figures: {
       completed_per_second: perSecond(jobs, ms),
       completed_seconds: seconds(ms),

@@ -1,12 +1,12 @@
 // main.mjs SYSTEM SCENARIO: runs a scenario of the peer contract and prints its figures as one line of JSON.
-import { drain, work } from './drain.mjs';
+import { drain, limited, serial, work } from './drain.mjs';
 import { enqueue } from './enqueue.mjs';
 import { latency } from './latency.mjs';
 import { mixed } from './mixed.mjs';
 import { versionOf } from './settings.mjs';
 import { adapterOf, peerOf } from './systems.mjs';
 
-const COMMANDS = { enqueue, drain, work, latency, mixed };
+const COMMANDS = { enqueue, drain, work, serial, limited, latency, mixed };
 const [system, scenario] = process.argv.slice(2);
 console.log = console.error; // stdout is for the figures
 

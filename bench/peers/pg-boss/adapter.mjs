@@ -18,17 +18,17 @@ function open(url, options) {
 export async function setUp(url, profile) {
   const boss = open(url, { supervise: false, schedule: false });
   await boss.start();
-  await boss.createQueue(QUEUE, { notify: profile === 'latency' });
+  await boss.createQueue(QUEUE, { notify: profile === 'latency', ...(profile === 'serial' && { policy: 'key_strict_fifo' }) });
   await boss.stop();
 }
 
-export async function openProducer(url, { clients }) {
+export async function openProducer(url, { clients, keys }) {
   const boss = open(url, { max: clients, supervise: false, schedule: false });
   await boss.start();
   return {
     settings: { producer_pool: clients, single: 'send', bulk: 'insert' },
     one: args => boss.send(QUEUE, args),
-    many: list => boss.insert(QUEUE, list.map(data => ({ data }))),
+    many: list => boss.insert(QUEUE, list.map(data => ({ data, ...(keys && { singletonKey: `key-${data.id % keys}` }) }))),
     close: () => boss.stop(),
   };
 }

@@ -55,9 +55,9 @@ def work(settings) -> tuple[dict, dict]:
     size = jobs.get(settings.command) or settings.jobs
     store = Store(settings.url)
     store.create()
-    if settings.command in ("drain", "work"):
+    if settings.command in ("drain", "work", "serial"):
         began = time.monotonic()
-        store.seed(size)
+        store.enqueue_serial(size, settings.keys) if settings.command == "serial" else store.seed(size)
         seeded = time.monotonic() - began
     with tempfile.TemporaryDirectory() as folder:
         fleet, marks = Fleet(settings, folder, size), AllMarks(folder, size)
@@ -88,4 +88,4 @@ if __name__ == "__main__":
         settings = read_settings(sys.argv[1])
         tell(version("procrastinate"), *(enqueue if settings.command == "enqueue" else work)(settings))
     else:
-        sys.exit(f"usage: run enqueue|drain|work|latency|mixed; got {sys.argv[1:]}")
+        sys.exit(f"usage: run enqueue|drain|work|serial|latency|mixed; got {sys.argv[1:]}")

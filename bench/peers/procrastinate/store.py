@@ -19,6 +19,12 @@ class Store:
         """One INSERT for all of them."""
         jobs.bench.batch_defer(*({"id": job_id} for job_id in ids))
 
+    def enqueue_serial(self, count: int, keys: int) -> None:
+        """The jobs of a lock run one after the other."""
+        for key in range(keys):
+            jobs.bench.configure(lock=f"key-{key}").batch_defer(*({"id": job_id} for job_id in range(key, count, keys)))
+        self.connection.execute("ANALYZE")
+
     def enqueue_one(self, job_id: int) -> None:
         jobs.bench.defer(id=job_id)
 

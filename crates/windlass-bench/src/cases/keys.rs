@@ -42,6 +42,9 @@ pub(crate) struct Keys {
     /// The jobs of a key run one after the other, in order
     #[arg(long)]
     serial: bool,
+    /// Nothing beside them: the jobs without keys are left out
+    #[arg(long, conflicts_with = "noisy")]
+    alone: bool,
     /// How many jobs, each time
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: u64,
@@ -106,17 +109,23 @@ impl Keys {
         (store, meter): (&MeasuredStore, &Meter),
         client: &Client,
     ) -> Outcome<(Value, u64)> {
-        let (enqueued_free, free) = self.work(globals, (store, meter), client, Load::Noop).await?;
+        let free = match self.alone {
+            true => None,
+            false => Some(self.work(globals, (store, meter), client, Load::Noop).await?),
+        };
         client.limit_keys(QUEUE, self.limit()).await?;
         let load = Load::Keyed { keys: self.keys };
         let (enqueued, took) = self.work(globals, (store, meter), client, load).await?;
-        let figures = json!({
+        let mut figures = json!({
             "completed_per_second": per_second(self.jobs, took),
             "enqueued_per_second": per_second(self.jobs, enqueued),
-            "without_keys_per_second": per_second(self.jobs, free),
-            "of_without_keys_percent": round(free.as_secs_f64() / took.as_secs_f64() * 100.0),
-            "of_enqueued_without_keys_percent": round(enqueued_free.as_secs_f64() / enqueued.as_secs_f64() * 100.0),
         });
+        let Some((enqueued_free, free)) = free else { return Ok((figures, self.jobs)) };
+        let percent =
+            |free: Duration, keyed: Duration| round(free.as_secs_f64() / keyed.as_secs_f64() * 100.0);
+        figures["without_keys_per_second"] = json!(per_second(self.jobs, free));
+        figures["of_without_keys_percent"] = json!(percent(free, took));
+        figures["of_enqueued_without_keys_percent"] = json!(percent(enqueued_free, enqueued));
         Ok((figures, 2 * self.jobs))
     }
 

@@ -41,6 +41,9 @@ pub(crate) struct Limited {
     /// How many workers, with connections of their own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     workers: u32,
+    /// Nothing beside them: the jobs without a limit are left out
+    #[arg(long)]
+    alone: bool,
     /// How many jobs, each time
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=MAX_JOBS))]
     jobs: u64,
@@ -54,22 +57,28 @@ impl Limited {
         let meter = Meter::open(store).await;
         let client = connect(store, CLIENTS).await?;
         client.migrate().await?;
-        let free = self.work(globals, store, &client, &meter).await?;
+        let free = match self.alone {
+            true => None,
+            false => Some(self.work(globals, store, &client, &meter).await?),
+        };
         client.limit(QUEUE, &self.limits()).await?;
         let limited = self.work(globals, store, &client, &meter).await;
         client.limit(QUEUE, &QueueLimits::default()).await?;
         let limited = limited?;
         client.close().await;
-        let costs = meter.costs(&meter.read().await, 2 * self.jobs);
+        let costs = meter.costs(&meter.read().await, (1 + u64::from(free.is_some())) * self.jobs);
         let settings = json!({
             "limit": self.rate.is_none().then_some(self.limit), "rate": self.rate, "sleep_ms": self.sleep_ms,
             "concurrency": self.concurrency, "workers": self.workers, "jobs": self.jobs,
         });
         let mut figures = json!({
             "completed_per_second": per_second(self.jobs, limited),
-            "unlimited_per_second": per_second(self.jobs, free),
-            "of_unlimited_percent": round(free.as_secs_f64() / limited.as_secs_f64() * 100.0),
         });
+        if let Some(free) = free {
+            figures["unlimited_per_second"] = json!(per_second(self.jobs, free));
+            figures["of_unlimited_percent"] =
+                round(free.as_secs_f64() / limited.as_secs_f64() * 100.0).into();
+        }
         if let Some(least) = self.least_seconds() {
             figures["of_allowed_percent"] = round(least / limited.as_secs_f64() * 100.0).into();
         }
