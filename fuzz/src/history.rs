@@ -1,11 +1,12 @@
 //! History files and the checker on anything at all: never a panic, never without end.
 
 use super::queue::Choices;
+use std::time::Duration;
 use windlass_chaos::{
     checker::{Rules, Ticking, check, tell},
     history::{Event, Fate, Fault, History, Outcome, Phase, ProcessLog, What},
 };
-use windlass_core::JobState;
+use windlass_core::{JobState, RateLimit};
 
 /// Numbers that are likely to meet, and those at the ends of their types.
 const NUMBERS: [i64; 16] = [
@@ -148,6 +149,7 @@ fn ticking(schedule: u32) -> Ticking {
 
 fn judge(logs: Vec<ProcessLog>) {
     let history = History::of(logs);
+    let rate = RateLimit::new(2, Duration::from_secs(1));
     for bits in 0..4 {
         let rules = Rules {
             planned_faults: bits,
@@ -156,7 +158,9 @@ fn judge(logs: Vec<ProcessLog>) {
             most_living_second_starts: (bits & 2 != 0).then_some(bits),
             takes_back: bits & 2 != 0,
             limit: if bits & 2 == 0 { 0 } else { 3 },
-            keys: if bits & 2 == 0 { 0 } else { 2 },
+            rate: (bits & 1 != 0).then_some(rate),
+            keys: if bits & 2 == 0 { 0 } else { 4 },
+            key_rate: (bits & 1 != 0).then_some(rate),
             unique_keys: 0,
             listens: bits & 1 != 0,
             schedules: (0..2).map(ticking).collect(),

@@ -8,7 +8,10 @@ use crate::{
     steps::*,
 };
 use history::{History, slots};
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 use windlass_core::QueueLimits;
 
 /// How many histories a rule tells, and how many calls one makes.
@@ -155,6 +158,24 @@ pub async fn a_turn_ends_with_its_job(fixture: &dyn Fixture) {
     assert_eq!(slots(&store, one.id, 0, 1).await, 0, "others have waited longer");
     assert_eq!(slots(&store, second.id, 0, 1).await, 0, "another has waited longer");
     assert_eq!(slots(&store, first.id, 0, 1).await, 1);
+}
+
+/// Who has just got the only slot keeps it for its second, also before it runs anything and while others wait that are older.
+pub async fn a_turn_lasts_a_second(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    limit(&store, at_once(1)).await;
+    let (waits, one) = (worker_on(&store).await, worker_on(&store).await);
+    eventually("nobody was slow", || async {
+        let began = Instant::now();
+        assert_eq!(slots(&store, one.id, 0, 1).await, 1);
+        assert_eq!(slots(&store, waits.id, 0, 1).await, 0);
+        let share = ask(&store, one.id, 0, 1, 0).await;
+        let in_time = began.elapsed() < Duration::from_secs(1);
+        assert!(!in_time || (share.slots, share.wanted) == (Some(1), false), "{share:?}");
+        assert_eq!(slots(&store, waits.id, 0, 0).await + slots(&store, one.id, 0, 0).await, 0);
+        in_time.then_some(())
+    })
+    .await;
 }
 
 /// Many handles that ask at the same time get as many slots as there are.

@@ -73,7 +73,7 @@ macro_rules! suite {
             limits: a_claim_needs_a_share, who_waits_claims_nothing, a_paused_queue_is_paused, a_heartbeat_tells, limits_show,
                 nonsense_is_refused, a_queue_without_limits_is_free, a_dead_worker_gets_none;
             slots: the_sum_never_exceeds_the_limit, limits_change, what_ran_before_counts, slots_come_back, slots_are_evened_out,
-                more_than_its_share_is_wanted, nobody_starves, a_turn_ends_with_its_job, askers_race;
+                more_than_its_share_is_wanted, nobody_starves, a_turn_lasts_a_second, a_turn_ends_with_its_job, askers_race;
             starts: no_window_has_too_many, a_burst_is_kept, it_says_when_there_are_more, rates_change, both_limits_count;
             keys: a_limit_holds_over_workers, a_limit_holds_over_priorities, each_key_has_its_own_limit, every_settlement_makes_room,
                 the_end_of_a_worker_makes_room, a_cancelled_job_makes_room, no_slot_leaks, claims_race,

@@ -123,6 +123,8 @@ impl Queue {
         let since = before.map_or(now, |slots| slots.since);
         let starves = before.as_ref().is_some_and(waits) && is_late(since);
         let gives_way = first.is_some_and(|first| had > 0 || first < since);
+        // Nobody gives back its only one before its time: it may just have got it.
+        let level = level.max(u32::from(had > 0 && !is_late(since)));
         let fair = match gives_way {
             true if is_late(since) => level.min(had.saturating_sub(1)),
             true => level.min(had),

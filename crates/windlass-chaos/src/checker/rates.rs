@@ -5,8 +5,9 @@ use crate::history::{Fault, History, What};
 use std::time::Duration;
 use windlass_core::RateLimit;
 
-/// How long after its decision a handler may note that it runs, on a busy machine: windows are looked at that are shorter by this.
-const LATE: Duration = Duration::from_millis(250);
+/// How long after its decision a handler may note that it runs, on a busy machine: windows are looked at that are shorter by this. Who
+/// waits longer for a processor notes that.
+const LATE: Duration = Duration::from_millis(500);
 
 /// All jobs of the run are of the queue. Each start counts, whatever became of its worker: the store counted it before.
 pub(super) fn check(history: &History, faults: &Faults, rate: RateLimit, report: &mut Report) {
@@ -28,11 +29,12 @@ pub(super) fn check(history: &History, faults: &Faults, rate: RateLimit, report:
 
 /// Whether the process may have decided on what it noted at `at` long before: it was paused meanwhile, or had no processor.
 fn held_up(faults: &Faults, process: i64, at: u64) -> bool {
-    faults.windows.iter().any(|window| {
-        matches!(window.fault, Fault::Pause | Fault::Starved)
-            && window.target == Some(process)
-            && window.begin <= at
-            && window.end.saturating_add(nanos(LATE)) >= at
+    let late = nanos(LATE);
+    faults.windows.iter().filter(|window| window.target == Some(process)).any(|window| match window.fault {
+        Fault::Pause => window.begin <= at && at <= window.end.saturating_add(late),
+        // Noted when it is over, like all that was held up.
+        Fault::Starved => window.end.abs_diff(at) <= late,
+        _ => false,
     })
 }
 
@@ -40,9 +42,9 @@ fn held_up(faults: &Faults, process: i64, at: u64) -> bool {
 pub(super) fn exceeded(starts: &mut [(u64, i64)], most: u32, window: Duration) -> Option<(i64, usize)> {
     starts.sort_unstable();
     let (most, window) = (most as usize, nanos(window));
-    let within = |from: usize| starts[from..].iter().take_while(move |(at, _)| at - starts[from].0 < window);
-    let from = (0..starts.len().saturating_sub(most)).find(|from| within(*from).count() > most)?;
-    Some((starts[from + most].1, within(from).count()))
+    let within = |from: usize| starts[from..].partition_point(|(at, _)| at - starts[from].0 < window);
+    let from = (0..starts.len().saturating_sub(most)).find(|from| within(*from) > most)?;
+    Some((starts[from + most].1, within(from)))
 }
 
 fn nanos(length: Duration) -> u64 {

@@ -20,15 +20,15 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
 }
 
 /// How many jobs start in each window of [`PERIOD`]: fewer than the producers enqueue.
-const RATE: u32 = 80;
-const PERIOD: Duration = Duration::from_secs(2);
+const RATE: u32 = 240;
+const PERIOD: Duration = Duration::from_secs(4);
 
 /// The same with a rate.
 pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
     let rate = RateLimit::new(RATE, PERIOD);
     let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
     run.rules.rate = Some(rate);
-    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 25.0)])
+    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
 }
 
 /// A run whose queue has these limits from the start.

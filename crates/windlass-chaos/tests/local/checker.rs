@@ -554,7 +554,7 @@ fn i9_the_rates_of_keys() {
 
 #[test]
 fn i9_the_rate_of_a_queue() {
-    let rate = Some(RateLimit::new(2, Duration::from_millis(900)));
+    let rate = Some(RateLimit::new(2, Duration::from_millis(1_150)));
     let report = |steps| keyed_by(&Rules { rate, ..Rules::default() }, steps);
     let started = |steps| broken(&report(steps)).contains(&Invariant::I9);
     assert!(!started(&[(8, "claim"), (8, "ends"), (9, "claim"), (9, "ends"), (10, "claim")]));
