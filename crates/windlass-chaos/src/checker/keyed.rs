@@ -9,7 +9,7 @@ use super::{
     Invariant, Report, Rules,
     faults::Faults,
     holds::{Hold, Job, Jobs},
-    rates,
+    rates::{Start, exceeded},
 };
 use crate::keys::{KEY_LIMIT, has_rate, is_serial, key_of};
 use std::collections::BTreeMap;
@@ -65,10 +65,11 @@ fn in_time(key: u32, jobs: &[&Job], faults: &Faults, rate: RateLimit, report: &m
     let mut starts = Vec::new();
     for job in jobs {
         let counts = job.holds.iter().filter(|hold| held(hold, faults).is_some());
-        starts.extend(counts.filter_map(|hold| Some((hold.started?, job.id))));
+        let start = |at| Start { from: at, at, job: job.id };
+        starts.extend(counts.filter_map(|hold| hold.started).map(start));
     }
     let window = rate.period * 99 / 100;
-    if let Some((id, count)) = rates::exceeded(&mut starts, rate.count, window) {
+    if let Some((id, count)) = exceeded(&mut starts, rate.count, window) {
         let text = format!(
             "{count} jobs of key {key} started within {window:?}, {} may in {:?}",
             rate.count, rate.period

@@ -19,13 +19,13 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
 }
 
-/// How many jobs start in each window of [`PERIOD`]: fewer than the producers enqueue.
-const RATE: u32 = 240;
+/// The time that a rate counts in.
 const PERIOD: Duration = Duration::from_secs(4);
 
 /// The same with a rate.
 pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
-    let rate = RateLimit::new(RATE, PERIOD);
+    // Fewer than the producers enqueue; what is left when a long storm is over has to end.
+    let rate = RateLimit::new(trial.scaled(240, 140), PERIOD);
     let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
     run.rules.rate = Some(rate);
     storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
