@@ -21,11 +21,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// How often another port is tried when somebody else took the first.
 const PORTS: usize = 5;
+/// After how long a postmaster that was told to go at once kills its children.
+const CHILDREN_ARE_KILLED: Duration = Duration::from_secs(5);
 
 /// How a server of ours is made.
 #[derive(Clone, Default)]
@@ -249,6 +251,15 @@ impl Postgres {
         let Some(child) = &mut running.postmaster else { return Ok(()) };
         if child.try_wait()?.is_none() {
             kill_process(Pid::from_child(child), signal)?;
+        }
+        if signal == Signal::QUIT {
+            let end = Instant::now() + CHILDREN_ARE_KILLED * 2;
+            while child.try_wait()?.is_none() {
+                if Instant::now() > end {
+                    return crash::kill_stuck(running);
+                }
+                std::thread::sleep(POLL);
+            }
         }
         super::wait_for("PostgreSQL stops", || Ok(child.try_wait()?))?;
         clock::forget(child.id());

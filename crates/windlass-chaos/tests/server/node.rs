@@ -50,6 +50,19 @@ fn a_server_comes_back_from_every_crash_with_its_data() {
     assert!(!folder.exists());
 }
 
+#[test]
+fn a_server_that_does_not_stop_is_killed_and_comes_back() {
+    let server = server();
+    add(&server, 1);
+    let file = std::fs::read_to_string(server.data().join("postmaster.pid")).unwrap();
+    let stopped = Command::new("kill").args(["-STOP", file.lines().next().unwrap()]).status().unwrap();
+    assert!(stopped.success());
+    server.stop_immediate().unwrap();
+    assert!(server.sql("SELECT 1").is_err());
+    server.start_again().unwrap();
+    assert_eq!(kept(&server), "1");
+}
+
 #[tokio::test]
 async fn a_killed_backend_takes_all_sessions_along() {
     let server = server();

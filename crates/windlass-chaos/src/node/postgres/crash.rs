@@ -1,4 +1,4 @@
-use super::{Identity, Postgres, clock, lock, proc_table, run};
+use super::{Identity, Postgres, Running, clock, lock, proc_table, run};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -17,16 +17,7 @@ impl Postgres {
     /// # Errors
     /// When it is not running.
     pub fn kill_postmaster(&self) -> Result<()> {
-        let mut running = lock(&self.running);
-        let mut child = running.postmaster.take().context("PostgreSQL is not running")?;
-        let pid = Pid::from_child(&child);
-        // It stands still meanwhile, so that it starts no backend that we do not know.
-        kill_process(pid, Signal::STOP)?;
-        running.orphans = proc_table::children(pid.as_raw_nonzero().get())?;
-        child.kill()?;
-        child.wait()?;
-        clock::forget(child.id());
-        Ok(())
+        kill(&mut lock(&self.running))
     }
 
     /// SIGKILL of a backend of a client, which one by `random`; the server then ends all sessions and recovers.
@@ -79,6 +70,33 @@ impl Postgres {
         children.retain(|child| child.title().contains(" 127.0.0.1("));
         Ok(children)
     }
+}
+
+fn kill(running: &mut Running) -> Result<()> {
+    let mut child = running.postmaster.take().context("PostgreSQL is not running")?;
+    let pid = Pid::from_child(&child);
+    // It stands still meanwhile, so that it starts no backend that we do not know.
+    kill_process(pid, Signal::STOP)?;
+    running.orphans = proc_table::children(pid.as_raw_nonzero().get())?;
+    child.kill()?;
+    child.wait()?;
+    clock::forget(child.id());
+    Ok(())
+}
+
+/// A postmaster that does not go when it is told to go at once, though it kills its children after five seconds: seen once.
+/// What it waited for is said, and all are killed: a crash is a crash.
+pub(super) fn kill_stuck(running: &mut Running) -> Result<()> {
+    let pid = running.postmaster.as_ref().map_or(0, std::process::Child::id);
+    let children = proc_table::children(pid.try_into()?)?;
+    let titles: Vec<String> = children.iter().map(|child| child.title()).collect();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of_interest =
+        |line: &&str| line.starts_with("State") || line.starts_with("Sig") || line.starts_with("Shd");
+    let state: Vec<&str> = status.lines().filter(of_interest).collect();
+    eprintln!("PostgreSQL ({pid}) does not stop and is killed; {state:?}; its processes: {titles:?}");
+    kill(running)?;
+    running.orphans.iter().try_for_each(|orphan| orphan.signal(Signal::KILL))
 }
 
 /// Waits until they are gone: a new postmaster does not start beside them. One that computes never looks
