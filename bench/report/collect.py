@@ -57,7 +57,9 @@ def collect(source, results):
     machines = [run.pop("machine") for run in ours]
     results.mkdir(parents=True, exist_ok=True)
     if ours:
-        written.append(write(results / "windlass.json", {"machine": machines[0], "runs": ours}))
+        ours = {"machine": machines[0], "runs": ours}
+        keep_our_own(ours, results)
+        written.append(write(results / "windlass.json", ours))
     about = read(about) if about.exists() else None
     if peers["runs"]:
         about = keep_what_was_not_run_again(peers, about, results)
@@ -65,6 +67,19 @@ def collect(source, results):
     if about:
         written.append(write(results / "machine.json", about))
     return written
+
+
+def keep_our_own(ours, results):
+    """Adds the scenarios of before that have no new run on their store. If there are any, the machine stays as it was described, and each new run says when it was."""
+    path = results / "windlass.json"
+    before = read(path) if path.exists() else {}
+    which = lambda run: (run["store"].split()[0], run.get("scenario"))  # noqa: E731
+    again = {which(run) for run in ours["runs"]}
+    kept = [run for run in before.get("runs", []) if which(run) not in again]
+    if kept:
+        for run in ours["runs"]:
+            run["date"] = ours["machine"]["date"]
+        ours |= {"machine": before["machine"], "runs": kept + ours["runs"]}
 
 
 def keep_what_was_not_run_again(peers, about, results):

@@ -11,13 +11,18 @@ MAIN = {
     "startup": ("idle_start_stop_ms", "ms", 1),
     "schedules": ("lateness.p99_us", "ms late at p99", 1000),
     "burst": ("lateness.p99_us", "ms late at p99", 1000),
+    "cancel": ("cancel_call.p50_us", "ms for a call at p50", 1000),
+    "events": ("events_per_second", "events/s", 1),
 }
+# A quiet key beside a busy one.
+QUIET = ("beside.p99_us", "ms to start at p99", 1000)
 DEFAULT = ("completed_per_second", "jobs/s", 1)
 # What a main figure is a part of, in percent: the first of these that a run has is shown beside it.
 PARTS = (
     ("of_theoretical_percent", ""),
     ("of_allowed_percent", " of the limit"),
     ("of_unlimited_percent", " of no limit"),
+    ("of_without_keys_percent", " of without keys"),
 )
 
 
@@ -30,7 +35,9 @@ def sweeps(results):
     for scenario in seen:
         rows = [row(results, scenario, point) for point in points(results, scenario)]
         header = ["point", "PostgreSQL", "SQLite", "WAL per job", "commits per job", "CPU s per million jobs: ours + server", "peak memory", "p50 / p99 / p99.9 ms", "command"]
-        parts.append(f"### {scenario}\n\n" + arithmetic.table(header, rows))
+        days = sorted({run["date"] for run in results.own if run.get("scenario") == scenario and "date" in run})
+        apart = f"Measured by itself on {days[-1]}.\n\n" if days else ""
+        parts.append(f"### {scenario}\n\n{apart}" + arithmetic.table(header, rows))
     return "\n\n".join(parts)
 
 
@@ -45,7 +52,7 @@ def points(results, scenario):
 def row(results, scenario, point):
     here = {store: results.runs(store, scenario=scenario, point=point) for store in STORES}
     sample = next(run for runs in here.values() for run in runs)
-    path, unit, divide = MAIN.get(sample["bench"], DEFAULT)
+    path, unit, divide = QUIET if "beside" in sample["figures"] else MAIN.get(sample["bench"], DEFAULT)
     median = lambda name, store="PostgreSQL": arithmetic.median(deep(run["figures"], name) for run in here[store])  # noqa: E731
     main = []
     for store in STORES:

@@ -149,6 +149,32 @@ class Collect(unittest.TestCase):
         self.assertIn("Measured by itself on 2026-02-02.", peers.scenario_table(results, BY_NAME["drain"]))
         self.assertNotIn("Measured by itself", peers.scenario_table(results, BY_NAME["work-10"]))
 
+    def test_our_own_scenarios_stay_where_they_were_not_run_again_on_that_store(self):
+        def run(store, scenario, rate, commit):
+            (self.root / "windlass").mkdir(exist_ok=True)
+            about = {"bench": scenario, "scenario": scenario, "store": store, "command": "", "commit": commit, "machine": {"cpu": commit}}
+            (self.root / f"windlass/{store[:1]}{scenario}.json").write_text(json.dumps(about | {"figures": {"completed_per_second": rate}}))
+
+        def collected():
+            collect.collect(self.root, self.root / "results")
+            own = Results.load(self.root / "results")
+            return own.own_machine["cpu"], {(run["store"], run["scenario"]): (run["figures"]["completed_per_second"], "date" in run) for run in own.own}
+
+        for store in ("PostgreSQL 15", "SQLite 3"):
+            run(store, "drain", 1, "old"), run(store, "keys", 2, "old")
+        first = {("PostgreSQL 15", "drain"): (1, False), ("PostgreSQL 15", "keys"): (2, False), ("SQLite 3", "drain"): (1, False), ("SQLite 3", "keys"): (2, False)}
+        self.assertEqual(collected(), ("old", first))
+        shutil.rmtree(self.root / "windlass")
+        run("PostgreSQL 18", "keys", 3, "new")
+        del first["PostgreSQL 15", "keys"]
+        self.assertEqual(collected(), ("old", first | {("PostgreSQL 18", "keys"): (3, True)}))
+        self.assertIn("Measured by itself on", own.sweeps(Results.load(self.root / "results")))
+
+    def test_a_quiet_key_is_told_by_how_long_it_waits(self):
+        figures = {"alone": {"p99_us": 4_000}, "beside": {"p99_us": 40_000}}
+        run = {"store": "PostgreSQL 18", "bench": "keys", "scenario": "keys", "point": "quiet", "figures": figures}
+        self.assertIn("40 ms to start at p99", own.sweeps(Results({"runs": [run]}, {}, {})))
+
     def test_a_broken_file_is_named(self):
         (self.root / "windlass").mkdir()
         (self.root / "windlass/one.json").write_text("{")

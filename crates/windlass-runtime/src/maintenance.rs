@@ -127,6 +127,8 @@ async fn maintain_if_leading(core: &Core) -> Result<()> {
     if leads && !led {
         info!(worker = %epoch.worker(), "leads now");
         core.schedules.notify_one();
+        // It has looked for due jobs as one that stands by, and nobody else may look more often.
+        core.put_off.notify_one();
     }
     if leads {
         let report = core.store.maintain().await?;
