@@ -224,7 +224,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
             Point { name: "100,000 keys of 10", line: "keys --keys 100000 --jobs 1000000" },
             Point {
                 name: "a quiet key beside a busy one",
-                line: "keys --noisy 200 --jobs 1000000 --sleep-ms 1",
+                line: "keys --noisy 200 --jobs 1000000 --sleep-ms 10",
             },
         ],
     },
