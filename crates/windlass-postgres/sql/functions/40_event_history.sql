@@ -31,9 +31,18 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.tell_scheduled() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
+DECLARE
+    v_segment smallint;
+    v_xid     xid8;
+    v_pos     xid8;
 BEGIN
-    INSERT INTO {schema}.event (job_id, at, lane_id, attempt, segment, event, kind)
-        SELECT w.id, w.enqueued_at, w.lane_id, 0, {schema}.current_segment(), 'enqueued', w.kind FROM added w WHERE NOT w.moved;
+    IF NOT EXISTS (SELECT 1 FROM added w WHERE NOT w.moved) THEN RETURN NULL; END IF;
+    -- The defaults of event, once: asked for each row they cost 4 of 14 us of a scheduled job (100,000 in bulk by two connections).
+    v_segment := {schema}.current_segment();
+    v_xid := pg_current_xact_id();
+    v_pos := {schema}.event_position();
+    INSERT INTO {schema}.event (event_pos, event_xid, job_id, at, lane_id, attempt, segment, event, kind)
+        SELECT v_pos, v_xid, w.id, w.enqueued_at, w.lane_id, 0, v_segment, 'enqueued', w.kind FROM added w WHERE NOT w.moved;
     RETURN NULL;
 END $$;
 
@@ -41,9 +50,13 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.tell_dead() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
+DECLARE
+    v_segment smallint := {schema}.current_segment();
+    v_xid     xid8 := pg_current_xact_id();
+    v_pos     xid8 := {schema}.event_position();
 BEGIN
-    INSERT INTO {schema}.event (job_id, at, lane_id, attempt, segment, event, kind, reason)
-        SELECT d.id, d.finished_at, d.lane_id, d.attempt, {schema}.current_segment(), d.state, d.kind, d.reason FROM added d;
+    INSERT INTO {schema}.event (event_pos, event_xid, job_id, at, lane_id, attempt, segment, event, kind, reason)
+        SELECT v_pos, v_xid, d.id, d.finished_at, d.lane_id, d.attempt, v_segment, d.state, d.kind, d.reason FROM added d;
     RETURN NULL;
 END $$;
 
