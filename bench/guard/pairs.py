@@ -22,11 +22,13 @@ class Case:
 
 
 CASES = [
-    Case("drain", ("drain", "--jobs", "300000"), "completed_per_second"),
+    Case("drain", ("drain", "--jobs", "1000000"), "completed_per_second"),
     Case("enqueue in bulk", ("enqueue", "--mode", "copy", "--clients", "1", "--jobs", "500000"), "enqueued_per_second"),
     Case("enqueue one by one, 10 clients", ("enqueue", "--mode", "single", "--clients", "10", "--jobs", "20000"), "enqueued_per_second"),
     Case("latency, average", ("latency", "--samples", "1000"), "latency.average_us", more_is_better=False),
     Case("10 ms jobs, 100 at once", ("work", "--sleep-ms", "10", "--jobs", "30000"), "completed_per_second"),
+    Case("enqueue scheduled jobs in bulk", ("burst", "--jobs", "50000", "--ahead", "3"), "enqueued_per_second"),
+    Case("1,000 jobs due at once, median", ("burst", "--jobs", "1000", "--ahead", "2"), "lateness.p50_us", more_is_better=False),
 ]
 
 

@@ -37,7 +37,7 @@ class Verdict(unittest.TestCase):
             pairs.call(["/bin/sh", "-c", "echo unknown >&2; exit 2"], {}, 10)
 
     def test_a_command_gets_the_case_behind_its_own_words(self):
-        program = """import json, sys; assert sys.argv[1:] == ["bench", "drain", "--jobs", "300000", "--store", "u", "--json"], sys.argv
+        program = """import json, sys; assert sys.argv[1:] == ["bench", "drain", "--jobs", "1000000", "--store", "u", "--json"], sys.argv
 print(json.dumps({"figures": {"completed_per_second": 7}}))"""
         self.assertEqual(pairs.run([sys.executable, "-c", program, "bench"], DRAIN, "u"), 7)
 
