@@ -1,4 +1,5 @@
 //! Servers that are crashed and come back, and processes that are killed, stopped and starved.
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},
@@ -55,8 +56,8 @@ fn a_server_that_does_not_stop_is_killed_and_comes_back() {
     let server = server();
     add(&server, 1);
     let file = std::fs::read_to_string(server.data().join("postmaster.pid")).unwrap();
-    let stopped = Command::new("kill").args(["-STOP", file.lines().next().unwrap()]).status().unwrap();
-    assert!(stopped.success());
+    let postmaster = Pid::from_raw(file.lines().next().unwrap().parse().unwrap()).unwrap();
+    kill_process(postmaster, Signal::STOP).unwrap();
     server.stop_immediate().unwrap();
     assert!(server.sql("SELECT 1").is_err());
     server.start_again().unwrap();
