@@ -33,14 +33,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
 /// Looks until there is an answer, for at most [`PATIENCE`].
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let end = Instant::now() + PATIENCE;
+fn wait_for<T>(what: &str, look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    wait_within(PATIENCE, what, look)
+}
+
+fn wait_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let end = Instant::now() + patience;
     loop {
         if let Some(found) = look()? {
             return Ok(found);
         }
         if Instant::now() > end {
-            bail!("waited {} s in vain: {what}", PATIENCE.as_secs());
+            bail!("waited {} s in vain: {what}", patience.as_secs());
         }
         std::thread::sleep(POLL);
     }

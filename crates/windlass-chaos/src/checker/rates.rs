@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(at(&[], 1), None);
         assert_eq!(at(&[0, 10, 20], 1), None, "a window does not hold its end");
         assert_eq!(at(&[20, 0, 9], 1), Some((9, 2)));
-        assert_eq!(at(&[0, 5, 6, 14, 15], 2), Some((14, 3)));
+        assert_eq!(at(&[0, 5, 6, 14, 15], 2), Some((6, 3)));
         assert_eq!(at(&[0, 5, 14, 15, 24], 2), None);
     }
 

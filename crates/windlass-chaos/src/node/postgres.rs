@@ -252,16 +252,12 @@ impl Postgres {
         if child.try_wait()?.is_none() {
             kill_process(Pid::from_child(child), signal)?;
         }
-        if signal == Signal::QUIT {
-            let end = Instant::now() + CHILDREN_ARE_KILLED * 2;
-            while child.try_wait()?.is_none() {
-                if Instant::now() > end {
-                    return crash::kill_stuck(running);
-                }
-                std::thread::sleep(POLL);
-            }
+        let patience = if signal == Signal::QUIT { CHILDREN_ARE_KILLED * 2 } else { PATIENCE };
+        let stopped = super::wait_within(patience, "PostgreSQL stops", || Ok(child.try_wait()?));
+        if stopped.is_err() && signal == Signal::QUIT {
+            return crash::kill_stuck(running);
         }
-        super::wait_for("PostgreSQL stops", || Ok(child.try_wait()?))?;
+        stopped?;
         clock::forget(child.id());
         running.postmaster = None;
         Ok(())
@@ -295,12 +291,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Postgres {
     fn drop(&mut self) {
         let mut running = lock(&self.running);
-        if self.stop_by(&mut running, Signal::QUIT).is_err()
-            && let Some(child) = &mut running.postmaster
-        {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.stop_by(&mut running, Signal::QUIT);
         let _ = crash::bury(&mut running.orphans);
         crash::free_shared_memory(&self.data());
     }
