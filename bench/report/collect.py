@@ -10,7 +10,7 @@ OURS = ("bench", "scenario", "point", "command", "store", "durability", "settlin
 # Where the store was says nothing, and differs each time.
 STORE = re.compile(r" --store[ =]\S+")
 ABOUT_SYSTEM = ("title", "kind", "language", "tuning", "server", "durability")
-OF_RUN = ("system", "scenario", "round", "status", "reason", "scale", "version", "environment", "settings", "figures", "measured", "held_from_seconds", "at")
+OF_RUN = ("system", "scenario", "round", "status", "reason", "scale", "version", "environment", "settings", "figures", "measured", "held_from_seconds")
 
 
 class Unreadable(Exception):
@@ -35,7 +35,7 @@ def windlass_runs(folder):
                 kept["command"] = STORE.sub("", kept.get("command", ""))
                 when = time.strftime("%Y-%m-%d", time.gmtime(path.stat().st_mtime))
                 about = {"date": when, "revision": run.get("commit")}
-                runs.append(kept | {"machine": (run.get("machine") or {}) | {name: value for name, value in about.items() if value}})
+                runs.append(kept | {"date": when, "machine": (run.get("machine") or {}) | {name: value for name, value in about.items() if value}})
     return runs
 
 
@@ -45,7 +45,8 @@ def peer_runs(folder):
     for path in sorted(Path(folder).glob("runs/*/*.json")):
         record = read(path)
         systems[record["system"]] = {name: record[name] for name in ABOUT_SYSTEM}
-        runs.append({name: record[name] for name in OF_RUN if record.get(name) is not None})
+        kept = {name: record[name] for name in OF_RUN if record.get(name) is not None}
+        runs.append(kept | {"date": record["at"][:10]})
     return {"systems": systems, "runs": runs}
 
 
@@ -60,44 +61,48 @@ def collect(source, results):
         ours = {"machine": machines[0], "runs": ours}
         keep_our_own(ours, results)
         written.append(write(results / "windlass.json", ours))
-    about = read(about) if about.exists() else None
+    about = read_if_there(about)
     if peers["runs"]:
-        about = keep_what_was_not_run_again(peers, about, results)
+        about = keep_peers(peers, about, results)
         written.append(write(results / "peers.json", peers))
     if about:
         written.append(write(results / "machine.json", about))
     return written
 
 
-def keep_our_own(ours, results):
-    """Adds the scenarios of before that have no new run on their store. If there are any, the machine stays as it was described, and each new run says when it was."""
-    path = results / "windlass.json"
-    before = read(path) if path.exists() else {}
-    which = lambda run: (run["store"].split()[0], run.get("scenario"))  # noqa: E731
-    again = {which(run) for run in ours["runs"]}
+def older(before, runs, which):
+    """The runs of before that were not made again. Only where there are such do the new ones say on which day they were made."""
+    again = {which(run) for run in runs}
     kept = [run for run in before.get("runs", []) if which(run) not in again]
+    if not kept:
+        for run in runs:
+            run.pop("date", None)
+    return kept
+
+
+def keep_our_own(ours, results):
+    """Adds the scenarios of before that have no new run on their store. If there are any, the machine stays as it was described."""
+    before = read_if_there(results / "windlass.json")
+    kept = older(before, ours["runs"], lambda run: (run["store"].split()[0], run.get("scenario")))
     if kept:
-        for run in ours["runs"]:
-            run["date"] = ours["machine"]["date"]
         ours |= {"machine": before["machine"], "runs": kept + ours["runs"]}
 
 
-def keep_what_was_not_run_again(peers, about, results):
-    """Adds the scenarios of before that have no new run. If there are any, the machine stays as it was described, and each new run says when it was."""
-    files = [results / "peers.json", results / "machine.json"]
-    before, machine = [read(path) if path.exists() else {} for path in files]
-    again = {run["scenario"] for run in peers["runs"]}
-    kept = [run for run in before.get("runs", []) if run["scenario"] not in again]
+def keep_peers(peers, about, results):
+    """The same of runs beside the peers; `about` describes the machine, and who takes part in what."""
+    before, machine = read_if_there(results / "peers.json"), read_if_there(results / "machine.json")
+    kept = older(before, peers["runs"], lambda run: run["scenario"])
     if not kept:
-        for run in peers["runs"]:
-            run.pop("at", None)
         return about
-    peers["systems"] = before["systems"] | peers["systems"]
-    peers["runs"] = kept + peers["runs"]
+    peers |= {"systems": before["systems"] | peers["systems"], "runs": kept + peers["runs"]}
     left_out = dict(machine.get("left_out", {}))
-    for name, reasons in (about or {}).get("left_out", {}).items():
+    for name, reasons in about.get("left_out", {}).items():
         left_out[name] = left_out.get(name, {}) | reasons
     return machine | {"left_out": left_out}
+
+
+def read_if_there(path):
+    return read(path) if path.exists() else {}
 
 
 def write(path, document):

@@ -1,7 +1,7 @@
 """Our own sweeps, and how far the physical limit is."""
 
 from bench import arithmetic
-from bench.report.results import deep
+from bench.report.results import deep, measured_apart
 
 STORES = ("PostgreSQL", "SQLite")
 # The figure that tells most of a bench, its unit, and what it is divided by.
@@ -35,9 +35,8 @@ def sweeps(results):
     for scenario in seen:
         rows = [row(results, scenario, point) for point in points(results, scenario)]
         header = ["point", "PostgreSQL", "SQLite", "WAL per job", "commits per job", "CPU s per million jobs: ours + server", "peak memory", "p50 / p99 / p99.9 ms", "command"]
-        days = sorted({run["date"] for run in results.own if run.get("scenario") == scenario and "date" in run})
-        apart = f"Measured by itself on {days[-1]}.\n\n" if days else ""
-        parts.append(f"### {scenario}\n\n{apart}" + arithmetic.table(header, rows))
+        apart = measured_apart(run for run in results.own if run.get("scenario") == scenario)
+        parts.append("\n\n".join(filter(None, [f"### {scenario}", apart, arithmetic.table(header, rows)])))
     return "\n\n".join(parts)
 
 

@@ -3,7 +3,7 @@
 from bench import arithmetic
 from bench.measure import ratios
 from bench.measure.scenarios import SCENARIOS
-from bench.report.results import deep
+from bench.report.results import deep, measured_apart
 
 # A figure beside the one that is compared, where one number does not tell enough.
 SECOND = {"latency": ("p99_us", "p99")}
@@ -27,14 +27,10 @@ def scenario_table(results, scenario):
         if second:
             row.insert(2, figure(arithmetic.median(run["figures"].get(second[0]) for run in runs), scenario))
         rows.append(row)
+    apart = measured_apart(run for run in results.records if run["scenario"] == scenario.name)
     unit = "jobs/s" if scenario.more_is_better else "ms"
-    return f"### {scenario.title[0].upper()}{scenario.title[1:]}\n\n`{scenario.name}`, {unit}; a ratio above 1 means that Windlass is ahead.{apart(results, scenario)}\n\n" + arithmetic.table(header, rows)
-
-
-def apart(results, scenario):
-    """When, if not together with the others."""
-    days = sorted({run["at"][:10] for run in results.records if run["scenario"] == scenario.name and "at" in run})
-    return f" Measured by itself on {days[-1]}." if days else ""
+    about = f"`{scenario.name}`, {unit}; a ratio above 1 means that Windlass is ahead. {apart}".rstrip()
+    return f"### {scenario.title[0].upper()}{scenario.title[1:]}\n\n{about}\n\n" + arithmetic.table(header, rows)
 
 
 def kind(record):

@@ -61,6 +61,12 @@ class Results:
         return arithmetic.median(deep(run["figures"], figure) for run in self.runs(store, **wanted))
 
 
+def measured_apart(runs):
+    """On which day runs were made that were not made with the others; nothing where they were."""
+    days = sorted({run["date"] for run in runs if "date" in run})
+    return f"Measured by itself on {days[-1]}." if days else ""
+
+
 def deep(figures, name):
     for part in name.split("."):
         figures = figures.get(part) if isinstance(figures, dict) else None
