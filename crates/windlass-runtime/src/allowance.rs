@@ -1,7 +1,7 @@
 use crate::{backoff::Backoff, permissions::Permissions};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use windlass_core::{QueueLimits, Share, Starts, WorkerId};
+use windlass_core::{QueueLimits, QueueNeed, Share, Starts, WorkerId};
 
 /// Slots that were not all used for so long are given back.
 pub(crate) const UNUSED_FOR: Duration = Duration::from_secs(1);
@@ -55,12 +55,20 @@ pub(crate) struct Held {
     pub(crate) ready: usize,
 }
 
-/// What to ask the store for; see [`windlass_core::QueueNeed`].
+/// What to ask the store for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) running: usize,
     pub(crate) slots: usize,
     pub(crate) starts: Starts,
+}
+
+impl Need {
+    pub(crate) fn of_queue(self, queue: &Arc<str>) -> QueueNeed {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (running, slots) = (count(self.running), count(self.slots));
+        QueueNeed { queue: Arc::clone(queue), running, slots, starts: self.starts }
+    }
 }
 
 impl Allowance {

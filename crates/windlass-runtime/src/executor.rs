@@ -54,23 +54,23 @@ async fn execute(core: Arc<Core>, runner: Arc<QueueRunner>) {
     loop {
         let turn = runner.turn(done.take(), &mut scope, &me);
         let step = follow_up(&core, &runner, turn);
-        if let (Step::Run(popped), Some(scope)) = (&step, &scope)
-            && let Some((found, lender)) = lends(&core, scope, &mut handlers, &popped.job)
-        {
-            let Step::Run(popped) = step else { continue };
-            lot.take(&core, &runner, scope, found, lender, popped);
-            if lot.is_full() {
-                lot.offer();
-                tokio::task::consume_budget().await;
-            }
-            continue;
+        if !matches!(step, Step::Run(_)) {
+            lot.offer();
         }
-        lot.offer();
         match step {
             Step::Run(popped) => {
+                let Some(scope) = &scope else { continue };
+                if let Some((found, lender)) = lends(&core, scope, &mut handlers, &popped.job) {
+                    lot.take(&core, &runner, scope, found, lender, popped);
+                    if lot.is_full() {
+                        lot.offer();
+                        tokio::task::consume_budget().await;
+                    }
+                    continue;
+                }
+                lot.offer();
                 // Jobs that never wait must not keep the claimer and the settler from the thread.
                 tokio::task::consume_budget().await;
-                let Some(scope) = &scope else { continue };
                 done = Some(run(&core, &runner, scope, &mut handlers, popped).await);
             }
             Step::Settle(settled) => {

@@ -42,13 +42,7 @@ impl QueueRunner {
         let capacity = state.capacity();
         let State { allowance, ready, .. } = &mut *state;
         let need = allowance.as_mut()?.need(worker, held, ready.costs(), capacity, more);
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Some(QueueNeed {
-            queue: Arc::clone(self.queue()),
-            running: count(need.running),
-            slots: count(need.slots),
-            starts: need.starts,
-        })
+        Some(need.of_queue(self.queue()))
     }
 
     /// The store's answer to what this registration asked then.

@@ -167,13 +167,7 @@ impl Table {
         let (awaited, capacity) = (view.awaited(), view.capacity());
         let held = allowance::Held { running: view.running, ready: awaited.len() };
         let need = limited.allowance.need(worker, held, awaited.iter().copied(), capacity, more);
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Some(QueueNeed {
-            queue: Arc::clone(queue),
-            running: count(need.running),
-            slots: count(need.slots),
-            starts: need.starts,
-        })
+        Some(need.of_queue(queue))
     }
 
     /// The store's answer to what was asked then. Whether somebody who waits may get jobs now.
