@@ -144,9 +144,5 @@ BEGIN
         PERFORM {schema}.put_key_lane(v_lane, current_setting('windlass.keyed_at')::double precision, v_turn, v_lane.folded);
     END IF;
     PERFORM set_config('windlass.keyed', greatest(v_got - 1, 0)::text, true);
-    IF current_setting('windlass.keyed_rest') = 'none' THEN -- a cursor within a difference, or before much that was rolled back, moves on with route
-        PERFORM set_config('windlass.keyed_rest', CASE WHEN c.open OR clock_timestamp() - v_began > '2 ms' THEN 'route' ELSE '' END, true);
-    ELSIF c.open AND current_setting('windlass.keyed_rest') = '' THEN
-        PERFORM set_config('windlass.keyed_rest', 'more', true);
-    END IF;
+    PERFORM {schema}.note_rest(c.open, v_began);
 END $$;

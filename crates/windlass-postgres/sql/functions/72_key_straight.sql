@@ -36,6 +36,18 @@ BEGIN
         OR clock_timestamp() - v_began > '2 ms';
 END $$;
 
+-- note_rest(open, began): what windlass.keyed_rest says after a claim that began then read the log where log_ahead said.
+CREATE OR REPLACE FUNCTION {schema}.note_rest(p_open boolean, p_began timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('windlass.keyed_rest') = 'none' THEN -- a cursor within a difference, or before much that was rolled back, moves on with route
+        PERFORM set_config('windlass.keyed_rest', CASE WHEN p_open OR clock_timestamp() - p_began > '2 ms' THEN 'route' ELSE '' END, true);
+    ELSIF p_open AND current_setting('windlass.keyed_rest') = '' THEN
+        PERFORM set_config('windlass.keyed_rest', 'more', true);
+    END IF;
+END $$;
+
 -- claim_straight(...): claims of the log of a lane without keys, where no key of its keyed lane is in turn and no key of the queue has more than a weight. Result as
 -- claim, in the order of turns; the setting windlass.keyed says how many jobs, windlass.keyed_rest what is left in the log: nothing, more (which comes next), or route:
 -- it hands out nothing where the log holds more than it may (p_part: then what comes first), where jobs in it were cancelled, and where the args are too large.
@@ -118,9 +130,5 @@ BEGIN
         PERFORM {schema}.put_key_lane(k, current_setting('windlass.keyed_at')::double precision, v_turn, k.folded),
                 set_config('windlass.keyed', (v_got - 1)::text, true);
     END IF;
-    IF current_setting('windlass.keyed_rest') = 'none' THEN -- a cursor within a difference, or before much that was rolled back, moves on with route
-        PERFORM set_config('windlass.keyed_rest', CASE WHEN c.open OR clock_timestamp() - v_began > '2 ms' THEN 'route' ELSE '' END, true);
-    ELSIF c.open AND current_setting('windlass.keyed_rest') = '' THEN
-        PERFORM set_config('windlass.keyed_rest', 'more', true);
-    END IF;
+    PERFORM {schema}.note_rest(c.open, v_began);
 END $$;

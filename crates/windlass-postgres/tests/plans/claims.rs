@@ -3,15 +3,10 @@
 //!
 //! Cost is told by the pages that a claim touches, not by time.
 
-use crate::{cluster::Fixture, drain::drain};
+use crate::{cluster::Fixture, depth::deepest, drain::drain};
 use std::sync::Arc;
 use windlass_conformance::steps::{LATER, TestWorker, worker, worker_on};
 use windlass_core::Store;
-
-/// How many jobs the deepest backlog has: 10^7, which takes a minute; set less for a quick look.
-fn deepest() -> i64 {
-    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000)
-}
 
 /// The pages that a claim of 10 jobs may touch: index descents of 4 leaves of 3 tables and the rows.
 const MOST_PAGES: i64 = 600;

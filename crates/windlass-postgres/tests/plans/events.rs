@@ -2,70 +2,51 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::{cluster::Fixture, drain::drain};
+use crate::{depth::deep, drain::drain, session::Session};
 use std::sync::Arc;
-use tokio_postgres::Client;
 use windlass_conformance::steps::{TestWorker, worker_on};
 use windlass_core::Store;
-
-/// How many jobs the log has: 10^6; set less for a quick look.
-fn deep() -> i64 {
-    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000)
-}
 
 /// The pages that a call may touch besides, once its plans are made: the cursor, the lanes, descents of seven indexes in four segments each.
 const OF_A_CALL: i64 = 800;
 /// And for each event: its row, its claim, its job, and what says whether the job was settled otherwise.
 const OF_AN_EVENT: i64 = 25;
 
-/// One connection to the end, so that whatever plan it cached while the tables were empty is used.
-struct Session {
-    fixture: Fixture,
-    client: Client,
-}
+/// A store whose events are read.
+struct Events(Session);
 
-impl Session {
-    async fn run(&self, sql: &str) {
-        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
-    }
-
+impl Events {
     /// The cursor behind a page, and whether there is more.
     async fn page(&self, cursor: &str, most: i64) -> (String, bool) {
         let sql = format!("SELECT cursor, more FROM windlass.events('{cursor}', {most}) WHERE event IS NULL");
-        let row = self.client.query_one(&self.fixture.text(&sql), &[]).await.expect("reads");
+        let row = self.0.row(&sql).await;
         (row.get(0), row.get(1))
     }
 
     /// Asserts that reading a page of so many events touches few pages of the store.
     async fn bounded(&self, when: &str, cursor: &str, most: i64) {
-        let expected = OF_A_CALL + most * OF_AN_EVENT;
-        let pages = self
-            .fixture
-            .pages(&self.client, &format!("SELECT * FROM windlass.events('{cursor}', {most})"))
-            .await;
-        assert!(
-            pages <= expected,
-            "{when}: a page of {most} touched {pages} pages, at most {expected} were expected; cursor {cursor}"
-        );
+        let when = format!("{when}, a page of {most} from {cursor}");
+        let page = format!("windlass.events('{cursor}', {most})");
+        self.0.bounded_undone(&when, &page, OF_A_CALL + most * OF_AN_EVENT).await;
     }
 
     /// Enqueues, claims of thousands and of one, completions and failures, one after the other.
     async fn fill(&self, worker: &TestWorker, jobs: i64) {
-        self.run("SET synchronous_commit = off").await;
+        self.0.run("SET synchronous_commit = off").await;
         let append = |count: i64| {
             format!(
                 "INSERT INTO windlass.job_0 (lane_id, kind, args) SELECT (SELECT windlass.lane_of('q', 0)), 'k', '{{}}' FROM generate_series(1, {count})"
             )
         };
-        self.run(&append(jobs)).await;
-        drain(&self.fixture, &self.client, worker.id).await;
-        self.run(&append(500)).await;
+        self.0.run(&append(jobs)).await;
+        drain(&self.0.fixture, &self.0.client, worker.id).await;
+        self.0.run(&append(500)).await;
         for held in worker.take(500).await {
             worker.complete(&held).await;
         }
-        self.run(&append(500)).await;
+        self.0.run(&append(500)).await;
         let ids = "SELECT id FROM windlass.job ORDER BY lane_id DESC, xid DESC, id DESC LIMIT 500";
-        self.run(&format!("SELECT windlass.cancel(id) FROM ({ids}) AS j")).await;
+        self.0.run(&format!("SELECT windlass.cancel(id) FROM ({ids}) AS j")).await;
     }
 
     /// Pages here and there on the way of a reader from this cursor on, and at its end.
@@ -88,22 +69,21 @@ impl Session {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_events_costs_what_it_tells() {
-    let fixture = Fixture::fresh().await;
-    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let events = Events(Session::fresh().await);
+    let session = &events.0;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
     let worker = worker_on(&store).await;
-    let client = fixture.sql().await;
-    let session = Session { fixture, client };
     session.run("SELECT windlass.lane_of('q', 0)").await;
     // Plans are made while the tables are empty.
     for most in [1, 1_000] {
-        session.page("now", most).await;
-        session.page("start", most).await;
+        events.page("now", most).await;
+        events.page("start", most).await;
     }
-    session.fill(&worker, deep()).await;
+    events.fill(&worker, deep()).await;
     for setting in ["random_page_cost = 4", "random_page_cost = 1.1"] {
         session.run(&format!("SET {setting}")).await;
-        session.check("no statistics", "start").await;
+        events.check("no statistics", "start").await;
     }
     session.run("ANALYZE windlass.job, windlass.claim, windlass.settlement, windlass.event").await;
-    session.check("analysed", "start").await;
+    events.check("analysed", "start").await;
 }

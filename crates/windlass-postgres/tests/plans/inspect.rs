@@ -3,38 +3,18 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::cluster::Fixture;
+use crate::{cluster::Fixture, depth::deep, session::Session};
 use std::{sync::Arc, time::Duration};
-use tokio_postgres::Client;
 use windlass_conformance::steps::{enqueue, eventually, job, rescue_of, worker, worker_on};
 use windlass_core::{Disposition, JobStore, NewJob, Settings, Store, Unique};
 
-/// How many jobs the log has: 10^6; 10^7 takes minutes.
-fn deep() -> i64 {
-    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000)
+async fn ids(session: &Session, sql: &str) -> Vec<i64> {
+    let rows = session.client.query(&session.fixture.text(sql), &[]).await.expect(sql);
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// One connection to the end, so that whatever plan it cached while the tables were empty is used.
-struct Session {
-    fixture: Fixture,
-    client: Client,
-}
-
-impl Session {
-    async fn run(&self, sql: &str) {
-        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
-    }
-
-    async fn ids(&self, sql: &str) -> Vec<i64> {
-        let rows = self.client.query(&self.fixture.text(sql), &[]).await.expect(sql);
-        rows.iter().map(|row| row.get(0)).collect()
-    }
-
-    /// Asserts that a call, which is undone, touches at most so many pages.
-    async fn bounded(&self, call: &str, most: i64) {
-        let pages = self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await;
-        assert!(pages <= most, "{call} touched {pages} pages, at most {most} were expected");
-    }
+async fn bounded(session: &Session, call: &str, most: i64) {
+    session.bounded_undone("looking", call, most).await;
 }
 
 /// A row that a job's enqueue did not write says so: without that, lookups by id would read page after page in which
@@ -133,7 +113,7 @@ async fn check(session: &Session, known: &[i64]) {
         session.run(&format!("SET {setting}")).await;
         for id in known.iter().chain(&[1, i64::MAX]) {
             for call in ["find_job", "job_record", "cancel", "retry"] {
-                session.bounded(&format!("windlass.{call}({id})"), 600).await;
+                bounded(session, &format!("windlass.{call}({id})"), 600).await;
             }
         }
     }
@@ -142,50 +122,47 @@ async fn check(session: &Session, known: &[i64]) {
     for state in states.into_iter().chain([None]) {
         let state = state.map_or_else(|| "NULL".to_owned(), |state| format!("'{state}'"));
         // A claim is read whole, here 1,000 jobs: 1,719 pages of a log of 2 * 10^6.
-        session.bounded(&format!("windlass.list_jobs({state}, NULL, NULL, NULL, 100)"), 2_000).await;
-        session.bounded(&format!("windlass.list_jobs({state}, 'q', 'never', NULL, 100)"), 4_000).await;
+        bounded(session, &format!("windlass.list_jobs({state}, NULL, NULL, NULL, 100)"), 2_000).await;
+        bounded(session, &format!("windlass.list_jobs({state}, 'q', 'never', NULL, 100)"), 4_000).await;
         // A row counts as 5, so a page looks at a fifth as many, with some pages for each that has its errors looked up.
-        session
-            .bounded(
-                &format!("windlass.list_jobs({state}, 'q', NULL, NULL, 100, p_args => '{{\"never\": 1}}')"),
-                4_000,
-            )
-            .await;
-        session
-            .bounded(
-                &format!("windlass.list_jobs({state}, 'q', NULL, NULL, 100, p_error => 'never')"),
-                40_000,
-            )
-            .await;
+        bounded(
+            session,
+            &format!("windlass.list_jobs({state}, 'q', NULL, NULL, 100, p_args => '{{\"never\": 1}}')"),
+            4_000,
+        )
+        .await;
+        bounded(
+            session,
+            &format!("windlass.list_jobs({state}, 'q', NULL, NULL, 100, p_error => 'never')"),
+            40_000,
+        )
+        .await;
     }
-    session.bounded("windlass.any_available('{q}', '{}')", 100).await;
-    session.bounded("windlass.any_available('{none}', '{}')", 100).await;
+    bounded(session, "windlass.any_available('{q}', '{}')", 100).await;
+    bounded(session, "windlass.any_available('{none}', '{}')", 100).await;
     // Some 1,000 rows before and for each of 5 estimates, and as many probes for the completed ones: 6.7 ms at 10^7 jobs, all states deep, on a busy machine.
-    session.bounded("windlass.queues", 12_000).await;
+    bounded(session, "windlass.queues", 12_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn looking_costs_the_same_whatever_the_tables_hold() {
     let fixture = Fixture::fresh().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
-    let client = fixture.sql().await;
-    let session = Session { fixture, client };
-    check(&session, &[]).await;
+    let session = &Session::of(fixture).await;
+    check(session, &[]).await;
     enqueue(&store, NewJob::new("rare", windlass_conformance::steps::args(0)).with_queue("q")).await;
-    check(&session, &[1]).await;
+    check(session, &[1]).await;
 
-    fill(&session, &store, deep()).await;
+    fill(session, &store, deep()).await;
     // Of every state, and of those that came back, from both ends.
-    let known = session
-        .ids(
-            "(SELECT id FROM windlass.job WHERE moved LIMIT 1) UNION ALL (SELECT max(id) FROM windlass.job WHERE moved)
+    let known = ids(session, "(SELECT id FROM windlass.job WHERE moved LIMIT 1) UNION ALL (SELECT max(id) FROM windlass.job WHERE moved)
              UNION ALL (SELECT min(id) FROM windlass.waiting) UNION ALL (SELECT max(id) FROM windlass.dead)
              UNION ALL (SELECT max(id) FROM windlass.job) UNION ALL
              (SELECT id FROM windlass.job_0 WHERE NOT moved ORDER BY ctid OFFSET 300000 LIMIT 1)",
         )
         .await;
     assert_eq!(known.len(), 6);
-    check(&session, &known).await;
+    check(session, &known).await;
 
     // What a page does not reach, the next ones do.
     let queue = session.fixture.store().await.queues().await.expect("queues").remove(0);
@@ -205,8 +182,8 @@ async fn looking_costs_the_same_whatever_the_tables_hold() {
              UPDATE windlass.ring SET segment = 1",
         )
         .await;
-    let last = session.ids("SELECT max(id) FROM windlass.job").await;
-    session.bounded(&format!("windlass.job_record({})", last[0]), 400).await;
+    let last = ids(session, "SELECT max(id) FROM windlass.job").await;
+    bounded(session, &format!("windlass.job_record({})", last[0]), 400).await;
 }
 
 /// Several programs append at once, so that their rows stand mixed in the log, to two queues, under ids of which some are not in the log.
@@ -239,11 +216,10 @@ async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqu
         });
     }
     let ids: Vec<_> = writers.join_all().await.into_iter().flatten().collect();
-    let client = fixture.sql().await;
-    let session = Session { fixture, client };
+    let session = &Session::of(fixture).await;
     // The log has some 1,000 pages. 4 leaves, 2 indexes, and the claims of the lane.
     for id in ids.iter().step_by(997).chain(&ids[ids.len() - 2..]) {
-        session.bounded(&format!("windlass.find_job({id})"), 100).await;
+        bounded(session, &format!("windlass.find_job({id})"), 100).await;
     }
     let store = session.fixture.store().await;
     for id in ids.iter().step_by(37).chain(&ids[511..530]) {
@@ -255,9 +231,7 @@ async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqu
 /// runs there.
 #[tokio::test]
 async fn one_queue_of_ten_thousand_costs_what_one_costs() {
-    let fixture = Fixture::fresh().await;
-    let client = fixture.sql().await;
-    let session = Session { fixture, client };
+    let session = &Session::fresh().await;
     session
         .run(
             "SELECT count(windlass.lane_of('q' || n, 0)) FROM generate_series(1, 10000) AS n;
@@ -265,10 +239,10 @@ async fn one_queue_of_ten_thousand_costs_what_one_costs() {
              ANALYZE windlass.lane, windlass.job_0",
         )
         .await;
-    session.bounded("windlass.queues WHERE name = 'q77'", 300).await;
-    session.bounded("windlass.queues WHERE name = ANY (ARRAY['q77', 'q78'])", 500).await;
+    bounded(session, "windlass.queues WHERE name = 'q77'", 300).await;
+    bounded(session, "windlass.queues WHERE name = ANY (ARRAY['q77', 'q78'])", 500).await;
     let page = "windlass.list_jobs(NULL, NULL, NULL, NULL, 100)";
-    session.bounded(page, 4_000).await;
-    let jobs = session.ids(&format!("SELECT (job).id FROM {page} WHERE (job).id IS NOT NULL")).await;
+    bounded(session, page, 4_000).await;
+    let jobs = ids(session, &format!("SELECT (job).id FROM {page} WHERE (job).id IS NOT NULL")).await;
     assert_eq!(jobs.len(), 100);
 }

@@ -3,7 +3,7 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::pages::Session;
+use crate::session::Session;
 
 /// The pages of a claim of ten jobs of few keys: descents of some thirty indexes, and of some for each key and job. 220 to 310 here; to step over
 /// a bulk takes a thousand. Some ten more for each transaction that is open anywhere in the cluster, as those of the tests beside it are.
@@ -16,18 +16,22 @@ const OF_AN_EMPTY_CLAIM: i64 = 200;
 const OF_A_PROMOTION: i64 = 40;
 
 /// A worker of a keyed queue.
-struct Keyed(Session);
+struct Keyed {
+    session: Session,
+    worker: i32,
+}
 
 impl Keyed {
     async fn begin() -> Self {
-        let session = Session::begin("'{q}'").await;
+        let session = Session::fresh().await;
+        let worker = session.register("'{q}'").await;
         session.run("SELECT windlass.limit_keys('q', concurrency => 1000)").await;
-        Self(session)
+        Self { session, worker }
     }
 
     /// Jobs of so many keys, in one transaction.
     async fn bulk(&self, jobs: i64, keys: i64) {
-        self.0
+        self.session
             .run(&format!(
                 "INSERT INTO windlass.job (lane_id, kind, args, attributes)
              SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % {keys})::text
@@ -44,30 +48,30 @@ impl Keyed {
                  FROM windlass.claim({w}, '{{q}}', '{{100}}') AS c WHERE c.head[1] <> 0;
                  COMMIT;
              END LOOP; END $$",
-            w = self.0.worker
+            w = self.worker
         );
-        self.0.run(&sql).await;
+        self.session.run(&sql).await;
     }
 
     /// The least of some claims: the first ones move what came from the log.
     async fn bounded(&self, when: &str, most: i64) {
-        let call = format!("windlass.claim({}, '{{q}}', '{{10}}')", self.0.worker);
-        self.0.bounded_in(30, when, &call, most).await;
+        let call = format!("windlass.claim({}, '{{q}}', '{{10}}')", self.worker);
+        self.session.bounded_in(30, when, &call, most).await;
     }
 }
 
 #[tokio::test]
 async fn neither_backlog_nor_history_counts() {
-    let session = Keyed::begin().await;
-    session.bounded("empty", OF_AN_EMPTY_CLAIM).await;
-    session.bulk(60_000, 1).await;
-    session.bounded("many jobs of one key", OF_A_CLAIM).await;
-    session.bulk(20, 2).await;
-    session.bounded("two keys, one of them noisy", OF_A_CLAIM).await;
-    session.claim_and_settle(60).await;
-    session.bounded("and thousands that are done", OF_A_CLAIM).await;
-    session.bulk(20_000, 10_000).await;
-    session.bounded("and many keys", OF_TEN_KEYS).await;
+    let keyed = Keyed::begin().await;
+    keyed.bounded("empty", OF_AN_EMPTY_CLAIM).await;
+    keyed.bulk(60_000, 1).await;
+    keyed.bounded("many jobs of one key", OF_A_CLAIM).await;
+    keyed.bulk(20, 2).await;
+    keyed.bounded("two keys, one of them noisy", OF_A_CLAIM).await;
+    keyed.claim_and_settle(60).await;
+    keyed.bounded("and thousands that are done", OF_A_CLAIM).await;
+    keyed.bulk(20_000, 10_000).await;
+    keyed.bounded("and many keys", OF_TEN_KEYS).await;
 }
 
 #[tokio::test]
@@ -78,58 +82,58 @@ async fn a_held_snapshot_does_not_count() {
 /// Nor does a transaction that writes and is older than all that the log keeps.
 #[tokio::test]
 async fn an_old_transaction_does_not_count() {
-    let older = Session::begin("'{q}'").await;
+    let older = Session::fresh().await;
     older.run("BEGIN; SELECT pg_current_xact_id()").await;
     what_was_done_beside_a_snapshot_does_not_count().await;
     older.run("COMMIT").await;
 }
 
 async fn what_was_done_beside_a_snapshot_does_not_count() {
-    let session = Keyed::begin().await;
-    let reader = session.0.fixture.sql().await;
+    let keyed = Keyed::begin().await;
+    let reader = keyed.session.fixture.sql().await;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
-    session.bulk(8_000, 3).await;
-    session.claim_and_settle(50).await;
-    session.bounded("thousands done while a snapshot is held", OF_A_CLAIM).await;
-    session.claim_and_settle(40).await;
-    session.bounded("all done while a snapshot is held", OF_AN_EMPTY_CLAIM).await;
+    keyed.bulk(8_000, 3).await;
+    keyed.claim_and_settle(50).await;
+    keyed.bounded("thousands done while a snapshot is held", OF_A_CLAIM).await;
+    keyed.claim_and_settle(40).await;
+    keyed.bounded("all done while a snapshot is held", OF_AN_EMPTY_CLAIM).await;
 }
 
 /// What ended under a rate, however much, and whatever a held snapshot keeps of it, is not walked; nor are keys that may not go on.
 #[tokio::test]
 async fn what_ended_under_a_rate_does_not_count() {
-    let session = Keyed::begin().await;
-    let reader = session.0.fixture.sql().await;
-    session.0.run("SELECT windlass.limit_keys('q', rate => 100000, period => '100 ms')").await;
-    session.bulk(300, 3).await;
+    let keyed = Keyed::begin().await;
+    let reader = keyed.session.fixture.sql().await;
+    keyed.session.run("SELECT windlass.limit_keys('q', rate => 100000, period => '100 ms')").await;
+    keyed.bulk(300, 3).await;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     for _ in 0..60 {
         // The claims after the first find what ended before, and take it out of the counts.
-        session.bulk(120, 3).await;
-        session.claim_and_settle(2).await;
+        keyed.bulk(120, 3).await;
+        keyed.claim_and_settle(2).await;
     }
     // And very many before, which are dead to all but the snapshot.
-    session
-        .0
+    keyed
+        .session
         .run(
             "INSERT INTO windlass.key_ended (queue, key, free_at, jobs)
              SELECT 'q', 'key 0', clock_timestamp() - interval '1 minute' - i * interval '1 ms', 1 FROM generate_series(1, 40000) AS i",
         )
         .await;
-    session
-        .0
+    keyed
+        .session
         .run("DELETE FROM windlass.key_ended WHERE free_at < clock_timestamp() - interval '1 minute'")
         .await;
-    session.bulk(60, 3).await;
-    session.bounded("thousands ended while a snapshot is held", OF_A_CLAIM).await;
-    session.0.run("SELECT windlass.limit_keys('q', rate => 1, period => '1 hour')").await;
-    session.bulk(3_000, 1_000).await;
+    keyed.bulk(60, 3).await;
+    keyed.bounded("thousands ended while a snapshot is held", OF_A_CLAIM).await;
+    keyed.session.run("SELECT windlass.limit_keys('q', rate => 1, period => '1 hour')").await;
+    keyed.bulk(3_000, 1_000).await;
     for _ in 0..30 {
-        session.claim_and_settle(2).await;
+        keyed.claim_and_settle(2).await;
     }
-    session.bounded("a thousand keys may not go on", OF_AN_EMPTY_CLAIM).await;
-    session
-        .0
+    keyed.bounded("a thousand keys may not go on", OF_AN_EMPTY_CLAIM).await;
+    keyed
+        .session
         .bounded("promotion with a thousand keys that wait", "windlass.promote(10)", OF_A_PROMOTION)
         .await;
 }
@@ -137,16 +141,16 @@ async fn what_ended_under_a_rate_does_not_count() {
 /// A bulk that is not committed, and one that was rolled back, are not walked by every claim.
 #[tokio::test]
 async fn an_open_bulk_does_not_count() {
-    let session = Keyed::begin().await;
-    let open = session.0.fixture.sql().await;
-    let bulk = session.0.fixture.text(
+    let keyed = Keyed::begin().await;
+    let open = keyed.session.fixture.sql().await;
+    let bulk = keyed.session.fixture.text(
         "INSERT INTO windlass.job (lane_id, kind, args, attributes)
          SELECT l.lane, 'k', '{}', '{\"key\": \"key 0\"}' FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, 60000)",
     );
     open.batch_execute(&format!("BEGIN; {bulk}")).await.unwrap();
-    session.bulk(200, 1).await;
-    session.bounded("behind an open bulk", OF_A_CLAIM).await;
+    keyed.bulk(200, 1).await;
+    keyed.bounded("behind an open bulk", OF_A_CLAIM).await;
     open.batch_execute("ROLLBACK").await.unwrap();
-    session.claim_and_settle(4).await;
-    session.bounded("behind one that was rolled back", OF_A_CLAIM).await;
+    keyed.claim_and_settle(4).await;
+    keyed.bounded("behind one that was rolled back", OF_A_CLAIM).await;
 }

@@ -3,7 +3,7 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::pages::Session;
+use crate::session::Session;
 
 /// The pages that a share of one queue may cost: descents of the indexes of the worker, the queue and what was given out.
 const OF_A_SHARE: i64 = 90;
@@ -14,7 +14,20 @@ const OF_A_CLAIM: i64 = 90;
 /// Of each further queue.
 const OF_A_QUEUE: i64 = 30;
 
-impl Session {
+/// A worker of queues with limits.
+struct Limited {
+    session: Session,
+    worker: i32,
+}
+
+impl Limited {
+    async fn begin() -> Self {
+        let session = Session::fresh().await;
+        let worker = session.register("ARRAY['q', 'free']").await;
+        session.run("SELECT windlass.enqueue('k', '{}', 'q'), windlass.enqueue('k', '{}', 'free')").await;
+        Self { session, worker }
+    }
+
     fn share(&self, queues: &str, starts: i32) -> String {
         let all = |value: i32| format!("array_fill({value}, ARRAY[cardinality({queues})])");
         format!("windlass.share({}, {queues}, {}, {}, {})", self.worker, all(0), all(5), all(starts))
@@ -27,16 +40,16 @@ impl Session {
     /// Everything of one queue that has both limits, and of one that has none.
     async fn check(&self, when: &str) {
         for starts in [1, 0, 2_000_000] {
-            self.bounded(when, &self.share("ARRAY['q']", starts), OF_A_SHARE).await;
+            self.session.bounded(when, &self.share("ARRAY['q']", starts), OF_A_SHARE).await;
         }
         let dear = format!(
             "windlass.share({}, '{{q}}', '{{0}}', '{{5}}', '{{1}}', 0, ARRAY['{{{{1,1000000}}}}'])",
             self.worker
         );
-        self.bounded(when, &dear, OF_A_DEAR_SHARE).await;
-        self.bounded(when, &self.claim("ARRAY['q']"), OF_A_CLAIM).await;
-        self.bounded(when, &self.claim("ARRAY['free']"), OF_A_CLAIM).await;
-        self.bounded(when, &format!("windlass.limited_queues({})", self.worker), OF_A_CLAIM).await;
+        self.session.bounded(when, &dear, OF_A_DEAR_SHARE).await;
+        self.session.bounded(when, &self.claim("ARRAY['q']"), OF_A_CLAIM).await;
+        self.session.bounded(when, &self.claim("ARRAY['free']"), OF_A_CLAIM).await;
+        self.session.bounded(when, &format!("windlass.limited_queues({})", self.worker), OF_A_CLAIM).await;
     }
 }
 
@@ -48,13 +61,13 @@ const GIVEN: &str = "DELETE FROM windlass.started;
 
 #[tokio::test]
 async fn a_share_costs_the_same_whatever_there_is() {
-    let session = Session::begin("ARRAY['q', 'free']").await;
-    session.run("SELECT windlass.enqueue('k', '{}', 'q'), windlass.enqueue('k', '{}', 'free')").await;
+    let limited = Limited::begin().await;
+    let session = &limited.session;
     session.run("SELECT windlass.limit_queue('q', 5, 1000000, '1 hour', 100000)").await;
-    session.check("empty").await;
+    limited.check("empty").await;
     for rows in ["1000", "100000"] {
         session.run(&GIVEN.replace("{rows}", rows)).await;
-        session.check(&format!("{rows} rows were given out")).await;
+        limited.check(&format!("{rows} rows were given out")).await;
     }
     session
         .run("INSERT INTO windlass.queue (name, concurrency, rate, rate_period)
@@ -62,25 +75,25 @@ async fn a_share_costs_the_same_whatever_there_is() {
               FROM generate_series(1, 10000) AS n;
               INSERT INTO windlass.slot (queue, worker_id, slots, want) SELECT 'other' || n, 7, 1, 1 FROM generate_series(1, 10000) AS n")
         .await;
-    session.check("10,000 other queues with limits").await;
+    limited.check("10,000 other queues with limits").await;
     session.run("ANALYZE windlass.queue, windlass.slot, windlass.started, windlass.worker").await;
-    session.check("the same, analysed").await;
+    limited.check("the same, analysed").await;
     let many = "ARRAY(SELECT 'other' || n FROM generate_series(1, 100) AS n)";
-    session.bounded("100 queues at once", &session.share(many, 1), 100 * OF_A_SHARE).await;
-    session.bounded("100 queues at once", &session.claim(many), OF_A_CLAIM + 100 * OF_A_QUEUE).await;
+    session.bounded("100 queues at once", &limited.share(many, 1), 100 * OF_A_SHARE).await;
+    session.bounded("100 queues at once", &limited.claim(many), OF_A_CLAIM + 100 * OF_A_QUEUE).await;
     // A lower rate counts what is too much; it is read once for the answer when there is more, not by who asks for none.
     session.run("SELECT windlass.limit_queue('q', 5, 1000, '1 hour')").await;
-    session.bounded("a lowered rate", &session.share("ARRAY['q']", 0), OF_A_SHARE).await;
+    session.bounded("a lowered rate", &limited.share("ARRAY['q']", 0), OF_A_SHARE).await;
 }
 
 /// What housekeeping removed stays in table and indexes as long as somebody holds a snapshot: nobody walks it.
 #[tokio::test]
 async fn a_held_snapshot_slows_no_share() {
-    let session = Session::begin("ARRAY['q', 'free']").await;
-    session.run("SELECT windlass.enqueue('k', '{}', 'q'), windlass.enqueue('k', '{}', 'free')").await;
+    let limited = Limited::begin().await;
+    let session = &limited.session;
     session.run("SELECT windlass.limit_queue('q', 5, 1000000, '1 second', 100000)").await;
     session.run(&GIVEN.replace("{rows}", "100000")).await;
-    session.check("before").await;
+    limited.check("before").await;
     let holder = session.fixture.sql().await;
     holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     // Ten minutes of a window of a second, and of slots that change hands.
@@ -90,13 +103,13 @@ async fn a_held_snapshot_slows_no_share() {
         session
             .run(&format!(
                 "SELECT * FROM windlass.share({}, ARRAY['q'], '{{0}}', '{{{}}}', '{{1}}')",
-                session.worker,
+                limited.worker,
                 slots % 5
             ))
             .await;
     }
-    session.check("a snapshot is held").await;
+    limited.check("a snapshot is held").await;
     session.run("VACUUM windlass.started, windlass.slot").await;
-    session.check("and was looked at by vacuum").await;
+    limited.check("and was looked at by vacuum").await;
     holder.batch_execute("COMMIT").await.unwrap();
 }

@@ -1,11 +1,12 @@
 //! What calls cost at size, told by the pages that they touch, not by time.
 #[path = "../cluster/mod.rs"]
 mod cluster;
-#[path = "../pages/mod.rs"]
-mod pages;
+#[path = "../session/mod.rs"]
+mod session;
 
 mod audit;
 mod claims;
+mod depth;
 mod drain;
 mod events;
 mod inspect;

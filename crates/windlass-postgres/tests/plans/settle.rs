@@ -3,15 +3,10 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::cluster::Fixture;
+use crate::{cluster::Fixture, depth::deep};
 use std::sync::Arc;
 use windlass_conformance::steps::{Held, TestWorker, worker_on};
 use windlass_core::{ClaimRef, Completion, JobSet, Store};
-
-/// How many jobs the log holds: 10^6; set less for a quick look.
-fn deep() -> i64 {
-    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000)
-}
 
 /// The pages that settling one job may touch: index descents of 4 leaves of 3 tables and the rows.
 const MOST_PAGES: i64 = 300;

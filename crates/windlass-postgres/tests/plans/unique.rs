@@ -2,16 +2,10 @@
 //!
 //! Cost is told by the pages that a call touches, not by time.
 
-use crate::cluster::Fixture;
+use crate::{depth::deep, session::Session};
 use std::sync::Arc;
-use tokio_postgres::Client;
 use windlass_conformance::steps::{TestWorker, worker_on};
 use windlass_core::Store;
-
-/// How many keys there are, and how many jobs the log has: 10^6; set less for a quick look.
-fn deep() -> i64 {
-    std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000)
-}
 
 /// The pages that a key may cost: descents of the key's two indexes, of the log's in four segments, of the tables of those that
 /// wait or were cancelled, and the rows. As many again for the call.
@@ -19,12 +13,6 @@ const OF_A_KEY: i64 = 60;
 const OF_A_CALL: i64 = 150;
 /// And those that a replacement may: it looks for the holder by its id, range after range of the log, a few times.
 const OF_A_REPLACEMENT: i64 = 1_500;
-
-/// One connection to the end, so that whatever plan it cached while the tables were empty is used.
-struct Session {
-    fixture: Fixture,
-    client: Client,
-}
 
 /// What a key finds when it is taken.
 #[derive(Clone, Copy, Debug)]
@@ -47,20 +35,13 @@ fn key(found: Found, n: i64) -> String {
     format!("md5('{found:?}/' || {n})::uuid")
 }
 
-impl Session {
-    async fn run(&self, sql: &str) {
-        self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
-    }
+/// A store whose keys are taken.
+struct Keys(Session);
 
-    /// Asserts that a call, which is undone, touches at most so many pages.
-    async fn bounded(&self, when: &str, call: &str, most: i64) {
-        let pages = self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await;
-        assert!(pages <= most, "{when}: {call} touched {pages} pages, at most {most} were expected");
-    }
-
+impl Keys {
     /// Keys with jobs of each state; most are completed, as in life.
     async fn fill(&self, worker: &TestWorker, jobs: i64) {
-        self.run("SET synchronous_commit = off").await;
+        self.0.run("SET synchronous_commit = off").await;
         let append = |found: Found, count: i64| {
             let key = key(found, 0).replace("0)::uuid", "n)::uuid");
             format!(
@@ -71,17 +52,17 @@ impl Session {
                  SELECT {key}, id, xid, lane_id, true, now() + interval '1 day' FROM (SELECT *, row_number() OVER () AS n FROM stored) AS s"
             )
         };
-        self.run(&append(Found::Completed, jobs / 2)).await;
+        self.0.run(&append(Found::Completed, jobs / 2)).await;
         worker.drain(10_000).await;
         // Claims of the last heartbeats are looked at one by one.
         for _ in 0..3 {
             worker.store.heartbeat(worker.id).await.expect("lives");
         }
-        self.run(&append(Found::Running, jobs / 100)).await;
+        self.0.run(&append(Found::Running, jobs / 100)).await;
         worker.take((jobs / 100) as usize).await;
-        self.run(&append(Found::Available, jobs / 2)).await;
+        self.0.run(&append(Found::Available, jobs / 2)).await;
         let key = key(Found::Scheduled, 0).replace("0)::uuid", "n)::uuid");
-        self.run(&format!(
+        self.0.run(&format!(
             "WITH stored AS (
                  INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, kind, args)
                  SELECT nextval('windlass.job_id_seq'), now() + interval '1 day', (SELECT windlass.lane_of('q', 0)), 20, 'k', '{{}}'
@@ -90,7 +71,7 @@ impl Session {
              SELECT {key}, id, true, now() + interval '1 day' FROM (SELECT *, row_number() OVER () AS n FROM stored) AS s"
         ))
         .await;
-        self.run("RESET synchronous_commit").await;
+        self.0.run("RESET synchronous_commit").await;
     }
 
     /// One by one, several singles, a bulk, a replacement and a retry by hand; and housekeeping.
@@ -102,7 +83,7 @@ impl Session {
                     "windlass.put_unique({one}, true, NULL, {rule}::smallint, NULL, windlass.lane_of('q', 0), 'q', 'k', '{{}}',
                      20::smallint, '', NULL, NULL)"
                 );
-                self.bounded(when, &put, OF_A_CALL + most).await;
+                self.0.bounded_undone(when, &put, OF_A_CALL + most).await;
             }
             for count in [10, 100] {
                 let keys = key(found, 0).replace("0)::uuid", "n)::uuid");
@@ -121,40 +102,39 @@ impl Session {
                     all("NULL::timestamptz"),
                 ];
                 let most = OF_A_CALL + count * OF_A_KEY;
-                self.bounded(when, &format!("windlass.take_unique({keys}, {terms})"), most).await;
+                self.0.bounded_undone(when, &format!("windlass.take_unique({keys}, {terms})"), most).await;
                 let singles = format!(
                     "windlass.put_unique_singles({keys}, {terms}, 'q', {}, {})",
                     rest.join(", "),
                     all("NULL::bigint")
                 );
-                self.bounded(when, &singles, most).await;
-                self.bounded(when, &format!("windlass.unique_holders({keys})"), most).await;
+                self.0.bounded_undone(when, &singles, most).await;
+                self.0.bounded_undone(when, &format!("windlass.unique_holders({keys})"), most).await;
             }
         }
         let enqueue = "windlass.enqueue_unique('k', '{\"a\": 1}', unique_fields => '{a}', queue => 'q')";
-        self.bounded(when, enqueue, OF_A_CALL + OF_A_KEY).await;
-        self.bounded(when, "windlass.forget_unique(100)", OF_A_CALL + 100 * OF_A_KEY).await;
+        self.0.bounded_undone(when, enqueue, OF_A_CALL + OF_A_KEY).await;
+        self.0.bounded_undone(when, "windlass.forget_unique(100)", OF_A_CALL + 100 * OF_A_KEY).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn taking_a_key_costs_the_same_whatever_the_tables_hold() {
-    let fixture = Fixture::fresh().await;
-    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let keys = Keys(Session::fresh().await);
+    let session = &keys.0;
+    let store: Arc<dyn Store> = Arc::new(session.fixture.store().await);
     let worker = worker_on(&store).await;
-    let client = fixture.sql().await;
-    let session = Session { fixture, client };
     session.run("SELECT windlass.lane_of('q', 0)").await;
-    session.check("empty", 1).await;
-    session.fill(&worker, deep()).await;
+    keys.check("empty", 1).await;
+    keys.fill(&worker, deep()).await;
     // Housekeeping finds 1,000 keys that are due.
     session
         .run("UPDATE windlass.unique_key SET check_at = now() - interval '1 s' WHERE key IN (SELECT key FROM windlass.unique_key LIMIT 1000)")
         .await;
     for setting in ["random_page_cost = 4", "random_page_cost = 1.1"] {
         session.run(&format!("SET {setting}")).await;
-        session.check("10^6 keys", deep() / 200).await;
+        keys.check("10^6 keys", deep() / 200).await;
     }
     session.run("ANALYZE windlass.unique_key, windlass.job, windlass.waiting, windlass.claim").await;
-    session.check("10^6 keys, analysed", deep() / 200).await;
+    keys.check("10^6 keys, analysed", deep() / 200).await;
 }

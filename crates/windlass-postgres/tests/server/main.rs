@@ -4,6 +4,8 @@ mod cluster;
 #[allow(dead_code, unreachable_pub)]
 #[path = "../../../windlass/tests/own_cluster/mod.rs"]
 mod own_cluster;
+#[path = "../session/mod.rs"]
+mod session;
 #[path = "../strand/mod.rs"]
 mod strand;
 
@@ -34,7 +36,6 @@ mod promotion;
 mod reports;
 mod retention;
 mod schedules;
-mod session;
 mod sql_calls;
 mod tls;
 mod touch_jobs;

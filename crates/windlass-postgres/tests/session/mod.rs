@@ -1,32 +1,51 @@
-//! The pages that a call touches: its cost, on any machine.
+//! A fresh store, and one connection to the end, so that whatever plan it cached while the tables were empty is used.
 #![allow(dead_code, unreachable_pub)] // each test binary uses its part
 
 use super::cluster::Fixture;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row, error::SqlState, types::FromSqlOwned};
 use windlass_conformance::steps::LEASE;
 
-/// One connection to the end, so that whatever plan it cached while the tables were empty is used.
 pub struct Session {
     pub fixture: Fixture,
     pub client: Client,
-    pub worker: i32,
 }
 
 impl Session {
-    pub async fn begin(queues: &str) -> Self {
-        let fixture = Fixture::fresh().await;
+    pub async fn fresh() -> Self {
+        Self::of(Fixture::fresh().await).await
+    }
+
+    pub async fn of(fixture: Fixture) -> Self {
         let client = fixture.sql().await;
-        let register = fixture
-            .text(&format!("SELECT windlass.register('w', {queues}, '{{}}', {})", LEASE.as_secs_f64()));
-        let worker = client.query_one(&register, &[]).await.unwrap().get(0);
-        Self { fixture, client, worker }
+        Self { fixture, client }
+    }
+
+    /// Registers a worker of these queues, an expression of SQL.
+    pub async fn register(&self, queues: &str) -> i32 {
+        self.value(&format!("SELECT windlass.register('w', {queues}, '{{}}', {})", LEASE.as_secs_f64())).await
     }
 
     pub async fn run(&self, sql: &str) {
         self.client.batch_execute(&self.fixture.text(sql)).await.expect(sql);
     }
 
-    /// Asserts that a call touches at most so many pages. Whenever somebody makes or changes tables, the next call
+    pub async fn row(&self, sql: &str) -> Row {
+        self.client.query_one(&self.fixture.text(sql), &[]).await.expect(sql)
+    }
+
+    /// The first column of the one row.
+    pub async fn value<T: FromSqlOwned>(&self, sql: &str) -> T {
+        self.row(sql).await.get(0)
+    }
+
+    /// The code and the message of the server's refusal.
+    pub async fn refusal(&self, sql: &str) -> (SqlState, String) {
+        let error = self.client.batch_execute(&self.fixture.text(sql)).await.expect_err(sql);
+        let error = error.as_db_error().expect("the server's").clone();
+        (error.code().clone(), error.message().to_owned())
+    }
+
+    /// Asserts that a call touches at most so many pages: its cost, on any machine. Whenever somebody makes or changes tables, the next call
     /// also reads the catalogs: the least of a few counts.
     pub async fn bounded(&self, when: &str, call: &str, most: i64) {
         self.bounded_in(6, when, call, most).await;
@@ -43,5 +62,11 @@ impl Session {
             }
         }
         panic!("{when}: {call} touched {least} pages, at most {most} were expected");
+    }
+
+    /// Asserts the same of a call that is undone each time.
+    pub async fn bounded_undone(&self, when: &str, call: &str, most: i64) {
+        let pages = self.fixture.pages(&self.client, &format!("SELECT * FROM {call}")).await;
+        assert!(pages <= most, "{when}: {call} touched {pages} pages, at most {most} were expected");
     }
 }
