@@ -27,6 +27,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/016_audit.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/017_key_rates.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/018_replica_identity.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/019_key_lookahead.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -87,6 +88,8 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/72_key_route.sql"),
     include_str!("../sql/functions/72_key_straight.sql"),
     include_str!("../sql/functions/72_key_fresh.sql"),
+    include_str!("../sql/functions/72_key_lookahead.sql"),
+    include_str!("../sql/functions/72_key_pace.sql"),
     include_str!("../sql/functions/73_key_claim.sql"),
     include_str!("../sql/functions/73_key_queue.sql"),
     include_str!("../sql/functions/74_key_limits.sql"),

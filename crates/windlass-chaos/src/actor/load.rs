@@ -32,6 +32,9 @@ pub struct Load {
     /// Each of its jobs has one of so many keys, which follows from its number; 0: none has.
     #[serde(default)]
     pub keys: u32,
+    /// One of them has nearly all jobs.
+    #[serde(default)]
+    pub loud: bool,
     /// How many connections enqueue side by side.
     pub lanes: u32,
     /// The queue.
@@ -51,6 +54,7 @@ impl Default for Load {
             sweeps: false,
             unique_keys: 0,
             keys: 0,
+            loud: false,
             lanes: 1,
             queue: "default".to_owned(),
         }
@@ -77,6 +81,7 @@ impl Load {
     pub fn about(&self, job: NewJob, number: i64) -> NewJob {
         match self.keys {
             0 => job,
+            count if self.loud => job.with_key(keys::name_of(keys::key_beside_a_loud_one(number, count))),
             count => job.with_key(keys::name_of(keys::key_of(number, count))),
         }
     }

@@ -3,10 +3,11 @@
 
 use super::{Ended, Trial, ground::Ground, limits};
 use crate::{
-    actor::Mix,
+    actor::{Load, Mix},
+    database,
     keys::{KEY_LIMIT, has_rate, is_serial, name_of},
 };
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::time::Duration;
 use windlass::{Client, KeyLimit, RateLimit};
 
@@ -42,4 +43,30 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         return Ok(Ended::Skipped("this store limits no keys".to_owned()));
     }
     limits::storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Failing, 20.0)])
+}
+
+/// One key has nearly all jobs, and more of them than workers do; claims read so little at once that they look ahead
+/// for the others all the time.
+pub(super) fn run_backlog(trial: &Trial) -> Result<Ended> {
+    let ground = Ground::proxied(trial)?;
+    let mut run = ground.open(trial)?;
+    run.block_on(async {
+        let database = database::connect(&ground.url).await?;
+        database.batch_execute("ALTER DATABASE postgres SET windlass.keyed_page = 16").await?;
+        let client = Client::connect(&ground.url).await?;
+        client.limit_keys("default", KeyLimit::default()).await?;
+        client.close().await;
+        anyhow::Ok(())
+    })?;
+    let load = Load { keys: KEYS, loud: true, ..Load::default() };
+    limits::crew(&mut run, trial, &[(Mix::Long(20, 60), 300.0), (Mix::Varied, 100.0)], &load)?;
+    let ended = limits::faults(run, &ground, trial)?;
+    let lookers = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let database = database::connect(&ground.url).await?;
+        anyhow::Ok(
+            database.query_one("SELECT count(*) FROM windlass.key_lookahead", &[]).await?.get::<_, i64>(0),
+        )
+    })?;
+    ensure!(lookers > 0, "no claim has looked ahead: the backlog was too small");
+    Ok(ended)
 }

@@ -46,7 +46,12 @@ fn limited(trial: &Trial, limits: &QueueLimits) -> Result<(Ground, Run)> {
 
 /// Three workers and a producer for each of these, with its rate, in a storm of faults.
 pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(Mix, f64)]) -> Result<Ended> {
-    crew(&mut run, trial, producers)?;
+    let keys = run.rules.keys;
+    crew(&mut run, trial, producers, &Load { keys, ..Load::default() })?;
+    faults(run, ground, trial)
+}
+
+pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> {
     let faults = Faults {
         length: trial.scaled(Duration::from_secs(60), Duration::from_secs(5)),
         crashes: trial.scaled(5, 1),
@@ -55,11 +60,11 @@ pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(
     Ok(Ended::ran(faults.inject(run, ground, trial, |_| Ok(()))?))
 }
 
-fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)]) -> Result<()> {
+/// `load`: the keys of the jobs.
+pub(super) fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)], load: &Load) -> Result<()> {
     for knows_rare in [true, true, false] {
         run.worker(Work { slots: 8, lease_ms: LEASE_MS, knows_rare, ..Work::default() })?;
     }
-    let keys = run.rules.keys;
     for &(mix, rate) in producers {
         run.producer(Load {
             mix,
@@ -67,9 +72,8 @@ fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)]) -> Result<()> {
             batch: 6,
             transactions: trial.store == Store::Postgres,
             meddles: true,
-            keys,
             lanes: 2,
-            ..Load::default()
+            ..load.clone()
         })?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 -- claim_fresh(...): reads so much of the log of a lane without keys, where no key of its keyed lane is in turn, hands out what is in turn and has room by a direct
 -- claim of the keyed lane, and leaves the rest to wait there, as route and claim_keyed would. Result as claim; settings as those of claim_straight. It does nothing
--- (windlass.keyed_rest: route) where jobs in the log were cancelled, where the args are too large, and where the log holds more and order matters (p_order).
+-- (windlass.keyed_rest: route) where the args are too large, and where the log holds more and order matters (p_order).
 -- Under the locks of the queue and of both lanes.
 -- Cost: for each job a row of the log, or of waiting; for each key a row of key_turn and, where it is limited, one of key_room, and of key_held for each of its jobs.
 CREATE OR REPLACE FUNCTION {schema}.claim_fresh(
@@ -23,6 +23,7 @@ DECLARE
     v_turn    bigint := nextval('{schema}.key_turn_seq'); -- turns that are given from here on come after it
     d         {schema}.key_limit; -- of keys that are not named
     v_named   boolean := EXISTS (SELECT 1 FROM {schema}.key_limit l WHERE l.queue = p_name AND l.key > '');
+    v_serial  boolean := EXISTS (SELECT 1 FROM {schema}.key_limit l WHERE l.queue = p_name AND l.serial);
     v_segment smallint := {schema}.current_segment();
     v_seq     bigint;
     v_began   timestamptz;
@@ -30,7 +31,7 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM {schema}.log_ahead(p_lane);
     PERFORM set_config('windlass.keyed', '0', true), set_config('windlass.keyed_rest', 'route', true), set_config('windlass.keyed_at', '', true);
-    IF c.cancelled OR c.open AND p_order THEN RETURN; END IF;
+    IF c.open AND p_order THEN RETURN; END IF;
     SELECT * INTO d FROM {schema}.key_limit l WHERE l.queue = p_name AND l.key = '';
     SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO v_cursor
         FROM {schema}.claim k WHERE k.lane_id = p_keyed ORDER BY k.seq DESC LIMIT 1;
@@ -53,13 +54,20 @@ BEGIN
                 SELECT s.n, CASE WHEN s.stored * 100 <= p_bytes OR s.stored > p_bytes THEN s.stored ELSE (SELECT sum(octet_length(b.args::text)) FROM batch b) END AS bytes
                 FROM (SELECT count(*) AS n, coalesce(sum(pg_column_size(b.args)), 0) AS stored FROM batch b) AS s) AS x OFFSET 0) AS f
     ), last AS (SELECT b.xid, b.id FROM batch b WHERE b.place = p_read AND (SELECT c.more FROM counted c)
+    ), gone AS MATERIALIZED ( -- by the primary key: + 0 hides the index of all that the lane has
+        DELETE FROM {schema}.cancelled_in_log s WHERE c.cancelled AND s.lane_id + 0 = p_lane AND s.job_id = ANY (ARRAY(
+            SELECT b.id FROM batch b WHERE c.cancelled AND b.place <= p_read AND (SELECT c.fits FROM counted c)))
+        RETURNING s.job_id
+    ), told AS ( -- as in route
+        INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
+        SELECT p_keyed, b.id, false, b.key FROM batch b WHERE c.cancelled AND v_serial AND b.key <> '' AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))
     ), page AS MATERIALIZED ( -- of the first job of each key: what is known of it. One sort by key serves all windows
         SELECT s.*, s.begins + (s.nth - 1) / s.weight AS starts FROM (
             SELECT b.*, t.gone, t.low_id, t.blocked, t.finish, h.held, h.ended, h.begun, h.room_gone, m.serial, m.rate, m.limited, m.room AS has_room,
                    greatest(v_lane.tag, max(t.finish) OVER w) AS begins, max(m.weight) OVER w AS weight,
                    max(CASE WHEN t.blocked OR m.serial AND h.begun <> '{}' THEN 0 ELSE m.room END) OVER w AS room
             FROM (SELECT b.place, b.id, row_number() OVER (PARTITION BY b.key ORDER BY b.id) AS nth, b.key FROM batch b
-                  WHERE b.place <= p_read AND (SELECT c.fits FROM counted c)) AS b
+                  WHERE b.place <= p_read AND (SELECT c.fits FROM counted c) AND (NOT c.cancelled OR b.id <> ALL (ARRAY(SELECT g.job_id FROM gone g)))) AS b
             LEFT JOIN LATERAL (
                 SELECT t.finish, t.low_id, t.blocked, t.ctid AS gone FROM {schema}.key_turn t
                 WHERE b.nth = 1 AND t.lane_id = p_keyed AND t.key = b.key ORDER BY t.n DESC LIMIT 1) AS t ON true
@@ -110,8 +118,11 @@ BEGIN
         SELECT p_name, r.key, r.held + r.taken, r.ended, CASE WHEN r.serial THEN r.begun || r.ids ELSE '{}' END FROM result r WHERE r.limited AND r.taken > 0
     ), held AS (
         INSERT INTO {schema}.key_held (lane_id, seq, id, key) SELECT p_keyed, v_seq, unnest(r.ids), r.key FROM result r WHERE r.limited AND r.taken > 0
-    ), starts AS MATERIALIZED ( -- by place: when it begins; NULL: it is not handed out
-        SELECT array_agg(CASE WHEN p.chosen THEN p.starts ELSE 'NaN' END ORDER BY p.place) AS of, count(*) FILTER (WHERE p.chosen) AS n FROM picked p
+    ), starts AS MATERIALIZED ( -- by place: when it begins; NaN: it is not handed out, NULL: it is gone
+        SELECT array_agg(x.starts ORDER BY x.place) AS of, count(*) FILTER (WHERE x.starts <> 'NaN') AS n FROM (
+            SELECT p.place, CASE WHEN p.chosen THEN p.starts ELSE 'NaN' END AS starts FROM picked p
+            UNION ALL
+            SELECT b.place, NULL FROM batch b WHERE c.cancelled AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))) AS x
     ), chosen AS MATERIALIZED (
         SELECT b.*, (SELECT s.of FROM starts s)[b.place] AS starts FROM batch b WHERE b.place <= p_read AND (SELECT c.fits FROM counted c)
     ), put AS (

@@ -50,7 +50,7 @@ END $$;
 
 -- claim_straight(...): claims of the log of a lane without keys, where no key of its keyed lane is in turn and no key of the queue has more than a weight. Result as
 -- claim, in the order of turns; the setting windlass.keyed says how many jobs, windlass.keyed_rest what is left in the log: nothing, more (which comes next), or route:
--- it hands out nothing where the log holds more than it may (p_part: then what comes first), where jobs in it were cancelled, and where the args are too large.
+-- it hands out nothing where the log holds more than it may (p_part: then what comes first), and where the args are too large.
 -- Under the locks of the queue and of both lanes.
 -- Cost: 4 to 6 us for each job, and a row for each key whose last job ends after the lane's present time.
 CREATE OR REPLACE FUNCTION {schema}.claim_straight(
@@ -75,7 +75,7 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM {schema}.log_ahead(p_lane);
     PERFORM set_config('windlass.keyed', '0', true), set_config('windlass.keyed_rest', 'route', true);
-    IF c.cancelled OR c.open AND NOT p_part THEN RETURN; END IF;
+    IF c.open AND NOT p_part THEN RETURN; END IF;
     v_began := clock_timestamp();
     v_late := pg_current_xact_id_if_assigned() IS NOT NULL;
     RETURN QUERY
@@ -95,17 +95,28 @@ BEGIN
                 SELECT s.n, CASE WHEN s.stored * 100 <= p_bytes OR s.stored > p_bytes THEN s.stored ELSE (SELECT sum(octet_length(b.args::text)) FROM batch b) END AS bytes
                 FROM (SELECT count(*) AS n, coalesce(sum(pg_column_size(b.args)), 0) AS stored FROM batch b) AS s) AS x OFFSET 0) AS f
     ), last AS (SELECT b.xid, b.id FROM batch b WHERE b.place = p_limit AND (SELECT c.more FROM counted c)
+    ), gone AS MATERIALIZED ( -- they count as the claim's, and are settled with it. By the primary key: + 0 hides the index of all that the lane has
+        DELETE FROM {schema}.cancelled_in_log s WHERE c.cancelled AND s.lane_id + 0 = p_lane AND s.job_id = ANY (ARRAY(
+            SELECT b.id FROM batch b WHERE c.cancelled AND b.place <= p_limit AND (SELECT c.fits FROM counted c)))
+        RETURNING s.job_id
+    ), settled AS (
+        INSERT INTO {schema}.settlement (seq, lane_id, worker_id, job_count, segment, completed, low_id, high_id)
+        SELECT c.seq + 1, p_lane, p_worker, 1, {schema}.current_segment(), false, g.job_id, g.job_id FROM gone g
     ), page AS MATERIALIZED ( -- of the first job of each key: what is known of it (gone: where). One sort by key serves all windows
         SELECT s.place, s.nth, s.jobs, s.gone, s.begins, s.weight, s.begins + (s.nth - 1) / s.weight AS starts, s.key FROM (
             SELECT b.*, t.gone, greatest(k.tag, max(t.finish) OVER w) AS begins, count(*) OVER w AS jobs,
                    CASE WHEN b.key = '' THEN 1 ELSE coalesce(max(l.weight) OVER w, d) END::double precision AS weight
             FROM (SELECT b.place, row_number() OVER (PARTITION BY b.key ORDER BY b.place) AS nth, b.key FROM batch b
-                  WHERE b.place <= p_limit AND (SELECT c.fits FROM counted c)) AS b
+                  WHERE b.place <= p_limit AND (SELECT c.fits FROM counted c) AND (NOT c.cancelled OR b.id <> ALL (ARRAY(SELECT g.job_id FROM gone g)))) AS b
             LEFT JOIN LATERAL (
                 SELECT t.finish, t.ctid AS gone FROM {schema}.key_turn t WHERE b.nth = 1 AND t.lane_id = p_keyed AND t.key = b.key ORDER BY t.n DESC LIMIT 1) AS t ON true
             LEFT JOIN LATERAL (SELECT l.weight FROM {schema}.key_limit l WHERE v_named AND b.nth = 1 AND l.queue = p_name AND l.key = b.key) AS l ON true
             WINDOW w AS (PARTITION BY b.key)) AS s
-    ), starts AS MATERIALIZED (SELECT array_agg(p.starts ORDER BY p.place) AS of FROM page p
+    ), starts AS MATERIALIZED ( -- by place; NULL: it is gone
+        SELECT array_agg(x.starts ORDER BY x.place) AS of FROM (
+            SELECT p.place, p.starts FROM page p
+            UNION ALL
+            SELECT b.place, NULL FROM batch b WHERE c.cancelled AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))) AS x
     ), now AS MATERIALIZED (
         SELECT max(p.starts) AS tag, set_config('windlass.keyed_at', coalesce(max(p.starts)::text, ''), true) FROM page p
     ), was AS (DELETE FROM {schema}.key_turn t WHERE t.ctid = ANY (ARRAY(SELECT p.gone FROM page p WHERE p.gone IS NOT NULL))
@@ -124,7 +135,8 @@ BEGIN
            v_began, NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
     (SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
-     FROM batch b WHERE b.place <= p_limit AND (SELECT c.fits FROM counted c) ORDER BY (SELECT s.of FROM starts s)[b.place], b.place);
+     FROM batch b WHERE b.place <= p_limit AND (SELECT c.fits FROM counted c) AND (NOT c.cancelled OR (SELECT s.of FROM starts s)[b.place] IS NOT NULL)
+     ORDER BY (SELECT s.of FROM starts s)[b.place], b.place);
     GET DIAGNOSTICS v_got = ROW_COUNT;
     IF v_got > 1 THEN
         PERFORM {schema}.put_key_lane(k, current_setting('windlass.keyed_at')::double precision, v_turn, k.folded),

@@ -22,7 +22,12 @@ DECLARE
     v_look   boolean := random() < 0.0625 AND (SELECT count(DISTINCT x.priority) > 1 FROM {schema}.lane x WHERE x.queue = p_name);
     v_choice boolean;  -- something may be in turn in the lanes until here, other than what key_ready tells
     v_quick  boolean;  -- jobs of the lane are done as quickly as they are moved, and order does not matter: not all has to be there before some is handed out
+    v_page   integer := coalesce(nullif(current_setting('windlass.keyed_page', true), ''), '4000')::integer; -- tests have smaller ones
     v_most   integer;
+    v_rest   boolean;  -- there is more in the log of the lane than was read
+    v_ahead  {schema}.key_lookahead;
+    v_alone  boolean;
+    v_next   record;   -- the lane whose log goes on where what is in turn leaves something: id, priority
     v_due    timestamptz;
     l        record;
 BEGIN
@@ -32,6 +37,7 @@ BEGIN
         v_left := 0;
     END IF;
     v_choice := v_look;
+    SELECT NULL::integer AS id, NULL::smallint AS priority INTO v_next;
     PERFORM set_config('windlass.wakeup', 'off', true), set_config('windlass.keyed_claim', 'on', true); -- what is written here is nothing new
     IF v_left > 0 AND v_limits THEN PERFORM {schema}.make_room(p_name); END IF;
     IF v_left > 0 AND v_rates THEN PERFORM {schema}.past_counts_no_more(p_name); END IF;
@@ -53,8 +59,12 @@ BEGIN
             v_behind := v_behind || v_keyed;
         END IF;
         CONTINUE WHEN NOT (SELECT a.ahead FROM {schema}.log_ahead(l.id) a);
-        v_quick := NOT v_serial AND {schema}.keys_are_quick(l.id, v_keyed);
-        v_most := CASE WHEN v_quick THEN greatest(v_left / 2, 1) ELSE 4000 END; -- where keys are in turn already more is handed out than is read
+        v_ahead := {schema}.lookahead_of(l.id);
+        -- All is found that is not of one key: what comes first in the log is as good as any.
+        v_alone := NOT v_serial AND v_ahead.end_xid IS NULL AND coalesce(cardinality(v_ahead.keys), 0) = 1;
+        v_quick := v_alone OR NOT v_serial AND {schema}.keys_are_quick(l.id, v_keyed);
+        -- Where keys are in turn already more is handed out than is read. While claims look ahead, what comes next can wait.
+        v_most := CASE WHEN v_quick THEN greatest(v_left / 2, 1) WHEN v_ahead.end_xid IS NOT NULL AND v_ahead.keys IS NOT NULL THEN greatest(v_page / 40, 1) ELSE v_page END;
         IF l.id > 0 AND l.last AND NOT v_choice AND NOT EXISTS (
                SELECT 1 FROM {schema}.lane x WHERE x.queue = p_name AND x.id < 0 AND x.priority <= l.priority AND {schema}.key_ready({schema}.key_lane_of(x.id))) THEN
             FOR how IN CASE WHEN v_limits THEN 2 ELSE 1 END..2 LOOP
@@ -68,13 +78,28 @@ BEGIN
             END LOOP;
             v_left := v_left - current_setting('windlass.keyed')::integer;
             IF current_setting('windlass.keyed') <> '0' THEN p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint; END IF;
-            v_more := v_more OR current_setting('windlass.keyed_rest') = 'more';
-            CONTINUE WHEN current_setting('windlass.keyed_rest') <> 'route';
+            v_rest := current_setting('windlass.keyed_rest') = 'more';
+            v_more := v_more OR v_rest;
+            IF current_setting('windlass.keyed_rest') <> 'route' THEN
+                IF v_rest AND NOT v_serial THEN PERFORM {schema}.look_ahead(l.id, v_keyed, v_page);
+                ELSIF v_ahead.keys IS NOT NULL THEN PERFORM {schema}.end_lookahead(l.id); END IF;
+                CONTINUE;
+            END IF;
         END IF;
-        IF {schema}.route(l.id, v_keyed, v_most) THEN
+        IF v_alone AND l.last AND NOT v_limits AND NOT v_choice THEN -- what is in turn goes first, then what comes next
+            v_more := true;
+            PERFORM {schema}.look_ahead(l.id, v_keyed, v_page);
+            SELECT l.id, l.priority INTO v_next;
+            EXIT; -- lanes of worse priorities come after it
+        END IF;
+        v_rest := {schema}.route(l.id, v_keyed, v_most);
+        IF v_rest THEN
             v_more := true;
             v_choice := true;
-            IF NOT v_quick THEN v_behind := v_behind || v_keyed; END IF;
+            -- Where all that is quiet was found nothing has to be waited for.
+            IF (v_serial OR l.id < 0 OR NOT {schema}.look_ahead(l.id, v_keyed, v_page)) AND NOT v_quick THEN v_behind := v_behind || v_keyed; END IF;
+        ELSIF v_ahead.keys IS NOT NULL THEN
+            PERFORM {schema}.end_lookahead(l.id);
         END IF;
     END LOOP;
     -- Where order does not matter a lane that handed out nothing for a second does so all the same: else jobs that come faster than they are moved would stop it.
@@ -92,13 +117,19 @@ BEGIN
         UNION ALL
         (SELECT x.id, x.priority, p_limit FROM {schema}.lane x WHERE v_left > 0 AND x.queue = p_name AND x.id < 0 AND x.id <> ALL (v_behind || v_taken) ORDER BY x.priority, x.id)
     LOOP
-        CONTINUE WHEN v_left <= 0;
+        CONTINUE WHEN v_left <= 0 OR l.priority > v_next.priority AND l.most = p_limit;
         RETURN QUERY SELECT * FROM {schema}.claim_keyed(p_worker, l.id, least(v_left, l.most), p_bytes, p_kinds, p_call, p_queue, l.priority, p_name);
         v_left := v_left - current_setting('windlass.keyed')::integer;
         v_more := v_more OR current_setting('windlass.keyed_more') = 'true';
         p_bytes := p_bytes - current_setting('windlass.keyed_bytes')::bigint;
         EXIT WHEN p_bytes <= 0;
     END LOOP;
+    IF v_next.id IS NOT NULL AND v_left > 0 AND p_bytes > 0 THEN
+        v_keyed := {schema}.keyed_lane(p_name, v_next.priority);
+        IF NOT {schema}.key_ready({schema}.key_lane_of(v_keyed)) THEN
+            RETURN QUERY SELECT * FROM {schema}.claim_straight(p_worker, v_next.id, v_keyed, v_left, p_bytes, true, p_call, p_queue, v_next.priority, p_name);
+        END IF;
+    END IF;
     PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
     IF v_more THEN
         RETURN QUERY SELECT ARRAY[0, 0, 0, 0, 0, 0]::bigint[], NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
@@ -109,43 +140,4 @@ BEGIN
         RETURN QUERY SELECT ARRAY[-2147483648, greatest(ceil(extract(epoch FROM v_due - clock_timestamp()) * 1000), 0)::bigint, 0, 0, p_queue, 0]::bigint[], NULL::xid8,
                             NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text, NULL::json, NULL::text;
     END IF;
-END $$;
-
--- keys_are_quick(lane, keyed): whether of a claim of one of these lanes jobs were done at 10,000 a second or more, in the last second. Then what comes last in the log
--- has its turn about as soon where claims hand out what comes first as where they look for it.
--- Cost: some probes for each of the last claims, where there are any.
-CREATE OR REPLACE FUNCTION {schema}.keys_are_quick(p_lane integer, p_keyed integer) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_sort = off
-AS $$
-DECLARE
-    v_since timestamptz := clock_timestamp() - interval '1 second';
-BEGIN
-    RETURN EXISTS (
-        SELECT 1 FROM unnest(ARRAY[p_lane, p_keyed]) AS u(lane)
-        CROSS JOIN LATERAL (
-            SELECT k.seq, k.claimed_at, k.job_count FROM {schema}.claim k WHERE k.lane_id = u.lane ORDER BY k.seq DESC LIMIT 4) AS k
-        CROSS JOIN LATERAL (
-            SELECT sum(s.job_count) AS jobs, max(s.settled_at) AS at FROM (
-                SELECT s.job_count, s.settled_at FROM {schema}.settlement s WHERE s.lane_id = u.lane AND s.seq = k.seq LIMIT 20) AS s) AS s
-        WHERE k.claimed_at > v_since AND k.job_count > 0 AND s.jobs >= extract(epoch FROM s.at - k.claimed_at) * 10000);
-END $$;
-
--- key_idle_for(lane, time): whether keys of it are in turn, and nothing of its queue and priority was claimed for so long.
-CREATE OR REPLACE FUNCTION {schema}.key_idle_for(p_lane integer, p_time interval) RETURNS boolean
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off SET enable_seqscan = off
-    SET enable_bitmapscan = off SET enable_sort = off
-AS $$
-DECLARE
-    v_before timestamptz := clock_timestamp() - p_time;
-BEGIN
-    IF (SELECT k.claimed_at FROM {schema}.claim k WHERE k.lane_id = p_lane AND k.job_count > 0 ORDER BY k.seq DESC LIMIT 1) > v_before
-       OR EXISTS (SELECT 1 FROM {schema}.lane k JOIN {schema}.lane o ON o.queue = k.queue AND o.priority = k.priority AND o.id > 0 CROSS JOIN LATERAL (
-              SELECT c.claimed_at, c.job_count FROM {schema}.claim c WHERE c.lane_id = o.id ORDER BY c.seq DESC LIMIT 1) AS c
-          WHERE k.id = p_lane AND c.job_count > 0 AND c.claimed_at > v_before)
-       OR NOT {schema}.key_ready({schema}.key_lane_of(p_lane)) THEN
-        RETURN false;
-    END IF;
-    RETURN v_before > (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
-                       ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
 END $$;

@@ -105,6 +105,7 @@ BEGIN
     DELETE FROM {schema}.key_held h USING {schema}.lane l WHERE l.queue = $1 AND h.lane_id = l.id;
     DELETE FROM {schema}.key_turn t USING {schema}.lane l WHERE l.queue = $1 AND t.lane_id = l.id;
     DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = $1 AND s.lane_id = l.id;
+    DELETE FROM {schema}.key_lookahead a USING {schema}.lane l WHERE l.queue = $1 AND a.lane_id = l.id;
     PERFORM pg_notify({name}, $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
     RETURN true;
 END $$;

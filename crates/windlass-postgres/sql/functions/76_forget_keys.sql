@@ -22,6 +22,7 @@ BEGIN
         UPDATE {schema}.housekeeping SET turns_began_at = clock_timestamp(), turns_lane = v_state.turns_lane, turns_key = v_state.turns_key;
         DELETE FROM {schema}.key_lane c WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = c.lane_id);
         DELETE FROM {schema}.key_signal s WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = s.lane_id);
+        DELETE FROM {schema}.key_lookahead a WHERE NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.id = a.lane_id);
     END IF;
     SELECT array_agg(x.lane_id), array_agg(x.key) INTO v_lanes, v_keys FROM (
         SELECT t.lane_id, t.key FROM {schema}.key_turn t WHERE (t.lane_id, t.key) > (v_state.turns_lane, v_state.turns_key)

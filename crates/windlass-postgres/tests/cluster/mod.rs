@@ -35,7 +35,8 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
 pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.audit_entry, windlass.audit_setting CASCADE; DROP TABLE windlass.slot, windlass.started CASCADE;
     DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_left ON windlass.waiting; DROP TRIGGER key_changed ON windlass.waiting;
     DROP TABLE windlass.key_limit, windlass.key_lane, windlass.key_turn, windlass.key_room,
-        windlass.key_held, windlass.key_signal, windlass.key_ended, windlass.key_looked CASCADE;
+        windlass.key_held, windlass.key_signal, windlass.key_ended, windlass.key_looked,
+        windlass.key_lookahead CASCADE;
     DROP SEQUENCE windlass.keyed_lane_seq, windlass.key_turn_seq CASCADE; DROP INDEX windlass.waiting_key; DROP INDEX IF EXISTS windlass.settlement_keyed;
     ALTER TABLE windlass.queue DROP COLUMN keyed CASCADE, DROP COLUMN key_rates CASCADE;
     ALTER TABLE windlass.housekeeping DROP COLUMN turns_lane CASCADE, DROP COLUMN turns_key CASCADE, DROP COLUMN turns_began_at CASCADE;
