@@ -27,6 +27,7 @@ DECLARE
     v_rest   boolean;  -- there is more in the log of the lane than was read
     v_ahead  {schema}.key_lookahead;
     v_alone  boolean;
+    v_tried  boolean;  -- that may be all that can be handed out without routing (large args)
     v_next   record;   -- the lane whose log goes on where what is in turn leaves something: id, priority
     v_due    timestamptz;
     l        record;
@@ -65,8 +66,10 @@ BEGIN
         v_quick := v_alone OR NOT v_serial AND {schema}.keys_are_quick(l.id, v_keyed);
         -- Where keys are in turn already more is handed out than is read. While claims look ahead, what comes next can wait.
         v_most := CASE WHEN v_quick THEN greatest(v_left / 2, 1) WHEN v_ahead.end_xid IS NOT NULL AND v_ahead.keys IS NOT NULL THEN greatest(v_page / 40, 1) ELSE v_page END;
+        v_tried := false;
         IF l.id > 0 AND l.last AND NOT v_choice AND NOT EXISTS (
                SELECT 1 FROM {schema}.lane x WHERE x.queue = p_name AND x.id < 0 AND x.priority <= l.priority AND {schema}.key_ready({schema}.key_lane_of(x.id))) THEN
+            v_tried := true;
             FOR how IN CASE WHEN v_limits THEN 2 ELSE 1 END..2 LOOP
                 IF how = 1 THEN
                     RETURN QUERY SELECT * FROM {schema}.claim_straight(p_worker, l.id, v_keyed, v_left, p_bytes, v_quick, p_call, p_queue, l.priority, p_name);
@@ -86,7 +89,7 @@ BEGIN
                 CONTINUE;
             END IF;
         END IF;
-        IF v_alone AND l.last AND NOT v_limits AND NOT v_choice THEN -- what is in turn goes first, then what comes next
+        IF v_alone AND l.last AND NOT v_limits AND NOT v_choice AND NOT v_tried THEN -- what is in turn goes first, then what comes next
             v_more := true;
             PERFORM {schema}.look_ahead(l.id, v_keyed, v_page);
             SELECT l.id, l.priority INTO v_next;

@@ -9,7 +9,7 @@ use std::{
 use tokio_postgres::Client;
 use windlass_conformance::steps::{Held, QUEUE, TestWorker, held, jobs, maintain_with, worker_on};
 use windlass_core::{
-    ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Settings, Store,
+    Args, ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Settings, Store,
 };
 
 /// Nothing settled stays, and segments are small.
@@ -155,6 +155,31 @@ async fn a_late_commit_comes_once() {
     done.sort_unstable();
     enqueued.sort_unstable();
     assert_eq!(done, enqueued);
+}
+
+/// A backlog of jobs whose args are larger than a claim may bring in one piece goes on, too.
+#[tokio::test]
+async fn large_jobs_do_not_stop_it() {
+    let (_fixture, store) = keyed(16, KeyLimit::default()).await;
+    let args = Args::parse(&format!("{{\"text\":\"{}\"}}", "x".repeat(400))).unwrap();
+    let large = || NewJob::new("k", args.clone()).with_queue(QUEUE).with_key("loud");
+    let large: Vec<_> = (0..60).map(|_| large()).collect();
+    let mut enqueued: BTreeSet<_> = store.enqueue(&large).await.unwrap().into_iter().collect();
+    enqueued.extend(store.enqueue(&of("quiet", 2)).await.unwrap());
+    let worker = worker_on(&store).await;
+    let mut seen = BTreeSet::new();
+    for _ in 0..100 {
+        let demand = QueueDemand { max_bytes: 1_000, ..QueueDemand::new(QUEUE, 12) };
+        let request = ClaimRequest { worker: worker.id, queues: vec![demand] };
+        let claimed = worker.store.claim(&request).await.expect("claim");
+        let held = held(&claimed.claims);
+        complete(&worker, &held).await;
+        seen.extend(ids(&held));
+        if held.is_empty() && !claimed.contended {
+            break;
+        }
+    }
+    assert_eq!(seen, enqueued);
 }
 
 /// What was cancelled where it stands is not found ahead.
