@@ -27,7 +27,6 @@ DECLARE
     v_rest   boolean;  -- there is more in the log of the lane than was read
     v_ahead  {schema}.key_lookahead;
     v_alone  boolean;
-    v_tried  boolean;  -- that may be all that can be handed out without routing (large args)
     v_next   record;   -- the lane whose log goes on where what is in turn leaves something: id, priority
     v_due    timestamptz;
     l        record;
@@ -59,17 +58,24 @@ BEGIN
             v_choice := true;
             v_behind := v_behind || v_keyed;
         END IF;
-        CONTINUE WHEN NOT (SELECT a.ahead FROM {schema}.log_ahead(l.id) a);
         v_ahead := {schema}.lookahead_of(l.id);
+        IF NOT (SELECT a.ahead FROM {schema}.log_ahead(l.id) a) THEN
+            IF v_ahead.keys IS NOT NULL THEN PERFORM {schema}.end_lookahead(l.id); END IF;
+            CONTINUE;
+        END IF;
         -- All is found that is not of one key: what comes first in the log is as good as any.
         v_alone := NOT v_serial AND v_ahead.end_xid IS NULL AND coalesce(cardinality(v_ahead.keys), 0) = 1;
         v_quick := v_alone OR NOT v_serial AND {schema}.keys_are_quick(l.id, v_keyed);
         -- Where keys are in turn already more is handed out than is read. While claims look ahead, what comes next can wait.
         v_most := CASE WHEN v_quick THEN greatest(v_left / 2, 1) WHEN v_ahead.end_xid IS NOT NULL AND v_ahead.keys IS NOT NULL THEN greatest(v_page / 40, 1) ELSE v_page END;
-        v_tried := false;
+        IF v_alone AND l.last AND NOT v_limits AND NOT v_choice THEN -- what is in turn goes first, with what is found now; then what comes next
+            v_more := true;
+            PERFORM {schema}.look_ahead(l.id, v_keyed, v_page);
+            SELECT l.id, l.priority INTO v_next;
+            EXIT; -- lanes of worse priorities come after it
+        END IF;
         IF l.id > 0 AND l.last AND NOT v_choice AND NOT EXISTS (
                SELECT 1 FROM {schema}.lane x WHERE x.queue = p_name AND x.id < 0 AND x.priority <= l.priority AND {schema}.key_ready({schema}.key_lane_of(x.id))) THEN
-            v_tried := true;
             FOR how IN CASE WHEN v_limits THEN 2 ELSE 1 END..2 LOOP
                 IF how = 1 THEN
                     RETURN QUERY SELECT * FROM {schema}.claim_straight(p_worker, l.id, v_keyed, v_left, p_bytes, v_quick, p_call, p_queue, l.priority, p_name);
@@ -88,12 +94,6 @@ BEGIN
                 ELSIF v_ahead.keys IS NOT NULL THEN PERFORM {schema}.end_lookahead(l.id); END IF;
                 CONTINUE;
             END IF;
-        END IF;
-        IF v_alone AND l.last AND NOT v_limits AND NOT v_choice AND NOT v_tried THEN -- what is in turn goes first, then what comes next
-            v_more := true;
-            PERFORM {schema}.look_ahead(l.id, v_keyed, v_page);
-            SELECT l.id, l.priority INTO v_next;
-            EXIT; -- lanes of worse priorities come after it
         END IF;
         v_rest := {schema}.route(l.id, v_keyed, v_most);
         IF v_rest THEN
@@ -131,6 +131,8 @@ BEGIN
         v_keyed := {schema}.keyed_lane(p_name, v_next.priority);
         IF NOT {schema}.key_ready({schema}.key_lane_of(v_keyed)) THEN
             RETURN QUERY SELECT * FROM {schema}.claim_straight(p_worker, v_next.id, v_keyed, v_left, p_bytes, true, p_call, p_queue, v_next.priority, p_name);
+            IF current_setting('windlass.keyed_rest') = '' THEN PERFORM {schema}.end_lookahead(v_next.id);
+            ELSIF current_setting('windlass.keyed_rest') = 'route' THEN PERFORM {schema}.route(v_next.id, v_keyed, greatest(v_left / 2, 1)); END IF;
         END IF;
     END IF;
     PERFORM set_config('windlass.wakeup', v_wakeup, true), set_config('windlass.keyed_claim', '', true);
