@@ -325,7 +325,7 @@ impl Play {
                     self.done.remove(&held.job.id);
                 }
             } else {
-                complete(worker, &[held.clone()]).await;
+                complete(worker, std::slice::from_ref(&held)).await;
                 *self.done.get_mut(&held.job.id).expect("a job that was enqueued") += 1;
             }
         }
@@ -361,7 +361,7 @@ impl Play {
                 return;
             }
             for held in held {
-                complete(&self.workers[0], &[held.clone()]).await;
+                complete(&self.workers[0], std::slice::from_ref(&held)).await;
                 *self.done.get_mut(&held.job.id).expect("a job that was enqueued") += 1;
             }
         }
