@@ -126,7 +126,9 @@ async fn a_job_without_its_key_waits_for_it() {
     }
     keyless.shutdown().await;
     let job = client.job(id).await.unwrap().unwrap();
-    assert_eq!((job.state, job.attempt, job.errors.len()), (JobState::Retryable, 0, 1), "{job:?}");
+    // The last retry may have come after the last look at it.
+    assert!(matches!(job.state, JobState::Retryable | JobState::Available), "{job:?}");
+    assert_eq!((job.attempt, job.errors.len()), (0, 1), "{job:?}");
     assert!(job.errors[0].error.starts_with("undecryptable: key k1 is not in the keyring"), "{job:?}");
     let worker = worker(&client).await;
     client.retry(&[id]).await.unwrap();
