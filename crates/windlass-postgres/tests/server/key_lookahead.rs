@@ -1,23 +1,17 @@
 //! Claims of keyed queues that look ahead of a backlog of few keys for jobs of others.
 
-use crate::{cluster::Fixture, session::Session};
+use crate::{
+    cluster::Fixture,
+    keys::{SMALL, claim_within, complete, of, work_all},
+    session::Session,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 use tokio_postgres::Client;
-use windlass_conformance::steps::{Held, QUEUE, TestWorker, held, jobs, maintain_with, worker_on};
-use windlass_core::{
-    Args, ClaimRequest, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Settings, Store,
-};
-
-/// Nothing settled stays, and segments are small.
-const SMALL: Settings = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1 << 20);
-
-fn of(key: &str, count: usize) -> Vec<NewJob> {
-    jobs(count).into_iter().map(|job| job.with_key(key)).collect()
-}
+use windlass_conformance::steps::{Held, QUEUE, TestWorker, maintain_with, worker_on};
+use windlass_core::{Args, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Store};
 
 /// A keyed queue of which claims read so many jobs at once.
 async fn keyed(page: u32, limit: KeyLimit) -> (Fixture, Arc<dyn Store>) {
@@ -28,15 +22,8 @@ async fn keyed(page: u32, limit: KeyLimit) -> (Fixture, Arc<dyn Store>) {
 }
 
 /// One call. Whether there is more comes with it.
-async fn claim(worker: &TestWorker, most: u32) -> (Vec<Held>, bool) {
-    let request = ClaimRequest { worker: worker.id, queues: vec![QueueDemand::new(QUEUE, most)] };
-    let claimed = worker.store.claim(&request).await.expect("claim");
-    (held(&claimed.claims), claimed.contended)
-}
-
-async fn complete(worker: &TestWorker, held: &[Held]) {
-    let reply = worker.settle(held.iter().map(Held::completion).collect(), vec![]).await;
-    assert_eq!(reply.completions.len(), held.len());
+async fn claim_once(worker: &TestWorker, most: u32) -> (Vec<Held>, bool) {
+    claim_within(worker, QueueDemand::new(QUEUE, most)).await
 }
 
 fn ids(held: &[Held]) -> BTreeSet<JobId> {
@@ -56,7 +43,7 @@ async fn quiet_keys_come_before_a_backlog() {
     let worker = worker_on(&store).await;
     let mut seen = BTreeSet::new();
     for _ in 0..3 {
-        let (held, more) = claim(&worker, 100).await;
+        let (held, more) = claim_once(&worker, 100).await;
         assert!(more);
         seen.extend(ids(&held));
         complete(&worker, &held).await;
@@ -64,7 +51,7 @@ async fn quiet_keys_come_before_a_backlog() {
     assert!(quiet.is_subset(&seen), "{} of them came", quiet.intersection(&seen).count());
     // Another key that comes now is found by the next claim, wherever the lane is read.
     let late: BTreeSet<_> = store.enqueue(&of("late", 3)).await.unwrap().into_iter().collect();
-    let (held, _) = claim(&worker, 100).await;
+    let (held, _) = claim_once(&worker, 100).await;
     assert!(late.is_subset(&ids(&held)));
 }
 
@@ -77,7 +64,7 @@ async fn limits_hold_ahead() {
     let worker = worker_on(&store).await;
     let mut all = Vec::new();
     for _ in 0..60 {
-        all.extend(claim(&worker, 20).await.0);
+        all.extend(claim_once(&worker, 20).await.0);
     }
     assert_eq!(all.len(), 4, "two of each");
     assert!(quiet[..2].iter().all(|id| all.iter().any(|held| held.job.id == *id)), "the first two");
@@ -95,15 +82,8 @@ async fn nothing_is_looked_for_where_order_matters() {
     store.enqueue(&of("loud", 900)).await.unwrap();
     let serial = store.enqueue(&of("serial", 3)).await.unwrap();
     let worker = worker_on(&store).await;
-    let mut seen = Vec::new();
-    loop {
-        let (held, more) = claim(&worker, 20).await;
-        if held.is_empty() && !more {
-            break;
-        }
-        complete(&worker, &held).await;
-        seen.extend(held.iter().map(|held| held.job.id).filter(|id| serial.contains(id)));
-    }
+    let mut seen = work_all(&worker, 20).await;
+    seen.retain(|id| serial.contains(id));
     assert_eq!(seen, serial);
     let session = Session::of(fixture).await;
     assert_eq!(session.value::<i64>("SELECT count(*) FROM windlass.key_lookahead").await, 0);
@@ -122,26 +102,20 @@ async fn a_late_commit_comes_once() {
         enqueued.push(JobId(late.query_one(&enqueue, &[]).await.unwrap().get(0)));
     }
     let worker = worker_on(&store).await;
-    let mut done = claim(&worker, 2).await.0;
+    let mut done = claim_once(&worker, 2).await.0;
     enqueued.extend(store.enqueue(&[loud(), of("quiet", 1)].concat()).await.unwrap());
     // The second claim finds the quiet one; the third leaves twelve of the first sixty.
     for _ in 0..2 {
-        done.extend(claim(&worker, 2).await.0);
+        done.extend(claim_once(&worker, 2).await.0);
     }
     let looked = "SELECT max(to_snapshot::text) FROM windlass.key_lookahead WHERE end_xid IS NULL AND cardinality(keys) = 2";
     let looked: String = Session::of(fixture).await.value(looked).await;
     assert!(looked.split(':').nth(2).is_some_and(|open| !open.is_empty()), "{looked}");
     late.batch_execute("COMMIT").await.unwrap();
     // Now it reads those and goes on with what committed since, the late ones first; then it looks ahead.
-    loop {
-        let (held, more) = claim(&worker, 2).await;
-        if held.is_empty() && !more {
-            break;
-        }
-        done.extend(held);
-    }
     complete(&worker, &done).await;
     let mut done: Vec<_> = done.iter().map(|held| held.job.id).collect();
+    done.extend(work_all(&worker, 2).await);
     done.sort_unstable();
     enqueued.sort_unstable();
     assert_eq!(done, enqueued);
@@ -160,12 +134,10 @@ async fn large_jobs_do_not_stop_it() {
     let mut seen = BTreeSet::new();
     for _ in 0..100 {
         let demand = QueueDemand { max_bytes: 1_000, ..QueueDemand::new(QUEUE, 12) };
-        let request = ClaimRequest { worker: worker.id, queues: vec![demand] };
-        let claimed = worker.store.claim(&request).await.expect("claim");
-        let held = held(&claimed.claims);
+        let (held, more) = claim_within(&worker, demand).await;
         complete(&worker, &held).await;
         seen.extend(ids(&held));
-        if held.is_empty() && !claimed.contended {
+        if held.is_empty() && !more {
             break;
         }
     }
@@ -182,16 +154,10 @@ async fn a_cancelled_job_is_not_found() {
     let worker = worker_on(&store).await;
     let mut seen = BTreeSet::new();
     for _ in 0..3 {
-        seen.extend(ids(&claim(&worker, 5).await.0));
+        seen.extend(ids(&claim_once(&worker, 5).await.0));
     }
     assert!(seen.contains(&quiet[0]) && seen.contains(&quiet[2]) && !seen.contains(&quiet[1]));
-    loop {
-        let (held, more) = claim(&worker, 60).await;
-        if held.is_empty() && !more {
-            break;
-        }
-        seen.extend(ids(&held));
-    }
+    seen.extend(work_all(&worker, 60).await);
     assert_eq!(seen.len(), loud.len() + 2);
 }
 
@@ -307,7 +273,7 @@ impl Play {
 
     async fn claim(&mut self) {
         let who = self.rng.usize(..self.workers.len());
-        let (held, _) = claim(&self.workers[who], self.rng.u32(1..25)).await;
+        let (held, _) = claim_once(&self.workers[who], self.rng.u32(1..25)).await;
         self.held.extend(held.into_iter().map(|held| (who, held)));
     }
 
@@ -355,15 +321,8 @@ impl Play {
     }
 
     async fn drain(&mut self) {
-        loop {
-            let (held, more) = claim(&self.workers[0], 50).await;
-            if held.is_empty() && !more {
-                return;
-            }
-            for held in held {
-                complete(&self.workers[0], std::slice::from_ref(&held)).await;
-                *self.done.get_mut(&held.job.id).expect("a job that was enqueued") += 1;
-            }
+        for id in work_all(&self.workers[0], 50).await {
+            *self.done.get_mut(&id).expect("a job that was enqueued") += 1;
         }
     }
 }

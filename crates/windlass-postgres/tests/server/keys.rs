@@ -16,7 +16,8 @@ use windlass_core::{
 };
 
 /// Nothing settled stays, and segments are small.
-const SMALL: Settings = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1 << 20);
+pub(crate) const SMALL: Settings =
+    Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1 << 20);
 const ROUNDS: usize = 40;
 
 async fn keyed(fixture: &Fixture, limit: KeyLimit) -> Arc<dyn Store> {
@@ -25,30 +26,35 @@ async fn keyed(fixture: &Fixture, limit: KeyLimit) -> Arc<dyn Store> {
     store
 }
 
-fn of(key: &str, count: usize) -> Vec<NewJob> {
+pub(crate) fn of(key: &str, count: usize) -> Vec<NewJob> {
     jobs(count).into_iter().map(|job| job.with_key(key)).collect()
 }
 
+/// One call, within these bounds. Whether the store says that there is more comes with it.
+pub(crate) async fn claim_within(worker: &TestWorker, demand: QueueDemand) -> (Vec<Held>, bool) {
+    let request = ClaimRequest { worker: worker.id, queues: vec![demand] };
+    let claimed = worker.store.claim(&request).await.expect("claim");
+    (windlass_conformance::steps::held(&claimed.claims), claimed.contended)
+}
+
 /// Claims at most so many jobs, as often as the store says that there is more.
-async fn claim(worker: &TestWorker, most: u32) -> Vec<Held> {
-    let queues = vec![QueueDemand::new(QUEUE, most)];
+pub(crate) async fn claim(worker: &TestWorker, most: u32) -> Vec<Held> {
     loop {
-        let request = ClaimRequest { worker: worker.id, queues: queues.clone() };
-        let claimed = worker.store.claim(&request).await.expect("claim");
-        if !claimed.claims.is_empty() || !claimed.contended {
-            return windlass_conformance::steps::held(&claimed.claims);
+        let (held, more) = claim_within(worker, QueueDemand::new(QUEUE, most)).await;
+        if !held.is_empty() || !more {
+            return held;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
-async fn complete(worker: &TestWorker, held: &[Held]) {
+pub(crate) async fn complete(worker: &TestWorker, held: &[Held]) {
     let reply = worker.settle(held.iter().map(Held::completion).collect(), vec![]).await;
     assert_eq!(reply.completions.len(), held.len());
 }
 
 /// Works until nothing is left that may run. The ids in order.
-async fn work_all(worker: &TestWorker, batch: u32) -> Vec<JobId> {
+pub(crate) async fn work_all(worker: &TestWorker, batch: u32) -> Vec<JobId> {
     let mut done = Vec::new();
     loop {
         let held = claim(worker, batch).await;
