@@ -51,6 +51,7 @@ pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(
     faults(run, ground, trial)
 }
 
+/// The storm, over a run that has its crew.
 pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> {
     let faults = Faults {
         length: trial.scaled(Duration::from_secs(60), Duration::from_secs(5)),

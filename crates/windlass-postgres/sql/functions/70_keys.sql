@@ -128,6 +128,14 @@ BEGIN
     RETURN EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND (k.serial OR k.concurrency IS NOT NULL OR k.rate IS NOT NULL));
 END $$;
 
+-- keys_are_serial(queue): whether some key of it is serial: then the order of jobs matters.
+CREATE OR REPLACE FUNCTION {schema}.keys_are_serial(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.serial);
+END $$;
+
 -- key_is_serial(queue, key)
 CREATE OR REPLACE FUNCTION {schema}.key_is_serial(p_queue text, p_key text) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp

@@ -23,7 +23,6 @@ DECLARE
     v_turn    bigint := nextval('{schema}.key_turn_seq'); -- turns that are given from here on come after it
     d         {schema}.key_limit; -- of keys that are not named
     v_named   boolean := EXISTS (SELECT 1 FROM {schema}.key_limit l WHERE l.queue = p_name AND l.key > '');
-    v_serial  boolean := EXISTS (SELECT 1 FROM {schema}.key_limit l WHERE l.queue = p_name AND l.serial);
     v_segment smallint := {schema}.current_segment();
     v_seq     bigint;
     v_began   timestamptz;
@@ -60,7 +59,7 @@ BEGIN
         RETURNING s.job_id
     ), told AS ( -- as in route
         INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
-        SELECT p_keyed, b.id, false, b.key FROM batch b WHERE c.cancelled AND v_serial AND b.key <> '' AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))
+        SELECT p_keyed, b.id, false, b.key FROM batch b WHERE c.cancelled AND {schema}.keys_are_serial(p_name) AND b.key <> '' AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))
     ), page AS MATERIALIZED ( -- of the first job of each key: what is known of it. One sort by key serves all windows
         SELECT s.*, s.begins + (s.nth - 1) / s.weight AS starts FROM (
             SELECT b.*, t.gone, t.low_id, t.blocked, t.finish, h.held, h.ended, h.begun, h.room_gone, m.serial, m.rate, m.limited, m.room AS has_room,

@@ -10,10 +10,9 @@ CREATE OR REPLACE FUNCTION {schema}.route(p_lane integer, p_keyed integer, p_mos
 AS $$
 #variable_conflict use_column
 DECLARE
-    c        record;
-    v_serial boolean := EXISTS (SELECT 1 FROM {schema}.lane l JOIN {schema}.key_limit k ON k.queue = l.queue WHERE l.id = p_lane AND k.serial);
-    v_began  timestamptz;
-    r        record;
+    c       record;
+    v_began timestamptz;
+    r       record;
 BEGIN
     FOR pass IN 1..2 LOOP
         SELECT * INTO c FROM {schema}.log_ahead(p_lane);
@@ -35,7 +34,7 @@ BEGIN
         ), told AS ( -- it may have been begun, and nobody has told that it is over
             INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
             SELECT p_keyed, b.id, false, {schema}.key_of(b.attributes) FROM batch b
-            WHERE c.cancelled AND v_serial AND b.attributes <> '' AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))
+            WHERE c.cancelled AND {schema}.keys_are_serial((SELECT l.queue FROM {schema}.lane l WHERE l.id = p_lane)) AND b.attributes <> '' AND b.id = ANY (ARRAY(SELECT g.job_id FROM gone g))
         ), named AS MATERIALIZED (
             SELECT b.key, min(b.id) AS low, min(b.nth) AS nth FROM (SELECT {schema}.read_key(b.attributes) AS key, b.id, row_number() OVER () AS nth FROM batch b) AS b
             GROUP BY b.key)

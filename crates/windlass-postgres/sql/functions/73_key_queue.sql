@@ -16,7 +16,7 @@ DECLARE
     v_left   integer := p_limit;
     v_keyed  integer;
     v_rates  boolean;  -- some key has a rate; NULL: the queue is not keyed
-    v_serial boolean := EXISTS (SELECT 1 FROM {schema}.key_limit k WHERE k.queue = p_name AND k.serial);
+    v_serial boolean := {schema}.keys_are_serial(p_name);
     v_limits boolean := {schema}.keys_are_limited(p_name);
     -- One claim in 16 looks whether a lane starves that comes after others.
     v_look   boolean := random() < 0.0625 AND (SELECT count(DISTINCT x.priority) > 1 FROM {schema}.lane x WHERE x.queue = p_name);
@@ -58,7 +58,7 @@ BEGIN
             v_choice := true;
             v_behind := v_behind || v_keyed;
         END IF;
-        v_ahead := {schema}.lookahead_of(l.id);
+        v_ahead := CASE WHEN l.id > 0 THEN {schema}.lookahead_of(l.id) END;
         IF NOT (SELECT a.ahead FROM {schema}.log_ahead(l.id) a) THEN
             IF v_ahead.keys IS NOT NULL THEN PERFORM {schema}.end_lookahead(l.id); END IF;
             CONTINUE;
