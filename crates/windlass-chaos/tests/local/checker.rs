@@ -173,6 +173,24 @@ fn i6_a_crash_that_is_not_counted_and_an_attempt_that_is() {
     assert_eq!(broken(&take_over(2, 1).check()), [Invariant::I6]);
 }
 
+/// A claim's answer that nobody heard, and its worker's death, are counted. The number of a claim says that there was one between two
+/// others of its lane; another lane counts for itself.
+#[test]
+fn i6_a_crash_may_come_of_a_claim_that_nobody_noted() {
+    let lost_between = |lane, seq| {
+        let told = Told::begun().claimed(ONE, 1, 5, 1, 0).settled(ONE, 1, 5, Fate::Accepted, Outcome::Return);
+        let sent = told.now();
+        told.killed(ONE)
+            .then(TWO, What::Claimed { worker: 2, id: 7, lane, seq, attempt: 1, crashes: 1, sent })
+            .done(TWO, 2, seq)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    };
+    assert_eq!(lost_between(1, 7).check().verdict, Verdict::Valid);
+    assert_eq!(broken(&lost_between(1, 6).check()), [Invariant::I6], "no number is missing");
+    assert_eq!(lost_between(2, 3).check().verdict, Verdict::Valid);
+}
+
 fn at(fault: Fault, begins: bool) -> What {
     What::Fault { fault, target: None, begins }
 }

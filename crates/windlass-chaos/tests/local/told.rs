@@ -32,8 +32,13 @@ impl Told {
     }
 
     pub(super) fn claimed(self, process: i64, worker: i32, seq: i64, attempt: u16, crashes: u16) -> Self {
-        let sent = self.0.len() as u64 * SECOND / 10;
+        let sent = self.now();
         self.claimed_late(process, worker, seq, attempt, crashes, sent)
+    }
+
+    /// When what is told next happens.
+    pub(super) fn now(&self) -> u64 {
+        self.0.len() as u64 * SECOND / 10
     }
 
     /// By a call that was sent at this time.
@@ -54,7 +59,7 @@ impl Told {
     }
 
     pub(super) fn settled(self, process: i64, worker: i32, seq: i64, fate: Fate, outcome: Outcome) -> Self {
-        let sent = self.0.len() as u64 * SECOND / 10;
+        let sent = self.now();
         self.then(process, What::Settled { worker, id: 7, seq, fate, outcome, sent })
     }
 
