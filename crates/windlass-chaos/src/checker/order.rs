@@ -23,7 +23,8 @@ pub(super) fn sort(jobs: &mut Jobs, faults: &Faults) {
             true => job.holds.sort_by_key(|hold| (bounds_before(hold.claimed), hold.seq)),
             false => job.holds.sort_by_key(|hold| hold.claimed),
         }
-        let open: Vec<Name> = job.holds.iter().filter(|hold| is_open(hold, &bounds)).map(name).collect();
+        let unknown = |hold: &&Hold| is_open(hold, &bounds) || is_late(hold, job);
+        let open: Vec<Name> = job.holds.iter().filter(unknown).map(name).collect();
         if !open.is_empty() {
             place(job, &open, faults);
         }
@@ -37,11 +38,18 @@ fn is_open(hold: &Hold, bounds: &[u64]) -> bool {
     hold.settled().is_none() && bounds.iter().any(|bound| (hold.sent..=hold.claimed).contains(bound))
 }
 
+/// Whether it was noted after a lease of another lane that came while its call was under way: lanes do not tell which was first.
+fn is_late(hold: &Hold, job: &Job) -> bool {
+    let came_amid =
+        |other: &Hold| other.lane != hold.lane && (hold.sent..hold.claimed).contains(&other.claimed);
+    hold.settled().is_none() && job.holds.iter().any(came_amid)
+}
+
 /// What tells a job's leases apart: worker and claim.
-type Name = (i32, i64);
+type Name = (i32, i32, i64);
 
 fn name(hold: &Hold) -> Name {
-    (hold.worker, hold.seq)
+    (hold.worker, hold.lane, hold.seq)
 }
 
 /// A history is fine when some order explains it: moves open leases forward, always going on from the order that breaks

@@ -149,6 +149,38 @@ fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_p
     assert_eq!(Told::taken_over().check_by(&bounded(0)).verdict, Verdict::Valid, "its worker was killed");
 }
 
+/// Its process stood still between the answer and the note of it; it was rescued, and the job was claimed from another lane.
+#[test]
+fn a_claim_noted_late_may_be_older_than_one_of_another_lane() {
+    let told = |lane, sent| {
+        let claimed = |worker, lane, seq, crashes, sent| What::Claimed {
+            worker,
+            id: 7,
+            lane,
+            seq,
+            attempt: 1,
+            crashes,
+            sent,
+        };
+        let told = Told::begun()
+            .then(INJECTOR, What::Fault { fault: Fault::Pause, target: Some(ONE), begins: true });
+        let rescued = told.rescued(TWO, 1);
+        let now = rescued.now();
+        rescued
+            .then(TWO, claimed(2, lane, 2, 1, now))
+            .then(INJECTOR, What::Fault { fault: Fault::Pause, target: Some(ONE), begins: false })
+            .then(ONE, claimed(1, 1, 3, 0, sent))
+            .done(TWO, 2, 2)
+            .settled(ONE, 1, 3, Fate::Refused, Outcome::Complete)
+            .drained()
+            .stored(7, 70, JobState::Completed)
+    };
+    let before = 3 * SECOND / 10;
+    assert_eq!(told(2, before).check().verdict, Verdict::Valid);
+    assert!(broken(&told(1, before).check()).contains(&Invariant::I5), "its lane says which was first");
+    assert!(broken(&told(2, SECOND).check()).contains(&Invariant::I5), "the other held it when it was sent");
+}
+
 #[test]
 fn i5_a_write_after_the_rescue_is_refused() {
     let refused = Told::taken_over().settled(ONE, 1, 1, Fate::Refused, Outcome::Complete).check();
