@@ -5,6 +5,7 @@ use crate::{
     executor::activate,
     idle::Idle,
     outage::Outage,
+    overtaking,
     queue_runner::QueueRunner,
     queue_state::HandBack,
     sharer,
@@ -42,6 +43,8 @@ pub(crate) struct Claimer {
 struct Gauge {
     rate: Rate,
     size: JobSize,
+    /// Its jobs have keys.
+    keyed: bool,
     finished: u64,
     /// The last claim brought less than was asked for.
     quiet: bool,
@@ -148,7 +151,7 @@ impl Claimer {
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
-            let want = runner.want(Prefetch::of(gauge.rate, self.trip, gauge.size), gauge.rate);
+            let want = runner.want(Prefetch::of(gauge.rate, self.trip, gauge.size, gauge.keyed), gauge.rate);
             gauge.want = if full { 0 } else { want };
             // Jobs may have come while none was asked for.
             gauge.quiet &= want > 0;
@@ -215,6 +218,7 @@ impl Claimer {
             brought[at] += claim.jobs.len();
             let bytes = claim.jobs.iter().map(|job| job.args.len()).sum();
             self.gauges[at].size.observe(claim.jobs.len(), bytes);
+            self.gauges[at].keyed = claim.jobs.first().is_some_and(overtaking::has_key);
             let runner = &core.runners[at];
             activate(&core, runner, runner.deliver(epoch, claim, asked_at, HandBack::Return));
             if runner.is_limited() {

@@ -10,6 +10,11 @@ const MAX_PREFETCH_BYTES: f64 = 32.0 * 1024.0 * 1024.0;
 /// the two is the batch; a wide gap makes batches grow until the store or `MAX_CLAIM` limits them.
 const FULL: f64 = 4.0;
 const LOW: f64 = 1.5;
+/// Where jobs have keys, one of a key that is quiet waits for the next claim: no longer than so many seconds, unless claims are what limits
+/// the rate.
+const KEYED_GAP: f64 = 0.005;
+/// From so many jobs per second on it is.
+const CLAIMS_LIMIT: f64 = 20_000.0;
 
 /// How fast a queue's jobs finish, in jobs per second: follows a rise within a few samples (a starved
 /// queue doubles with each claim) and a fall with a half-life, so that a pause does not empty it.
@@ -94,11 +99,15 @@ pub(crate) struct Prefetch {
 impl Prefetch {
     /// Just enough to bridge one claim: nothing for jobs of a minute, thousands for no-op jobs, fewer where
     /// they are large.
-    pub(crate) fn of(rate: Rate, claim: RoundTrip, size: JobSize) -> Self {
+    pub(crate) fn of(rate: Rate, claim: RoundTrip, size: JobSize, keyed: bool) -> Self {
         let fit = MAX_PREFETCH_BYTES / size.bytes.max(1.0);
         let per_claim = (rate.per_second * claim.seconds).min(fit / FULL);
-        let bounded = |trips: f64| (per_claim * trips).min(MAX_PREFETCH) as usize;
-        Self { full: bounded(FULL), low: bounded(LOW) }
+        let (low, mut gap) = (per_claim * LOW, per_claim * (FULL - LOW));
+        if keyed && rate.per_second < CLAIMS_LIMIT {
+            gap = gap.min(rate.per_second * KEYED_GAP);
+        }
+        let bounded = |jobs: f64| jobs.min(MAX_PREFETCH) as usize;
+        Self { full: bounded(low + gap), low: bounded(low) }
     }
 
     /// And so many more, which are good for batches.
@@ -137,7 +146,7 @@ mod tests {
 
     #[test]
     fn minute_jobs_are_fetched_one_per_free_slot() {
-        let prefetch = Prefetch::of(steady(2), trip(2 * MS), JobSize::default());
+        let prefetch = Prefetch::of(steady(2), trip(2 * MS), JobSize::default(), false);
         assert_eq!(prefetch, Prefetch { full: 0, low: 0 });
         assert_eq!(prefetch.want(100, 99, 0), 1);
         assert_eq!(prefetch.want(100, 100, 0), 0);
@@ -146,23 +155,34 @@ mod tests {
 
     #[test]
     fn no_op_jobs_are_fetched_by_the_thousand_and_bounded() {
-        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), JobSize::default());
+        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), JobSize::default(), false);
         assert!((7_900..=8_100).contains(&prefetch.full), "{prefetch:?}");
         assert_eq!(prefetch.want(100, 2, 0), MAX_CLAIM);
         assert_eq!(prefetch.want(100, 2, prefetch.low + 1), 0, "enough is there");
         assert_eq!(Prefetch::default().want(10, 0, 1), 9, "one job does not end the demand of ten slots");
-        let extreme = Prefetch::of(steady(u64::MAX / 2), trip(Duration::from_secs(9)), JobSize::default());
+        let extreme =
+            Prefetch::of(steady(u64::MAX / 2), trip(Duration::from_secs(9)), JobSize::default(), false);
         assert_eq!(extreme.full, 3 * MAX_CLAIM);
+    }
+
+    #[test]
+    fn where_jobs_have_keys_the_next_claim_is_soon_unless_claims_limit_the_rate() {
+        let of = |rate, took, keyed| Prefetch::of(steady(rate), trip(took), JobSize::default(), keyed);
+        let gap = |prefetch: Prefetch| prefetch.full - prefetch.low;
+        assert_eq!(gap(of(10_000, 20 * MS, true)), 50, "5 ms");
+        assert_eq!(gap(of(10_000, MS, true)), gap(of(10_000, MS, false)), "it is sooner already");
+        assert_eq!(of(10_000, 20 * MS, true).low, of(10_000, 20 * MS, false).low);
+        assert_eq!(of(100_000, 20 * MS, true), of(100_000, 20 * MS, false));
     }
 
     #[test]
     fn large_jobs_are_fetched_by_their_bytes() {
         let mut size = JobSize::default();
-        let full = |size| Prefetch::of(steady(400_000), trip(5 * MS), size).full;
+        let full = |size| Prefetch::of(steady(400_000), trip(5 * MS), size, false).full;
         size.observe(1_000, 20_000);
         assert_eq!(full(size), full(JobSize::default()), "small ones by their number");
         size.observe(100, 100 * 1024 * 1024);
-        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), size);
+        let prefetch = Prefetch::of(steady(400_000), trip(5 * MS), size, false);
         assert_eq!(prefetch, Prefetch { full: 32, low: 12 });
         assert_eq!(prefetch.want(10, 10, 12), 20);
         assert_eq!(prefetch.want(10, 10, 13), 0, "not one by one");
@@ -171,7 +191,7 @@ mod tests {
         let mut huge = JobSize::default();
         huge.observe(1, 64 * 1024 * 1024);
         assert_eq!(
-            Prefetch::of(steady(400_000), trip(5 * MS), huge).want(10, 4, 0),
+            Prefetch::of(steady(400_000), trip(5 * MS), huge, false).want(10, 4, 0),
             6,
             "one for each free slot"
         );
@@ -184,7 +204,7 @@ mod tests {
         let mut batch = 100;
         while batch < MAX_CLAIM {
             rate.observe(batch as u64, MS);
-            batch = Prefetch::of(rate, claim, JobSize::default()).want(100, 0, 0);
+            batch = Prefetch::of(rate, claim, JobSize::default(), false).want(100, 0, 0);
             rounds += 1;
             assert!(rounds < 20, "stuck at {batch}");
         }

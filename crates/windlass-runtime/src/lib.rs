@@ -83,6 +83,7 @@ mod open_claim;
 mod open_claims;
 mod outage;
 mod outbox;
+mod overtaking;
 mod per_job;
 mod permissions;
 mod popped;

@@ -153,7 +153,7 @@ impl QueueRunner {
     pub(crate) fn deliver(
         &self,
         epoch: &Arc<Epoch>,
-        claim: Claim,
+        mut claim: Claim,
         asked_at: Instant,
         closed: HandBack,
     ) -> Option<Activation> {
@@ -164,13 +164,14 @@ impl QueueRunner {
         state.counters.claimed += claim.jobs.len() as u64;
         let (epoch, queue) = (Arc::clone(epoch), Arc::clone(&self.queue));
         let scope = Arc::new(ClaimScope::new(epoch, claim.reference, queue, claim.priority, asked_at));
+        let quiet = state.ready.quiet_first(claim.priority, &mut claim.jobs);
         let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
-        let ready = ReadyClaim { scope, slot, next: 0, jobs: claim.jobs.into_iter() };
+        let ready = ReadyClaim::new(scope, slot, claim.jobs);
         if state.closed {
             state.hand_back(Unstarted { claims: vec![ready], gathered: Vec::new() }, closed);
             return None;
         }
-        state.ready.push(ready);
+        state.ready.push(ready, quiet);
         state.activate_if_needed()
     }
 

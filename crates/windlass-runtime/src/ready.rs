@@ -1,13 +1,15 @@
 use crate::{
     epoch::ClaimScope,
     gathering::{BatchedKinds, Gatherings},
+    overtaking::{self, Keys},
     popped::{Gathered, Popped, is_suspect},
 };
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::Instant;
 use windlass_core::ClaimedJob;
 
-/// Claimed jobs of one queue that wait for a free executor: best priority first, then as claimed.
+/// Claimed jobs of one queue that wait for a free executor: best priority first, then as claimed, but for those of keys that have nothing
+/// there yet.
 ///
 /// Whole claims are queued, so that a job costs nothing until it is popped. Only jobs that are batched leave their claim
 /// before: as soon as one is the next, it joins its batch.
@@ -28,6 +30,23 @@ pub(crate) struct ReadyClaim {
     /// The start order of the next job within the claim.
     pub(crate) next: u32,
     pub(crate) jobs: std::vec::IntoIter<ClaimedJob>,
+    /// Of a queue whose jobs have keys.
+    keys: Option<Keys>,
+}
+
+impl ReadyClaim {
+    pub(crate) fn new(scope: Arc<ClaimScope>, slot: u32, jobs: Vec<ClaimedJob>) -> Self {
+        Self { scope, slot, next: 0, jobs: jobs.into_iter(), keys: None }
+    }
+
+    /// Its first jobs, and the others.
+    fn split(self, first: usize) -> (Self, Self) {
+        let Self { scope, slot, next, jobs, .. } = self;
+        let mut jobs: Vec<_> = jobs.collect();
+        let others =
+            Self { next: next + first as u32, ..Self::new(Arc::clone(&scope), slot, jobs.split_off(first)) };
+        (Self { next, ..Self::new(scope, slot, jobs) }, others)
+    }
 }
 
 /// What was taken out unstarted.
@@ -64,13 +83,50 @@ impl Ready {
         self.jobs
     }
 
-    /// Queues a claim behind those of its priority and before those of worse ones.
-    pub(crate) fn push(&mut self, claim: ReadyClaim) {
-        self.jobs += claim.jobs.len();
-        let better = |ready: &ReadyClaim| ready.scope.priority <= claim.scope.priority;
-        let at = self.claims.iter().rposition(better).map_or(0, |at| at + 1);
-        self.claims.insert(at, claim);
+    /// Queues a claim behind those of its priority and before those of worse ones. The first so many of its jobs, of keys that have
+    /// nothing ready, go before claims of its priority that may be passed.
+    pub(crate) fn push(&mut self, claim: ReadyClaim, quiet: usize) {
+        let others = match quiet {
+            0 => claim,
+            quiet => {
+                let (quiet, others) = claim.split(quiet);
+                let at = self.pass(&quiet);
+                self.insert(at, quiet);
+                others
+            }
+        };
+        if others.jobs.len() > 0 {
+            self.insert(self.place_of(others.scope.priority), others);
+        }
         self.gather();
+    }
+
+    fn insert(&mut self, at: usize, mut claim: ReadyClaim) {
+        self.jobs += claim.jobs.len();
+        claim.keys = Keys::of(claim.jobs.as_slice());
+        self.claims.insert(at, claim);
+    }
+
+    /// Its place, before those that let it pass.
+    fn pass(&mut self, claim: &ReadyClaim) -> usize {
+        let (priority, jobs) = (claim.scope.priority, claim.jobs.len());
+        let end = self.place_of(priority);
+        let passes = |ready: &mut ReadyClaim| {
+            ready.scope.priority == priority && ready.keys.as_mut().is_some_and(|keys| keys.let_pass(jobs))
+        };
+        let stops = self.claims.range_mut(..end).rev().position(|ready| !passes(ready));
+        stops.map_or(0, |passed| end - passed)
+    }
+
+    fn place_of(&self, priority: i16) -> usize {
+        let better = |ready: &ReadyClaim| ready.scope.priority <= priority;
+        self.claims.iter().rposition(better).map_or(0, |at| at + 1)
+    }
+
+    /// Puts those jobs first whose keys have nothing ready, and says how many.
+    pub(crate) fn quiet_first(&self, priority: i16, jobs: &mut Vec<ClaimedJob>) -> usize {
+        let ready = self.claims.iter().filter(|ready| ready.scope.priority == priority);
+        overtaking::quiet_first(&ready.filter_map(|ready| ready.keys.as_ref()).collect::<Vec<_>>(), jobs)
     }
 
     /// Takes the next job. `scope` is what its executor remembers of its job before: replaced when the
@@ -147,5 +203,79 @@ impl Ready {
         let gathered = self.gatherings.as_mut().map_or_else(Vec::new, |gatherings| gatherings.remove(goes));
         self.gather();
         Unstarted { claims, gathered }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoch::Epoch;
+    use jiff::Timestamp;
+    use windlass_core::{Attributes, ClaimRef, JobId, WorkerId};
+
+    fn job(key: &str) -> ClaimedJob {
+        let key = Some(key.to_owned()).filter(|key| !key.is_empty());
+        ClaimedJob {
+            id: JobId(0),
+            position: 0,
+            kind: "k".into(),
+            args: bytes::Bytes::new(),
+            attempt: 1,
+            max_attempts: 1,
+            crash_count: 0,
+            enqueued_at: Timestamp::UNIX_EPOCH,
+            attributes: key.map(|key| Box::new(Attributes { key: Some(key), ..Attributes::default() })),
+            expires_in: None,
+        }
+    }
+
+    /// The keys of the jobs of these claims, each a character and a dot for none, in the order in which they start.
+    fn started(claims: &[(i16, &str)]) -> String {
+        let (mut ready, mut order) = (Ready::default(), String::new());
+        let key = |key: char| key.to_string().replace('.', "");
+        for (slot, (priority, keys)) in claims.iter().enumerate() {
+            let mut jobs: Vec<_> = keys.chars().map(|name| job(&key(name))).collect();
+            let quiet = ready.quiet_first(*priority, &mut jobs);
+            let epoch = Epoch::new(WorkerId(1), Arc::default());
+            let scope =
+                ClaimScope::new(epoch, ClaimRef(1, slot as u64), "q".into(), *priority, Instant::now());
+            ready.push(ReadyClaim::new(Arc::new(scope), slot as u32, jobs), quiet);
+        }
+        let mut next = vec![0; claims.len()];
+        while let Some(Popped { slot, job, index }) = ready.pop(&mut None) {
+            let expected = &mut next[slot as usize];
+            assert_eq!(index, *expected, "the start order within its claim");
+            *expected += 1;
+            order += job.attributes.and_then(|attributes| attributes.key).as_deref().unwrap_or(".");
+        }
+        assert_eq!((ready.len(), ready.claims.len()), (0, 0));
+        order
+    }
+
+    #[test]
+    fn a_key_that_has_nothing_ready_goes_before_others_that_have_more_than_one_job() {
+        assert_eq!(started(&[(0, "aaaa"), (0, "aaab")]), "baaaaaaa");
+        assert_eq!(started(&[(0, "aaaa"), (0, "b"), (0, "abc")]), "bcaaaaab", "b has one ready");
+        assert_eq!(
+            started(&[(0, "aa"), (0, "aa"), (0, "b")]),
+            "baaaa",
+            "also before claims that wait longer"
+        );
+        assert_eq!(started(&[(0, "aaa"), (0, "a.a")]), ".aaaaa", "none is a key as well");
+    }
+
+    #[test]
+    fn no_job_waits_for_more_than_its_claim_has_beside_one_of_each_key() {
+        assert_eq!(started(&[(0, "aaa"), (0, "bc"), (0, "d"), (0, "e")]), "bcaaade");
+        assert_eq!(started(&[(0, "aaa"), (0, "bcd")]), "aaabcd", "three are too many");
+        assert_eq!(started(&[(0, "abc"), (0, "def")]), "abcdef", "nobody waits behind a job of its own key");
+        assert_eq!(started(&[(0, "aaaa"), (0, "a"), (0, "b")]), "aaaaab", "nor does the last claim");
+    }
+
+    #[test]
+    fn priorities_come_first_and_what_has_no_keys_stays_as_claimed() {
+        assert_eq!(started(&[(0, "aaa"), (1, "aaa"), (1, "b"), (-1, "c")]), "caaabaaa");
+        assert_eq!(started(&[(0, "..."), (0, "...")]), "......");
+        assert_eq!(started(&[(0, "..."), (0, "a")]), "...a", "nothing there has a key");
     }
 }
