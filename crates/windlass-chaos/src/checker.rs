@@ -68,6 +68,9 @@ pub struct Rules {
     /// How many keys the jobs share, each with a limit; 0: they have none.
     #[serde(default)]
     pub keys: u32,
+    /// All of them are serial.
+    #[serde(default)]
+    pub all_serial: bool,
     /// How many jobs of a key start in a time, of the keys that have a rate.
     #[serde(default)]
     pub key_rate: Option<RateLimit>,
@@ -92,6 +95,7 @@ impl Default for Rules {
             limit: 0,
             rate: None,
             keys: 0,
+            all_serial: false,
             key_rate: None,
             schedules: Vec::new(),
             recovers: false,

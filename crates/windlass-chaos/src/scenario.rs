@@ -93,10 +93,11 @@ scenarios! {
     "mixed" BOTH alone=false x 8 mixed::run: "a storm over workers of several languages, by --actor, beside those in Rust";
     "unique" BOTH alone=false x 8 unique::run: "a storm while producers race for unique keys: never two jobs of one";
     "sweeps" BOTH alone=false x 8 sweeps::run: "jobs are cancelled, edited and deleted by filter while workers drain and die";
-    "limits" BOTH alone=false x 8 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
-    "rates" BOTH alone=false x 8 limits::run_rates: "a storm beside a rate: no window of time has more starts, and no start leaks";
-    "keys" BOTH alone=false x 8 keys::run: "a storm beside limits of keys: none is exceeded, serial ones keep their order";
-    "backlog" POSTGRES alone=false x 8 keys::run_backlog: "a storm beside a key with nearly all jobs, ahead of which others are found: none is lost or doubled";
+    "limits" BOTH alone=false x 2 limits::run: "a storm beside a limit: no instant has more running jobs, and no slot leaks";
+    "rates" BOTH alone=false x 2 limits::run_rates: "a storm beside a rate: no window of time has more starts, and no start leaks";
+    "keys" BOTH alone=false x 2 keys::run: "a storm beside limits of keys: none is exceeded, serial ones keep their order";
+    "serial" BOTH alone=false x 1 keys::run_serial: "a storm beside many serial keys: the jobs of each run one after the other, in order";
+    "backlog" POSTGRES alone=false x 2 keys::run_backlog: "a storm beside a key with nearly all jobs, ahead of which others are found: none is lost or doubled";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "schedules" BOTH alone=false x 1 schedules::run: "leaders die by the dozen, several at once believe that they lead: each tick fires once";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";

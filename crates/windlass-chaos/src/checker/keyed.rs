@@ -23,11 +23,12 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Re
         }
     }
     for (key, jobs) in by_key {
-        at_once(key, &jobs, faults, report);
+        let serial = rules.all_serial || is_serial(key);
+        at_once(key, serial, &jobs, faults, report);
         if let Some(rate) = rules.key_rate.filter(|_| has_rate(key)) {
             in_time(key, &jobs, faults, rate, report);
         }
-        if is_serial(key) {
+        if serial {
             in_order(key, &jobs, faults, report);
         }
     }
@@ -39,8 +40,8 @@ fn number_of(job: &Job) -> Option<i64> {
     job.acked_key.or(job.seen_keys.first().copied()).or(stored)
 }
 
-fn at_once(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
-    let (limit, invariant) = if is_serial(key) { (1, Invariant::I8) } else { (KEY_LIMIT, Invariant::I9) };
+fn at_once(key: u32, serial: bool, jobs: &[&Job], faults: &Faults, report: &mut Report) {
+    let (limit, invariant) = if serial { (1, Invariant::I8) } else { (KEY_LIMIT, Invariant::I9) };
     let mut changes: Vec<(u64, bool, i64)> = Vec::new();
     for job in jobs {
         for (from, until) in job.holds.iter().filter_map(|hold| held(hold, faults)) {

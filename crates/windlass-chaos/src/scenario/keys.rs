@@ -45,6 +45,23 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     limits::storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Failing, 20.0)])
 }
 
+/// Every key is serial; in full there are 10,000 of them, with about 100 jobs each.
+pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
+    let ground = Ground::proxied(trial)?;
+    let mut run = ground.open(trial)?;
+    run.rules.keys = trial.scaled(10_000, 100);
+    run.rules.all_serial = true;
+    run.block_on(async {
+        let client = Client::connect(&ground.url).await?;
+        client.limit_keys("default", KeyLimit::serial()).await?;
+        client.close().await;
+        anyhow::Ok(())
+    })?;
+    let rates = trial
+        .scaled([(Mix::Plain, 4_000.0), (Mix::Failing, 300.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
+    limits::storm(run, &ground, trial, &rates)
+}
+
 /// One key has nearly all jobs, and more of them than workers do; claims read so little at once that they look ahead
 /// for the others all the time.
 pub(super) fn run_backlog(trial: &Trial) -> Result<Ended> {

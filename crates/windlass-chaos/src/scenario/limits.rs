@@ -9,14 +9,17 @@ use anyhow::Result;
 use std::time::Duration;
 use windlass::{QueueLimits, RateLimit};
 
-/// Fewer than the workers' own slots, and no multiple of their number.
+/// How many jobs may run at once: fewer than the workers' own slots, and no multiple of their number.
 const LIMIT: u32 = 5;
+/// The same in full: what 200,000 jobs in four minutes need, and hardly more.
+const FULL_LIMIT: u32 = 30;
 const LEASE_MS: u64 = 1_500;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
-    let (ground, mut run) = limited(trial, &QueueLimits::default().with_concurrency(LIMIT))?;
-    run.rules.limit = LIMIT;
-    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
+    let limit = trial.scaled(FULL_LIMIT, LIMIT);
+    let (ground, mut run) = limited(trial, &QueueLimits::default().with_concurrency(limit))?;
+    run.rules.limit = limit;
+    storm(run, &ground, trial, &producers(trial))
 }
 
 /// The time that a rate counts in.
@@ -25,10 +28,18 @@ const PERIOD: Duration = Duration::from_secs(4);
 /// The same with a rate.
 pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
     // Fewer than the producers enqueue; what is left when a long storm is over has to end.
-    let rate = RateLimit::new(trial.scaled(240, 140), PERIOD);
+    let rate = RateLimit::new(trial.scaled(3_400, 140), PERIOD);
     let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
     run.rules.rate = Some(rate);
-    storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)])
+    storm(run, &ground, trial, &producers(trial))
+}
+
+/// What each enqueues, and how many jobs in a second.
+fn producers(trial: &Trial) -> [(Mix, f64); 2] {
+    trial.scaled(
+        [(Mix::Varied, 60.0), (Mix::Long(5, 60), 840.0)],
+        [(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)],
+    )
 }
 
 /// A run whose queue has these limits from the start.
@@ -44,7 +55,7 @@ fn limited(trial: &Trial, limits: &QueueLimits) -> Result<(Ground, Run)> {
     Ok((ground, run))
 }
 
-/// Three workers and a producer for each of these, with its rate, in a storm of faults.
+/// Workers and a producer for each of these, with its rate, in a storm of faults.
 pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(Mix, f64)]) -> Result<Ended> {
     let keys = run.rules.keys;
     crew(&mut run, trial, producers, &Load { keys, ..Load::default() })?;
@@ -54,7 +65,7 @@ pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(
 /// The storm, over a run that has its crew.
 pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> {
     let faults = Faults {
-        length: trial.scaled(Duration::from_secs(60), Duration::from_secs(5)),
+        length: trial.scaled(Duration::from_secs(240), Duration::from_secs(5)),
         crashes: trial.scaled(5, 1),
         rest: 150..450,
     };
@@ -63,8 +74,9 @@ pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> 
 
 /// `load`: the keys of the jobs.
 pub(super) fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)], load: &Load) -> Result<()> {
-    for knows_rare in [true, true, false] {
-        run.worker(Work { slots: 8, lease_ms: LEASE_MS, knows_rare, ..Work::default() })?;
+    for knows_rare in trial.scaled(&[true, true, true, false][..], &[true, true, false]) {
+        let slots = trial.scaled(20, 8);
+        run.worker(Work { slots, lease_ms: LEASE_MS, knows_rare: *knows_rare, ..Work::default() })?;
     }
     for &(mix, rate) in producers {
         run.producer(Load {

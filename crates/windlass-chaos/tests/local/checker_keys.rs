@@ -82,6 +82,16 @@ fn i8_and_i9_the_limits_of_keys() {
 }
 
 #[test]
+fn i8_where_every_key_is_serial() {
+    let rules = Rules { keys: 4, all_serial: true, ..Rules::default() };
+    let two = [(8, "claim"), (12, "claim"), (8, "ends"), (12, "ends")];
+    assert!(broken(&keyed_by(&rules, &two)).contains(&Invariant::I8));
+    assert_eq!(of_keys(&two), [], "elsewhere two at once are fine for this key");
+    let in_turn = [(8, "claim"), (8, "ends"), (12, "claim"), (12, "ends")];
+    assert!(!broken(&keyed_by(&rules, &in_turn)).contains(&Invariant::I8));
+}
+
+#[test]
 fn i9_the_rates_of_keys() {
     let at_last = [(6, "claim"), (6, "ends"), (10, "claim"), (10, "ends"), (14, "claim"), (14, "ends")];
     assert_eq!(of_keys(&at_last), []);
