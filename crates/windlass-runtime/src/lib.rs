@@ -90,6 +90,7 @@ mod popped;
 mod queue_runner;
 mod queue_state;
 mod ready;
+mod ready_claim;
 mod refused;
 pub mod remote;
 mod reporter;

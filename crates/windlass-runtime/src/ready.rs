@@ -3,6 +3,7 @@ use crate::{
     gathering::{BatchedKinds, Gatherings},
     overtaking::{self, Keys},
     popped::{Gathered, Popped, is_suspect},
+    ready_claim::ReadyClaim,
 };
 use std::{collections::VecDeque, sync::Arc};
 use tokio::time::Instant;
@@ -19,34 +20,6 @@ pub(crate) struct Ready {
     jobs: usize,
     /// In a worker that has batched kinds.
     pub(crate) gatherings: Option<Box<Gatherings>>,
-}
-
-/// The unstarted jobs of one claim.
-#[derive(Debug)]
-pub(crate) struct ReadyClaim {
-    pub(crate) scope: Arc<ClaimScope>,
-    /// Which of the queue's open claims it is.
-    pub(crate) slot: u32,
-    /// The start order of the next job within the claim.
-    pub(crate) next: u32,
-    pub(crate) jobs: std::vec::IntoIter<ClaimedJob>,
-    /// Of a queue whose jobs have keys.
-    keys: Option<Keys>,
-}
-
-impl ReadyClaim {
-    pub(crate) fn new(scope: Arc<ClaimScope>, slot: u32, jobs: Vec<ClaimedJob>) -> Self {
-        Self { scope, slot, next: 0, jobs: jobs.into_iter(), keys: None }
-    }
-
-    /// Its first jobs, and the others.
-    fn split(self, first: usize) -> (Self, Self) {
-        let Self { scope, slot, next, jobs, .. } = self;
-        let mut jobs: Vec<_> = jobs.collect();
-        let others =
-            Self { next: next + first as u32, ..Self::new(Arc::clone(&scope), slot, jobs.split_off(first)) };
-        (Self { next, ..Self::new(scope, slot, jobs) }, others)
-    }
 }
 
 /// What was taken out unstarted.

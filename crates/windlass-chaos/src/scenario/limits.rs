@@ -11,8 +11,8 @@ use windlass::{QueueLimits, RateLimit};
 
 /// How many jobs may run at once: fewer than the workers' own slots, and no multiple of their number.
 const LIMIT: u32 = 5;
-/// The same in full: what 200,000 jobs in four minutes need, and hardly more.
-const FULL_LIMIT: u32 = 30;
+/// The same in full: what 200,000 jobs in four minutes need while one in four workers is dead.
+const FULL_LIMIT: u32 = 70;
 const LEASE_MS: u64 = 1_500;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
@@ -28,7 +28,7 @@ const PERIOD: Duration = Duration::from_secs(4);
 /// The same with a rate.
 pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
     // Fewer than the producers enqueue; what is left when a long storm is over has to end.
-    let rate = RateLimit::new(trial.scaled(3_400, 140), PERIOD);
+    let rate = RateLimit::new(trial.scaled(6_000, 140), PERIOD);
     let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
     run.rules.rate = Some(rate);
     storm(run, &ground, trial, &producers(trial))
@@ -75,7 +75,7 @@ pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> 
 /// `load`: the keys of the jobs.
 pub(super) fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)], load: &Load) -> Result<()> {
     for knows_rare in trial.scaled(&[true, true, true, false][..], &[true, true, false]) {
-        let slots = trial.scaled(20, 8);
+        let slots = trial.scaled(40, 8);
         run.worker(Work { slots, lease_ms: LEASE_MS, knows_rare: *knows_rare, ..Work::default() })?;
     }
     for &(mix, rate) in producers {

@@ -20,7 +20,7 @@ pub(super) struct LimitKeys {
     #[arg(long, value_name = "JOBS/TIME", value_parser = rate)]
     rate: Option<(u32, Duration)>,
     /// How large a key's share of the queue is while others have jobs too
-    #[arg(long, value_name = "1-1000", default_value_t = 1)]
+    #[arg(long, value_name = "1-1000", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(KeyLimit::MAX_WEIGHT)))]
     weight: u16,
     /// Only this key; may be repeated. Without it: every key that has no limit of its own
     #[arg(long = "key", value_name = "KEY")]
