@@ -45,7 +45,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     limits::storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Failing, 20.0)])
 }
 
-/// Every key is serial; in full there are 10,000 of them, with about 100 jobs each.
+/// Every key is serial; in full there are 10,000 of them.
 pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
@@ -58,7 +58,7 @@ pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
         anyhow::Ok(())
     })?;
     let rates = trial
-        .scaled([(Mix::Plain, 4_000.0), (Mix::Failing, 300.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
+        .scaled([(Mix::Plain, 300.0), (Mix::Failing, 100.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
     limits::storm(run, &ground, trial, &rates)
 }
 

@@ -11,7 +11,7 @@ use windlass::{QueueLimits, RateLimit};
 
 /// How many jobs may run at once: fewer than the workers' own slots, and no multiple of their number.
 const LIMIT: u32 = 5;
-/// The same in full: what 200,000 jobs in four minutes need while one in four workers is dead.
+/// The same in full: what the jobs need while workers die all the time and keep their slots until they are missed.
 const FULL_LIMIT: u32 = 70;
 const LEASE_MS: u64 = 1_500;
 
@@ -28,16 +28,16 @@ const PERIOD: Duration = Duration::from_secs(4);
 /// The same with a rate.
 pub(super) fn run_rates(trial: &Trial) -> Result<Ended> {
     // Fewer than the producers enqueue; what is left when a long storm is over has to end.
-    let rate = RateLimit::new(trial.scaled(6_000, 140), PERIOD);
+    let rate = RateLimit::new(trial.scaled(3_000, 140), PERIOD);
     let (ground, mut run) = limited(trial, &QueueLimits::default().with_rate(rate))?;
     run.rules.rate = Some(rate);
     storm(run, &ground, trial, &producers(trial))
 }
 
-/// What each enqueues, and how many jobs in a second.
+/// What each enqueues, and how many jobs in a second: in full, 200,000 until the storm is over, which is what two processors can carry beside it.
 fn producers(trial: &Trial) -> [(Mix, f64); 2] {
     trial.scaled(
-        [(Mix::Varied, 60.0), (Mix::Long(5, 60), 840.0)],
+        [(Mix::Varied, 30.0), (Mix::Long(5, 60), 420.0)],
         [(Mix::Varied, 20.0), (Mix::Long(5, 60), 60.0)],
     )
 }
@@ -65,7 +65,7 @@ pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(
 /// The storm, over a run that has its crew.
 pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> {
     let faults = Faults {
-        length: trial.scaled(Duration::from_secs(240), Duration::from_secs(5)),
+        length: trial.scaled(Duration::from_secs(450), Duration::from_secs(5)),
         crashes: trial.scaled(5, 1),
         rest: 150..450,
     };
@@ -82,7 +82,7 @@ pub(super) fn crew(run: &mut Run, trial: &Trial, producers: &[(Mix, f64)], load:
         run.producer(Load {
             mix,
             rate,
-            batch: 6,
+            batch: trial.scaled(30, 6),
             transactions: trial.store == Store::Postgres,
             meddles: true,
             lanes: 2,
