@@ -160,6 +160,7 @@ fn judge(logs: Vec<ProcessLog>) {
             limit: if bits & 2 == 0 { 0 } else { 3 },
             rate: (bits & 1 != 0).then_some(rate),
             keys: if bits & 2 == 0 { 0 } else { 4 },
+            all_serial: bits == 3,
             key_rate: (bits & 1 != 0).then_some(rate),
             unique_keys: 0,
             listens: bits & 1 != 0,
