@@ -4,7 +4,7 @@ use crate::{
     history::{Fault, What},
     node::{Clock, Process},
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::{
     fs::File,
     os::unix::process::ExitStatusExt as _,
@@ -240,8 +240,18 @@ impl Run {
         self.start(index)
     }
 
+    /// Waits for its end, and meanwhile lets go on who is paused: one that stands still in the middle of a write to SQLite lets nobody else write.
     fn farewell(&mut self, index: usize, process: &mut Process) -> Result<()> {
-        let status = process.wait(FAREWELL)?;
+        let end = Instant::now() + FAREWELL;
+        let status = loop {
+            if let Some(status) = process.status()? {
+                break status;
+            }
+            let name = &self.members[index].name;
+            ensure!(Instant::now() < end, "{name} still runs after {} s", FAREWELL.as_secs());
+            self.do_due()?;
+            std::thread::sleep(TICK);
+        };
         // Too young to listen to signals yet, and so without a job.
         let is_young = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
         if !status.success() && !is_young {
@@ -269,12 +279,17 @@ impl Run {
     }
 
     fn tick(&mut self) -> Result<()> {
+        self.do_due()?;
+        self.find_dead()
+    }
+
+    fn do_due(&mut self) -> Result<()> {
         let now = Instant::now();
         while let Some(at) = self.agenda.iter().position(|(due, _)| *due <= now) {
             let (_, todo) = self.agenda.swap_remove(at);
             self.act(todo)?;
         }
-        self.find_dead()
+        Ok(())
     }
 
     fn act(&mut self, todo: Todo) -> Result<()> {
