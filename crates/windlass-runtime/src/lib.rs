@@ -78,6 +78,8 @@ mod job_reporter;
 mod job_switch;
 mod last_handler;
 pub mod lend;
+#[cfg(test)]
+mod made_up;
 mod maintenance;
 mod open_claim;
 mod open_claims;

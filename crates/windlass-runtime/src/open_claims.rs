@@ -148,8 +148,7 @@ impl OpenClaims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{batch::Batch, round::Eagerness};
-    use jiff::Timestamp;
+    use crate::{batch::Batch, made_up, round::Eagerness};
     use std::time::Duration;
     use tokio::time::Instant;
     use windlass_core::{ClaimRef, Completion, JobSet, WorkerId};
@@ -157,22 +156,9 @@ mod tests {
     /// One open claim of jobs with these ids, in this start order.
     fn claims_of(ids: &[i64]) -> (OpenClaims, Arc<Epoch>) {
         let epoch = Epoch::new(WorkerId(1), Arc::default());
-        let reference = ClaimRef(1, 1);
-        let scope = ClaimScope::new(Arc::clone(&epoch), reference, "q".into(), 0, Instant::now());
-        let job = |id: &i64| ClaimedJob {
-            id: JobId(*id),
-            position: 0,
-            kind: "k".into(),
-            args: bytes::Bytes::new(),
-            attempt: 1,
-            max_attempts: 1,
-            crash_count: 0,
-            enqueued_at: Timestamp::UNIX_EPOCH,
-            attributes: None,
-            expires_in: None,
-        };
+        let jobs: Vec<_> = ids.iter().copied().map(made_up::job).collect();
         let mut open = OpenClaims::default();
-        open.add(Arc::new(scope), &ids.iter().map(job).collect::<Vec<_>>());
+        open.add(made_up::scope(&epoch, ClaimRef(1, 1), 0), &jobs);
         (open, epoch)
     }
 

@@ -182,37 +182,25 @@ impl Ready {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::epoch::Epoch;
-    use jiff::Timestamp;
-    use windlass_core::{Attributes, ClaimRef, JobId, WorkerId};
+    use crate::{epoch::Epoch, made_up};
+    use windlass_core::{Attributes, ClaimRef, WorkerId};
 
-    fn job(key: &str) -> ClaimedJob {
-        let key = Some(key.to_owned()).filter(|key| !key.is_empty());
-        ClaimedJob {
-            id: JobId(0),
-            position: 0,
-            kind: "k".into(),
-            args: bytes::Bytes::new(),
-            attempt: 1,
-            max_attempts: 1,
-            crash_count: 0,
-            enqueued_at: Timestamp::UNIX_EPOCH,
-            attributes: key.map(|key| Box::new(Attributes { key: Some(key), ..Attributes::default() })),
-            expires_in: None,
-        }
+    /// A job of this key; a dot: of none.
+    fn job(key: char) -> ClaimedJob {
+        let key = (key != '.').then(|| key.to_string());
+        let attributes = key.map(|key| Box::new(Attributes { key: Some(key), ..Attributes::default() }));
+        ClaimedJob { attributes, ..made_up::job(0) }
     }
 
     /// The keys of the jobs of these claims, each a character and a dot for none, in the order in which they start.
     fn started(claims: &[(i16, &str)]) -> String {
         let (mut ready, mut order) = (Ready::default(), String::new());
-        let key = |key: char| key.to_string().replace('.', "");
+        let epoch = Epoch::new(WorkerId(1), Arc::default());
         for (slot, (priority, keys)) in claims.iter().enumerate() {
-            let mut jobs: Vec<_> = keys.chars().map(|name| job(&key(name))).collect();
+            let mut jobs: Vec<_> = keys.chars().map(job).collect();
             let quiet = ready.quiet_first(*priority, &mut jobs);
-            let epoch = Epoch::new(WorkerId(1), Arc::default());
-            let scope =
-                ClaimScope::new(epoch, ClaimRef(1, slot as u64), "q".into(), *priority, Instant::now());
-            ready.push(ReadyClaim::new(Arc::new(scope), slot as u32, jobs), quiet);
+            let scope = made_up::scope(&epoch, ClaimRef(1, slot as u64), *priority);
+            ready.push(ReadyClaim::new(scope, slot as u32, jobs), quiet);
         }
         let mut next = vec![0; claims.len()];
         while let Some(Popped { slot, job, index }) = ready.pop(&mut None) {

@@ -92,6 +92,18 @@ impl Process {
     /// # Errors
     /// When it still runs after `patience`.
     pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus> {
+        self.wait_doing(patience, || Ok(()))
+    }
+
+    /// The same, and does this all the time meanwhile.
+    ///
+    /// # Errors
+    /// When it still runs after `patience`, and those of `meanwhile`.
+    pub fn wait_doing(
+        &mut self,
+        patience: Duration,
+        mut meanwhile: impl FnMut() -> Result<()>,
+    ) -> Result<ExitStatus> {
         let end = Instant::now() + patience;
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -100,6 +112,7 @@ impl Process {
             if Instant::now() > end {
                 bail!("{} still runs after {} s", self.name, patience.as_secs());
             }
+            meanwhile()?;
             std::thread::sleep(POLL);
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     history::{Fault, What},
     node::{Clock, Process},
 };
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use std::{
     fs::File,
     os::unix::process::ExitStatusExt as _,
@@ -242,16 +242,7 @@ impl Run {
 
     /// Waits for its end, and meanwhile lets go on who is paused: one that stands still in the middle of a write to SQLite lets nobody else write.
     fn farewell(&mut self, index: usize, process: &mut Process) -> Result<()> {
-        let end = Instant::now() + FAREWELL;
-        let status = loop {
-            if let Some(status) = process.status()? {
-                break status;
-            }
-            let name = &self.members[index].name;
-            ensure!(Instant::now() < end, "{name} still runs after {} s", FAREWELL.as_secs());
-            self.do_due()?;
-            std::thread::sleep(TICK);
-        };
+        let status = process.wait_doing(FAREWELL, || self.do_due())?;
         // Too young to listen to signals yet, and so without a job.
         let is_young = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
         if !status.success() && !is_young {

@@ -45,18 +45,21 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     limits::storm(run, &ground, trial, &[(Mix::Varied, 20.0), (Mix::Failing, 20.0)])
 }
 
+/// Gives every key this limit.
+async fn limit(url: &str, limit: KeyLimit) -> Result<()> {
+    let client = Client::connect(url).await?;
+    client.limit_keys("default", limit).await?;
+    client.close().await;
+    Ok(())
+}
+
 /// Every key is serial; in full there are 10,000 of them.
 pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
     run.rules.keys = trial.scaled(10_000, 100);
     run.rules.all_serial = true;
-    run.block_on(async {
-        let client = Client::connect(&ground.url).await?;
-        client.limit_keys("default", KeyLimit::serial()).await?;
-        client.close().await;
-        anyhow::Ok(())
-    })?;
+    run.block_on(limit(&ground.url, KeyLimit::serial()))?;
     let rates = trial
         .scaled([(Mix::Plain, 300.0), (Mix::Failing, 100.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
     limits::storm(run, &ground, trial, &rates)
@@ -70,10 +73,7 @@ pub(super) fn run_backlog(trial: &Trial) -> Result<Ended> {
     run.block_on(async {
         let database = database::connect(&ground.url).await?;
         database.batch_execute("ALTER DATABASE postgres SET windlass.keyed_page = 16").await?;
-        let client = Client::connect(&ground.url).await?;
-        client.limit_keys("default", KeyLimit::default()).await?;
-        client.close().await;
-        anyhow::Ok(())
+        limit(&ground.url, KeyLimit::default()).await
     })?;
     let load = Load { keys: KEYS, loud: true, ..Load::default() };
     limits::crew(&mut run, trial, &[(Mix::Long(20, 60), 300.0), (Mix::Varied, 100.0)], &load)?;

@@ -56,7 +56,6 @@ DECLARE
 BEGIN
     SELECT * INTO c FROM {schema}.log_ahead(p_lane);
     IF NOT c.open THEN RETURN false; END IF;
-
     -- On from where the last one ended, unless the lane is read beyond; or from where it is read.
     v_from := v_was.from_snapshot; v_to := v_was.to_snapshot; v_xid := v_was.end_xid; v_id := v_was.end_id;
     IF v_was.lane_id IS NULL OR (CASE WHEN v_xid IS NULL THEN pg_snapshot_xmax(c.from_snapshot) >= pg_snapshot_xmax(v_to)
@@ -70,7 +69,7 @@ BEGIN
         ), named AS (SELECT n.key, count(*) AS jobs FROM next n GROUP BY n.key)
         SELECT array_agg(n.key), sum(n.jobs) INTO v_loud, v_share FROM named n WHERE n.jobs * 20 >= v_sample;
         IF v_share IS NULL OR v_share * 10 < v_sample * 9 THEN
-            PERFORM {schema}.end_lookahead(p_lane); -- it is not of one key any more, if it was
+            IF v_was.keys IS NOT NULL THEN PERFORM {schema}.end_lookahead(p_lane); END IF; -- it is not of one key any more
             RETURN false;
         END IF;
         v_from := c.from_snapshot; v_to := c.to_snapshot; v_lo := c.lo; v_lo_id := c.lo_id; v_hi := c.hi;
