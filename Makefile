@@ -14,6 +14,9 @@ LOCAL_TESTS := $(filter-out $(SERVER_TESTS),$(sort $(foreach crate,$(wildcard cr
 # Everything is built with the features of the whole workspace and all of the façade's (as in scripts/test-versions):
 # what is built for one command serves the next.
 WORKSPACE := --workspace --features windlass/sqlx,windlass/diesel,windlass/testing
+# All but what --all-targets adds for benchmarks: a second build of each library that has no tests.
+TARGETS := --lib --bins --tests --examples
+LOCAL := --no-fail-fast --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
 .PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint bench bench-peers bench-sdks bench-check bench-report deps chaos chaos-short
@@ -26,25 +29,49 @@ demo: ## enqueue and work a million jobs (embedded SQLite; STORE=postgres://... 
 
 check: lint ## formatting, clippy and every test that needs no server (two minutes when built before)
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
+	$(CARGO) test $(WORKSPACE) $(LOCAL)
 	$(CARGO) test $(WORKSPACE) --doc
 
 test test-dashboard test-dist test-node test-python test-interop test-versions: export WINDLASS_TEST_FSYNC := off
-# The storage contract runs on the oldest version as the owner of the schema and on the newest as a role that was granted what it needs;
-# everything else on the version of the system.
 test: deps lint ## everything that CI runs; installs what is missing, starts its own PostgreSQL
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
-	$(CARGO) build $(WORKSPACE) --all-targets
-	scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast -- --skip as_owner:: --skip as_granted::
+	$(CARGO) build $(WORKSPACE) $(TARGETS)
+	$(MAKE) --jobs 2 --keep-going --output-sync=target --no-print-directory $(PARTS)
+	$(MAKE) --no-print-directory chaos-short
+
+# Parts of `make test`, two at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
+# when it ends. The longest comes first.
+PARTS := part-server part-local part-sdks part-dashboard part-oldest part-newest part-interleavings
+.PHONY: $(PARTS)
+part-server:
+	scripts/with-postgres $(CARGO) test $(WORKSPACE) --no-fail-fast $(addprefix --test ,$(SERVER_TESTS)) -- --skip as_owner:: --skip as_granted::
+
+part-local:
+	scripts/with-postgres $(CARGO) test $(WORKSPACE) $(LOCAL)
+	$(CARGO) test $(WORKSPACE) --doc
+
+# One after the other: the later ones use what the earlier ones built.
+part-sdks:
 	scripts/with-postgres scripts/test-node
 	scripts/with-postgres scripts/test-python tests ../../conformance/interop
-	scripts/with-postgres scripts/test-dashboard
 	scripts/test-dist
-	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
-	WINDLASS_TEST_DEEP=2000000 WINDLASS_MODEL_SEEDS=3 scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
+
+part-dashboard:
+	scripts/with-postgres scripts/test-dashboard
+
+# The storage contract runs on the oldest version as the owner of the schema and on the newest as a role that was granted what it needs;
+# everything else on the version of the system.
+part-oldest: export WINDLASS_TEST_DEEP := 200000
+part-oldest:
+	WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
+
+part-newest: export WINDLASS_TEST_DEEP := 200000
+part-newest:
+	WINDLASS_MODEL_SEEDS=3 scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
+
+part-interleavings:
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
-	$(MAKE) chaos-short
 
 test-python: deps ## the Python package: its native module, types and tests
 	$(CARGO) build $(WORKSPACE)
@@ -76,17 +103,17 @@ dist: deps ## the packages of this platform as they are released, into dist/: wh
 	PROFILE=dist scripts/test-dist dist
 
 test-versions: deps ## the tests that need PostgreSQL, on every version from 13 to 18
-	$(CARGO) build $(WORKSPACE) --all-targets
+	$(CARGO) build $(WORKSPACE) $(TARGETS)
 	WINDLASS_TEST_DEEP=2000000 scripts/test-versions -- $(addprefix --test ,$(SERVER_TESTS))
 
 lint: ## formatting, clippy, no circles of imports, the tests of conformance/behaviours.md
 	scripts/import-circles
 	scripts/behaviours
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
+	$(CARGO) clippy $(WORKSPACE) $(TARGETS) -- -D warnings
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
-	$(CARGO) build $(WORKSPACE) --all-targets
+	$(CARGO) build $(WORKSPACE) $(TARGETS)
 	eval "$(CHAOS) suite $$(scripts/chaos-actors)"
 	$(CHAOS) bugs --until-caught --tries 12
 
