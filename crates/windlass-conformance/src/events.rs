@@ -15,7 +15,7 @@ use windlass_core::{
 };
 
 /// Reads on page by page until nothing is left.
-async fn read(store: &Arc<dyn Store>, cursor: &mut EventCursor, limit: u32) -> Vec<JobEvent> {
+pub(crate) async fn read(store: &Arc<dyn Store>, cursor: &mut EventCursor, limit: u32) -> Vec<JobEvent> {
     let mut events: Vec<JobEvent> = Vec::new();
     loop {
         let page = store.events(&EventRequest { limit, ..EventRequest::after(cursor.clone()) }).await;
@@ -30,7 +30,7 @@ async fn read(store: &Arc<dyn Store>, cursor: &mut EventCursor, limit: u32) -> V
     }
 }
 
-async fn now(store: &Arc<dyn Store>) -> EventCursor {
+pub(crate) async fn now(store: &Arc<dyn Store>) -> EventCursor {
     let mut cursor = EventCursor::now();
     assert_eq!(read(store, &mut cursor, 10).await.len(), 0, "now is behind everything");
     cursor
@@ -194,6 +194,33 @@ pub async fn nonsense_is_refused(fixture: &dyn Fixture) {
         let refused = store.events(&request).await.expect_err("no limit");
         assert_eq!(refused.kind(), ErrorKind::InvalidOption);
     }
+}
+
+/// A job that runs for longer than the others of its claim are kept is told of like any other, to whoever was told of those.
+pub async fn what_outlives_the_others_of_its_claim_is_told(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ids = enqueue_jobs(&store, 4).await;
+    let worker = worker_on(&store).await;
+    let held = worker.take(4).await;
+    for early in &held[..2] {
+        worker.complete(early).await;
+    }
+    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+    // A store may also keep them until their claim is over.
+    for _ in 0..50 {
+        maintain_with(&store, keep_nothing).await;
+        if store.job(ids[0]).await.expect("look up").is_none() {
+            break;
+        }
+    }
+    let mut cursor = now(&store).await;
+    worker.except(&held[2], Disposition::Discard { error: "bad".into(), failed: false }).await;
+    worker.complete(&held[3]).await;
+    let told = stories(&read(&store, &mut cursor, 10).await);
+    assert_eq!(told, BTreeMap::from([(ids[2], vec![Discarded]), (ids[3], vec![Completed])]));
+    let told = stories(&read(&store, &mut EventCursor::start(), 10).await);
+    let last = |id| told.get(&id).and_then(|story| story.last()).copied();
+    assert_eq!((last(ids[2]), last(ids[3])), (Some(Discarded), Some(Completed)), "from start");
 }
 
 /// Who comes after the history was removed is told so, and never misses anything silently.

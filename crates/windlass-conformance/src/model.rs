@@ -16,6 +16,7 @@ mod oracle;
 mod play;
 mod reporting;
 mod settling;
+mod told;
 
 use crate::Fixture;
 use play::Play;

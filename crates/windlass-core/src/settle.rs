@@ -99,6 +99,11 @@ impl Disposition {
     /// The reason of a job that was cancelled through [`JobStore::cancel`](crate::JobStore::cancel).
     pub const BY_REQUEST: &'static str = "cancelled by request";
 
+    /// The reason of a job that was discarded because so many workers died while they held it.
+    pub fn crash_loop(workers: u16) -> String {
+        format!("crash_loop: {workers} workers died while they held this job")
+    }
+
     /// What becomes of a job that was not started by this time.
     pub fn expired(at: Timestamp) -> Self {
         Self::Cancel { reason: format!("expired: it was not started by {at}") }

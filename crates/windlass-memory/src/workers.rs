@@ -7,7 +7,7 @@ use crate::{
 use jiff::Timestamp;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    EventType, Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec,
+    Disposition, EventType, Heartbeat, JobId, JobState, Promoted, RescueReport, Result, WorkerId, WorkerSpec,
 };
 
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine runs it
@@ -127,7 +127,7 @@ fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<Jo
     job.crash_count += u16::from(alone || (suspect.is_none() && job.crash_count < INNOCENT_CRASHES));
     let crashes = job.crash_count;
     if alone && crashes >= most && !job.cancel_asked {
-        let reason = format!("crash_loop: {crashes} workers died while they held this job");
+        let reason = Disposition::crash_loop(crashes);
         state.move_job(id, Place::Discarded { at: now, reason });
     } else {
         state.make_available(id);

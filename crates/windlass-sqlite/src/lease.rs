@@ -11,9 +11,6 @@ use crate::{
 use rusqlite::{Row, params};
 use windlass_core::{ClaimRef, Disposition, EventType, JobId, WorkerId};
 
-/// The reason of a job that killed too many workers.
-pub(crate) const CRASH_LOOP: &str = "crash_loop";
-
 const FIND: &str = "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE lo = ?1 AND token = ?2 AND worker = ?3";
 const OPEN_OF: &str =
     "SELECT lo, hi, worker, open, completed, claimed_at, moved FROM claim WHERE worker = ?1 AND open > 0";
@@ -41,8 +38,8 @@ pub(crate) struct Lease {
 pub(crate) enum HandBack {
     /// Available again, with this many more crashes.
     Available { crashes: u16 },
-    /// Dead as a crash loop.
-    CrashLoop,
+    /// Dead, because so many workers died of it.
+    CrashLoop { workers: u16 },
 }
 
 /// A job that is not settled.
@@ -156,10 +153,10 @@ impl Lease {
                     moves::append_again(tx, job.pos, crashes)?;
                     back += 1;
                 }
-                HandBack::CrashLoop => {
+                HandBack::CrashLoop { workers } => {
                     let claimed = Some((self.claimed_at, self.worker));
-                    let end =
-                        End { state: Dead::Discarded, reason: CRASH_LOOP, claimed, attempts: 0, crashes: 1 };
+                    let reason = &Disposition::crash_loop(workers);
+                    let end = End { state: Dead::Discarded, reason, claimed, attempts: 0, crashes: 1 };
                     moves::bury(tx, job.pos, &end)?;
                     dead += 1;
                 }

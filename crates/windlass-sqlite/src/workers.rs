@@ -139,8 +139,9 @@ fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Vec<(WorkerId, Option<JobI
 fn after_crash(job: &OpenJob, suspect: Option<JobId>, max_crashes: u16) -> HandBack {
     match suspect {
         Some(suspect) if suspect == job.id => {
-            if job.crash_count.saturating_add(1) >= max_crashes {
-                HandBack::CrashLoop
+            let workers = job.crash_count.saturating_add(1);
+            if workers >= max_crashes {
+                HandBack::CrashLoop { workers }
             } else {
                 HandBack::Available { crashes: 1 }
             }

@@ -27,6 +27,7 @@ impl Play {
         let ids = self.some_named(LOOK_UPS);
         self.check_checkpoints(&ids).await;
         self.check_ended(&ids).await;
+        self.check_told().await;
     }
 
     /// What those who wait for these jobs are told.

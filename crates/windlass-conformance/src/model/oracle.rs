@@ -1,11 +1,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
     time::Duration,
 };
 use windlass_core::{
     Claim, ClaimRef, ClaimedJob, Completion, EnqueuedUnique, Exception, JobId, JobRecord, JobReport, JobSet,
     JobState, JobStore, NewJob, ReportRequest, Reported, RescueReport, Result, SettleReply, SettleRequest,
-    WorkerId, WorkerSpec,
+    Store, WorkerId, WorkerSpec,
 };
 use windlass_memory::MemoryStore;
 
@@ -35,6 +36,11 @@ struct Twin {
 impl Oracle {
     pub(super) fn ids(&self) -> Vec<JobId> {
         self.jobs.keys().filter(|id| !self.deleted.contains(id)).copied().collect()
+    }
+
+    /// The store of the oracle, as one that is asked like any other.
+    pub(super) fn handle(&self) -> Arc<dyn Store> {
+        Arc::new(self.store.clone())
     }
 
     /// The oracle's names of jobs.

@@ -1,4 +1,4 @@
-use super::{once::Once, oracle::Oracle};
+use super::{once::Once, oracle::Oracle, told::Told};
 use crate::steps::*;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
@@ -48,6 +48,7 @@ pub(super) struct Play {
     pub(super) reports: HashMap<(ClaimRef, JobId), u64>,
     /// Workers that left or died.
     pub(super) gone: Vec<WorkerId>,
+    pub(super) told: Told,
 }
 
 impl Drop for Play {
@@ -63,11 +64,14 @@ impl Play {
     pub(super) async fn begin(seed: u64, mut handles: Vec<Arc<dyn Store>>) -> Self {
         let admin = handles.pop().expect("a handle");
         let queues = ["x", "y"].map(|name| format!("{name}-{seed}"));
+        let oracle = Oracle::default();
+        let told = Told::begin(&admin, &oracle.handle()).await;
         let mut play = Self {
             seed,
+            told,
             trace: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
-            oracle: Oracle::default(),
+            oracle,
             paused: [false; 2],
             stones: [0; 2],
             cleaned: jiff::Timestamp::MIN,
@@ -231,9 +235,11 @@ impl Play {
             .with_retention(retention)
             .with_dead_retention(LATER)
             .with_segment_bytes(1);
+        self.check_told().await;
         let report = maintain_with(&self.admin, keep).await;
         self.trace(format!("maintain {retention:?}: {report:?}"));
         if retention.is_zero() {
+            self.read_on_from_now().await;
             self.cleaned = self.oracle.store.clock().now();
         }
     }

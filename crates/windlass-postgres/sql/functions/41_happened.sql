@@ -40,6 +40,29 @@ BEGIN
         LIMIT p_most;
 END $$;
 
+-- rest_is_there(lane, seq, jobs, from): of a claim of so many jobs, whether all are there that were not settled in `from`. Of a claim that is open for longer than
+-- jobs are retained the others may be gone: who reads on from there was told of them.
+-- Cost: two index probes for each job of the claim. Asked only where some are gone.
+CREATE OR REPLACE FUNCTION {schema}.rest_is_there(p_lane integer, p_seq bigint, p_jobs bigint, p_from pg_snapshot) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+BEGIN
+    RETURN (
+        SELECT count(*) FROM {schema}.claim_jobs_after(p_lane, p_seq, NULL, NULL, 0, 2147483647) j
+        WHERE NOT EXISTS (
+            SELECT 1 FROM (
+                (SELECT o.event_xid FROM {schema}.settlement o WHERE o.lane_id = p_lane AND o.seq = p_seq AND o.high_id IS NULL)
+                UNION ALL
+                SELECT w.event_xid FROM (
+                    SELECT o.event_xid, o.low_id FROM {schema}.settlement o WHERE o.lane_id = p_lane AND o.seq = p_seq AND o.high_id >= j.id
+                    ORDER BY o.high_id LIMIT 1) AS w WHERE w.low_id <= j.id) AS o
+            WHERE o.event_xid IS NULL OR pg_visible_in_snapshot(o.event_xid, p_from))
+    ) >= p_jobs - (
+        SELECT coalesce(sum(s.job_count), 0) FROM {schema}.settlement s
+        WHERE s.lane_id = p_lane AND s.seq = p_seq AND (s.event_xid IS NULL OR pg_visible_in_snapshot(s.event_xid, p_from)));
+END $$;
+
 -- happened(from, to, pos, n, xid, id, passed, limit, ...): what became of jobs, in order, behind this position; xid and id are of a job within (pos, n), and
 -- `passed` how many of its claim are before, with it. At most about
 -- `limit` rows of kind 'event', then one row with where the page ended. found: of a claim, how many of its `jobs` jobs there are up to this one.
@@ -75,7 +98,8 @@ BEGIN
     ), whole AS MATERIALIZED (
         SELECT s.lane_id, s.seq FROM (SELECT DISTINCT s.lane_id, s.seq FROM settled s WHERE s.high IS NOT NULL OR s.among_others) AS s
         WHERE NOT EXISTS (SELECT 1 FROM {schema}.claim k WHERE k.lane_id = s.lane_id AND k.seq = s.seq AND k.job_count > 0
-                          AND k.job_count = (SELECT count(*) FROM members m WHERE m.lane_id = s.lane_id AND m.seq = s.seq))
+                          AND (k.job_count = (SELECT count(*) FROM members m WHERE m.lane_id = s.lane_id AND m.seq = s.seq)
+                               OR {schema}.rest_is_there(k.lane_id, k.seq, k.job_count, p_from)))
     ), started AS (
         SELECT t.pos, t.n, j.xid AS job_xid, j.id AS job_id, 'started'::text AS event, t.at, t.queue, j.kind, j.attempt + 1 AS attempt,
                t.worker_id, NULL::text AS reason, t.jobs,
