@@ -1,4 +1,8 @@
-use super::{play::Play, reporting::said};
+use super::{
+    play::Play,
+    reporting::said,
+    told::{Told, counted},
+};
 use crate::steps::*;
 use std::collections::BTreeMap;
 use windlass_core::{JobFilter, JobId, JobRecord, JobState, JobStore, QueueStats};
@@ -28,6 +32,27 @@ impl Play {
         self.check_checkpoints(&ids).await;
         self.check_ended(&ids).await;
         self.check_told().await;
+    }
+
+    /// Of each job both tell the same since the last look, in the same order.
+    pub(super) async fn check_told(&mut self) {
+        let [seen, mut known] = self.told.since(&self.admin, &self.oracle.handle()).await;
+        for (id, story) in seen {
+            let twin = self.oracle.named(&[id])[0];
+            assert_eq!(story, known.remove(&twin).unwrap_or_default(), "what is told of job {id}");
+        }
+        assert!(known.is_empty(), "not told, by the oracle's ids: {known:?}");
+    }
+
+    /// Housekeeping that keeps nothing may refuse even who has read everything.
+    pub(super) async fn read_on_from_now(&mut self) {
+        self.told = Told::begin(&self.admin, &self.oracle.handle()).await;
+    }
+
+    /// Housekeeping has counted all that happened.
+    pub(super) async fn check_counted(&self) {
+        let seen = counted(&self.admin, &self.queues).await;
+        assert_eq!(seen, counted(&self.oracle.handle(), &self.queues).await, "what is counted");
     }
 
     /// What those who wait for these jobs are told.

@@ -238,6 +238,7 @@ impl Play {
         self.check_told().await;
         let report = maintain_with(&self.admin, keep).await;
         self.trace(format!("maintain {retention:?}: {report:?}"));
+        self.check_counted().await;
         if retention.is_zero() {
             self.read_on_from_now().await;
             self.cleaned = self.oracle.store.clock().now();
@@ -289,6 +290,7 @@ impl Play {
         for id in self.oracle.ids() {
             self.check_job(id).await;
         }
+        self.maintain().await;
         let waiting = self.ids_where(|job| job.state == JobState::Scheduled).await;
         self.admin.cancel(&waiting).await.expect("cancel what never comes");
         for actor in &self.actors {

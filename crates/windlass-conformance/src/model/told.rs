@@ -1,53 +1,51 @@
-use super::play::Play;
 use crate::events::{now, read};
 use std::{collections::BTreeMap, sync::Arc};
-use windlass_core::{EventCursor, EventType, JobEvent, JobId, Store};
+use windlass_core::{Count, EventCursor, EventType, HistoryRequest, JobEvent, JobId, Store};
 
 /// How many events a page has: fewer than what happens between two looks.
 const PAGE: u32 = 40;
 
-/// Where the events of both were read up to.
+/// Where the events of the store and of the oracle were read up to.
 pub(super) struct Told {
     store: EventCursor,
     oracle: EventCursor,
 }
 
-/// What an event says that the contract does not leave open. Of its reason without the ids of jobs, which each gives itself.
-type Saying = (EventType, Arc<str>, Option<String>);
+/// What happened to each job, in order: what the contract does not leave open. The reason is without the ids of jobs, which each store gives itself.
+pub(super) type Stories = BTreeMap<JobId, Vec<(EventType, Arc<str>, Option<String>)>>;
 
 impl Told {
     pub(super) async fn begin(store: &Arc<dyn Store>, oracle: &Arc<dyn Store>) -> Self {
         Self { store: now(store).await, oracle: now(oracle).await }
     }
-}
 
-impl Play {
-    /// Of each job both tell the same since the last look, in the same order.
-    pub(super) async fn check_told(&mut self) {
-        let oracle = self.oracle.handle();
-        let seen = read(&self.admin, &mut self.told.store, PAGE).await;
-        let known = read(&oracle, &mut self.told.oracle, PAGE).await;
-        let mut known = stories(&known);
-        for (id, story) in stories(&seen) {
-            let twin = self.oracle.named(&[id])[0];
-            assert_eq!(story, known.remove(&twin).unwrap_or_default(), "what is told of job {id}");
-        }
-        assert!(known.is_empty(), "not told, by the oracle's ids: {known:?}");
-    }
-
-    /// Housekeeping that keeps nothing may refuse even who has read everything.
-    pub(super) async fn read_on_from_now(&mut self) {
-        self.told = Told::begin(&self.admin, &self.oracle.handle()).await;
+    /// What both tell since the last look, each by its own ids.
+    pub(super) async fn since(&mut self, store: &Arc<dyn Store>, oracle: &Arc<dyn Store>) -> [Stories; 2] {
+        let seen = read(store, &mut self.store, PAGE).await;
+        let known = read(oracle, &mut self.oracle, PAGE).await;
+        [stories(&seen), stories(&known)]
     }
 }
 
-fn stories(events: &[JobEvent]) -> BTreeMap<JobId, Vec<Saying>> {
-    let mut stories = BTreeMap::<_, Vec<_>>::new();
+fn stories(events: &[JobEvent]) -> Stories {
+    let mut stories = Stories::new();
     for event in events {
-        let reason =
-            event.reason.as_ref().map(|reason| reason.replace(|digit: char| digit.is_ascii_digit(), ""));
-        let saying = (event.event, Arc::clone(&event.kind), reason);
-        stories.entry(event.job).or_default().push(saying);
+        let without_ids = |reason: &String| reason.replace(|digit: char| digit.is_ascii_digit(), "");
+        let reason = event.reason.as_ref().map(without_ids);
+        stories.entry(event.job).or_default().push((event.event, Arc::clone(&event.kind), reason));
     }
     stories
+}
+
+/// What is counted of these queues, by outcome: minutes are of two clocks, and kinds need not be told apart where what was counted goes at once.
+pub(super) async fn counted(store: &Arc<dyn Store>, queues: &[String]) -> BTreeMap<(String, EventType), u64> {
+    let history = store.history(&HistoryRequest::last(HistoryRequest::LONGEST)).await.expect("history");
+    let mut counts = BTreeMap::new();
+    for Count { queue, outcome, count, .. } in history.counts {
+        let queue = queue.expect("there are few");
+        if queues.contains(&queue) {
+            *counts.entry((queue, outcome)).or_default() += count;
+        }
+    }
+    counts
 }

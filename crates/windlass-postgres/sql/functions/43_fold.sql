@@ -4,7 +4,7 @@
 -- transactions that are visible in one of two snapshots, as events do.
 
 -- ended_kinds(lane, seq, lows, highs, rest, jobs): by kind how many jobs of a claim its settlements name: those of the ranges lows to highs, and with `rest` those
--- that no other settlement names. Where rows of its jobs are gone: `jobs`, of kind '*'.
+-- that no other settlement names. Where rows of those are gone: `jobs`, of kind '*'.
 -- Cost: 0.3 us for each job of the claim, twice that where it has several settlements.
 CREATE OR REPLACE FUNCTION {schema}.ended_kinds(
     p_lane integer, p_seq bigint, p_lows bigint[], p_highs bigint[], p_rest boolean, p_jobs bigint)
@@ -65,7 +65,7 @@ BEGIN
             GROUP BY j.kind)
         SELECT (SELECT array_agg(x.kind) FROM counted x), (SELECT array_agg(x.n) FROM counted x), (SELECT count(*) FROM member) INTO v_kinds, v_counts, v_jobs;
     END IF;
-    IF v_jobs IS DISTINCT FROM c.job_count THEN
+    IF v_jobs IS DISTINCT FROM c.job_count AND (SELECT sum(n) FROM unnest(v_counts) AS n) IS DISTINCT FROM p_jobs THEN
         RETURN QUERY SELECT '*'::text, p_jobs;
     ELSE
         RETURN QUERY SELECT u.kind, u.n FROM unnest(v_kinds, v_counts) AS u(kind, n);

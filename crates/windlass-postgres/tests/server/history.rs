@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{enqueue, enqueue_jobs, job, worker_on};
+use windlass_conformance::steps::{KIND, enqueue, enqueue_jobs, job, maintain_with, worker_on};
 use windlass_core::{ErrorKind, HistoryRequest, Settings, Store};
 
 struct Place {
@@ -98,6 +98,28 @@ async fn a_segment_is_counted_before_it_is_emptied() {
     let kinds = place.kinds().await;
     assert_eq!(kinds.values().sum::<u64>(), 1_500, "{kinds:?}");
     assert!(kinds.contains_key(&None), "{kinds:?}");
+}
+
+/// A job that runs for longer than the others of its claim are retained counts by its kind all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_outlives_the_others_of_its_claim_has_its_kind() {
+    let place = Place::fresh().await;
+    let ids = enqueue_jobs(&place.store, 3).await;
+    let worker = worker_on(&place.store).await;
+    let held = worker.take(3).await;
+    for early in &held[..2] {
+        worker.complete(early).await;
+    }
+    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
+    while place.store.job(ids[0]).await.expect("look up").is_some() {
+        maintain_with(&place.store, keep_nothing).await;
+    }
+    let before = place.kinds().await;
+    worker.complete(&held[2]).await;
+    place.run("SELECT windlass.fold(1000)").await;
+    let mut expected = before.clone();
+    *expected.entry(Some(KIND.to_owned())).or_default() += 1;
+    assert_eq!(place.kinds().await, expected, "before: {before:?}");
 }
 
 /// A transaction that ends late is counted when it is committed, once; one that is rolled back never.
