@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::{task::JoinSet, time::Instant};
 use windlass_core::{
-    ClaimRequest, Claimed, Disposition, KeyLimit, KeyLimitsChange, QueueDemand, RateLimit, Store, Wake,
+    ClaimRequest, Claimed, Disposition, KeyLimit, KeyLimitsChange, QueueDemand, RateLimit, Store,
 };
 
 /// Periods that pass within a test: the longer one is not over before a very busy machine has made a few calls. And one that does not pass.
@@ -253,14 +253,14 @@ pub async fn the_end_of_a_period_tells(fixture: &dyn Fixture) {
                 tokio::task::yield_now().await;
             }
         });
-        let told = loop {
-            assert_eq!(wakeup.wait(DEADLINE).await, Wake::Hint, "nobody was told");
+        let freed = loop {
+            told(&mut *wakeup, "the end of a period").await;
             wakeup.arm().await;
             if let Some(job) = idle.claim_all(1).await.pop() {
                 break job;
             }
         };
-        idle.complete(&told).await;
+        idle.complete(&freed).await;
         promoting.abort();
         wakeup.disarm();
         waiting.deregister(idle.id).await.expect("deregister");

@@ -5,7 +5,7 @@ use crate::{
     keys::story::*,
     steps::{worker as test_worker, *},
 };
-use windlass_core::{Disposition, JobEdit, KeyLimit, KeyLimitsChange, Settled, Wake};
+use windlass_core::{Disposition, JobEdit, KeyLimit, KeyLimitsChange, Settled};
 
 /// How often a worker may be told of nothing.
 const MANY_HINTS: usize = 1_000;
@@ -18,7 +18,7 @@ async fn is_told(fixture: &dyn Fixture, what: &str, act: impl AsyncFnOnce()) {
     worker.waits().await;
     act().await;
     for _ in 0..MANY_HINTS {
-        assert_eq!(wakeup.wait(DEADLINE).await, Wake::Hint, "nobody was told of {what}");
+        told(&mut *wakeup, what).await;
         wakeup.arm().await;
         let jobs = worker.work(1).await;
         if !jobs.is_empty() {

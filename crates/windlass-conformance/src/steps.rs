@@ -12,7 +12,7 @@ pub use test_worker::{TestWorker, worker, worker_on};
 
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use windlass_core::{Args, JobId, NewJob, Store};
+use windlass_core::{Args, JobId, NewJob, Store, Wake, Wakeup};
 
 /// The queue of rules that need only one.
 pub const QUEUE: &str = "q";
@@ -45,6 +45,13 @@ pub fn job() -> NewJob {
 /// So many numbered jobs of [`KIND`] in [`QUEUE`].
 pub fn jobs(count: usize) -> Vec<NewJob> {
     (0..count).map(|n| NewJob::new(KIND, args(n)).with_queue(QUEUE)).collect()
+}
+
+/// Waits to be told of work. A store that cannot tell yet, because it connects for that, ends the wait early instead.
+pub async fn told(wakeup: &mut dyn Wakeup, what: &str) {
+    let began = Instant::now();
+    let wake = wakeup.wait(DEADLINE).await;
+    assert!(wake == Wake::Hint || began.elapsed() < DEADLINE, "nobody was told of {what}");
 }
 
 /// Enqueues one job.

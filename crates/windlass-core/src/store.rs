@@ -303,7 +303,8 @@ pub trait Wakeup: Send {
     /// cannot announce it falls back to polling.
     async fn arm(&mut self);
 
-    /// Returns on a hint, or after `timeout`. Cancel safe.
+    /// Returns on a hint, or after `timeout`; sooner where nothing can tell of new work just now, so that whoever waits looks for it. Cancel
+    /// safe.
     async fn wait(&mut self, timeout: Duration) -> Wake;
 
     /// Withdraws the announcement, without waiting for the store.
