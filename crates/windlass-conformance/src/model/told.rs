@@ -19,9 +19,10 @@ impl Told {
         Self { store: now(store).await, oracle: now(oracle).await }
     }
 
-    /// What both tell since the last look, each by its own ids.
+    /// What both tell since the last look, each by its own ids. Whatever was removed, what is kept can be read from `start`.
     pub(super) async fn since(&mut self, store: &Arc<dyn Store>, oracle: &Arc<dyn Store>) -> [Stories; 2] {
         let seen = read(store, &mut self.store, PAGE).await;
+        read(store, &mut EventCursor::start(), PAGE).await;
         let known = read(oracle, &mut self.oracle, PAGE).await;
         [stories(&seen), stories(&known)]
     }

@@ -16,7 +16,8 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
-        IF v_parts[1] IS DISTINCT FROM '1' OR cardinality(v_parts) NOT IN (4, 9, 11) THEN RAISE data_exception; END IF;
+        -- 2: within the batch of a reader that began with start.
+        IF v_parts[1] IS NULL OR v_parts[1] NOT IN ('1', '2') OR cardinality(v_parts) NOT IN (4, 9, 11) THEN RAISE data_exception; END IF;
         since := v_parts[4]::pg_snapshot;
         IF cardinality(v_parts) > 4 THEN
             until := v_parts[5]::pg_snapshot;

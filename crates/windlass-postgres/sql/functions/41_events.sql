@@ -7,7 +7,8 @@
 -- events(cursor, max, queues, kinds, types): the next page of at most `max` events behind the cursor ('start': all that are kept; 'now': from here on), and one
 -- row more, without an event: where to go on, and whether there is more at once. Each row has the cursor behind it; keep the last. Of the
 -- queues, kinds and types only, where given.
--- Refuses (SQLSTATE WL008) a cursor behind which something was removed: never silently leaves anything out.
+-- Refuses (SQLSTATE WL008) a cursor behind which something was removed: never silently leaves anything out. From start what is there is told: of claims that stand in
+-- later segments than their jobs some may be gone.
 -- What a cursor says was seen is on disk: a crash would give the ids of transactions that it lost to others. So a page that begins a batch writes one small
 -- record to the server's log, and its own commit waits for that. READ COMMITTED, in a transaction of its own.
 -- Invariant: the snapshot of a batch is taken under the rotate lock, and what is kept is looked at after everything was read.
@@ -45,6 +46,7 @@ DECLARE
     v_at    text;             -- where the page ended
     v_same  text;             -- where it began
     v_lost  boolean := false;
+    v_start boolean := from_cursor = 'start' OR from_cursor ^@ '2/'; -- what is gone is before all that is kept
 BEGIN
     PERFORM {schema}.read_committed('events'), {schema}.check_event_filter(p_max, p_types);
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
@@ -52,7 +54,7 @@ BEGIN
         RAISE 'the database was moved here from another cluster and is not in order yet; start a worker or run `windlass migrate`' USING ERRCODE = 'WL008';
     END IF;
     SELECT * INTO c FROM {schema}.event_cursor(from_cursor);
-    v_head := '1/' || (SELECT e.log FROM {schema}.event_log e) || '/' || {schema}.event_timeline() || '/';
+    v_head := CASE WHEN v_start THEN '2/' ELSE '1/' END || (SELECT e.log FROM {schema}.event_log e) || '/' || {schema}.event_timeline() || '/';
     v_at := v_head || c.since;
     v_same := v_at;
     IF c.phase = 'n' THEN
@@ -149,7 +151,7 @@ BEGIN
         more := true;
     END IF;
 
-    IF v_lost OR (SELECT d.hi <> '{}' FROM {schema}.event_log e, {schema}.delta(c.since, e.kept_from) d) THEN
+    IF v_lost AND NOT v_start OR (SELECT d.hi <> '{}' FROM {schema}.event_log e, {schema}.delta(c.since, e.kept_from) d) THEN
         RAISE 'events behind this cursor were removed with jobs past their retention; read on from start, which misses them, or from now, and read in time (retention is %)',
             (SELECT s.retention FROM {schema}.setting s) USING ERRCODE = 'WL008';
     END IF;
