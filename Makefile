@@ -62,13 +62,13 @@ part-dashboard:
 
 # The storage contract runs on the oldest version as the owner of the schema and on the newest as a role that was granted what it needs;
 # everything else on the version of the system.
-part-oldest: export WINDLASS_TEST_DEEP := 200000
+part-oldest part-newest: export WINDLASS_TEST_DEEP := 200000
+part-oldest part-newest: export WINDLASS_MODEL_SEEDS := 3
 part-oldest:
-	WINDLASS_MODEL_SEEDS=3 scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
+	scripts/test-versions oldest -- --test contract --test plans -- as_owner:: claims::
 
-part-newest: export WINDLASS_TEST_DEEP := 200000
 part-newest:
-	WINDLASS_MODEL_SEEDS=3 scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
+	scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
 
 part-interleavings:
 	$(CARGO) test --package windlass-runtime --features shuttle --lib interleavings

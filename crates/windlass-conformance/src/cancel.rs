@@ -1,8 +1,8 @@
 //! Cancelling: what no worker holds will not run, and what one holds will not run again.
 
 use crate::{Fixture, steps::*};
-use std::{sync::Arc, time::Duration};
-use windlass_core::{CancelReply, Disposition, JobId, JobState, NewJob, RetryReply, Settings, Store};
+use std::sync::Arc;
+use windlass_core::{CancelReply, Disposition, JobId, JobState, NewJob, RetryReply, Store};
 
 /// Whatever waits can be cancelled, and is never handed out.
 pub async fn what_waits_is_cancelled(fixture: &dyn Fixture) {
@@ -189,9 +189,8 @@ pub async fn a_request_ends_with_its_job(fixture: &dyn Fixture) {
     let held = worker.take_one().await;
     assert_eq!(store.cancel(&[id]).await.expect("cancel"), [CancelReply::Running]);
     worker.complete(&held).await;
-    let rotate = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     for _ in 0..6 {
-        maintain_with(&store, rotate).await;
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     assert_eq!(store.heartbeat(worker.id).await.expect("heartbeat").cancel, []);
 }

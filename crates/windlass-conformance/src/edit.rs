@@ -7,8 +7,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Args, DeleteReply, Disposition, EditReply, ErrorKind, JobEdit, JobId, JobState, NewJob, RetryReply,
-    Settings, Store,
+    Args, DeleteReply, Disposition, EditReply, ErrorKind, JobEdit, JobId, JobState, NewJob, RetryReply, Store,
 };
 
 /// One job in each state in which it waits: available, scheduled, retryable, and without a handler.
@@ -272,8 +271,7 @@ pub async fn housekeeping_knows_them(fixture: &dyn Fixture) {
     edit_all(&store, &ids[15..25], &JobEdit::new().with_delay(LATER)).await;
     store.delete(&ids[30..]).await.expect("delete");
     for round in 0..12 {
-        let policy = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-        maintain_with(&store, policy).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         if round % 4 == 1 {
             edit_all(&store, &ids[10..15], &JobEdit::new().with_args(args(100 + round))).await;
         }

@@ -11,7 +11,7 @@ use std::{
 };
 use windlass_core::{
     Completion, Disposition, ErrorKind, EventCursor, EventRequest, EventType, JobEvent, JobId, JobSet,
-    NewJob, Settings, Store,
+    NewJob, Store,
 };
 
 /// Reads on page by page until nothing is left.
@@ -36,13 +36,18 @@ pub(crate) async fn now(store: &Arc<dyn Store>) -> EventCursor {
     cursor
 }
 
+/// What these events say of each job, in order.
+pub(crate) fn by_job<T>(events: &[JobEvent], says: impl Fn(&JobEvent) -> T) -> BTreeMap<JobId, Vec<T>> {
+    let mut jobs: BTreeMap<JobId, Vec<T>> = BTreeMap::new();
+    for event in events {
+        jobs.entry(event.job).or_default().push(says(event));
+    }
+    jobs
+}
+
 /// What happened to each job, in order.
 fn stories(events: &[JobEvent]) -> BTreeMap<JobId, Vec<EventType>> {
-    let mut stories: BTreeMap<JobId, Vec<EventType>> = BTreeMap::new();
-    for event in events {
-        stories.entry(event.job).or_default().push(event.event);
-    }
-    stories
+    by_job(events, |event| event.event)
 }
 
 /// Whatever can happen to a job is told.
@@ -205,14 +210,7 @@ pub async fn what_outlives_the_others_of_its_claim_is_told(fixture: &dyn Fixture
     for early in &held[..2] {
         worker.complete(early).await;
     }
-    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-    // A store may also keep them until their claim is over.
-    for _ in 0..50 {
-        maintain_with(&store, keep_nothing).await;
-        if store.job(ids[0]).await.expect("look up").is_none() {
-            break;
-        }
-    }
+    is_removed(&store, ids[0]).await;
     let mut cursor = now(&store).await;
     worker.except(&held[2], Disposition::Discard { error: "bad".into(), failed: false }).await;
     worker.complete(&held[3]).await;
@@ -232,9 +230,8 @@ pub async fn a_removed_history_is_refused(fixture: &dyn Fixture) {
     worker.drain(5).await;
     let mut read_up = old.clone();
     read(&store, &mut read_up, 3).await;
-    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     let refused = eventually("the history is removed", || async {
-        maintain_with(&store, keep_nothing).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         store.events(&EventRequest::after(old.clone())).await.err()
     })
     .await;

@@ -253,14 +253,14 @@ pub async fn the_end_of_a_period_tells(fixture: &dyn Fixture) {
                 tokio::task::yield_now().await;
             }
         });
-        let freed = loop {
-            told(&mut *wakeup, "the end of a period").await;
+        let told = loop {
+            hinted(&mut *wakeup, "the end of a period").await;
             wakeup.arm().await;
             if let Some(job) = idle.claim_all(1).await.pop() {
                 break job;
             }
         };
-        idle.complete(&freed).await;
+        idle.complete(&told).await;
         promoting.abort();
         wakeup.disarm();
         waiting.deregister(idle.id).await.expect("deregister");
@@ -297,9 +297,8 @@ pub async fn housekeeping_keeps_what_counts(fixture: &dyn Fixture) {
     let worker = worker_on(&store).await;
     let held = worker.claim_all(10).await;
     worker.complete(&held[0]).await;
-    let nothing = windlass_core::Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     for round in 0..12 {
-        maintain_with(&store, nothing).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         if round == 5 {
             worker.complete(&held[1]).await;
         }

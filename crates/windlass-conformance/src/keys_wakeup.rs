@@ -18,7 +18,7 @@ async fn is_told(fixture: &dyn Fixture, what: &str, act: impl AsyncFnOnce()) {
     worker.waits().await;
     act().await;
     for _ in 0..MANY_HINTS {
-        told(&mut *wakeup, what).await;
+        hinted(&mut *wakeup, what).await;
         wakeup.arm().await;
         let jobs = worker.work(1).await;
         if !jobs.is_empty() {

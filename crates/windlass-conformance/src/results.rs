@@ -2,7 +2,7 @@
 
 use crate::{Fixture, steps::*};
 use std::time::Duration;
-use windlass_core::{Args, Disposition, JobFilter, JobId, JobSet, JobState, Limits, Settings, Settled};
+use windlass_core::{Args, Disposition, JobFilter, JobId, JobSet, JobState, Limits, Settled};
 
 fn complete(json: &str) -> Disposition {
     Disposition::Complete { result: Some(Args::parse(json).expect("valid JSON")) }
@@ -189,11 +189,10 @@ pub async fn results_of_a_running_claim_stay(fixture: &dyn Fixture) {
     let exceptions =
         held[1..].iter().map(|held| held.exception(complete(&held.job.id.to_string()))).collect();
     worker.settle(vec![], exceptions).await;
-    let policy = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     for _ in 0..12 {
         enqueue_jobs(&store, 1).await;
         worker.drain(1).await;
-        maintain_with(&store, policy).await;
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     assert_eq!(record(&store, ids[0]).await.state, JobState::Running);
     // A store may forget that they completed, but not what they returned before that.
@@ -225,9 +224,8 @@ pub async fn a_result_goes_with_its_job(fixture: &dyn Fixture) {
     let ids = enqueue_jobs(&store, 1).await;
     let worker = worker_on(&store).await;
     worker.except(&worker.take_one().await, complete("1")).await;
-    let policy = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     eventually("the job is removed", || async {
-        maintain_with(&store, policy).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         store.job(ids[0]).await.expect("look up").is_none().then_some(())
     })
     .await;

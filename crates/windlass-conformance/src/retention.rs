@@ -182,15 +182,14 @@ pub async fn completed_jobs_stay_for_the_longest_time(fixture: &dyn Fixture) {
     for held in worker.take(2).await {
         assert_eq!(worker.complete(&held).await, Settled::Accepted);
     }
-    let nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     set(&store, &[rule("a", JobState::Completed).with_age(LATER)]).await;
     for _ in 0..12 {
-        maintain_with(&store, nothing).await;
+        maintain_with(&store, KEEP_NOTHING).await;
     }
     assert_eq!(left(&store, &ids).await, ids);
     set(&store, &[rule("a", JobState::Completed).with_age(Duration::ZERO)]).await;
     eventually("the completed jobs are removed", || async {
-        maintain_with(&store, nothing).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         left(&store, &ids).await.is_empty().then_some(())
     })
     .await;

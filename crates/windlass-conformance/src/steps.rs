@@ -7,12 +7,12 @@ mod observe;
 mod test_worker;
 
 pub use held::{Held, held, ids};
-pub use observe::{errors_of, maintain_with, queue, record, rescue_of, state};
+pub use observe::{errors_of, is_removed, maintain_with, queue, record, rescue_of, state};
 pub use test_worker::{TestWorker, worker, worker_on};
 
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::time::Instant;
-use windlass_core::{Args, JobId, NewJob, Store, Wake, Wakeup};
+use windlass_core::{Args, JobId, NewJob, Settings, Store, Wake, Wakeup};
 
 /// The queue of rules that need only one.
 pub const QUEUE: &str = "q";
@@ -26,6 +26,8 @@ pub const TINY_LEASE: Duration = Duration::from_millis(1);
 pub const DEADLINE: Duration = Duration::from_secs(60);
 /// A delay that never ends within a test.
 pub const LATER: Duration = Duration::from_secs(3600);
+/// Whatever has completed goes with the next housekeeping, and segments move on at every chance.
+pub const KEEP_NOTHING: Settings = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
 /// The crash limit of rules that are not about it.
 pub const MAX_CRASHES: u16 = 100;
 
@@ -48,7 +50,7 @@ pub fn jobs(count: usize) -> Vec<NewJob> {
 }
 
 /// Waits to be told of work. A store that cannot tell yet, because it connects for that, ends the wait early instead.
-pub async fn told(wakeup: &mut dyn Wakeup, what: &str) {
+pub async fn hinted(wakeup: &mut dyn Wakeup, what: &str) {
     let began = Instant::now();
     let wake = wakeup.wait(DEADLINE).await;
     assert!(wake == Wake::Hint || began.elapsed() < DEADLINE, "nobody was told of {what}");

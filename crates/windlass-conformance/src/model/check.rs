@@ -1,11 +1,11 @@
 use super::{
     play::Play,
     reporting::said,
-    told::{Told, counted},
+    told::{PAGE, Told, counted},
 };
-use crate::steps::*;
+use crate::{events::read, steps::*};
 use std::collections::BTreeMap;
-use windlass_core::{JobFilter, JobId, JobRecord, JobState, JobStore, QueueStats};
+use windlass_core::{EventCursor, JobFilter, JobId, JobRecord, JobState, JobStore, QueueStats};
 
 /// How many jobs are looked up by their id in one check.
 const LOOK_UPS: usize = 5;
@@ -34,8 +34,9 @@ impl Play {
         self.check_told().await;
     }
 
-    /// Of each job both tell the same since the last look, in the same order.
+    /// Of each job both tell the same since the last look, in the same order; and what is kept can be read, whatever was removed.
     pub(super) async fn check_told(&mut self) {
+        read(&self.admin, &mut EventCursor::start(), PAGE).await;
         let [seen, mut known] = self.told.since(&self.admin, &self.oracle.handle()).await;
         for (id, story) in seen {
             let twin = self.oracle.named(&[id])[0];

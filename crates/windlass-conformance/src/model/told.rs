@@ -1,9 +1,9 @@
-use crate::events::{now, read};
+use crate::events::{by_job, now, read};
 use std::{collections::BTreeMap, sync::Arc};
 use windlass_core::{Count, EventCursor, EventType, HistoryRequest, JobEvent, JobId, Store};
 
 /// How many events a page has: fewer than what happens between two looks.
-const PAGE: u32 = 40;
+pub(super) const PAGE: u32 = 40;
 
 /// Where the events of the store and of the oracle were read up to.
 pub(super) struct Told {
@@ -11,7 +11,7 @@ pub(super) struct Told {
     oracle: EventCursor,
 }
 
-/// What happened to each job, in order: what the contract does not leave open. The reason is without the ids of jobs, which each store gives itself.
+/// Of each job what happened, in order. The reason is without the ids of jobs, which each store gives itself.
 pub(super) type Stories = BTreeMap<JobId, Vec<(EventType, Arc<str>, Option<String>)>>;
 
 impl Told {
@@ -19,23 +19,17 @@ impl Told {
         Self { store: now(store).await, oracle: now(oracle).await }
     }
 
-    /// What both tell since the last look, each by its own ids. Whatever was removed, what is kept can be read from `start`.
+    /// What both tell since the last look, each by its own ids.
     pub(super) async fn since(&mut self, store: &Arc<dyn Store>, oracle: &Arc<dyn Store>) -> [Stories; 2] {
         let seen = read(store, &mut self.store, PAGE).await;
-        read(store, &mut EventCursor::start(), PAGE).await;
         let known = read(oracle, &mut self.oracle, PAGE).await;
-        [stories(&seen), stories(&known)]
+        [by_job(&seen, says), by_job(&known, says)]
     }
 }
 
-fn stories(events: &[JobEvent]) -> Stories {
-    let mut stories = Stories::new();
-    for event in events {
-        let without_ids = |reason: &String| reason.replace(|digit: char| digit.is_ascii_digit(), "");
-        let reason = event.reason.as_ref().map(without_ids);
-        stories.entry(event.job).or_default().push((event.event, Arc::clone(&event.kind), reason));
-    }
-    stories
+fn says(event: &JobEvent) -> (EventType, Arc<str>, Option<String>) {
+    let without_ids = |reason: &String| reason.replace(|digit: char| digit.is_ascii_digit(), "");
+    (event.event, Arc::clone(&event.kind), event.reason.as_ref().map(without_ids))
 }
 
 /// What is counted of these queues, by outcome: minutes are of two clocks, and kinds need not be told apart where what was counted goes at once.

@@ -1,4 +1,4 @@
-use super::{TestWorker, eventually, worker_on};
+use super::{KEEP_NOTHING, TestWorker, eventually, worker_on};
 use std::sync::Arc;
 use windlass_core::{JobId, JobRecord, JobState, MaintainReport, QueueStats, RescueReport, Settings, Store};
 
@@ -34,6 +34,20 @@ pub async fn rescue_of(store: &Arc<dyn Store>, worker: &TestWorker, max_crashes:
         report.workers.contains(&worker.id).then_some(report)
     })
     .await
+}
+
+/// How many rounds of housekeeping remove what they may: more than there are segments.
+const MANY_ROUNDS: usize = 50;
+
+/// Whether this completed job is gone after housekeeping that keeps nothing. A store may keep it until its claim is over.
+pub async fn is_removed(store: &Arc<dyn Store>, id: JobId) -> bool {
+    for _ in 0..MANY_ROUNDS {
+        maintain_with(store, KEEP_NOTHING).await;
+        if store.job(id).await.expect("look a job up").is_none() {
+            return true;
+        }
+    }
+    false
 }
 
 /// One round of housekeeping under a policy.

@@ -5,8 +5,8 @@
 
 use crate::{cluster::Fixture, depth::deep, session::Session};
 use std::{sync::Arc, time::Duration};
-use windlass_conformance::steps::{enqueue, eventually, job, rescue_of, worker, worker_on};
-use windlass_core::{Disposition, JobStore, NewJob, Settings, Store, Unique};
+use windlass_conformance::steps::{KEEP_NOTHING, enqueue, eventually, job, rescue_of, worker, worker_on};
+use windlass_core::{Disposition, JobStore, NewJob, Store, Unique};
 
 async fn ids(session: &Session, sql: &str) -> Vec<i64> {
     let rows = session.client.query(&session.fixture.text(sql), &[]).await.expect(sql);
@@ -52,8 +52,7 @@ async fn rows_of_jobs_that_came_back_are_marked() {
     assert_eq!(rows, [(scheduled.0, 0, 5), (lost.0, 1, 2)]);
 
     // A segment that is emptied leaves what is unfinished to another one.
-    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-    store.configure(&keep_nothing).await.expect("configure");
+    store.configure(&KEEP_NOTHING).await.expect("configure");
     eventually("the first segment is empty", || async {
         store.maintain().await.expect("maintain");
         let sql = fixture.text("SELECT pg_relation_size('windlass.job_0') = 0");

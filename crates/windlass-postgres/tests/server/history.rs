@@ -1,10 +1,10 @@
 //! Counters on PostgreSQL: what they cost, and what only this store can do to them.
 
 use crate::cluster::Fixture;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 use tokio_postgres::Client;
-use windlass_conformance::steps::{KIND, enqueue, enqueue_jobs, job, maintain_with, worker_on};
-use windlass_core::{ErrorKind, HistoryRequest, Settings, Store};
+use windlass_conformance::steps::{KEEP_NOTHING, KIND, enqueue, enqueue_jobs, is_removed, job, worker_on};
+use windlass_core::{ErrorKind, HistoryRequest, Store};
 
 struct Place {
     fixture: Fixture,
@@ -81,8 +81,7 @@ async fn a_step_costs_what_it_counts() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_segment_is_counted_before_it_is_emptied() {
     let place = Place::fresh().await;
-    let small = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-    place.store.configure(&small).await.expect("configure");
+    place.store.configure(&KEEP_NOTHING).await.expect("configure");
     let worker = worker_on(&place.store).await;
     let mut truncated = 0;
     for _ in 0..30 {
@@ -110,10 +109,7 @@ async fn what_outlives_the_others_of_its_claim_has_its_kind() {
     for early in &held[..2] {
         worker.complete(early).await;
     }
-    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-    while place.store.job(ids[0]).await.expect("look up").is_some() {
-        maintain_with(&place.store, keep_nothing).await;
-    }
+    assert!(is_removed(&place.store, ids[0]).await, "the others are retained");
     let before = place.kinds().await;
     worker.complete(&held[2]).await;
     place.run("SELECT windlass.fold(1000)").await;

@@ -1,9 +1,9 @@
 //! Job ids are taken in blocks: unique and ascending, whoever takes them.
 
 use crate::cluster::Fixture;
-use std::{collections::HashSet, sync::Arc, time::Duration};
-use windlass_conformance::steps::{jobs, worker_on};
-use windlass_core::{JobFilter, JobId, JobState, JobStore, Settings, Store};
+use std::{collections::HashSet, sync::Arc};
+use windlass_conformance::steps::{KEEP_NOTHING, jobs, worker_on};
+use windlass_core::{JobFilter, JobId, JobState, JobStore, Store};
 use windlass_postgres::PostgresStore;
 
 /// Blocks of 16, and a remainder.
@@ -87,8 +87,7 @@ async fn the_first_of_a_block_goes_last() {
     let fixture = Fixture::fresh().await;
     let (store, client) = (fixture.store().await, fixture.sql().await);
     let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
-    let keep_nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-    store.configure(&keep_nothing).await.unwrap();
+    store.configure(&KEEP_NOTHING).await.unwrap();
     // A step moves 10,000 jobs, which are no whole number of blocks of 16 after these, each in one of its own.
     let mut ids = enqueue_jobs(&store, 5).await;
     ids.extend(enqueue_jobs(&store, 25_000).await);

@@ -3,8 +3,8 @@
 use crate::cluster::Fixture;
 use std::time::Duration;
 use tokio_postgres::Client;
-use windlass_conformance::steps::{eventually, worker};
-use windlass_core::{Args, JobStore, NewJob, Settings};
+use windlass_conformance::steps::{KEEP_NOTHING, eventually, worker};
+use windlass_core::{Args, JobStore, NewJob};
 use windlass_postgres::PostgresStore;
 
 struct Place {
@@ -17,8 +17,7 @@ impl Place {
     async fn fresh() -> Self {
         let fixture = Fixture::fresh().await;
         let (store, client) = (fixture.store().await, fixture.sql().await);
-        let nothing = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
-        store.configure(&nothing).await.expect("configure");
+        store.configure(&KEEP_NOTHING).await.expect("configure");
         Self { fixture, store, client }
     }
 

@@ -5,11 +5,12 @@ use crate::cluster::{Fixture, WITHOUT_EVENTS, WITHOUT_LIMITS, connect};
 use std::{sync::Arc, time::Duration};
 use tokio_postgres::{Client, error::SqlState};
 use windlass_conformance::steps::{
-    Held, LATER, QUEUE, TestWorker, enqueue, eventually, job, maintain_with, record, worker, worker_on,
+    Held, KEEP_NOTHING, LATER, QUEUE, TestWorker, enqueue, eventually, job, maintain_with, record, worker,
+    worker_on,
 };
 use windlass_core::{
     Args, Disposition, ErrorKind, JobId, JobReport, JobState, LogEntry, Progress, ReportRequest, Reported,
-    Settings, Store,
+    Store,
 };
 use windlass_postgres::{Access, PostgresStore};
 
@@ -100,9 +101,8 @@ async fn housekeeping_removes_those_of_jobs_that_are_gone() {
     // Completed ones go with their segment, also when nothing is said of them in the last attempt.
     other.complete(&again[1]).await;
     assert_eq!(table.left().await, ids[..7]);
-    let small = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     eventually("the history is removed", || async {
-        maintain_with(&store, small).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         let gone = async |id| store.job(JobId(id)).await.expect("look up").is_none();
         (gone(ids[6]).await && gone(ids[2]).await).then_some(())
     })
@@ -111,7 +111,7 @@ async fn housekeeping_removes_those_of_jobs_that_are_gone() {
     assert_eq!(table.left().await, kept);
     assert_eq!(record(&store, JobId(ids[0])).await.state, JobState::Running);
     // A round does it by itself, once it is time.
-    maintain_with(&store, small.with_dead_retention(Duration::ZERO)).await;
+    maintain_with(&store, KEEP_NOTHING.with_dead_retention(Duration::ZERO)).await;
     assert_eq!(table.number("SELECT count(*) FROM windlass.job_report").await, 4, "of the dead at once");
     // Where the log came from elsewhere and is not in order yet, every job seems to be gone.
     table.run("UPDATE windlass.job_report SET check_at = '-infinity'; DELETE FROM windlass.home").await;

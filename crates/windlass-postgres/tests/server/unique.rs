@@ -10,10 +10,11 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinSet;
-use windlass_conformance::steps::{LATER, QUEUE, eventually, job, maintain_with, record, worker_on};
+use windlass_conformance::steps::{
+    KEEP_NOTHING, LATER, QUEUE, eventually, job, maintain_with, record, worker_on,
+};
 use windlass_core::{
-    Args, Conflict, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply, Settings,
-    Store, Unique,
+    Args, Conflict, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply, Store, Unique,
 };
 
 fn keyed(key: &str) -> NewJob {
@@ -192,12 +193,11 @@ async fn keys_outlive_segments() {
     let waiting = unique(&store, keyed("waiting")).await.id;
     let cancelled = unique(&store, keyed("cancelled")).await.id;
     store.cancel(&[cancelled]).await.unwrap();
-    let settings = Settings::DEFAULT.with_retention(Duration::ZERO).with_segment_bytes(1);
     let client = fixture.sql().await;
     eventually("the segment is emptied", || async {
         let fill = store.enqueue(&[job().with_queue("fill")]).await.unwrap();
         store.cancel(&fill).await.unwrap();
-        maintain_with(&store, settings).await;
+        maintain_with(&store, KEEP_NOTHING).await;
         let rows =
             fixture.text(&format!("SELECT count(*) FROM windlass.job WHERE id IN ({done}, {cancelled})"));
         (one(&client, &rows).await == 0).then_some(())
