@@ -119,6 +119,40 @@ def test_a_worker_that_is_forgotten_holds_no_jobs(sqlite: App) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_loop_that_is_closed_under_a_worker_fails_no_job(sqlite: App, caplog: pytest.LogCaptureFixture, batched: bool) -> None:
+    """What nobody cancelled is thrown away with the worker."""
+    started = asyncio.Event()
+
+    async def never_ends() -> None:
+        started.set()
+        await asyncio.sleep(LONG)
+
+    if batched:
+
+        @sqlite.batch("a", max_size=1)
+        async def batch(args: list[dict[str, Any]]) -> None:
+            await never_ends()
+    else:
+
+        @sqlite.job("a")
+        async def job() -> None:
+            await never_ends()
+
+    async def begins() -> int:
+        id = await sqlite.jobs["a"].enqueue()
+        await sqlite.worker(queues={"default": 1}).start()
+        await started.wait()
+        return id
+
+    loop = asyncio.new_event_loop()
+    id = loop.run_until_complete(begins())
+    loop.close()
+    gc.collect()
+    assert not [said for said in caplog.messages if "failed" in said]
+    assert record(sqlite, id).errors == []
+
+
 def test_an_abort_hands_running_jobs_back_at_once(app: App) -> None:
     """Also of handlers that never end."""
     started, free = threading.Barrier(2), threading.Event()

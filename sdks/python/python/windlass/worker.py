@@ -267,6 +267,8 @@ class Worker:
                 self._end(job, returned(value, handler.function.__qualname__))
         except asyncio.CancelledError:
             self._end(job, _stopped(self._reasons.get(job)))
+        except GeneratorExit:  # the event loop was closed under it, and with the worker its jobs go back
+            raise
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             self._end(job, raised(error, job))
         del self._tasks[job]
@@ -297,6 +299,8 @@ class Worker:
         except asyncio.CancelledError:
             stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
             ended = [stopped for _ in fit]
+        except GeneratorExit:  # as in _run
+            raise
         except BaseException as error:
             what = raised(error, fit[0])
             ended = [what for _ in fit]
