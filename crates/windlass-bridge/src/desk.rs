@@ -117,6 +117,11 @@ impl Desk {
         self.borrower.end(error);
     }
 
+    /// Ends it together with its worker: the jobs that it has go back, and their attempts do not count.
+    pub fn give_back(self) {
+        self.borrower.give_back();
+    }
+
     fn contexts(&self) -> Option<MutexGuard<'_, HashMap<u64, Context>>> {
         Some(self.contexts.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }

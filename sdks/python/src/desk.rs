@@ -8,7 +8,7 @@ use pyo3::{
     prelude::*,
     types::{PyList, PyTuple},
 };
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 use windlass::{Args, Outcome, lend::Room};
 use windlass_bridge::{Desk as Bridge, Told, Worker};
 
@@ -18,7 +18,10 @@ const MOST_BYTES: usize = 256 << 10;
 /// Where an event loop takes its jobs and hands in what became of them.
 #[pyclass(frozen)]
 pub(crate) struct Desk {
-    bridge: Bridge,
+    /// Taken when it goes.
+    bridge: Option<Bridge>,
+    /// Who made it: its fork has none of the jobs.
+    process: u32,
     signal: Arc<Signal>,
     kinds: Kinds,
 }
@@ -28,7 +31,19 @@ impl Desk {
         let signal = Arc::new(Signal::new()?);
         let bell = Arc::clone(&signal);
         let bridge = worker.desk(move || bell.raise()).map_err(|failure| raised(py, &failure))?;
-        Ok(Self { bridge: bridge.without_contexts(), signal, kinds: Kinds::default() })
+        let (bridge, process) = (Some(bridge.without_contexts()), std::process::id());
+        Ok(Self { bridge, process, signal, kinds: Kinds::default() })
+    }
+}
+
+/// It goes with a worker that nobody closed and whose event loop is gone: the jobs that were begun are anybody's.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let Some(bridge) = self.bridge.take() else { return };
+        match self.process == std::process::id() {
+            true => bridge.give_back(),
+            false => mem::forget(bridge), // a thread that the fork does not have may hold its lock
+        }
     }
 }
 
@@ -59,7 +74,8 @@ impl Desk {
         for other in others {
             done.push(ended(&other.cast_into::<PyTuple>()?)?);
         }
-        let exchange = self.bridge.exchange(done, Room { jobs: most, bytes: MOST_BYTES });
+        let room = Room { jobs: most, bytes: MOST_BYTES };
+        let exchange = self.bridge.as_ref().map(|bridge| bridge.exchange(done, room)).unwrap_or_default();
         let told = exchange.told.into_iter().map(|told| match told {
             Told::Cancel { ticket, reason } => (ticket, Some(reason)),
             Told::Dropped { ticket } => (ticket, None),

@@ -1,4 +1,5 @@
-use super::{Exchanged, HandIn, Lender, LentJob, Room, standing::BorrowerId};
+use super::{Exchanged, HandIn, Lender, LentJob, Room, loan::not_wanted, standing::BorrowerId};
+use windlass_core::Outcome;
 
 /// Takes jobs from a [`Lender`] and hands their outcomes in. Nothing here waits. Dropping it fails the jobs that it still has.
 #[derive(Debug)]
@@ -32,18 +33,30 @@ impl Borrower {
 
     /// Ends it, and fails the jobs that it has with this error.
     pub fn end(self, error: &str) {
-        self.lender.change(|loans, calls| loans.remove_borrower(self.id, error, calls));
+        self.remove(&failed(error));
+    }
+
+    /// Ends it together with its worker: the jobs that it has go back, and their attempts do not count, as in a shutdown.
+    pub fn give_back(self) {
+        self.remove(&not_wanted());
     }
 
     /// How many jobs it has.
     pub fn has(&self) -> usize {
         self.lender.lock().has(self.id)
     }
+
+    fn remove(&self, outcome: &Outcome) {
+        self.lender.change(|loans, calls| loans.remove_borrower(self.id, outcome, calls));
+    }
+}
+
+fn failed(error: &str) -> Outcome {
+    Outcome::Retry { after: None, error: error.to_owned() }
 }
 
 impl Drop for Borrower {
     fn drop(&mut self) {
-        let error = "what ran the job is gone";
-        self.lender.change(|loans, calls| loans.remove_borrower(self.id, error, calls));
+        self.remove(&failed("what ran the job is gone"));
     }
 }

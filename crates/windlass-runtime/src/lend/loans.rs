@@ -280,7 +280,7 @@ impl Loans {
         id
     }
 
-    pub(super) fn remove_borrower(&mut self, id: BorrowerId, error: &str, calls: &mut Calls) {
+    pub(super) fn remove_borrower(&mut self, id: BorrowerId, outcome: &Outcome, calls: &mut Calls) {
         if self.borrowers.remove(&id).is_none() {
             return;
         }
@@ -289,7 +289,7 @@ impl Loans {
         let mut its: Vec<_> = its.collect();
         its.sort_unstable();
         for ticket in its {
-            self.settle(ticket, Outcome::Retry { after: None, error: error.to_owned() }, calls);
+            self.settle(ticket, outcome.clone(), calls);
         }
         // It may have been rung for a job that is still there.
         self.ring_next(calls);

@@ -299,6 +299,21 @@ async fn who_goes_fails_what_it_has_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_goes_with_its_worker_gives_back_what_it_has() {
+    let (store, lender) = (FakeStore::new(), Lender::new());
+    let ids = store.add("q", "lent", 2);
+    let engine = start(&store, config(2), &lender).await;
+    let goes = Foreign::new(&lender);
+    goes.take(2).await;
+    goes.borrower.give_back();
+    engine.shutdown().await;
+    for id in ids {
+        until(&store, id, JobState::Scheduled).await; // for now
+        assert!(store.model().errors(id).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_one_was_rung_for_goes_to_another_when_that_one_dies() {
     let (store, lender) = (FakeStore::new(), Lender::new());
     let engine = start(&store, config(1), &lender).await;

@@ -136,7 +136,17 @@ class Worker:
             runner = lambda: Child(children, connection) if traces is None else TracedChild(children, connection, traces)
             self._pools.append(Threads(desks, runner, "windlass-child"))
         self._loop.add_reader(self._desk.fileno(), self._exchange)
+        self._watch = self._loop.create_task(self._until_ended(), name="windlass-worker")
         self._exchange()
+
+    async def _until_ended(self) -> None:
+        # Whoever ends the event loop cancels all its tasks, this one among them: what would begin from here on could not end.
+        try:
+            await asyncio.shield(self._ended)
+        except asyncio.CancelledError:
+            self._most = 0
+            self.stop()
+            raise
 
     async def run(self) -> None:
         """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
@@ -228,7 +238,7 @@ class Worker:
                 tasks[job] = create_task(self._run(job, of.handler))
         for kind, group in batches.items():
             self._start_batches(self._jobs[kind], group)
-        if more:
+        if more and self._most:
             self._hurry()
         if is_closed and not self._ended.done():
             self._loop.remove_reader(self._desk.fileno())
