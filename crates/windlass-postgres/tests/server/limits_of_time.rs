@@ -42,18 +42,21 @@ async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
         if waits {
             admin.execute(&format!("SELECT pg_advisory_lock({key})"), &[]).await.unwrap(); // as settle does
         }
-        let (sent, call) = (Arc::clone(&user), call.clone());
+        let (sent, call, mut ended_early) = (Arc::clone(&user), call.clone(), false);
         let calling = tokio::spawn(async move {
             let done = sent.batch_execute(&format!("BEGIN; {call}")).await;
             while sent.batch_execute("ROLLBACK").await.is_err() {} // may be cancelled as well
             done
         });
         if waits {
+            // Or the limit of the round before has ended it; it does not end otherwise.
             eventually("the completion waits for the settle", async || {
                 let waiting = "SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted";
-                admin.query_opt(waiting, &[&pid]).await.unwrap().map(|_| ())
+                let waits = admin.query_opt(waiting, &[&pid]).await.unwrap().is_some();
+                (waits || calling.is_finished()).then_some(())
             })
             .await;
+            ended_early = calling.is_finished();
             let both = format!("SELECT pg_advisory_unlock({key}), pg_cancel_backend($1)");
             admin.execute(&both, &[&pid]).await.unwrap();
         } else if !is_timed {
@@ -62,7 +65,9 @@ async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
             }
             admin.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
         }
-        if let Err(error) = calling.await.unwrap() {
+        let called = calling.await.unwrap();
+        assert!(!(ended_early && called.is_ok()), "round {round} completed beside a settle under way");
+        if let Err(error) = called {
             assert_eq!(error.code().map(|code| code.code()), Some("57014"), "{error:?}");
             cancelled += 1;
         }
