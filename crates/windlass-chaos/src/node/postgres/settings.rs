@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, fmt::Write as _, fs::File, io::Write as _, path
 const FILE: &str = "windlass-node.conf";
 
 /// What serves tests: many connections, a standby at any time, and a start that does not take long.
-const DEFAULTS: [(&str, &str); 7] = [
+const DEFAULTS: [(&str, &str); 8] = [
     // In the folder of the data, so that a killed server leaves nothing elsewhere.
     ("dynamic_shared_memory_type", "mmap"),
+    ("jit", "off"),
     ("max_connections", "200"),
     ("shared_buffers", "128MB"),
     ("wal_level", "replica"),
