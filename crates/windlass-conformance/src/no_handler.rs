@@ -49,6 +49,20 @@ pub async fn it_goes_to_one_who_knows_it(fixture: &dyn Fixture) {
     assert_eq!(state(&store, ids[1]).await, JobState::Available);
 }
 
+/// A worker that names its kind twice gets it once, and so it is with the next one.
+pub async fn a_kind_that_is_named_twice_is_one(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let twice = worker(&store, &[QUEUE], &["b", "a", "b"], LEASE).await;
+    for _ in 0..2 {
+        let id = one_without_handler(&store).await;
+        let held = held(&twice.claim(5).await);
+        assert_eq!(held.iter().map(|held| held.job.id).collect::<Vec<_>>(), [id]);
+        twice.complete(&held[0]).await;
+        let counts = queue(&store, QUEUE).await;
+        assert_eq!((counts.available, counts.running), (0, 0));
+    }
+}
+
 /// It is handed to a worker that takes any kind.
 pub async fn it_goes_to_one_who_takes_any(fixture: &dyn Fixture) {
     let store = fixture.open().await;

@@ -56,7 +56,7 @@ macro_rules! suite {
                 the_rest_is_left_alone, encrypted_args_stay, a_senseless_edit_is_refused,
                 what_does_not_run_is_deleted, a_deleted_job_is_skipped, housekeeping_knows_them,
                 an_edited_job_keeps_its_key;
-            no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, it_goes_to_one_who_takes_any,
+            no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, a_kind_that_is_named_twice_is_one, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
             expiry: a_claim_says_how_long_is_left, what_is_over_is_over, a_job_expires_wherever_it_was;
@@ -81,7 +81,7 @@ macro_rules! suite {
                 a_limit_of_the_queue_holds_too, a_unique_job_has_a_key, a_claim_is_bounded_by_bytes, what_waits_for_room_is_available,
                 housekeeping_keeps_them, limits_show, nonsense_is_refused;
             keys_serial: one_after_the_other, only_its_own_jobs_wait, what_is_not_over_blocks, a_long_retry_blocks,
-                a_rescued_job_goes_first, an_end_frees_the_key, taking_the_blocker_away_frees_the_key, an_edited_blocker,
+                a_rescued_job_goes_first, an_end_frees_the_key, taking_the_blocker_away_frees_the_key, an_edited_blocker, a_replaced_blocker,
                 the_lowest_id_goes_first, a_dead_job_starts_anew, a_key_becomes_serial, a_key_is_serial_no_more, order_survives_races;
             keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
                 no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;

@@ -65,7 +65,7 @@ pub async fn a_crash_loop_ends(fixture: &dyn Fixture) {
         assert_eq!((report.rescued, report.discarded), (rescued, discarded), "death {death}");
     }
     let culprit = record(&store, ids[1]).await;
-    assert_eq!((culprit.state, culprit.crash_count), (JobState::Discarded, 3));
+    assert_eq!((culprit.state, culprit.crash_count, culprit.attempt), (JobState::Discarded, 3, 1));
     assert_eq!(culprit.reason, Some(Disposition::crash_loop(culprit.crash_count)));
     let mut left = worker_on(&store).await.drain(10).await;
     left.sort_unstable();

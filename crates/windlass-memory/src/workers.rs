@@ -127,6 +127,7 @@ fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<Jo
     job.crash_count += u16::from(alone || (suspect.is_none() && job.crash_count < INNOCENT_CRASHES));
     let crashes = job.crash_count;
     if alone && crashes >= most && !job.cancel_asked {
+        job.attempt += 1;
         let reason = Disposition::crash_loop(crashes);
         state.move_job(id, Place::Discarded { at: now, reason });
     } else {

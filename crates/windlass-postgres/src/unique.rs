@@ -22,7 +22,7 @@ use windlass_core::{
 };
 
 const PUT: &str = "SELECT id, fate FROM {schema}.put_unique($1::text::uuid, $2, $3, $4, $5, $6, $7, $8, $9::json::text, $10, $11, $12, $13)";
-const TAKE: &str = "SELECT ids, fates, taken_at, set_config('windlass.queues', $6, true)
+const TAKE: &str = "SELECT ids, fates, taken_at, set_config('windlass.queues', CASE WHEN 0 = ANY (fates) THEN $6 ELSE '' END, true)
     FROM {schema}.take_unique($1::text[]::uuid[], $2, $3, $4, $5)";
 const REPLACE: &str =
     "SELECT id, fate FROM {schema}.replace_unique($1::text::uuid, $2, $3, $4, $5::json::text, $6, $7, $8,

@@ -10,6 +10,7 @@ const LET_GO_RANGE: &str = "DELETE FROM held_job WHERE pos IN
     UNION ALL SELECT pos FROM job WHERE pos BETWEEN max(?1, ?5) AND min(?2, ?6) AND id IS NULL) RETURNING queue, key";
 const BLOCK: &str = "INSERT OR REPLACE INTO key_blocker (job, queue, key) SELECT ?1, ?2, ?3
     WHERE coalesce((SELECT serial FROM key_limit WHERE queue = ?2 AND key = ?3), (SELECT serial FROM key_limit WHERE queue = ?2 AND key = ''))";
+const BLOCKS: &str = "SELECT 1 FROM key_blocker WHERE job = ?1 AND queue = ?2 AND key = ?3";
 const UNBLOCK: &str = "DELETE FROM key_blocker WHERE job = ?1 RETURNING queue, key";
 const OF_JOB: &str =
     "SELECT coalesce(id, pos & 35184372088831), coalesce(attributes ->> '$.key', '') FROM job WHERE pos = ?1";
@@ -63,6 +64,15 @@ fn take_out(tx: &mut Tx<'_>, lane: KeyedLane, pos: i64, leaves: Leaves) -> Outco
         tx.conn.prepare_cached(NOTHING_LEFT)?.execute(params![lane.n, key])?;
     }
     if leaves == Leaves::ForGood { over(tx, job) } else { Ok(()) }
+}
+
+/// A job that no worker holds becomes one of this queue and key: nobody of another waits for it any more.
+pub(crate) fn over_elsewhere(tx: &mut Tx<'_>, job: i64, queue: i64, key: Option<&str>) -> Outcome<()> {
+    let mut same = tx.conn.prepare_cached(BLOCKS)?;
+    if !tx.keyed().is_empty() && same.exists(params![job, queue, key])? {
+        return Ok(());
+    }
+    over(tx, job)
 }
 
 /// A job that no worker holds is over, or of another queue: nobody waits for it.

@@ -86,9 +86,10 @@ impl Keyed {
     /// Tells the others that the lanes, or which queues have rates, are not what they were.
     pub(crate) fn changed(&mut self, conn: &Connection) -> Outcome<()> {
         let version = conn.prepare_cached(CHANGED)?.query_one([], |row| row.get(0))?;
-        let arrived = std::mem::take(&mut self.arrived);
+        // What is to be written is of this transaction, which goes on.
+        let (arrived, changes) = (std::mem::take(&mut self.arrived), std::mem::take(&mut self.changes));
         self.refresh(conn, version)?;
-        self.arrived = arrived;
+        (self.arrived, self.changes) = (arrived, changes);
         Ok(())
     }
 

@@ -145,7 +145,7 @@ impl Lease {
                     let crashes = if let HandBack::Available { crashes } = decided { crashes } else { 1 };
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = Disposition::BY_REQUEST;
-                    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 0, crashes };
+                    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 1, crashes };
                     moves::bury(tx, job.pos, &end)?;
                 }
                 HandBack::Available { crashes } => {
@@ -156,7 +156,7 @@ impl Lease {
                 HandBack::CrashLoop { workers } => {
                     let claimed = Some((self.claimed_at, self.worker));
                     let reason = &Disposition::crash_loop(workers);
-                    let end = End { state: Dead::Discarded, reason, claimed, attempts: 0, crashes: 1 };
+                    let end = End { state: Dead::Discarded, reason, claimed, attempts: 1, crashes: 1 };
                     moves::bury(tx, job.pos, &end)?;
                     dead += 1;
                 }

@@ -57,7 +57,11 @@ fn find(tx: &Tx<'_>, worker: WorkerId, lane: i32, limit: u32) -> Outcome<Vec<i64
 fn kinds(tx: &Tx<'_>, worker: WorkerId) -> Outcome<Vec<String>> {
     let mut find = tx.conn.prepare_cached("SELECT kinds FROM worker WHERE id = ?1")?;
     let json: String = find.query_one([worker.0], |row| row.get(0))?;
-    serde_json::from_str(&json).map_err(|cause| {
+    let mut kinds: Vec<String> = serde_json::from_str(&json).map_err(|cause| {
         Fault::refused(ErrorKind::Internal, format!("the kinds of worker {worker} are damaged: {cause}"))
-    })
+    })?;
+    // A kind that is named twice is one: its jobs would be found twice.
+    kinds.sort_unstable();
+    kinds.dedup();
+    Ok(kinds)
 }

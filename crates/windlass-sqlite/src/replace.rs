@@ -79,8 +79,9 @@ fn enqueued_at(tx: &Tx<'_>, id: JobId, place: &Place) -> Outcome<Micros> {
 
 /// Of a job that waits for its time everything is changed but the id.
 fn change(tx: &mut Tx<'_>, id: JobId, old_lane: i32, new: &NewJob, due: Micros) -> Outcome<()> {
-    key_holds::over(tx, id.0)?;
     let queue = tx.queue(new.queue())?;
+    let key = new.attributes().and_then(|attributes| attributes.key.as_deref());
+    key_holds::over_elsewhere(tx, id.0, queue, key)?;
     let lane = tx.lane(queue, new.priority())?;
     let attributes = new.attributes().map(Attributes::to_json);
     let (kind, args) = (new.kind(), new.args().as_str());

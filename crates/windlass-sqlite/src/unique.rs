@@ -162,7 +162,9 @@ pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<usize> {
         find.query_map(params![tx.now, most], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for key in &due {
         let Some(holder) = last_holder(tx, UniqueKey(*key))? else { continue };
-        if has_key(tx, &holder)? {
+        // A job that had its key until it was started has it again where it comes back untried.
+        let may_have = holder.until == STARTED && !is_finished(tx, holder.job)?;
+        if may_have || has_key(tx, &holder)? {
             let age = tx.now.saturating_sub(holder.taken_at).max(FIRST_CHECK);
             let next = holder.ends_at.unwrap_or(tx.now.saturating_add(age));
             tx.conn.prepare_cached(PUT_OFF)?.execute(params![key, next])?;

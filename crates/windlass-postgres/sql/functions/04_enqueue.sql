@@ -21,7 +21,8 @@ BEGIN
         RAISE 'meta must be a JSON object of at most 8192 bytes, got % of % bytes', jsonb_typeof(p_meta), octet_length(p_meta::text)
             USING ERRCODE = 'WL004';
     END IF;
-    IF p_timeout <= '0' OR p_timeout > '100 years' THEN
+    -- By seconds, as it is kept: compared as intervals a year has 360 days.
+    IF extract(epoch FROM p_timeout) NOT BETWEEN 0.000001 AND 3162240000 THEN
         RAISE 'timeout must be more than 0 and at most 100 years, got %', p_timeout USING ERRCODE = 'WL003';
     END IF;
     IF p_expires_at NOT BETWEEN '1970-01-01 00:00:00+00' AND '9999-12-30 00:00:00+00' THEN

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION {schema}.configure(
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF $1 < '0' OR $2 < '0' OR greatest($1, $2) > '36600 days' THEN
+    IF extract(epoch FROM $1) NOT BETWEEN 0 AND 3162240000 OR extract(epoch FROM $2) NOT BETWEEN 0 AND 3162240000 THEN
         RAISE 'retention and dead_retention must be 0 to 100 years, got % and %', $1, $2 USING ERRCODE = 'WL003';
     END IF;
     IF $3 < 1 THEN

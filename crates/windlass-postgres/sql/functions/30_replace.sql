@@ -144,6 +144,7 @@ BEGIN
         SELECT * INTO id, fate FROM {schema}.replace_unique(p_key, id, p_lane, p_kind, p_args, p_max, p_attributes, v_due,
             p_max_wait * interval '1 microsecond');
     END IF;
+    IF fate <> 0 THEN PERFORM set_config('windlass.queues', '', true); END IF; -- it is not for what comes next
 END $$;
 
 -- take_unique_again(attributes, id): a finished job is to run again: takes the key that its attributes name, if they do. Whether it may:
@@ -187,7 +188,10 @@ BEGIN
     v_keys := ARRAY(
         SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < (SELECT clock_timestamp())
         ORDER BY k.check_at LIMIT p_most FOR UPDATE SKIP LOCKED);
-    v_free := ARRAY(SELECT v_keys[h.nth] FROM {schema}.unique_holders(v_keys) h WHERE NOT h.held);
+    -- A job that had its key until it was started has it again where it comes back untried: so it is kept for one that is not over.
+    v_free := ARRAY(
+        SELECT k.key FROM {schema}.unique_holders(v_keys) h JOIN {schema}.unique_key k ON k.key = v_keys[h.nth]
+        WHERE NOT h.held AND (k.until_finished OR k.expires IS NOT NULL OR NOT {schema}.unique_held(k.id, true)));
     DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);
     UPDATE {schema}.unique_key k
         SET check_at = coalesce(k.expires, clock_timestamp() + greatest(clock_timestamp() - k.taken_at, interval '1 minute'))

@@ -36,7 +36,10 @@ BEGIN
     SELECT * INTO v_taken FROM {schema}.take_unique(p_keys, p_until_finished, p_windows, p_rules, v_lanes);
     ids := v_taken.ids;
     fates := v_taken.fates;
-    IF 0 <> ALL (fates) THEN RETURN; END IF;
+    IF 0 <> ALL (fates) THEN
+        PERFORM set_config('windlass.queues', '', true); -- it is not for what comes next
+        RETURN;
+    END IF;
     v_segment := {schema}.current_segment();
     -- The lowest of a block of ids and a lane leads to the others; see log_rows.
     INSERT INTO {schema}.job (id, segment, lane_id, max_attempts, kind, args, attributes)

@@ -41,6 +41,8 @@ BEGIN
             RAISE 'the text to look for in errors must be 1 to 1000 bytes, got %', octet_length(p_error) USING ERRCODE = 'WL003';
         WHEN jsonb_typeof(p_args) <> 'object' OR p_args = '{}' THEN
             RAISE 'the filter by args must be a JSON object with a member, as in {"user": 7}' USING ERRCODE = 'WL003';
+        WHEN octet_length(v_filter::text) > 4096 THEN
+            RAISE 'the filter must be at most 4096 bytes as JSON, as the audit log keeps it, got %', octet_length(v_filter::text) USING ERRCODE = 'WL003';
         ELSE
     END CASE;
     FOREACH v_state IN ARRAY CASE WHEN p_state IS NULL THEN p_states ELSE ARRAY[p_state] END LOOP

@@ -15,7 +15,7 @@ BEGIN
     IF $2 IS NULL OR $2 NOT IN ('completed', 'cancelled', 'discarded') THEN
         RAISE 'unknown outcome %; use one of completed, cancelled, discarded', coalesce(quote_literal($2), 'NULL') USING ERRCODE = 'WL003';
     END IF;
-    IF $3 < '0' OR $3 > '36600 days' THEN
+    IF extract(epoch FROM $3) NOT BETWEEN 0 AND 3162240000 THEN
         RAISE 'the age of a retention rule must be 0 to 100 years, got %', $3 USING ERRCODE = 'WL003';
     END IF;
     IF $2 = 'completed' AND $4 IS NOT NULL THEN

@@ -161,7 +161,7 @@ BEGIN
         RAISE 'schedule % must end after it starts, and both in the years 1970 to 9999, got % to %', quote_literal($1), $7, $8
             USING ERRCODE = 'WL003';
     END IF;
-    IF $9 < '0' OR $9 > '1 day' THEN
+    IF extract(epoch FROM $9) NOT BETWEEN 0 AND 86400 THEN
         RAISE 'jitter must be 0 to a day, got %', $9 USING ERRCODE = 'WL003';
     END IF;
     IF $10 IS NULL OR $10 NOT IN ('allow', 'skip', 'queue_one') THEN
@@ -170,7 +170,7 @@ BEGIN
     IF $11 IS NULL OR NOT ($11 IN ('none', 'last') OR ($11 ~ '^[0-9]{1,4}$' AND $11::integer BETWEEN 1 AND 1000)) THEN
         RAISE 'missed must be none, last or a number of ticks of 1 to 1000, got %', coalesce(quote_literal($11), 'NULL') USING ERRCODE = 'WL003';
     END IF;
-    IF $19 <= '0' OR $19 > '100 years' THEN
+    IF extract(epoch FROM $19) NOT BETWEEN 0.000001 AND 3162240000 THEN
         RAISE 'expiry must be more than 0 and at most 100 years, got %', $19 USING ERRCODE = 'WL003';
     END IF;
     v_definition := jsonb_strip_nulls(jsonb_build_object(

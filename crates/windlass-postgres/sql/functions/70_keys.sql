@@ -9,7 +9,7 @@ AS $$ SELECT coalesce(nullif(p_attributes, '')::json ->> 'key', '') $$;
 CREATE OR REPLACE FUNCTION {schema}.read_key(p_attributes text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
-    SELECT CASE WHEN p_attributes ^@ '{"key":"' AND p_attributes NOT LIKE '%\\%' AND p_attributes NOT LIKE '__%"key"%' THEN split_part(p_attributes, '"', 4)
+    SELECT CASE WHEN p_attributes ^@ '{"key":"' AND strpos(p_attributes, chr(92)) = 0 AND p_attributes NOT LIKE '__%"key"%' THEN split_part(p_attributes, '"', 4)
                 ELSE coalesce(nullif(p_attributes, '')::json ->> 'key', '') END
 $$;
 

@@ -48,6 +48,11 @@ BEGIN
         -- every segment, and what was held since is dead, but not yet gone.
         v_missed := pg_snapshot_xmax(v_kept) > pg_snapshot_xmin(c.folded) AND (SELECT cardinality(d.lo) > 0 FROM {schema}.delta(c.folded, v_kept) d);
         IF v_missed AND EXISTS (SELECT 1 FROM {schema}.key_held h WHERE h.lane_id = v_lane) THEN
+            -- What ended in the lanes before is not held any more, and goes on to count.
+            IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN
+                PERFORM {schema}.note_ended(p_queue, array_agg(u.key), array_agg(u.at)) FROM unnest(v_keys, v_held, v_at) AS u(key, held, at)
+                    WHERE u.held HAVING count(*) > 0;
+            END IF;
             PERFORM {schema}.count_held(p_queue);
             RETURN;
         END IF;

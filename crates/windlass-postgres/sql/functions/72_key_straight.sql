@@ -61,6 +61,7 @@ CREATE OR REPLACE FUNCTION {schema}.claim_straight(
     SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET enable_hashjoin = off
     SET enable_mergejoin = off SET enable_material = off SET max_parallel_workers_per_gather = 0
+    SET extra_float_digits = 1 -- tags go through a setting, and come back as they were
 AS $$
 #variable_conflict use_column
 DECLARE

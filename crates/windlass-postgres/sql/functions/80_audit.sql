@@ -67,7 +67,7 @@ CREATE OR REPLACE FUNCTION {schema}.configure_audit(retention interval DEFAULT N
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF $1 < '0' OR $1 > '36600 days' THEN
+    IF extract(epoch FROM $1) NOT BETWEEN 0 AND 3162240000 THEN
         RAISE 'audit_retention must be 0 to 100 years, got %', $1 USING ERRCODE = 'WL003';
     END IF;
     IF $2 NOT BETWEEN 1 AND 1000000000 THEN

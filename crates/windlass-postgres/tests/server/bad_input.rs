@@ -252,3 +252,35 @@ async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() 
     let plain = store.job(JobId(many[1].get(0))).await.unwrap().expect("it is stored");
     assert!(plain.tags.is_empty() && plain.expires_at.is_none() && plain.cost.is_none());
 }
+
+/// Compared as intervals a year has 360 days, and in seconds 365.25: what is negative is so however it is written.
+#[tokio::test]
+async fn intervals_are_what_their_seconds_say() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for call in [
+        "SELECT windlass.enqueue('k', timeout => '-1 year 361 days')",
+        "SELECT windlass.enqueue('k', timeout => '0')",
+        "SELECT windlass.enqueue('k', timeout => '1200 months 366 days')",
+        "SELECT windlass.configure(retention => '-1 year 361 days')",
+        "SELECT windlass.set_retention('*', 'completed', '-1 year 361 days')",
+        "SELECT windlass.set_schedule('s', '* * * * *', 'k', expiry => '-1 year 361 days')",
+        "SELECT windlass.set_schedule('s', '* * * * *', 'k', jitter => '-1 year 361 days')",
+    ] {
+        let error = client.batch_execute(&fixture.text(call)).await.expect_err(call);
+        assert_eq!(error.code().map(|code| code.code()), Some("WL003"), "{call}: {error:?}");
+    }
+}
+
+/// What the audit log cannot keep is refused before the first job is touched.
+#[tokio::test]
+async fn a_filter_that_is_too_long_for_the_audit_log_touches_nothing() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    client.batch_execute(&fixture.text("SELECT windlass.enqueue('k', '{\"a\": [1]}')")).await.unwrap();
+    let call = "CALL windlass.cancel_jobs(args => jsonb_build_object('a', array_fill(1, ARRAY[3000])))";
+    let error = client.batch_execute(&fixture.text(call)).await.unwrap_err();
+    assert!(error.to_string().contains("4096") || format!("{error:?}").contains("4096"), "{error:?}");
+    let state = fixture.text("SELECT state FROM windlass.jobs");
+    assert_eq!(client.query_one(&state, &[]).await.unwrap().get::<_, &str>(0), "available");
+}

@@ -7,6 +7,24 @@ use windlass_conformance::steps::{KEEP_NOTHING, eventually, worker};
 use windlass_core::{Args, JobStore, NewJob};
 use windlass_postgres::PostgresStore;
 
+/// What somebody limited stays limited, whether it has jobs or not.
+#[tokio::test]
+async fn a_queue_that_nobody_uses_keeps_its_limits() {
+    let place = Place::fresh().await;
+    let limits = "SELECT windlass.limit_queue('calls', concurrency => 1), windlass.limit_keys('sync', concurrency => 1),
+                  windlass.limit_queue('paced', rate => 1, period => '1 minute'), windlass.pause('nothing')";
+    place.client.batch_execute(&place.fixture.text(limits)).await.unwrap();
+    place
+        .client
+        .batch_execute(&place.fixture.text("INSERT INTO windlass.queue (name) VALUES ('plain')"))
+        .await
+        .unwrap();
+    place.later(48).await;
+    let names = place.fixture.text("SELECT string_agg(name, ' ' ORDER BY name) FROM windlass.queue");
+    let left: String = place.client.query_one(&names, &[]).await.unwrap().get(0);
+    assert_eq!(left, "calls paced sync");
+}
+
 struct Place {
     fixture: Fixture,
     store: PostgresStore,

@@ -11,10 +11,11 @@ use std::{
 };
 use tokio::task::JoinSet;
 use windlass_conformance::steps::{
-    KEEP_NOTHING, LATER, QUEUE, eventually, job, maintain_with, record, worker_on,
+    KEEP_NOTHING, LATER, LEASE, QUEUE, eventually, job, maintain_with, record, worker, worker_on,
 };
 use windlass_core::{
-    Args, Conflict, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply, Store, Unique,
+    Args, Conflict, Disposition, EnqueuedUnique, ErrorKind, JobId, JobState, JobStore, NewJob, RetryReply,
+    Store, Unique,
 };
 
 fn keyed(key: &str) -> NewJob {
@@ -259,20 +260,27 @@ async fn keys_that_nobody_has_are_forgotten() {
     let later = unique(&store, keyed("later").with_delay(LATER)).await.id;
     let window = job().with_unique(Unique::by_key("window").for_window(LATER));
     let first = unique(&store, window.clone()).await.id;
+    // One that had its key until it was started, and runs: it may come back untried.
+    let started = || job().with_queue("s").with_unique(Unique::by_key("started").until_started());
+    let running = unique(&store, started()).await.id;
+    let of_s = worker(&store, &["s"], &[], LEASE).await;
+    let held = of_s.take_one().await;
     let keys = fixture.text("SELECT count(*) FROM windlass.unique_key");
     store.maintain().await.unwrap();
-    assert_eq!(one(&client, &keys).await, 32, "not yet");
+    assert_eq!(one(&client, &keys).await, 33, "not yet");
     let age = "UPDATE windlass.unique_key SET check_at = check_at - interval '10 minutes', taken_at = taken_at - interval '10 minutes'
                WHERE expires IS NULL";
     client.batch_execute(&fixture.text(age)).await.unwrap();
     store.maintain().await.unwrap();
-    assert_eq!(one(&client, &keys).await, 2);
+    assert_eq!(one(&client, &keys).await, 3);
     let due = fixture
         .text("SELECT count(*) FROM windlass.unique_key WHERE check_at > now() + interval '9 minutes'");
-    assert_eq!(one(&client, &due).await, 2, "as long again as it is old, or at the window's end");
+    assert_eq!(one(&client, &due).await, 3, "as long again as it is old, or at the window's end");
     assert_eq!(unique(&store, keyed("later").with_delay(LATER)).await, kept(later));
     assert_eq!(unique(&store, window).await, kept(first));
     assert_eq!(unique(&store, keyed("0")).await.conflict, None);
+    of_s.except(&held, Disposition::Return).await;
+    assert_eq!(unique(&store, started()).await, kept(running));
 }
 
 /// Plain SQL computes the same keys, and follows the same rules.

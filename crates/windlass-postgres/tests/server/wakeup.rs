@@ -140,6 +140,13 @@ async fn every_way_to_enqueue_wakes() {
              INSERT INTO windlass.job (lane_id, kind, args) VALUES (windlass.lane_of('q', 0), 'k', '{}'); COMMIT",
             "",
         ),
+        // Also not where it stored nothing.
+        (
+            "BEGIN; SELECT windlass.enqueue_unique('k', queue => 'a', unique_key => 'x');
+             SELECT windlass.enqueue_unique('k', queue => 'a', unique_key => 'x');
+             INSERT INTO windlass.job (lane_id, kind, args) VALUES (windlass.lane_of('q', 0), 'k', '{}'); COMMIT",
+            "",
+        ),
     ] {
         client.batch_execute(&fixture.text(sql)).await.unwrap();
         assert_eq!(heard(&fixture, &client, &mut payloads).await, [payload], "{sql}");

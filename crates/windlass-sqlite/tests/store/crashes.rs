@@ -50,7 +50,7 @@ async fn a_suspect_answers_for_itself_alone() {
         assert_eq!((report.rescued, report.discarded), (2 - dies, dies));
     }
     let killer = f.job(added[0]).await.unwrap().unwrap();
-    assert_eq!((killer.state, killer.crash_count, killer.attempt), (JobState::Discarded, 3, 0));
+    assert_eq!((killer.state, killer.crash_count, killer.attempt), (JobState::Discarded, 3, 1));
     assert_eq!(killer.reason.as_deref(), Some("crash_loop: 3 workers died while they held this job"));
     let innocent = f.job(added[1]).await.unwrap().unwrap();
     assert_eq!((innocent.state, innocent.crash_count), (JobState::Available, 0));

@@ -6,7 +6,9 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Args, Disposition, JobState, JobStore, MaintainReport, NewJob, Settings};
+use windlass_core::{
+    Args, Conflict, Disposition, JobState, JobStore, MaintainReport, NewJob, Settings, Unique,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -131,4 +133,23 @@ fn overlap(file: &std::path::Path, stop: &AtomicBool) -> u32 {
         turns += 1;
     }
     turns
+}
+
+/// One that had its key until it was started, and runs, has it again where it comes back untried.
+#[tokio::test]
+async fn a_running_job_may_have_its_key_again() {
+    let f = Fixture::new();
+    let job = || {
+        let job = NewJob::new("k", Args::parse("1").unwrap());
+        job.with_unique(Unique::by_key("u").until_started())
+    };
+    let id = f.enqueue_unique(&[job()]).await.unwrap()[0].id;
+    let worker = f.worker().await;
+    let held = f.take_one(worker).await;
+    f.advance(Duration::from_secs(61));
+    f.heartbeat(worker).await.unwrap();
+    f.maintain().await.unwrap();
+    f.except(worker, &held, Disposition::Return).await;
+    let again = f.enqueue_unique(&[job()]).await.unwrap()[0];
+    assert_eq!((again.id, again.conflict), (id, Some(Conflict::Kept)));
 }
