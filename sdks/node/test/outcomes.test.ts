@@ -119,6 +119,16 @@ onSqlite('a batch handler that returns something else fails its jobs with a clea
   assert.match((await ended(windlass, await windlass.enqueue(job, 1))).errors[0]!.error, /one outcome for each of its 1 jobs; it returned 4 outcomes/)
 })
 
+onSqlite('the handler of a batch may take its array apart', async ({ windlass }, t) => {
+  const job = defineJob<number>('taken')
+  const worker = windlass.worker(quiet).handleBatch(job, { maxSize: 100 }, async jobs => {
+    while (jobs.length > 0) jobs.splice(0, 3)
+  })
+  const ids = await windlass.enqueueMany(job, [1, 2, 3, 4, 5])
+  await started(t, worker)
+  for (const id of ids) assert.equal((await ended(windlass, id)).state, 'completed')
+})
+
 onSqlite('args that do not fit the schema fail their own job alone', async ({ windlass }, t) => {
   const strict = defineJob('strict', { args: z.object({ n: z.number() }), maxAttempts: 1 })
   const loose = defineJob<unknown>('strict', { maxAttempts: 1 })

@@ -33,7 +33,7 @@ export async function attemptMany (jobs: Job[], { job: { schema }, many }: Regis
   const left = jobs.filter((_, nth) => fits[nth])
   if (left.length === 0) return
   try {
-    const values = await many!.call(left)
+    const values = await many!.call([...left]) // its own, to take apart
     if (values !== undefined && (!Array.isArray(values) || values.length !== left.length)) {
       const got = Array.isArray(values) ? `${values.length} outcomes` : typeof values
       throw new TypeError(`the handler of a batch returns nothing, or an array of one outcome for each of its ${left.length} jobs; it returned ${got}`)

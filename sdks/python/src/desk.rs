@@ -88,24 +88,37 @@ impl Desk {
     }
 }
 
-/// Reads a job and its outcome: (job, word, seconds or None, text or None).
+/// Reads a job and its outcome: (job, word, seconds or None, text or None). An outcome that cannot be read fails its own attempt: what came
+/// with it is not to be lost.
 pub(crate) fn ended(other: &Bound<'_, PyTuple>) -> PyResult<(u64, Outcome)> {
-    let (job, word, seconds, text): (Bound<'_, Job>, String, Option<f64>, Option<String>) =
+    let job = other.get_item(0)?.cast_into::<Job>()?;
+    let outcome = outcome(other).unwrap_or_else(|error| Outcome::Retry {
+        after: None,
+        error: format!("what became of the job cannot be read: {error}"),
+    });
+    Ok(job.get().end(outcome))
+}
+
+fn outcome(other: &Bound<'_, PyTuple>) -> PyResult<Outcome> {
+    let (_, word, seconds, text): (Bound<'_, PyAny>, String, Option<f64>, Option<Bound<'_, PyAny>>) =
         other.extract()?;
-    let text = || text.unwrap_or_default();
+    let text = || match text {
+        // Errors may have halves of surrogate pairs, as names of files have.
+        Some(text) => Ok::<_, PyErr>(text.str()?.to_string_lossy().into_owned()),
+        None => Ok(String::new()),
+    };
     let after = seconds.map(Duration::try_from_secs_f64).transpose();
     let after = after.map_err(|error| PyValueError::new_err(format!("no length of time: {error}")))?;
-    let outcome = match &*word {
-        "complete" => match Args::parse(&text()) {
+    Ok(match &*word {
+        "complete" => match Args::parse(&text()?) {
             Ok(result) => Outcome::Complete(Some(result)),
             // What its handler did is done: another attempt would not give another result.
             Err(error) => Outcome::Discard(format!("what the handler returned cannot be stored: {error}")),
         },
-        "retry" => Outcome::Retry { after, error: text() },
+        "retry" => Outcome::Retry { after, error: text()? },
         "snooze" => Outcome::Snooze(after.unwrap_or_default()),
-        "cancel" => Outcome::Cancel(text()),
-        "discard" => Outcome::Discard(text()),
+        "cancel" => Outcome::Cancel(text()?),
+        "discard" => Outcome::Discard(text()?),
         _ => return Err(PyValueError::new_err(format!("{word:?} is no outcome"))),
-    };
-    Ok(job.get().end(outcome))
+    })
 }

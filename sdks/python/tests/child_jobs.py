@@ -74,6 +74,19 @@ def begin(folder: str, looks: bool) -> str | None:
     return "the second attempt"
 
 
+@app.job("child.talk", process=True)
+def talk(folder: str, looks: bool) -> None:
+    """Says something all the time, and ends when it is told to stop, if it looks."""
+    ctx = Context.current()
+    Path(folder, f"talks-{ctx.attempt}").touch()
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        ctx.progress(1)
+        time.sleep(0.005)
+        if looks and ctx.cancelled:
+            raise Cancel(f"told: {ctx.cancelled}")
+
+
 @app.job("child.enqueue", process=True)
 def enqueue(n: int) -> int:
     return add.enqueue_sync(n=n, to=1)

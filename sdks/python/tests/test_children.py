@@ -148,6 +148,26 @@ def test_a_cancelled_job_is_told_and_then_its_child_is_ended(
     assert is_gone(child)
 
 
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_child_that_says_something_all_the_time_is_told_and_then_ended(
+    app: App, tmp_path: Path, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not looks:
+        monkeypatch.setitem(children.GRACE, "cancelled", 0.1)
+
+    async def main() -> JobRecord | None:
+        async with app.worker(processes=1):
+            id = await child_jobs.talk.enqueue(str(tmp_path), looks)
+            await exists(tmp_path / "talks-1")
+            assert await app.client.cancel([id]) == ["running"]
+            job = await app.client.wait(id, LONG / 2)
+            assert await app.client.wait(await child_jobs.facts.enqueue(n=1), LONG / 2)
+            return job
+
+    job = asyncio.run(main())
+    assert job is not None and job.state == "cancelled" and (not looks or job.reason == "told: cancelled"), job
+
+
 def test_a_child_that_takes_too_long_is_ended(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(children.GRACE, "timeout", 0.1)
 

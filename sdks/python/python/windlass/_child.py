@@ -69,7 +69,8 @@ class Desk:
         return answer["value"]
 
     def _say(self, message: dict[str, Any]) -> None:
-        self._channel.send_bytes(encode(message).encode())
+        # Whatever an error says, also what is no text, such as halves of surrogate pairs.
+        self._channel.send_bytes(json.dumps(message).encode())
 
     def _listen(self) -> None:
         try:

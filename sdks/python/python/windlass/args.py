@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
@@ -26,10 +27,10 @@ def _default(value: object) -> object:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
     dump = getattr(value, "model_dump", None)  # pydantic
     if callable(dump):
-        return dump(mode="json")
+        return dump(mode="json", by_alias=True, round_trip=True)  # as model_validate reads it
     raise TypeError(f"a {type(value).__name__} has no JSON form; pass plain values, or give the job a model as its args")
 
 
@@ -47,6 +48,19 @@ def encode(value: object) -> str:
         raise InvalidArgs(f"no JSON: {error}") from None
 
 
+def _refuse_secrets(model: Any) -> None:
+    """What pydantic writes of a secret is stars: the handler would be given these."""
+    decorators = getattr(model, "__pydantic_decorators__", None)
+    if getattr(decorators, "field_serializers", None) or getattr(decorators, "model_serializers", None):
+        return  # it may write its secrets
+    for name, field in getattr(model, "model_fields", {}).items():
+        if re.search(r"\bSecret(Str|Bytes)?\b", str(getattr(field, "annotation", ""))):
+            raise InvalidArgs(
+                f"{model.__name__}.{name} is a secret, and pydantic writes stars for it: give the field a serializer, "
+                "or make it a plain text and the job encrypted=True"
+            )
+
+
 class Model:
     """How the args of a job that has a model become one, and the other way round."""
 
@@ -54,6 +68,7 @@ class Model:
         self.model = model
         self.read: Callable[[Any], Any]
         if hasattr(model, "model_validate_json"):
+            _refuse_secrets(model)
             validate: Callable[[str], Any] = model.model_validate_json
             self.read = lambda job: validate(job.args_json)
         elif dataclasses.is_dataclass(model):

@@ -93,18 +93,21 @@ class Child(Runner):
     def _wait(self, channel: Channel[Any, Any], desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
         """Waits for the end of a job, and stops it when it should stop."""
         reason, until = None, 0.0
+        next_look = time.monotonic() + LOOK
         while True:
             if channel.poll(LOOK):
                 said = json.loads(channel.recv_bytes())
                 if said["type"] == "ended":
                     return self._ended(said, job)
                 self._send(channel, self._answer(said, job))
-            elif reason is None:
+            now = time.monotonic()  # however much the child says
+            if reason is None and now >= next_look:
+                next_look = now + LOOK
                 reason = desk.reason()
                 if reason is not None:
                     self._send(channel, {"type": "cancel", "reason": reason})
-                    until = time.monotonic() + GRACE.get(reason, SHORT_GRACE)
-            elif time.monotonic() > until:
+                    until = now + GRACE.get(reason, SHORT_GRACE)
+            elif reason is not None and now > until:
                 self._end()
                 return "retry", None, f"stopped: {reason}"
 

@@ -13,6 +13,7 @@ Duration = Union[timedelta, float, int, str]
 """A ``timedelta``, a number of seconds, or a text such as ``"90s"``, ``"5m"``, ``"1h30m"``, ``"2d"``."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_LONGEST = 1000 * 365.25 * 86400.0
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d|w)")
 
 
@@ -26,8 +27,8 @@ def seconds(value: Duration, name: str) -> float:
         length = float(value)
     else:
         raise InvalidOption(f"{name} must be a timedelta, a number of seconds or a text such as '5m', got {value!r}")
-    if not math.isfinite(length) or length < 0:
-        raise InvalidOption(f"{name} must not be negative, got {value!r}")
+    if not 0 <= length <= _LONGEST:
+        raise InvalidOption(f"{name} must be from 0 to 1000 years, got {value!r}")
     return length
 
 

@@ -141,7 +141,10 @@ def observe(observer: Callable[[BaseException], None] | None) -> Callable[[BaseE
 def failure(error: BaseException) -> Ended:
     """What became of a job whose handler raised this."""
     if isinstance(error, Outcome):
-        return error._told()
+        try:
+            return error._told()
+        except Exception as cause:  # of a class of the user's own
+            return "retry", None, f"{type(error).__name__} does not say what becomes of the job: {cause!r}"
     return "retry", None, "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-_FRAMES))
 
 

@@ -28,7 +28,7 @@ class Retry(Outcome):
         self.after: float | None = None if after is None else seconds(after, "after")
 
     def _told(self) -> tuple[str, float | None, str | None]:
-        return "retry", self.after, self.error
+        return "retry", self.after, str(self.error)
 
 
 class Snooze(Outcome):
@@ -50,7 +50,7 @@ class Cancel(Outcome):
         self.reason = reason
 
     def _told(self) -> tuple[str, float | None, str | None]:
-        return "cancel", None, self.reason
+        return "cancel", None, str(self.reason)
 
 
 class Discard(Outcome):
@@ -61,4 +61,4 @@ class Discard(Outcome):
         self.reason = reason
 
     def _told(self) -> tuple[str, float | None, str | None]:
-        return "discard", None, self.reason
+        return "discard", None, str(self.reason)

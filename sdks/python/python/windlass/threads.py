@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import contextvars
 import threading
 import time
@@ -13,6 +15,32 @@ from . import _native
 from .connection import Connection
 from .context import Context, _current
 from .handler import Ended, Handler, raised, returned
+
+
+async def in_thread(function: Callable[[Any], Any], args: Any) -> Any:
+    """Calls a function in a thread that keeps no process from ending, and whatever it raises comes back: unlike ``asyncio.to_thread``."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+
+    def tell(value: Any, error: BaseException | None) -> None:
+        if not ended.done():
+            ended.set_result((value, error))
+
+    def call() -> None:
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            value = function(args)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(tell, value, error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(call,), name="windlass-batch", daemon=True).start()
+    value, error = await ended
+    if error is not None:
+        raise error
+    return value
 
 
 class Runner(ABC):

@@ -7,7 +7,6 @@ import atexit
 import contextvars
 import functools
 import os
-import signal
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,8 @@ from .duration import Duration, millis
 from .errors import InvalidOption
 from .handler import Ended, Handler, logger, raised, returned
 from .options import Backoff
-from .threads import InThread, Threads
+from .signals import signalled
+from .threads import InThread, Threads, in_thread
 from .traced import TracedChild, traced
 
 if TYPE_CHECKING:
@@ -150,17 +150,15 @@ class Worker:
 
     async def run(self) -> None:
         """Works until SIGINT or SIGTERM, then lets running jobs end within the grace period; a second signal hands them back at once."""
-        loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
-        for number in signals:
-            loop.add_signal_handler(number, self._signalled)
-        try:
+        with signalled(self._signalled):
             await self.start()
             if self._is_stopping:
                 self.stop()
-            await self.wait()
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
+            try:
+                await self.wait()
+            except asyncio.CancelledError:
+                self.stop()
+                raise
 
     async def wait(self) -> None:
         """Waits for the worker's end."""
@@ -235,7 +233,9 @@ class Worker:
             if of.max_size:
                 batches.setdefault(of.kind, []).append(job)
             else:
-                tasks[job] = create_task(self._run(job, of.handler))
+                task = create_task(self._run(job, of.handler))
+                if not task.done():  # as it is where a factory begins tasks at once, and this one waited for nothing
+                    tasks[job] = task
         for kind, group in batches.items():
             self._start_batches(self._jobs[kind], group)
         if more and self._most:
@@ -281,7 +281,7 @@ class Worker:
             raise
         except BaseException as error:  # also SystemExit: it ends the job, not the worker
             self._end(job, raised(error, job))
-        del self._tasks[job]
+        self._tasks.pop(job, None)
         if self._reasons:
             self._reasons.pop(job, None)
         if not self._is_due:
@@ -304,7 +304,7 @@ class Worker:
             if job.handler.is_async:
                 value = await job.handler.function(args)
             else:
-                value = await asyncio.to_thread(job.handler.function, args)
+                value = await in_thread(job.handler.function, args)
             ended = None if value is None else _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
             stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))

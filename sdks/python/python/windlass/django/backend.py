@@ -8,6 +8,7 @@ from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 from django.db import close_old_connections, connections
 from django.utils.module_loading import import_string
@@ -112,8 +113,13 @@ class Backend(BaseTaskBackend):
                 close_old_connections()
 
         async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-            first = self._begin(task, ctx, args, kwargs)
-            return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
+            # The asynchronous calls of the ORM have a thread of their own.
+            await sync_to_async(close_old_connections)()
+            try:
+                first = self._begin(task, ctx, args, kwargs)
+                return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
+            finally:
+                await sync_to_async(close_old_connections)()
 
         return run_async if iscoroutinefunction(task.func) else run
 

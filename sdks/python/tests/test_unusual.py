@@ -1,0 +1,172 @@
+"""What handlers and programs do that is unusual and allowed: no other job pays for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from worked import drain, record
+
+from windlass import App, Discard, Outcome, Snooze
+from windlass.errors import InvalidArgs
+
+
+def test_what_an_outcome_says_costs_no_other_job_its_end(app: App) -> None:
+    """Errors that are no text, reasons of other types, outcomes that cannot be read: each ends its own job, in tasks and in threads alike."""
+
+    class Mute(Outcome):
+        pass
+
+    def act(how: str) -> int:
+        if how == "error":
+            raise Discard(ValueError("an exception"))  # type: ignore[arg-type]
+        if how == "surrogate":
+            raise RuntimeError("bad name \udcff")
+        if how == "mute":
+            raise Mute
+        if how == "long":
+            raise Snooze(2e19)
+        return 7
+
+    @app.job("task", max_attempts=1)
+    async def in_task(how: str) -> int:
+        return act(how)
+
+    @app.job("thread", max_attempts=1)
+    def in_thread(how: str) -> int:
+        return act(how)
+
+    hows = ["error", "surrogate", "mute", "long", "fine"] * 3
+    ids = [job.enqueue_many_sync([{"how": how} for how in hows]) for job in (in_task, in_thread)]
+    asyncio.run(drain(app, threads=2))
+    for of in ids:
+        for how, id in zip(hows, of):
+            job = record(app, id)
+            if how == "fine":
+                assert (job.state, job.result) == ("completed", 7)
+                continue
+            assert job.state == "discarded", (how, job)
+            said = {"error": "an exception", "surrogate": "bad name", "mute": "Mute does not say", "long": "1000 years"}[how]
+            assert said in str(job.reason) + str(job.errors), (how, job)
+
+
+def test_tasks_may_begin_at_once(app: App) -> None:
+    """As with ``asyncio.eager_task_factory``, where a handler that waits for nothing is over before its task is known."""
+    seen: list[int] = []
+
+    @app.job("eager")
+    async def eager(n: int) -> None:
+        seen.append(n)
+
+    def factory(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+        if coro.__qualname__ != "Worker._run":
+            return asyncio.Task(coro, loop=loop, **options)
+        ended = loop.create_future()
+        try:
+            coro.send(None)
+        except StopIteration as returned:
+            ended.set_result(returned.value)
+        return ended
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_task_factory(factory)
+        await eager.enqueue_many([{"n": n} for n in range(50)])
+        async with app.worker(queues={"default": 3}) as worker:
+            await asyncio.wait_for(worker.until_idle(), 60)
+            assert worker._tasks == {}
+
+    asyncio.run(main())
+    assert sorted(seen) == list(range(50))
+
+
+def test_a_plain_batch_may_raise_anything(sqlite: App) -> None:
+    """StopIteration, which no future takes, too."""
+
+    @sqlite.batch("next", max_attempts=1)
+    def take(jobs: list[Any]) -> None:
+        next(iter([]))
+
+    id = take.enqueue_sync(n=1)
+    asyncio.run(asyncio.wait_for(drain(sqlite), 60))
+    job = record(sqlite, id)
+    assert job.state == "discarded" and "StopIteration" in job.errors[0]["error"], job
+
+
+def test_models_come_back_as_they_were(sqlite: App) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    got: list[Any] = []
+
+    class Order(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        model_config = {"extra": "forbid"}
+        order_id: int = pydantic.Field(alias="orderId")
+
+        @pydantic.computed_field  # type: ignore[prop-decorator]
+        @property
+        def double(self) -> int:
+            return self.order_id * 2
+
+    @dataclass
+    class Point:
+        x: int
+        double: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.double = 2 * self.x
+
+    @sqlite.job("order", args=Order)
+    async def order(args: Any) -> None:
+        got.append(args)
+
+    @sqlite.job("point", args=Point)
+    async def point(args: Any) -> None:
+        got.append(args)
+
+    sent = [Order(orderId=7), Point(4)]
+    id = order.enqueue_sync(sent[0])
+    point.enqueue_sync(sent[1])
+    asyncio.run(drain(sqlite, queues={"default": 1}))
+    assert got == sent and record(sqlite, id).args == {"orderId": 7}
+
+    class Login(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        password: pydantic.SecretStr
+
+    with pytest.raises(InvalidArgs, match="Login.password is a secret"):
+        sqlite.job("login", args=Login)(point.handler.function)
+
+
+def test_a_signal_stops_all_workers_of_a_loop(sqlite: App) -> None:
+    @sqlite.job("a")
+    async def job() -> None: ...
+
+    async def main() -> None:
+        workers = [sqlite.worker(), sqlite.worker()]
+        runs = [asyncio.create_task(worker.run()) for worker in workers]
+        while not all(worker._native for worker in workers):
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(asyncio.gather(*runs), 60)
+
+    before = signal.getsignal(signal.SIGTERM)
+    asyncio.run(main())
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_run_that_is_cancelled_stops_its_worker(sqlite: App) -> None:
+    @sqlite.job("a")
+    async def job() -> None: ...
+
+    async def main() -> None:
+        worker = sqlite.worker()
+        run = asyncio.create_task(worker.run())
+        while not worker._native:
+            await asyncio.sleep(0.01)
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await asyncio.wait_for(worker.wait(), 60)
+
+    asyncio.run(main())
