@@ -173,7 +173,16 @@ impl Bulk {
         let answer = shown.clone();
         drop(shown);
         let (client, audit) = (self.client.clone(), Arc::clone(&self.audit));
-        tokio::spawn(async move { work::run(&client, &audit, &batch).await });
+        tokio::spawn(async move {
+            let of_task = Arc::clone(&batch);
+            let task = tokio::spawn(async move { work::run(&client, &audit, &of_task).await });
+            if task.await.is_err() {
+                let mut shown = batch.shown();
+                shown.state = State::Failed;
+                shown.error =
+                    Some("it ended by a defect in Windlass, please report it; the log has more".to_owned());
+            }
+        });
         Ok(answer)
     }
 

@@ -39,21 +39,27 @@ fn not_shown(args: &Args) -> Value {
     Value::String(format!("‹{} characters not shown›", args.as_str().chars().count()))
 }
 
-/// The values of a job that are hidden.
+/// The values of a job that are hidden; those of its checkpoint only where its report is there.
 pub(crate) fn secrets_of(job: &JobRecord, redaction: &Redaction) -> Secrets {
     let kind = job.kind.clone();
     let mut shower =
         Shower { redaction, most: OF_ONE, kind, secrets: Secrets::default(), redacted: false, cut: false };
     shower.show(&job.args);
-    job.meta.iter().chain(&job.result).for_each(|value| drop(shower.show(value)));
+    let checkpoint = job.report.as_ref().and_then(|report| report.checkpoint.as_ref());
+    job.meta.iter().chain(&job.result).chain(checkpoint).for_each(|value| drop(shower.show(value)));
     shower.secrets
 }
 
-/// A job; of each value that users made at most so many bytes. `redacted` and `cut` say what is missing.
-pub(crate) fn job_json(mut job: JobRecord, redaction: &Redaction, most: usize) -> windlass::Result<Value> {
+/// A job; of each value that users made at most so many bytes. `redacted` and `cut` say what is missing. `secrets`: what else is
+/// hidden in its texts.
+pub(crate) fn job_json(
+    mut job: JobRecord,
+    redaction: &Redaction,
+    most: usize,
+    secrets: Secrets,
+) -> windlass::Result<Value> {
     let kind = job.kind.clone();
-    let mut shower =
-        Shower { redaction, most, kind, secrets: Secrets::default(), redacted: false, cut: false };
+    let mut shower = Shower { redaction, most, kind, secrets, redacted: false, cut: false };
     let args = shower.show(&std::mem::replace(&mut job.args, Args::parse("null")?));
     let meta = job.meta.take().map(|meta| shower.show(&meta));
     let result = job.result.take().map(|result| shower.show(&result));
@@ -103,16 +109,12 @@ pub(crate) fn event_shown(event: &JobEvent, job: Option<&JobRecord>, redaction: 
     if event.reason.is_none() {
         return shown;
     }
-    // What nobody knows the args of may say anything.
+    // What nobody knows the values of may say anything.
     let Some(job) = job else {
         shown["reason"] = Value::Null;
         return shown;
     };
-    let mut secrets = Secrets::default();
-    if let Ok(mut args) = serde_json::from_str(job.args.as_str()) {
-        redaction.hide(&job.kind, &mut args, &mut secrets);
-    }
-    secrets.scrub(&mut shown["reason"]);
+    secrets_of(job, redaction).scrub(&mut shown["reason"]);
     shown
 }
 

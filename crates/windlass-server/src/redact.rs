@@ -130,10 +130,6 @@ impl Secrets {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Hides them in all texts of a value.
     pub(crate) fn scrub(&self, value: &mut Value) {
         match value {

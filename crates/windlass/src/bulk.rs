@@ -215,7 +215,7 @@ impl Selection<'_> {
     async fn rest(&mut self, began: Instant, jobs: usize) {
         let Some(pace) = self.per_second.filter(|_| jobs > 0 && !self.dry_run) else { return };
         // A pace so slow that no time says it is one of years.
-        let pause = Duration::try_from_secs_f64(jobs as f64 / pace).unwrap_or(YEARS);
+        let pause = Duration::try_from_secs_f64(jobs as f64 / pace).map_or(YEARS, |pause| pause.min(YEARS));
         sleep_until(began + pause).await;
     }
 }

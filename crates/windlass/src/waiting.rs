@@ -109,8 +109,22 @@ impl Waiting {
     }
 }
 
+/// Where the task goes otherwise than by its end, as with the runtime that it is of: whoever waits is told, and the next one begins another.
+struct Gone(Waiting);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if std::mem::take(&mut state.looking) {
+            state.jobs.clear();
+            state.new.clear();
+        }
+    }
+}
+
 /// Looks for the jobs that are waited for until nobody waits.
 async fn look(waiting: Waiting, store: Arc<dyn Store>) {
+    let _gone = Gone(waiting.clone());
     let mut ends = store.ends();
     let (mut all, mut pause) = (true, PAUSE.0);
     loop {

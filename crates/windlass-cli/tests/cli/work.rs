@@ -85,6 +85,17 @@ fn a_program_that_takes_too_long_is_stopped_with_its_children() {
     crate::program::eventually("the program's child is gone", || !alive(child.trim()));
 }
 
+/// The shell dies of the first signal, and its child does not listen to it.
+#[test]
+fn what_outlives_its_shell_is_killed() {
+    let home = Home::new();
+    home.enqueue(&["a"]);
+    let program = "sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 0.1; done' & wait";
+    home.run(&["work", "--until-empty", "--timeout", "300ms", "--exec", program]).done();
+    let child = fs::read_to_string(home.path().join("child")).unwrap();
+    assert!(!alive(child.trim()), "the worker ended before what it started");
+}
+
 fn alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")

@@ -5,7 +5,8 @@ use crate::{
     auth::Identity,
     extract::{Body, Id, Query},
     problem::Problem,
-    record::{IN_LISTS, OF_ONE, job_json},
+    record::{IN_LISTS, OF_ONE, job_json, secrets_of},
+    redact::Secrets,
 };
 use axum::{
     Extension, Json,
@@ -47,12 +48,23 @@ pub(crate) async fn list(
     let (args, after) = (args.as_deref().map(wanted::read_args).transpose()?, after.map(PageToken));
     let filter = JobFilter { state, queue, kind, tag, error, args, after, limit };
     wanted::check(&app, &identity, &filter)?;
-    let mut page = app.client.jobs(&filter).await?;
-    page.jobs = wanted::keep_told(&app, &identity, &filter, page.jobs).await?;
+    let page = wanted::page(&app, &identity, filter).await?;
     let complete = page.jobs.len() >= limit as usize || page.next.is_none();
-    let show = |job| job_json(job, &app.redaction, IN_LISTS);
-    let items: Vec<Value> = page.jobs.into_iter().map(show).collect::<Result<_, _>>()?;
+    let mut items = Vec::with_capacity(page.jobs.len());
+    for job in page.jobs {
+        let secrets = told_elsewhere(&app, &job).await?;
+        items.push(job_json(job, &app.redaction, IN_LISTS, secrets)?);
+    }
     Ok(Json(json!({ "items": items, "next": page.next, "complete": complete })))
+}
+
+/// What a list does not have of a job and its reason may quote: hidden values of its checkpoint.
+async fn told_elsewhere(app: &App, job: &JobRecord) -> Result<Secrets, Problem> {
+    if job.reason.is_none() {
+        return Ok(Secrets::default());
+    }
+    let whole = app.client.job(job.id).await?;
+    Ok(whole.map(|job| secrets_of(&job, &app.redaction)).unwrap_or_default())
 }
 
 pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
@@ -61,7 +73,7 @@ pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
 
 /// A job with its errors and what its handlers said.
 pub(crate) async fn one(app: &App, id: JobId) -> Result<Value, Problem> {
-    Ok(job_json(known(app, id).await?, &app.redaction, OF_ONE)?)
+    Ok(job_json(known(app, id).await?, &app.redaction, OF_ONE, Secrets::default())?)
 }
 
 async fn known(app: &App, id: JobId) -> Result<JobRecord, Problem> {

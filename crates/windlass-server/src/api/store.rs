@@ -76,7 +76,7 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
         events = events.only(event.parse::<EventType>()?);
     }
     let page = events.next_page().await?;
-    // A reason may quote what is hidden in the args of its job.
+    // A reason may quote what is hidden in its job.
     let mut jobs = HashMap::new();
     for event in page.events.iter().filter(|event| event.reason.is_some()) {
         if let Entry::Vacant(place) = jobs.entry(event.job) {

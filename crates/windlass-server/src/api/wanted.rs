@@ -7,7 +7,11 @@ use crate::{
     record::secrets_of,
 };
 use serde_json::Value;
-use windlass::{Args, JobFilter, JobRecord, JobState};
+use windlass::{Args, JobFilter, JobPage, JobRecord, JobState};
+
+/// How many jobs one call looks at for their errors, and in how many pages of the store, at most.
+const MOST_LOOKED: usize = 500;
+const MOST_PAGES: usize = 50;
 
 /// Args to look for, as JSON text.
 pub(crate) fn read_args(text: &str) -> Result<Args, Problem> {
@@ -38,36 +42,44 @@ pub(crate) fn names_hidden(app: &App, filter: &JobFilter) -> bool {
     app.redaction.would_tell(filter.kind.as_deref(), &wanted)
 }
 
-/// Takes those jobs away whose errors contain the text only where something is hidden from who asks.
-pub(crate) async fn keep_told(
-    app: &App,
-    identity: &Identity,
-    filter: &JobFilter,
-    jobs: Vec<JobRecord>,
-) -> Result<Vec<JobRecord>, Problem> {
-    let Some(text) = filter.error.as_deref().filter(|_| identity.role() < Role::Admin) else {
-        return Ok(jobs);
+/// A page of jobs. Who may not see hidden values finds jobs by their errors as these are shown: those are looked at one after the other, as
+/// a page that ended where the store found a hidden text would tell of it.
+pub(crate) async fn page(app: &App, identity: &Identity, mut filter: JobFilter) -> Result<JobPage, Problem> {
+    let is_hidden = identity.role() < Role::Admin;
+    let Some(text) = filter.error.take_if(|_| is_hidden).map(|text| text.to_ascii_lowercase()) else {
+        return Ok(app.client.jobs(&filter).await?);
     };
-    let text = text.to_ascii_lowercase();
-    let mut told = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        if is_told(app, &job, &text).await? {
-            told.push(job);
+    let (mut told, mut looked, limit) = (Vec::new(), 0, filter.limit);
+    loop {
+        filter.limit = limit - told.len() as u32;
+        let page = app.client.jobs(&filter).await?;
+        looked += page.jobs.len().max(MOST_LOOKED / MOST_PAGES);
+        for job in page.jobs {
+            if is_told(app, &job, &text).await? {
+                told.push(job);
+            }
+        }
+        filter.after = page.next;
+        if filter.after.is_none() || told.len() >= limit as usize || looked >= MOST_LOOKED {
+            return Ok(JobPage { jobs: told, next: filter.after });
         }
     }
-    Ok(told)
 }
 
+/// Whether the error of a job, as it is shown, contains a text: what made it fail for good, or else the last that is kept.
 async fn is_told(app: &App, job: &JobRecord, text: &str) -> Result<bool, Problem> {
-    let secrets = secrets_of(job, &app.redaction);
-    if secrets.is_empty() {
-        return Ok(true);
-    }
+    // What never failed is not asked for its errors.
+    let failed = match job.state {
+        JobState::Completed | JobState::Running => job.attempt > 1,
+        JobState::Retryable => true,
+        _ => job.attempt > 0 || job.reason.is_some(),
+    };
+    let Some(mut job) = (if failed { app.client.job(job.id).await? } else { None }) else { return Ok(false) };
     let error = match job.state {
-        JobState::Discarded => job.reason.clone(),
-        _ => app.client.job(job.id).await?.and_then(|mut job| job.errors.pop()).map(|error| error.error),
+        JobState::Discarded => job.reason.take(),
+        _ => job.errors.pop().map(|error| error.error),
     };
     let mut shown = Value::String(error.unwrap_or_default());
-    secrets.scrub(&mut shown);
+    secrets_of(&job, &app.redaction).scrub(&mut shown);
     Ok(shown.as_str().unwrap_or_default().to_ascii_lowercase().contains(text))
 }

@@ -52,7 +52,8 @@ impl Access {
     }
 
     /// Those whom the program knows that the router is mounted in, by the head of a request (its headers, its extensions); the others are refused.
-    /// Writes have to come from pages of this server, so that the program's cookies are safe to use.
+    /// Writes have to come from pages of this server, so that the program's cookies are safe to use, or have an `Authorization: Bearer`, as those of
+    /// HTTP workers: no browser sends one by itself.
     pub fn program(identify: impl Fn(&Parts) -> Option<Identity> + Send + Sync + 'static) -> Self {
         Self(Kind::Program(Arc::new(identify)))
     }
@@ -122,22 +123,24 @@ impl Auth {
 
     /// Who asks; `None` where nothing says so.
     pub(crate) fn identify(&self, parts: &Parts) -> Result<Option<Identity>, Problem> {
-        if let Some(token) = bearer(&parts.headers) {
+        let token = bearer(&parts.headers);
+        // A token of the program's, or one that the proxy passes on, is not for us.
+        let is_for_us = !matches!(self.access.0, Kind::Program(_));
+        if let Some(token) = token.filter(|_| is_for_us) {
             let known = self.access.of_file().and_then(|file| file.identify(token, Via::Bearer));
-            return known.map(Some).ok_or_else(|| self.failed(parts));
+            if known.is_some() || self.of_proxy(parts).is_none() {
+                return known.map(Some).ok_or_else(|| self.failed(parts));
+            }
         }
         if let Some(identity) = cookie(&parts.headers).and_then(|cookie| self.sessions.find(cookie)) {
             return Ok(Some(identity));
         }
         match &self.access.0 {
-            Kind::File(file) => {
-                let proxy =
-                    file.proxy.as_ref().filter(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)));
-                let named = |header| parts.headers.get(header).and_then(|value| value.to_str().ok());
-                let actor = |actor: &&str| !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
-                Ok(proxy.and_then(|proxy| proxy.identify(named(proxy.header()).filter(actor)?)))
+            Kind::File(_) => Ok(self.of_proxy(parts)),
+            Kind::Program(identify) => {
+                let via = if token.is_some() { Via::Bearer } else { Via::Program };
+                Ok(identify(parts).map(|identity| identity.by(via)))
             }
-            Kind::Program(identify) => Ok(identify(parts).map(|identity| identity.by(Via::Program))),
             Kind::Loopback => match peer(parts) {
                 Some(peer) if peer.to_canonical().is_loopback() => {
                     Ok(Some(Identity::new("local", Role::Viewer).by(Via::Loopback)))
@@ -150,6 +153,14 @@ impl Auth {
                 }
             },
         }
+    }
+
+    /// Whom a trusted proxy names.
+    fn of_proxy(&self, parts: &Parts) -> Option<Identity> {
+        let proxy = self.access.of_file()?.proxy.as_ref()?;
+        let actor = parts.headers.get(proxy.header())?.to_str().ok()?;
+        let is_good = proxy.trusts(peer(parts)?) && !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
+        is_good.then(|| proxy.identify(actor)).flatten()
     }
 
     /// Begins a session for who has a token; gives the cookie.

@@ -126,8 +126,9 @@ impl AuthFile {
                 found = Some(token);
             }
         }
-        let is_good = |token: &&Token| token.expires.is_none_or(|at| Timestamp::now() < at);
-        found.filter(is_good).map(|token| Identity::new(token.name.clone(), token.role).by(via))
+        let identity =
+            |token: &Token| Identity::new(token.name.clone(), token.role).by(via).until(token.expires);
+        found.map(identity).filter(|identity| !identity.is_over())
     }
 }
 

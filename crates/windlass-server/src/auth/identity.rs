@@ -1,3 +1,4 @@
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 use windlass::{Error, ErrorKind};
@@ -89,12 +90,23 @@ pub struct Identity {
     actor: String,
     role: Role,
     via: Via,
+    /// When the token of a session expires.
+    until: Option<Timestamp>,
 }
 
 impl Identity {
     /// Somebody whom the program knows that the router is mounted in.
     pub fn new(actor: impl Into<String>, role: Role) -> Self {
-        Self { actor: actor.into(), role, via: Via::Program }
+        Self { actor: actor.into(), role, via: Via::Program, until: None }
+    }
+
+    pub(super) fn until(self, until: Option<Timestamp>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// Whether its token has expired.
+    pub(super) fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| until <= Timestamp::now())
     }
 
     pub(crate) fn by(self, via: Via) -> Self {

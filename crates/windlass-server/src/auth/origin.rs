@@ -2,6 +2,7 @@
 
 use crate::problem::Problem;
 use axum::http::{HeaderMap, header};
+use std::net::IpAddr;
 
 /// The port that `https` and `http` have where a URL names none is left out in both headers alike.
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -16,7 +17,8 @@ pub(super) fn is_loopback_host(headers: &HeaderMap, port: Option<u16>) -> bool {
         Some(port) => said == Some(port) || (said.is_none() && port == 80),
         None => true,
     };
-    is_ours && matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    is_ours && (name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()))
 }
 
 /// Whether `Host` is one of these names, whatever its port.

@@ -20,7 +20,7 @@ struct Session {
     used: Instant,
 }
 
-/// The sessions of this process's browsers, by the hashes of their cookies. They end with it.
+/// The sessions of this process's browsers, by the hashes of their cookies. They end with it, and with the tokens that they were begun with.
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<Hash, Session>>);
 
@@ -43,7 +43,7 @@ impl Sessions {
         let hash = Hash::of(cookie);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let session = all.get_mut(&hash)?;
-        if session.used.elapsed() > IDLE {
+        if session.used.elapsed() > IDLE || session.identity.is_over() {
             all.remove(&hash);
             return None;
         }
@@ -69,5 +69,17 @@ mod tests {
         assert!(sessions.find(&used).is_some() && sessions.find(&ended).is_none());
         tokio::time::advance(IDLE / 2 + Duration::from_secs(1)).await;
         assert!(sessions.find(&used).is_some() && sessions.find(&idle).is_none());
+    }
+
+    #[test]
+    fn a_session_ends_with_its_token() {
+        let sessions = Sessions::default();
+        let now = jiff::Timestamp::now();
+        let until = |seconds| {
+            let until = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap();
+            sessions.begin(Identity::new("a", Role::Admin).until(Some(until))).unwrap()
+        };
+        let (over, good) = (until(0), until(3600));
+        assert!(sessions.find(&over).is_none() && sessions.find(&good).is_some());
     }
 }

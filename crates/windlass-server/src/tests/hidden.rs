@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use windlass::{Args, Context, NewJob, Outcome, RawJob, Worker};
 
 const SECRET: &str = "hunter2-and-more";
+/// In no value but the checkpoint.
+const KEPT: &str = "tok_live_9f8e";
 
 /// A job whose error, log, checkpoint and result all say its secret.
 async fn talkative(site: &Site) -> String {
@@ -12,8 +14,9 @@ async fn talkative(site: &Site) -> String {
     let id = site.client.enqueue(job).await.unwrap();
     let handler = |_: RawJob, ctx: Context| async move {
         ctx.log(format!("login with {SECRET}"));
+        ctx.checkpoint(&json!({ "access_token": KEPT })).await.unwrap();
         ctx.progress((10.0, SECRET)).unwrap();
-        Outcome::Retry { after: None, error: format!("401 for {SECRET}") }
+        Outcome::Retry { after: None, error: format!("401 for {SECRET} and {KEPT}") }
     };
     let worker =
         Worker::builder(&site.client).queue("mail", 1).handle_kind("sync", handler).start().await.unwrap();
@@ -34,13 +37,18 @@ async fn secrets_leave_by_no_way_but_reveal() {
         for path in [
             format!("/jobs/{id}"),
             "/jobs".into(),
+            "/jobs?state=discarded".into(),
             "/events".into(),
             "/overview".into(),
             "/queues/mail".into(),
         ] {
             for role in [Role::Viewer, Role::Operator, Role::Admin] {
                 let answer = site.ask(role, "GET", &path, Value::Null).await;
-                assert!(answer.status == 200 && !answer.text.contains(SECRET), "{path}: {}", answer.text);
+                assert!(
+                    answer.status == 200 && !answer.text.contains(SECRET) && !answer.text.contains(KEPT),
+                    "{path}: {}",
+                    answer.text
+                );
             }
         }
         let path = format!("/jobs/{id}/args?reveal=1");
@@ -74,7 +82,16 @@ async fn filters_tell_no_secret() {
             site.ask(role, "GET", &path, Value::Null).await.refused(403, "permission_denied");
             let to = "/jobs?kind=mail.send&args=%7B%22to%22%3A%22a%22%7D";
             site.ask(role, "GET", to, Value::Null).await.refused(403, "permission_denied");
-            assert!(found(&site, role, "error=hunter2").await.is_empty());
+            for text in ["hunter2", "huntex", "tok_live", "tok_lixe"] {
+                // Also by where the page ends.
+                let path = format!("/jobs?state=discarded&error={text}&limit=1");
+                let page = site.ask(role, "GET", &path, Value::Null).await.is(200);
+                let first = page["next"].clone();
+                assert_eq!(page["items"], json!([]), "{text}");
+                let other = format!("/jobs?state=discarded&error={}&limit=1", "none-has-this");
+                let page = site.ask(role, "GET", &other, Value::Null).await.is(200);
+                assert_eq!(page["next"], first, "{text} is told by where the page ends");
+            }
             assert!(found(&site, role, "error=for+hunter2-and-more").await.is_empty());
         }
         assert_eq!(found(&site, Role::Admin, hidden).await, std::slice::from_ref(&id));

@@ -31,6 +31,26 @@ async fn a_program_mounts_it_and_says_who_people_are() {
 }
 
 #[tokio::test]
+async fn bearers_at_a_mounted_server_are_the_programs() {
+    let identify = |parts: &Parts| {
+        let token = parts.headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;
+        (token == "a.b.c").then(|| Identity::new("anna", Role::Operator))
+    };
+    let server = Server::builder(testing::client()).access(Access::program(identify)).build();
+    let app = Router::new().nest_service("/jobs", server.router());
+    let path = "/jobs/api/v1/queues";
+    for _ in 0..10 {
+        exchange(&app, "GET", path, &[("authorization", "Bearer x")], "")
+            .await
+            .refused(401, "unauthenticated");
+    }
+    let anna = [("authorization", "Bearer a.b.c"), ("content-type", "application/json")];
+    assert_eq!(exchange(&app, "GET", path, &anna, "").await.status, 200);
+    let jobs = r#"{"jobs":[{"kind":"a","args":{}}]}"#;
+    assert_eq!(exchange(&app, "POST", "/jobs/api/v1/jobs", &anna, jobs).await.status, 201);
+}
+
+#[tokio::test]
 async fn browsers_are_told_to_trust_nothing_else() {
     let site = Site::in_memory();
     for path in ["/", "/jobs/7", "/api/v1/queues", "/api/v1/openapi.json", "/healthz"] {

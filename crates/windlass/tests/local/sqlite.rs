@@ -204,6 +204,25 @@ async fn cancelling_while_workers_run() {
     cancelling::a_drained_backlog_is_edited(&worker, 2_000).await;
 }
 
+/// A program that blocks on runtimes of its own, one after the other.
+#[test]
+fn waiting_goes_on_in_another_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let first = runtime();
+    let (client, id) = first.block_on(async {
+        let client = client(&dir).await;
+        let id = client.enqueue(NewJob::new("a", Args::parse("1").unwrap())).await.unwrap();
+        assert!(client.wait(id, Duration::from_millis(1)).await.unwrap().is_none());
+        (client, id)
+    });
+    drop(first);
+    runtime().block_on(async {
+        client.cancel(&[id]).await.unwrap();
+        assert!(client.wait(id, Duration::from_secs(60)).await.unwrap().is_some());
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_for_jobs() {
     let dir = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ impl Program {
         }
         let limit = self.timeout.unwrap_or(Duration::MAX);
         let ended = tokio::select! {
-            ended = timeout(limit, running.0.wait()) => ended,
+            ended = timeout(limit, running.child.wait()) => ended,
             () = context.cancelled() => {
                 running.stop().await;
                 return failed("interrupted: the worker stops or lost the job".to_owned());
@@ -115,7 +115,7 @@ impl Program {
         let pipes = child.stdin.take().zip(child.stderr.take());
         let (stdin, stderr) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
         let stdout = child.stdout.take();
-        Ok(Started { running: Running(child), stdin, stdout, stderr })
+        Ok(Started { running: Running::new(child), stdin, stdout, stderr })
     }
 }
 

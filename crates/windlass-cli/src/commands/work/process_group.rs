@@ -1,32 +1,59 @@
 //! A program that runs in a process group of its own, so that what it started ends with it.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::time::Duration;
-use tokio::{process::Child, time::timeout};
+use tokio::{
+    process::Child,
+    time::{sleep, timeout},
+};
 
 /// How long a program that was told to stop may take before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How often one looks whether all that it started ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A program that runs, with everything it started: dropped before its end, all of it is killed.
-pub(super) struct Running(pub(super) Child);
+pub(super) struct Running {
+    pub(super) child: Child,
+    /// Its group while it is being stopped, whoever of it is left.
+    stopping: Option<Pid>,
+}
 
 impl Running {
-    pub(super) fn signal(&self, signal: Signal) {
-        // Without an id the program was waited for, and its number may be somebody else's by now.
-        let leader = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(leader) = leader {
-            // It fails when all of them ended just now, which is what was wanted.
-            let _ = kill_process_group(leader, signal);
+    pub(super) fn new(child: Child) -> Self {
+        Self { child, stopping: None }
+    }
+
+    /// The group, which is named by the number of its leader. Without an id that one was waited for, and its number may be
+    /// somebody else's by now; it is nobody's while others of the group are left.
+    fn group(&self) -> Option<Pid> {
+        self.stopping.or_else(|| Pid::from_raw(i32::try_from(self.child.id()?).ok()?))
+    }
+
+    /// Asks the program and all that it started to stop, and waits; kills them when they take too long.
+    pub(super) async fn stop(&mut self) {
+        self.stopping = self.group();
+        self.signal(Signal::TERM);
+        if timeout(STOP_GRACE, self.all_ended()).await.is_err() {
+            self.signal(Signal::KILL);
+            // The next wait reports it, or the drop reaps it.
+            let _ = self.child.wait().await;
+        }
+        self.stopping = None;
+    }
+
+    /// A shell dies of the signal although what it runs goes on.
+    async fn all_ended(&mut self) {
+        let _ = self.child.wait().await;
+        while self.stopping.is_some_and(|group| test_kill_process_group(group).is_ok()) {
+            sleep(LOOK).await;
         }
     }
 
-    /// Asks the program to stop and waits; kills it when it takes too long.
-    pub(super) async fn stop(&mut self) {
-        self.signal(Signal::TERM);
-        if timeout(STOP_GRACE, self.0.wait()).await.is_err() {
-            self.signal(Signal::KILL);
-            // The next wait reports it, or the drop reaps it.
-            let _ = self.0.wait().await;
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group() {
+            // It fails when all of them ended just now, which is what was wanted.
+            let _ = kill_process_group(group, signal);
         }
     }
 }

@@ -70,7 +70,7 @@ impl Child {
             .map_err(|error| format!("cannot be started: {error}"))?;
         shared.started.fetch_add(1, Ordering::Relaxed);
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let mut running = Running(child);
+        let mut running = Running::new(child);
         let (stdin, stdout) = pipes.ok_or("has no pipes")?;
         let (mut writer, mut reader) = (JoinSet::new(), JoinSet::new());
         let (sender, mut lines) = mpsc::channel(LINES);
@@ -151,7 +151,7 @@ pub(super) struct Ended {
 impl Running {
     /// Waits for the end of a process that closed its stdout; it is killed when it does not end by itself.
     pub(super) async fn ended(&mut self) -> Ended {
-        let how = match timeout(END_WAIT, self.0.wait()).await {
+        let how = match timeout(END_WAIT, self.child.wait()).await {
             Ok(Ok(status)) => return Ended { cleanly: status.success(), how: how(status) },
             Ok(Err(error)) => format!("cannot be waited for: {error}"),
             Err(_) => "closed its stdout and went on".to_owned(),

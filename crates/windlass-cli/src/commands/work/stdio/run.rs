@@ -272,7 +272,7 @@ impl Work<'_> {
                 drop(input); // the end of its stdin asks it to end
                 let ends = async {
                     while writer.join_next().await.is_some() {}
-                    let _ = running.0.wait().await;
+                    let _ = running.child.wait().await;
                 };
                 if timeout(CLOSE_WAIT, ends).await.is_err() {
                     running.stop().await;
