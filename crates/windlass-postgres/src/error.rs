@@ -34,7 +34,7 @@ pub fn sqlstate_error(sqlstate: &str, message: &str) -> Error {
     Error::new(kind, text)
 }
 
-/// `lost`: what it means that the server goes down.
+/// `lost`: what it means that the server goes down, or that the connection to it is lost.
 fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, String) {
     match sqlstate {
         "WL001" => (ErrorKind::LeaseLost, message.to_owned()),
@@ -61,7 +61,9 @@ fn describe(sqlstate: &str, message: &str, lost: ErrorKind) -> (ErrorKind, Strin
         "25006" => {
             (ErrorKind::Unavailable, format!("{message}: connected to a read-only server (a standby?)"))
         }
-        code if code.starts_with("08") || code.starts_with("53") || is_transient(code) => {
+        // Of a pooler that lost its server: what was sent may have arrived.
+        code if code.starts_with("08") => (lost, format!("connection to PostgreSQL lost: {message}")),
+        code if code.starts_with("53") || is_transient(code) => {
             (ErrorKind::Unavailable, format!("PostgreSQL cannot do it now: {message}"))
         }
         code => (ErrorKind::Internal, format!("PostgreSQL: {message} (SQLSTATE {code})")),

@@ -35,6 +35,12 @@ impl Guard {
         }
     }
 
+    /// For a call that its caller gives up before its deadline: dropped unless it was [done](Watched::done), it closes the connection, which
+    /// the next call of the pool would get otherwise.
+    pub(crate) fn watch(&self) -> Watched<'_> {
+        Watched { guard: self, done: false }
+    }
+
     fn silent(&self, effect: Effect, limit: Duration) -> Error {
         let (kind, so) = match effect {
             Effect::Write => {
@@ -50,5 +56,26 @@ impl Guard {
                  check the server, its locks and the network, or raise call_timeout"
             ),
         )
+    }
+}
+
+/// A call that closes its connection where it is given up.
+pub(crate) struct Watched<'a> {
+    guard: &'a Guard,
+    done: bool,
+}
+
+impl Watched<'_> {
+    /// The call ended by itself.
+    pub(crate) fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.guard.handle.abandon(self.guard.pools.server());
+        }
     }
 }

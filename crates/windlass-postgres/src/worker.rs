@@ -51,8 +51,15 @@ pub(crate) async fn register_on(db: &Database, on: &impl Query, spec: &WorkerSpe
 pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbeat> {
     let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
     let connection = db.settles("heartbeat").await?;
-    heartbeat_on(db, &connection, worker, open).await?;
-    news_on(db, &connection, worker).await
+    // Whoever renews a lease waits for a part of it only, and tries again: not on the connection that was silent.
+    let watched = connection.guard.watch();
+    let beat = async {
+        heartbeat_on(db, &connection, worker, open).await?;
+        news_on(db, &connection, worker).await
+    };
+    let beat = beat.await;
+    watched.done();
+    beat
 }
 
 /// What the worker has to know.

@@ -177,6 +177,7 @@ impl Claimer {
         if queues.is_empty() {
             return;
         }
+        let Some(claiming) = epoch.claiming() else { return };
         let request = ClaimRequest { worker: epoch.worker(), queues };
         let asked_at = Instant::now();
         let reply = tokio::select! {
@@ -201,6 +202,7 @@ impl Claimer {
                 if may_have_claimed(&error) {
                     core.drain(epoch);
                 }
+                drop(claiming); // nothing comes of it
                 self.pause_after(&error).await;
             }
         }

@@ -74,6 +74,8 @@ impl WorkerConfig {
     pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(30);
     /// Default of [`Self::timeout_grace`].
     pub const DEFAULT_TIMEOUT_GRACE: Duration = Duration::from_secs(5);
+    /// The longest [`Self::poll_interval`]: a day.
+    pub const LONGEST_POLL_INTERVAL: Duration = Duration::from_secs(86_400);
     /// Default of [`Self::poll_interval`].
     pub const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
     /// Default of [`Self::max_buffered`]: seconds of full speed, a few megabytes.
@@ -122,6 +124,10 @@ impl WorkerConfig {
         };
         at_least("lease", self.lease, Duration::from_millis(100))?;
         at_least("poll_interval", self.poll_interval, Duration::from_millis(5))?;
+        if self.poll_interval > Self::LONGEST_POLL_INTERVAL {
+            let (longest, got) = (Self::LONGEST_POLL_INTERVAL, self.poll_interval);
+            return refuse(format!("poll_interval must be at most {longest:?}, got {got:?}"));
+        }
         self.timeout.map_or(Ok(()), Limits::check_timeout)?;
         Limits::check_retry_policy(&self.retry_policy)?;
         if self.max_buffered == 0 {

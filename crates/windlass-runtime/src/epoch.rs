@@ -134,7 +134,7 @@ impl Epoch {
 
     /// Moves on to `phase`; never back. The phase before, if this call did it.
     pub(crate) fn advance(&self, phase: Phase) -> Option<Phase> {
-        let before = self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        let before = self.phase.fetch_max(phase as u8, Ordering::SeqCst);
         (before < phase as u8).then(|| Phase::of(before))
     }
 
@@ -160,7 +160,15 @@ impl Epoch {
     }
 
     pub(crate) fn claim_opened(&self) {
-        self.open_claims.fetch_add(1, Ordering::AcqRel);
+        self.open_claims.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A call that claims: what it brings is waited for by whoever retires the epoch. `None` when it claims no more.
+    pub(crate) fn claiming(self: &Arc<Self>) -> Option<Claiming> {
+        self.claim_opened();
+        let claiming = Claiming(Arc::clone(self));
+        // Looked at after it was counted, as the one who drains counts after it said so.
+        (self.phase.load(Ordering::SeqCst) == Phase::Live as u8).then_some(claiming)
     }
 
     pub(crate) fn claims_closed(&self, count: usize) {
@@ -169,12 +177,21 @@ impl Epoch {
         }
     }
 
-    /// Waits until every claim is settled to the end, or was dropped. For one waiter, after the last
-    /// claim was opened.
+    /// Waits until every claim is settled to the end, or was dropped, and no call that claims is under way. For one waiter, after the
+    /// epoch claims no more.
     pub(crate) async fn drained(&self) {
-        while self.open_claims.load(Ordering::Acquire) > 0 {
+        while self.open_claims.load(Ordering::SeqCst) > 0 {
             self.closed.notified().await;
         }
+    }
+}
+
+/// A call that claims under an epoch, until what it brought was delivered.
+pub(crate) struct Claiming(Arc<Epoch>);
+
+impl Drop for Claiming {
+    fn drop(&mut self) {
+        self.0.claims_closed(1);
     }
 }
 

@@ -54,13 +54,15 @@ impl Waiting {
         longest: Duration,
     ) -> Result<Option<JobRecord>> {
         let (told, ended) = oneshot::channel();
-        {
+        let begins = {
             let mut state = self.lock();
             state.jobs.entry(job).or_default().push(told);
             state.new.insert(job);
-            if !std::mem::replace(&mut state.looking, true) {
-                tokio::spawn(look(self.clone(), Arc::clone(store)));
-            }
+            !std::mem::replace(&mut state.looking, true)
+        };
+        if begins {
+            // Outside the lock: a runtime that ends drops what it is given at once.
+            tokio::spawn(look(Looking(Some(self.clone())), Arc::clone(store)));
         }
         self.0.more.notify_one();
         match timeout(longest, ended).await {
@@ -109,22 +111,23 @@ impl Waiting {
     }
 }
 
-/// Where the task goes otherwise than by its end, as with the runtime that it is of: whoever waits is told, and the next one begins another.
-struct Gone(Waiting);
+/// The task's own. Where it goes otherwise than by its end, as with the runtime that it is of, whoever waits is told, and the next one begins
+/// another.
+struct Looking(Option<Waiting>);
 
-impl Drop for Gone {
+impl Drop for Looking {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        if std::mem::take(&mut state.looking) {
-            state.jobs.clear();
-            state.new.clear();
-        }
+        let Some(waiting) = &self.0 else { return };
+        let mut state = waiting.lock();
+        state.looking = false;
+        state.jobs.clear();
+        state.new.clear();
     }
 }
 
 /// Looks for the jobs that are waited for until nobody waits.
-async fn look(waiting: Waiting, store: Arc<dyn Store>) {
-    let _gone = Gone(waiting.clone());
+async fn look(mut looking: Looking, store: Arc<dyn Store>) {
+    let Some(waiting) = looking.0.clone() else { return };
     let mut ends = store.ends();
     let (mut all, mut pause) = (true, PAUSE.0);
     loop {
@@ -157,6 +160,7 @@ async fn look(waiting: Waiting, store: Arc<dyn Store>) {
             biased;
             wake = hint => {
                 if idle && waiting.may_end() {
+                    looking.0 = None; // another may look by now
                     return;
                 }
                 all = true;

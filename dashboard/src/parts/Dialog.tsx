@@ -17,8 +17,10 @@ interface DialogProps {
 export function Dialog({ title, close, children, note, tools, submit }: DialogProps) {
   const dialog = useModal();
   const id = useId();
+  const pressed = useRef<EventTarget | null>(null); // a selection may begin in a field and end beside the dialog
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={close} onClick={event => event.target === dialog.current && close()}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={close} onPointerDown={event => { pressed.current = event.target; }}
+      onClick={event => event.target === dialog.current && pressed.current === dialog.current && close()}>
       <form method="dialog" onSubmit={event => { event.preventDefault(); submit?.(); }}>
         <header><h2 id={id}>{title}</h2></header>
         <div class="content">{children}</div>

@@ -16,10 +16,12 @@ function local(at: string | null): string {
   return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}T${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
 }
 
-export function EditJob({ job, revealed, close }: { job: JobRecord; revealed: unknown; close(): void }) {
+export function EditJob({ job: now, revealed, close }: { job: JobRecord; revealed: unknown; close(): void }) {
+  // As it was when the form opened: what others change meanwhile is not to be written back.
+  const [job] = useState(now);
   // Values that are hidden or left out must not be written back as what stands for them.
   const shown = job.redacted || job.cut ? revealed : job.args;
-  const argsBefore = shown === undefined ? null : JSON.stringify(shown, null, 2);
+  const [argsBefore] = useState(shown === undefined ? null : JSON.stringify(shown, null, 2));
   const dead = job.state === 'cancelled' || job.state === 'discarded';
   const [queue, setQueue] = useState(job.queue);
   const [priority, setPriority] = useState(String(job.priority));

@@ -87,6 +87,13 @@ onBoth('jobs are listed, cancelled, retried, edited and deleted', async ({ windl
   assert.equal((await windlass.delete({ kind: 'plain' })).done, 3)
   await assert.rejects(windlass.cancel({}), /name either ids, or a filter/)
   await assert.rejects(windlass.edit(a, { args: NaN }), /contains NaN/)
+  // What JSON would make null of is no missing bound.
+  const still = await windlass.enqueue(mail, { to: 'd@example.com' })
+  for (const refused of [
+    windlass.delete({ everything: true, atMost: NaN }), windlass.cancel({ everything: true, perSecond: Infinity }), windlass.delete({ args: { to: NaN } }),
+    windlass.limits.set('mail', { concurrency: NaN }), windlass.enqueue(plain, { n: 1 }, { maxAttempts: NaN }), windlass.enqueue(plain, { n: 1 }, { meta: { id: 1n } }),
+  ]) await assert.rejects(refused, { name: 'InvalidOption' })
+  assert.equal((await windlass.job(still))!.state, 'available')
 })
 
 onBoth('queues are paused, limited, and their keys, too', async ({ windlass }) => {

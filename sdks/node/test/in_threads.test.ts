@@ -35,6 +35,14 @@ onSqlite('what a handler in a thread throws is kept and told, and schemas are as
   assert.ok(told.some(([error]) => error instanceof RangeError))
 })
 
+onSqlite('an onError that throws ends no process', async ({ windlass }, t) => {
+  t.mock.method(console, 'error', () => {})
+  const broken = () => { throw new Error('broken') }
+  await started(t, windlass.worker({ queues: { default: 10 }, onError: broken }).handleInThreads(busy, module, { threads: 1 }))
+  const ids = await windlass.enqueueMany(busy, [{ do: 'throw' }, { do: 'work' }])
+  assert.deepEqual(await Promise.all(ids.map(async id => (await ended(windlass, id)).state)), ['discarded', 'completed'])
+})
+
 onSqlite('a thread that dies is replaced, and its job runs again', async ({ windlass }, t) => {
   t.mock.method(console, 'error', () => {})
   await started(t, worker(windlass, 1))

@@ -120,3 +120,7 @@ onSqlite('an application that cannot work jobs does not start, and says why', as
   await assert.rejects(start(OfRequest), /OfRequest.send works jobs of "mail", so its class has to be a singleton/)
   await assert.rejects(start(Mails, Again), /two handlers for "mail"/)
 })
+
+onSqlite('a provider may have several names', async ({ url }, t) => {
+  await application(t, WindlassModule.forRoot({ store: url, queues: { mail: 1 } }), [Mails, { provide: 'MAILS', useExisting: Mails }, Outbox])
+})

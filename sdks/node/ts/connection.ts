@@ -1,4 +1,5 @@
 import { InvalidOption } from './errors.js'
+import { encode } from './json.js'
 import { addon, answer, type NativeClient } from './native.js'
 import { checkTraces, type Traces } from './tracing.js'
 
@@ -51,7 +52,7 @@ export class Connection {
 
   /** The same with values. */
   async call (op: string, payload: object = {}): Promise<unknown> {
-    return JSON.parse(await this.text(op, JSON.stringify(payload)))
+    return JSON.parse(await this.text(op, encode(payload, 'what is asked for', InvalidOption)))
   }
 
   /** The schema of a PostgreSQL store, and nothing for SQLite. */

@@ -64,7 +64,7 @@ export async function bulk (job: JobDefinition, args: unknown[], options?: Enque
   }
   await checkAll(job, args)
   const text = encodeAll(job.kind, args)
-  const wire = JSON.stringify({ job: wireJob(job.kind, job.options, options), idempotency_key: key })
+  const wire = encode({ job: wireJob(job.kind, job.options, options), idempotency_key: key }, 'the options of the job', InvalidOption)
   return `${wire.slice(0, -1)},"args":${text}}`
 }
 

@@ -1,26 +1,31 @@
-import { InvalidArgs } from './errors.js'
+import { InvalidArgs, InvalidOption } from './errors.js'
 
 /**
  * The JSON text of a value. What JSON would drop or change without a word is refused: NaN and infinities would become null. `what` names
  * the value in errors.
  */
-export function encode (value: unknown, what: string): string {
+export function encode (value: unknown, what: string, refused: typeof InvalidArgs | typeof InvalidOption = InvalidArgs): string {
+  const code = refused === InvalidArgs ? 'invalid_args' : 'invalid_option'
   let text: string | undefined
   try {
     text = JSON.stringify(value)
   } catch (cause) {
-    throw new InvalidArgs('invalid_args', `${what} cannot be written as JSON: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new refused(code, `${what} cannot be written as JSON: ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
-  if (text === undefined) throw new InvalidArgs('invalid_args', `${what} cannot be written as JSON: it is ${typeof value}`)
+  if (text === undefined) throw new refused(code, `${what} cannot be written as JSON: it is ${typeof value}`)
   // They leave a null, so a text without one has none of them.
-  if (text.includes('null')) refuseLostNumbers(value, what)
+  const lost = text.includes('null') ? lostNumber(value) : undefined
+  if (lost !== undefined) throw new refused(code, `${what} contains ${lost}, which JSON cannot say: write it as a string or null`)
   return text
 }
 
-function refuseLostNumbers (value: unknown, what: string): void {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    throw new InvalidArgs('invalid_args', `${what} contains ${value}, which JSON cannot say: write it as a string or null`)
+/** The first number in a value that is none in JSON. */
+function lostNumber (value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : value
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return undefined
+  for (const part of Object.values(value)) {
+    const lost = lostNumber(part)
+    if (lost !== undefined) return lost
   }
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) return
-  for (const part of Object.values(value)) refuseLostNumbers(part, what)
+  return undefined
 }

@@ -124,11 +124,7 @@ export class Loop implements Settle {
     this.#said.push(line(job.ticket, ofError(error)))
     this.#finish(job)
     if (error instanceof Outcome) return
-    try {
-      this.#onError(error, job)
-    } catch (broken) {
-      console.error('windlass: onError threw', broken)
-    }
+    this.#onError(error, job)
   }
 
   #finish (job: Job): void {

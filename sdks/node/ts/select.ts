@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js'
+import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import { span, time } from './options.js'
 import { record, type JobState } from './records.js'
@@ -60,8 +61,9 @@ export interface JobEdit {
 /** Does something to one job, to several, or to all that a filter selects. */
 export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit): Promise<unknown> {
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
-  const text = JSON.stringify({ ...payload, edit: edit && wireEdit(edit) })
-  const answer = JSON.parse(await on.text(op, withArgs(text, edit)))
+  if (edit?.args !== undefined) encode(edit.args, 'the args of the edit')
+  const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
+  const answer = JSON.parse(await on.text(op, text))
   if (typeof which === 'number') return answer.replies[0]
   return Array.isArray(which) ? answer.replies : record(answer)
 }
@@ -75,10 +77,4 @@ function wireEdit ({ now, delay, scheduledAt, queue, priority, maxAttempts, args
   return {
     now, delay_ms: span(delay, 'delay'), scheduled_at: time(scheduledAt, 'scheduledAt'), queue, priority, max_attempts: maxAttempts, args,
   }
-}
-
-/** Refuses args that JSON would change without a word. */
-function withArgs (text: string, edit?: JobEdit): string {
-  if (edit?.args !== undefined) encode(edit.args, 'the args of the edit')
-  return text
 }

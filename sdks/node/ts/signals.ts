@@ -11,8 +11,11 @@ export function onSignals (told: (count: number) => void): () => void {
 
 /** Keeps a forgotten promise of one handler from ending the process, with all the others in it; unless the program cares itself. */
 export function keepAlive (): () => void {
-  if (process.listenerCount('unhandledRejection') > 0) return () => {}
-  const listen = (reason: unknown) => console.error('windlass: a promise that nobody waits for was rejected:', reason)
-  process.on('unhandledRejection', listen)
-  return () => { process.off('unhandledRejection', listen) }
+  if (kept === 0 && process.listenerCount('unhandledRejection') > 0) return () => {}
+  if (kept++ === 0) process.on('unhandledRejection', stray)
+  return () => { if (--kept === 0) process.off('unhandledRejection', stray) }
 }
+
+/** How many workers want it kept. */
+let kept = 0
+const stray = (reason: unknown) => console.error('windlass: a promise that nobody waits for was rejected:', reason)

@@ -128,7 +128,14 @@ export class Worker {
   }
 
   async #start (): Promise<void> {
-    const { onError = report } = this.#options
+    const { onError: told = report } = this.#options
+    const onError = (error: unknown, job: JobInfo) => {
+      try {
+        told(error, job)
+      } catch (broken) {
+        console.error('windlass: onError threw', broken)
+      }
+    }
     const spec = this.#spec()
     const loop = this.#loop = new Loop(this.#handlers, onError)
     const client = await this.#on.client()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from worked import drain, record
@@ -125,9 +125,18 @@ def test_models_come_back_as_they_were(sqlite: App) -> None:
     async def point(args: Any) -> None:
         got.append(args)
 
-    sent = [Order(orderId=7), Point(4)]
+    class Odd(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        written: int = pydantic.Field(serialization_alias="W")
+        read: int = pydantic.Field(validation_alias="R")
+
+    @sqlite.job("odd", args=Odd)
+    async def odd(args: Any) -> None:
+        got.append(args)
+
+    sent = [Order(orderId=7), Point(4), Odd(written=1, R=2)]
     id = order.enqueue_sync(sent[0])
     point.enqueue_sync(sent[1])
+    odd.enqueue_sync(sent[2])
     asyncio.run(drain(sqlite, queues={"default": 1}))
     assert got == sent and record(sqlite, id).args == {"orderId": 7}
 
@@ -136,6 +145,12 @@ def test_models_come_back_as_they_were(sqlite: App) -> None:
 
     with pytest.raises(InvalidArgs, match="Login.password is a secret"):
         sqlite.job("login", args=Login)(point.handler.function)
+
+    class Told(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        password: Annotated[pydantic.SecretStr, pydantic.PlainSerializer(lambda secret: secret.get_secret_value())]
+
+    told = sqlite.job("told", args=Told)(point.handler.function)
+    assert record(sqlite, told.enqueue_sync(Told(password="x"))).args == {"password": "x"}
 
 
 def test_a_signal_stops_all_workers_of_a_loop(sqlite: App) -> None:

@@ -190,8 +190,9 @@ BEGIN
         ORDER BY k.check_at LIMIT p_most FOR UPDATE SKIP LOCKED);
     -- A job that had its key until it was started has it again where it comes back untried: so it is kept for one that is not over.
     v_free := ARRAY(
-        SELECT k.key FROM {schema}.unique_holders(v_keys) h JOIN {schema}.unique_key k ON k.key = v_keys[h.nth]
-        WHERE NOT h.held AND (k.until_finished OR k.expires IS NOT NULL OR NOT {schema}.unique_held(k.id, true)));
+        SELECT k.key FROM (SELECT v_keys[h.nth] AS key FROM {schema}.unique_holders(v_keys) h WHERE NOT h.held OFFSET 0) AS h
+        CROSS JOIN LATERAL (SELECT k.* FROM {schema}.unique_key k WHERE k.key = h.key LIMIT 1) AS k
+        WHERE CASE WHEN k.until_finished OR k.expires IS NOT NULL THEN true ELSE NOT {schema}.unique_held(k.id, true) END);
     DELETE FROM {schema}.unique_key k WHERE k.key = ANY (v_free);
     UPDATE {schema}.unique_key k
         SET check_at = coalesce(k.expires, clock_timestamp() + greatest(clock_timestamp() - k.taken_at, interval '1 minute'))

@@ -43,12 +43,13 @@ END $$;
 
 -- key_left(): a job that waited is elsewhere now, or another job. One that was handed out before may be in a lane that is not keyed: where it was edited or replaced.
 CREATE OR REPLACE FUNCTION {schema}.key_left() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
 AS $$
 BEGIN
     IF OLD.lane_id > 0 AND NOT EXISTS (
-        SELECT 1 FROM {schema}.lane l JOIN {schema}.key_room h ON h.queue = l.queue AND h.key = {schema}.key_of(OLD.attributes)
-        WHERE l.id = OLD.lane_id AND OLD.id = ANY (h.begun)) THEN
+        SELECT 1 FROM {schema}.lane l JOIN {schema}.queue q ON q.name = l.queue AND q.keyed
+        CROSS JOIN LATERAL (SELECT 1 FROM {schema}.key_room h WHERE h.queue = l.queue AND h.key = {schema}.key_of(OLD.attributes) AND OLD.id = ANY (h.begun) LIMIT 1) AS b
+        WHERE l.id = OLD.lane_id) THEN
         RETURN NULL;
     END IF;
     PERFORM {schema}.tell_key(OLD.id, OLD.lane_id, OLD.attributes, TG_OP = 'UPDATE' AND (
@@ -61,18 +62,19 @@ DO $$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'key_freed' AND tgrelid = '{schema}.settlement'::regclass) THEN
         CREATE TRIGGER key_freed AFTER INSERT ON {schema}.settlement FOR EACH ROW WHEN (NEW.lane_id < 0) EXECUTE FUNCTION {schema}.key_freed();
-    END IF;
-    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'key_job_left' AND tgrelid = '{schema}.waiting'::regclass) THEN
-        DROP TRIGGER IF EXISTS key_left ON {schema}.waiting; -- of keyed lanes only
-        DROP TRIGGER IF EXISTS key_changed ON {schema}.waiting;
         -- Not for what claims hand out.
-        CREATE TRIGGER key_job_left AFTER DELETE ON {schema}.waiting FOR EACH ROW
-            WHEN (OLD.attributes <> '' AND (OLD.lane_id < 0 OR pg_catalog.strpos(OLD.attributes, '"key"') > 0)
-                  AND pg_catalog.current_setting('windlass.keyed_claim', true) IS DISTINCT FROM 'on')
+        CREATE TRIGGER key_left AFTER DELETE ON {schema}.waiting FOR EACH ROW
+            WHEN (OLD.lane_id < 0 AND OLD.attributes <> '' AND pg_catalog.current_setting('windlass.keyed_claim', true) IS DISTINCT FROM 'on')
             EXECUTE FUNCTION {schema}.key_left();
-        CREATE TRIGGER key_job_changed AFTER UPDATE OF lane_id, attributes ON {schema}.waiting FOR EACH ROW
-            WHEN (OLD.attributes <> '' AND (OLD.lane_id < 0 OR pg_catalog.strpos(OLD.attributes, '"key"') > 0)
-                  AND (OLD.lane_id <> NEW.lane_id OR OLD.attributes <> NEW.attributes))
+        CREATE TRIGGER key_changed AFTER UPDATE OF lane_id, attributes ON {schema}.waiting FOR EACH ROW
+            WHEN (OLD.lane_id < 0 AND OLD.attributes <> '' AND (OLD.lane_id <> NEW.lane_id OR OLD.attributes <> NEW.attributes))
+            EXECUTE FUNCTION {schema}.key_left();
+    END IF;
+    IF NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgname = 'key_left_elsewhere' AND tgrelid = '{schema}.waiting'::regclass) THEN
+        CREATE TRIGGER key_left_elsewhere AFTER DELETE ON {schema}.waiting FOR EACH ROW
+            WHEN (OLD.lane_id > 0 AND pg_catalog.strpos(OLD.attributes, '"key"') > 0) EXECUTE FUNCTION {schema}.key_left();
+        CREATE TRIGGER key_changed_elsewhere AFTER UPDATE OF lane_id, attributes ON {schema}.waiting FOR EACH ROW
+            WHEN (OLD.lane_id > 0 AND pg_catalog.strpos(OLD.attributes, '"key"') > 0 AND (OLD.lane_id <> NEW.lane_id OR OLD.attributes <> NEW.attributes))
             EXECUTE FUNCTION {schema}.key_left();
     END IF;
 END $$;

@@ -33,7 +33,8 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
 
 /// Takes from a schema what versions 12 to 17 and 19 brought; 18 may come twice.
 pub const WITHOUT_LIMITS: &str = "DROP TABLE windlass.audit_entry, windlass.audit_setting CASCADE; DROP TABLE windlass.slot, windlass.started CASCADE;
-    DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_job_left ON windlass.waiting; DROP TRIGGER key_job_changed ON windlass.waiting;
+    DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_left ON windlass.waiting; DROP TRIGGER key_changed ON windlass.waiting;
+    DROP TRIGGER key_left_elsewhere ON windlass.waiting; DROP TRIGGER key_changed_elsewhere ON windlass.waiting;
     DROP TABLE windlass.key_limit, windlass.key_lane, windlass.key_turn, windlass.key_room,
         windlass.key_held, windlass.key_signal, windlass.key_ended, windlass.key_looked,
         windlass.key_lookahead CASCADE;

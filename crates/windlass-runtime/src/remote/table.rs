@@ -229,6 +229,10 @@ impl Table {
 
     /// Gives the worker what is kept and wanted. The other half is a suspect, which it gets once the store knows.
     pub(super) fn hand_out(&mut self, want: Option<&Want>) -> (Vec<RemoteJob>, Option<RemoteJob>) {
+        // It ended while its claim was under way: others have these jobs.
+        if self.phase == Phase::Lost {
+            return (Vec::new(), None);
+        }
         let mut left: Want = want.unwrap_or(&self.most).clone();
         let (mut bytes, mut given, mut suspect) = (self.bytes(), Vec::new(), None);
         let kept: Vec<Ticket> =

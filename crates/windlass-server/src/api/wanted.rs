@@ -68,13 +68,7 @@ pub(crate) async fn page(app: &App, identity: &Identity, mut filter: JobFilter) 
 
 /// Whether the error of a job, as it is shown, contains a text: what made it fail for good, or else the last that is kept.
 async fn is_told(app: &App, job: &JobRecord, text: &str) -> Result<bool, Problem> {
-    // What never failed is not asked for its errors.
-    let failed = match job.state {
-        JobState::Completed | JobState::Running => job.attempt > 1,
-        JobState::Retryable => true,
-        _ => job.attempt > 0 || job.reason.is_some(),
-    };
-    let Some(mut job) = (if failed { app.client.job(job.id).await? } else { None }) else { return Ok(false) };
+    let Some(mut job) = app.client.job(job.id).await? else { return Ok(false) };
     let error = match job.state {
         JobState::Discarded => job.reason.take(),
         _ => job.errors.pop().map(|error| error.error),

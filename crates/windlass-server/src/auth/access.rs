@@ -52,8 +52,8 @@ impl Access {
     }
 
     /// Those whom the program knows that the router is mounted in, by the head of a request (its headers, its extensions); the others are refused.
-    /// Writes have to come from pages of this server, so that the program's cookies are safe to use, or have an `Authorization: Bearer`, as those of
-    /// HTTP workers: no browser sends one by itself.
+    /// Writes have to come from pages of this server, so that the program's cookies are safe to use, or have an `Authorization: Bearer` and nothing that a
+    /// browser adds (a cookie, an origin), as those of HTTP workers.
     pub fn program(identify: impl Fn(&Parts) -> Option<Identity> + Send + Sync + 'static) -> Self {
         Self(Kind::Program(Arc::new(identify)))
     }
@@ -138,7 +138,10 @@ impl Auth {
         match &self.access.0 {
             Kind::File(_) => Ok(self.of_proxy(parts)),
             Kind::Program(identify) => {
-                let via = if token.is_some() { Via::Bearer } else { Via::Program };
+                // A proxy may have made it of a cookie, for pages of others too: then it is as good as that.
+                let browsers = [header::COOKIE.as_str(), "origin", "sec-fetch-site"];
+                let is_browser = browsers.iter().any(|name| parts.headers.contains_key(*name));
+                let via = if token.is_some() && !is_browser { Via::Bearer } else { Via::Program };
                 Ok(identify(parts).map(|identity| identity.by(via)))
             }
             Kind::Loopback => match peer(parts) {

@@ -44,9 +44,11 @@ export class WorkerHost implements OnApplicationBootstrap, OnModuleDestroy, OnAp
   /** How many there are. */
   #addHandlers (worker: Worker): number {
     let count = 0
+    const seen = new Set<object>() // one may have several names
     for (const wrapper of this.#discovery.getProviders()) {
       const provider: unknown = wrapper.instance
-      if (typeof provider !== 'object' || provider === null) continue
+      if (typeof provider !== 'object' || provider === null || seen.has(provider)) continue
+      seen.add(provider)
       for (const { method, job, maxSize } of notedHandlers(provider)) {
         if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
           throw new InvalidOption('invalid_option', `${wrapper.name}.${String(method)} works jobs of "${job.kind}", so its class has to be a singleton: ` +

@@ -50,7 +50,7 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   const { schema = 'windlass', idempotencyKey, ...rest } = options
   const wire = wireJob(job.kind, job.options, rest)
   const { unique_args: byArgs, ...one } = wire
-  const start = JSON.stringify(one).slice(0, -1)
+  const start = encode(one, 'the options of the job', InvalidOption).slice(0, -1)
   const text = (each: unknown) => encode(each === undefined ? {} : each, `the args of kind "${job.kind}"`)
   const all = `[${args.map(each => `${start},"args":${text(each)}}`).join(',')}]`
   const name = `"${schema.replaceAll('"', '""')}"`

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any, Callable
+from typing import Any, Callable, get_args, get_origin
 from uuid import UUID
 
 from .errors import InvalidArgs
@@ -27,10 +26,10 @@ def _default(value: object) -> object:
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     dump = getattr(value, "model_dump", None)  # pydantic
     if callable(dump):
-        return dump(mode="json", by_alias=True, round_trip=True)  # as model_validate reads it
+        return dump(mode="json")
     raise TypeError(f"a {type(value).__name__} has no JSON form; pass plain values, or give the job a model as its args")
 
 
@@ -48,13 +47,21 @@ def encode(value: object) -> str:
         raise InvalidArgs(f"no JSON: {error}") from None
 
 
+def _is_secret(annotation: Any) -> bool:
+    kind = get_origin(annotation) or annotation
+    if getattr(kind, "__module__", "") == "pydantic.types" and getattr(kind, "__name__", "") in ("Secret", "SecretStr", "SecretBytes"):
+        return True
+    return any(_is_secret(part) for part in get_args(annotation))
+
+
 def _refuse_secrets(model: Any) -> None:
     """What pydantic writes of a secret is stars: the handler would be given these."""
     decorators = getattr(model, "__pydantic_decorators__", None)
     if getattr(decorators, "field_serializers", None) or getattr(decorators, "model_serializers", None):
         return  # it may write its secrets
     for name, field in getattr(model, "model_fields", {}).items():
-        if re.search(r"\bSecret(Str|Bytes)?\b", str(getattr(field, "annotation", ""))):
+        written = any(type(note).__name__ in ("PlainSerializer", "WrapSerializer") for note in field.metadata)
+        if not written and _is_secret(field.annotation):
             raise InvalidArgs(
                 f"{model.__name__}.{name} is a secret, and pydantic writes stars for it: give the field a serializer, "
                 "or make it a plain text and the job encrypted=True"
@@ -67,17 +74,37 @@ class Model:
     def __init__(self, model: type) -> None:
         self.model = model
         self.read: Callable[[Any], Any]
+        self._write: Callable[[Any], object]
         if hasattr(model, "model_validate_json"):
             _refuse_secrets(model)
             validate: Callable[[str], Any] = model.model_validate_json
             self.read = lambda job: validate(job.args_json)
+            self._write = _writer(model)
         elif dataclasses.is_dataclass(model):
+            names = [field.name for field in dataclasses.fields(model) if field.init]
             self.read = lambda job: model(**job.args)
+            self._write = lambda value: {name: getattr(value, name) for name in names}
         else:
             raise InvalidArgs(f"args={model.__name__} is no model: use a pydantic model or a dataclass")
 
     def check(self, value: object) -> object:
-        """The value itself, when it is one of the model."""
+        """What is written of the value, when it is one of the model."""
         if not isinstance(value, self.model):
             raise InvalidArgs(f"the job takes a {self.model.__name__}, got a {type(value).__name__}")
-        return value
+        return self._write(value)
+
+
+def _writer(model: Any) -> Callable[[Any], object]:
+    """Writes a model of pydantic under the names by which it is read."""
+    renamed = {}
+    for name, field in model.model_fields.items():
+        written = field.serialization_alias or name
+        read = field.validation_alias or field.alias or name
+        if isinstance(read, str) and read != written:
+            renamed[written] = read
+
+    def write(value: Any) -> object:
+        dumped = value.model_dump(mode="json", by_alias=True, round_trip=True)
+        return {renamed.get(name, name): part for name, part in dumped.items()} if renamed and isinstance(dumped, dict) else dumped
+
+    return write

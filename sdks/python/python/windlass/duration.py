@@ -27,8 +27,10 @@ def seconds(value: Duration, name: str) -> float:
         length = float(value)
     else:
         raise InvalidOption(f"{name} must be a timedelta, a number of seconds or a text such as '5m', got {value!r}")
-    if not 0 <= length <= _LONGEST:
-        raise InvalidOption(f"{name} must be from 0 to 1000 years, got {value!r}")
+    if not math.isfinite(length) or length < 0:
+        raise InvalidOption(f"{name} must not be negative, got {value!r}")
+    if length > _LONGEST:
+        raise InvalidOption(f"{name} must be at most 1000 years, got {value!r}")
     return length
 
 

@@ -9,6 +9,8 @@ use tokio::{
 
 /// How long a program that was told to stop may take before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How long one waits for those that were killed.
+const KILL_GRACE: Duration = Duration::from_secs(1);
 /// How often one looks whether all that it started ended.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -36,8 +38,8 @@ impl Running {
         self.signal(Signal::TERM);
         if timeout(STOP_GRACE, self.all_ended()).await.is_err() {
             self.signal(Signal::KILL);
-            // The next wait reports it, or the drop reaps it.
-            let _ = self.child.wait().await;
+            // What does not end by this hangs in the system.
+            let _ = timeout(KILL_GRACE, self.all_ended()).await;
         }
         self.stopping = None;
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 from django.db import close_old_connections, connections
 from django.utils.module_loading import import_string
@@ -113,13 +114,14 @@ class Backend(BaseTaskBackend):
                 close_old_connections()
 
         async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-            # The asynchronous calls of the ORM have a thread of their own.
-            await sync_to_async(close_old_connections)()
-            try:
-                first = self._begin(task, ctx, args, kwargs)
-                return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
-            finally:
-                await sync_to_async(close_old_connections)()
+            # The asynchronous calls of the ORM have a thread, and with it a connection, of this job alone: one that is shared stays broken for all.
+            async with ThreadSensitiveContext():
+                try:
+                    first = self._begin(task, ctx, args, kwargs)
+                    return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
+                finally:
+                    if not isinstance(sys.exc_info()[1], GeneratorExit):  # of an event loop that is gone
+                        await sync_to_async(connections.close_all)()
 
         return run_async if iscoroutinefunction(task.func) else run
 
