@@ -75,7 +75,8 @@ impl Watched<'_> {
 impl Drop for Watched<'_> {
     fn drop(&mut self) {
         if !self.done {
-            self.guard.handle.abandon(self.guard.pools.server());
+            // What it asked for is not taken back: a lease may be renewed late.
+            self.guard.handle.close();
         }
     }
 }

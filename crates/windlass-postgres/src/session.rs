@@ -14,7 +14,7 @@ use std::{
     ops::{Deref, DerefMut},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -55,6 +55,8 @@ pub(crate) struct SessionHandle {
     unreplicated: Arc<AtomicU64>,
     /// The generation of the pools when it last answered.
     generation: AtomicU64,
+    /// Nobody is to use the connection any more, whether its driver knows that already or not.
+    closed: AtomicBool,
 }
 
 impl SessionHandle {
@@ -68,10 +70,16 @@ impl SessionHandle {
         self.generation.load(Ordering::Acquire) >= generation
     }
 
+    /// Closes the connection; a statement that is under way goes on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.driver.abort();
+    }
+
     /// Closes the connection and cancels a statement that is still under way: a server process that waits for a lock
     /// does not notice that its client is gone, and each repetition of the call would add another such process.
     pub(crate) fn abandon(&self, server: &Server) {
-        self.driver.abort();
+        self.close();
         let (cancel, tls) = (self.cancel.clone(), server.tls());
         tokio::spawn(async move {
             if let Ok(Err(error)) = timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
@@ -105,6 +113,7 @@ impl Manager for Sessions {
             cancel: client.cancel_token(),
             unreplicated,
             generation,
+            closed: AtomicBool::new(false),
         };
         let client = ClientWrapper::new(client, task);
         if !self.pooler {
@@ -114,7 +123,7 @@ impl Manager for Sessions {
     }
 
     async fn recycle(&self, session: &mut Session, _: &Metrics) -> RecycleResult<tokio_postgres::Error> {
-        if session.is_closed() {
+        if session.is_closed() || session.handle.closed.load(Ordering::Acquire) {
             return Err(RecycleError::message("connection closed"));
         }
         if !session.handle.is_current(self.generation.load(Ordering::Acquire)) {

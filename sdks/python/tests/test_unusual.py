@@ -133,10 +133,21 @@ def test_models_come_back_as_they_were(sqlite: App) -> None:
     async def odd(args: Any) -> None:
         got.append(args)
 
-    sent = [Order(orderId=7), Point(4), Odd(written=1, R=2)]
+    class Inner(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        written: int = pydantic.Field(serialization_alias="W")
+
+    class Outer(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        inner: list[Inner]
+
+    @sqlite.job("outer", args=Outer)
+    async def outer(args: Any) -> None:
+        got.append(args)
+
+    sent = [Order(orderId=7), Point(4), Odd(written=1, R=2), Outer(inner=[Inner(written=1)])]
     id = order.enqueue_sync(sent[0])
     point.enqueue_sync(sent[1])
     odd.enqueue_sync(sent[2])
+    outer.enqueue_sync(sent[3])
     asyncio.run(drain(sqlite, queues={"default": 1}))
     assert got == sent and record(sqlite, id).args == {"orderId": 7}
 

@@ -53,7 +53,7 @@ impl Access {
 
     /// Those whom the program knows that the router is mounted in, by the head of a request (its headers, its extensions); the others are refused.
     /// Writes have to come from pages of this server, so that the program's cookies are safe to use, or have an `Authorization: Bearer` and nothing that a
-    /// browser adds (a cookie, an origin), as those of HTTP workers.
+    /// browser says of the page (`Origin`, `Sec-Fetch-Site`), as those of HTTP workers.
     pub fn program(identify: impl Fn(&Parts) -> Option<Identity> + Send + Sync + 'static) -> Self {
         Self(Kind::Program(Arc::new(identify)))
     }
@@ -139,8 +139,8 @@ impl Auth {
             Kind::File(_) => Ok(self.of_proxy(parts)),
             Kind::Program(identify) => {
                 // A proxy may have made it of a cookie, for pages of others too: then it is as good as that.
-                let browsers = [header::COOKIE.as_str(), "origin", "sec-fetch-site"];
-                let is_browser = browsers.iter().any(|name| parts.headers.contains_key(*name));
+                let of_browsers = [header::ORIGIN.as_str(), "sec-fetch-site"];
+                let is_browser = of_browsers.iter().any(|name| parts.headers.contains_key(*name));
                 let via = if token.is_some() && !is_browser { Via::Bearer } else { Via::Program };
                 Ok(identify(parts).map(|identity| identity.by(via)))
             }

@@ -103,8 +103,27 @@ def _writer(model: Any) -> Callable[[Any], object]:
         if isinstance(read, str) and read != written:
             renamed[written] = read
 
+    def dump(value: Any, by_alias: bool) -> Any:
+        dumped = value.model_dump(mode="json", by_alias=by_alias, round_trip=True)
+        if by_alias and renamed and isinstance(dumped, dict):
+            return {renamed.get(name, name): part for name, part in dumped.items()}
+        return dumped
+
+    known: list[bool] = []  # whether aliases are written, once it was tried
+
     def write(value: Any) -> object:
-        dumped = value.model_dump(mode="json", by_alias=True, round_trip=True)
-        return {renamed.get(name, name): part for name, part in dumped.items()} if renamed and isinstance(dumped, dict) else dumped
+        if known:
+            return dump(value, known[0])
+        error: Exception | None = None
+        for by_alias in (True, False):  # models inside this one may write names that they do not read
+            written = dump(value, by_alias)
+            try:
+                model.model_validate_json(_encode(written))
+            except ValueError as refused:
+                error = error or refused
+            else:
+                known.append(by_alias)
+                return written
+        raise InvalidArgs(f"a {model.__name__} does not read what it writes: {error}")
 
     return write

@@ -9,7 +9,7 @@ from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
 
-from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from asgiref.sync import AsyncToSync, ThreadSensitiveContext, sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 from django.db import close_old_connections, connections
 from django.utils.module_loading import import_string
@@ -115,13 +115,15 @@ class Backend(BaseTaskBackend):
 
         async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
             # The asynchronous calls of the ORM have a thread, and with it a connection, of this job alone: one that is shared stays broken for all.
-            async with ThreadSensitiveContext():
+            async with ThreadSensitiveContext() as own:
+                # Not where the caller has entered one, or runs its event loop in a thread's: they see to their connections.
+                is_own = getattr(own, "token", None) is not None and getattr(AsyncToSync.executors, "current", None) is None
                 try:
                     first = self._begin(task, ctx, args, kwargs)
                     return self._end(task, ctx, args, kwargs, await task.func(*first, *args, **kwargs))
                 finally:
                     if not isinstance(sys.exc_info()[1], GeneratorExit):  # of an event loop that is gone
-                        await sync_to_async(connections.close_all)()
+                        await sync_to_async(connections.close_all if is_own else close_old_connections)()
 
         return run_async if iscoroutinefunction(task.func) else run
 
