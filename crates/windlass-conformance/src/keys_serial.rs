@@ -198,47 +198,56 @@ pub async fn an_edited_blocker(fixture: &dyn Fixture) {
     assert_eq!([first.job.id, second.job.id], [there, ids[0]]);
 }
 
+/// A unique job, of this name, that replaces the one before.
+fn replacing(name: &str, job: NewJob) -> NewJob {
+    job.with_unique(Unique::by_key(name).on_conflict(OnConflict::Replace { max_wait: None }))
+}
+
+/// Enqueues one, which replaces another or does not.
+async fn enqueue_replacing(store: &Arc<dyn Store>, name: &str, job: NewJob, replaces: bool) -> JobId {
+    let stored = store.enqueue_unique(&[replacing(name, job)]).await.expect("enqueue")[0];
+    assert_eq!(stored.conflict, replaces.then_some(Conflict::Replaced));
+    stored.id
+}
+
 /// A job that blocks its key and is replaced by one of the same queue and key goes on blocking it; by another it frees the key.
 pub async fn a_replaced_blocker(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };
     serial(&store).await;
     let later = || job_of("a").with_delay(LATER);
-    let replacing = |job: NewJob| {
-        job.with_unique(Unique::by_key("u").on_conflict(OnConflict::Replace { max_wait: None }))
-    };
-    let replace = async |job: NewJob| {
-        let stored = store.enqueue_unique(&[replacing(job)]).await.expect("enqueue");
-        assert_eq!(stored[0].conflict, Some(Conflict::Replaced));
-        stored[0].id
-    };
-    let first = store.enqueue_unique(&[replacing(job_of("a"))]).await.expect("enqueue")[0].id;
+    let first = enqueue_replacing(&store, "u", job_of("a"), false).await;
     let others = enqueue_of(&store, "a", 2).await;
     let worker = worker_on(&store).await;
     let held = worker.next().await;
     assert_eq!(held.job.id, first);
     worker.except(&held, Disposition::Snooze { delay: LATER }).await;
-    assert_eq!(replace(later()).await, first);
-    worker.waits().await;
-    assert_eq!(replace(later().with_priority(9)).await, first, "of a priority that the queue never had");
-    worker.waits().await;
-    assert_eq!(replace(job_of("b").with_delay(LATER).with_priority(7)).await, first);
+    // The second is of a priority that the queue never had.
+    for job in [later(), later().with_priority(9)] {
+        assert_eq!(enqueue_replacing(&store, "u", job, true).await, first);
+        worker.waits().await;
+    }
+    let of_another = job_of("b").with_delay(LATER).with_priority(7);
+    assert_eq!(enqueue_replacing(&store, "u", of_another, true).await, first);
     assert_eq!(worker.work_all(10).await, others, "it is of another key now");
-    for cancels in [false, true] {
-        let key = format!("c{cancels}");
-        let unique = |job: NewJob| {
-            let rule = OnConflict::Replace { max_wait: None };
-            job.with_unique(Unique::by_key(key.as_str()).on_conflict(rule))
-        };
-        let first = store.enqueue_unique(&[unique(job_of(&key))]).await.expect("enqueue")[0].id;
-        let other = enqueue_of(&store, &key, 1).await;
+}
+
+/// A job that blocks its key, was replaced, and is cancelled or deleted then frees the key.
+pub async fn taking_a_replaced_blocker_away(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    serial(&store).await;
+    let worker = worker_on(&store).await;
+    for key in ["cancelled", "deleted"] {
+        let first = enqueue_replacing(&store, key, job_of(key), false).await;
+        let other = enqueue_of(&store, key, 1).await;
         let held = worker.next().await;
         worker.except(&held, Disposition::Snooze { delay: LATER }).await;
-        let again = unique(job_of(&key).with_delay(LATER));
-        store.enqueue_unique(&[again]).await.expect("enqueue");
+        enqueue_replacing(&store, key, job_of(key).with_delay(LATER), true).await;
         worker.waits().await;
-        match cancels {
-            true => assert_eq!(store.cancel(&[first]).await.expect("cancel"), [CancelReply::Cancelled]),
-            false => assert_eq!(store.delete(&[first]).await.expect("delete"), [DeleteReply::Deleted]),
+        match key {
+            "cancelled" => {
+                assert_eq!(store.cancel(&[first]).await.expect("cancel"), [CancelReply::Cancelled]);
+            }
+            _ => assert_eq!(store.delete(&[first]).await.expect("delete"), [DeleteReply::Deleted]),
         }
         assert_eq!(worker.work_all(10).await, other, "what blocked it is gone");
     }

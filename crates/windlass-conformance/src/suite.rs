@@ -82,6 +82,7 @@ macro_rules! suite {
                 housekeeping_keeps_them, limits_show, nonsense_is_refused;
             keys_serial: one_after_the_other, only_its_own_jobs_wait, what_is_not_over_blocks, a_long_retry_blocks,
                 a_rescued_job_goes_first, an_end_frees_the_key, taking_the_blocker_away_frees_the_key, an_edited_blocker, a_replaced_blocker,
+                taking_a_replaced_blocker_away,
                 the_lowest_id_goes_first, a_dead_job_starts_anew, a_key_becomes_serial, a_key_is_serial_no_more, order_survives_races;
             keys_fair: a_noisy_key_hides_no_other, order_of_arrival_does_not_count, weights_divide, absence_is_no_credit,
                 no_claim_is_one_keys, many_keys_take_turns, those_without_a_key_take_part, a_full_key_leaves_room, no_priority_starves;

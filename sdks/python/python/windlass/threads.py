@@ -31,8 +31,8 @@ async def in_thread(function: Callable[[Any], Any], args: Any) -> Any:
         error: BaseException | None = None
         try:
             value = function(args)
-        except BaseException as raised:
-            error = raised
+        except BaseException as problem:
+            error = problem
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(tell, value, error)
 
