@@ -187,12 +187,18 @@ impl Stepper<'_> {
         Ok(())
     }
 
-    /// Everybody waits for everybody: the server finds that out by itself and refuses one of them.
+    /// Everybody waits for everybody: the server finds that out by itself and refuses one of them. Or one of them did not
+    /// wait for another of these, but for a moment for the server itself (autovacuum locks catalogs, too), and goes on.
     async fn resolve(&mut self) -> anyhow::Result<()> {
-        match tokio::time::timeout(DEADLINE, self.replies.recv()).await {
-            Ok(Some((number, reply))) => self.answered(number, reply).await,
-            _ => bail!("all sessions wait and nobody is refused: {:#?}", self.round.trace),
+        let deadline = Instant::now() + DEADLINE;
+        while Instant::now() < deadline {
+            match tokio::time::timeout(PATIENCE, self.replies.recv()).await {
+                Ok(Some((number, reply))) => return self.answered(number, reply).await,
+                _ if !self.all_stopped().await? || !self.all_blocked() => return Ok(()),
+                _ => {}
+            }
         }
+        bail!("all sessions wait and nobody is refused: {:#?}", self.round.trace)
     }
 
     /// Asks the server who waits. Whether all do.
