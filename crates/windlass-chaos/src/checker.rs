@@ -209,8 +209,8 @@ fn unknowns(history: &History, rules: &Rules, counts: &Counts) -> Vec<String> {
         reasons.push("there is no complete final dump".to_owned());
     }
     // What a poison job or a busy machine does is nobody's plan.
-    let unplanned =
-        [Fault::Poison, Fault::Starved].map(|fault| counts.faults.get(&fault).copied().unwrap_or(0));
+    let unplanned = [Fault::Poison, Fault::Starved, Fault::SlowDisk]
+        .map(|fault| counts.faults.get(&fault).copied().unwrap_or(0));
     let fired = counts.faults.values().sum::<u64>() - unplanned.iter().sum::<u64>();
     if (fired as f64) < rules.planned_faults as f64 * 0.95 {
         reasons.push(format!("only {fired} of {} planned faults happened", rules.planned_faults));

@@ -5,6 +5,7 @@
 //! processes and the machine answer is not, so a replay repeats the faults, not every interleaving.
 
 mod crew;
+mod disk;
 mod drain;
 mod dump;
 mod keys;
@@ -22,6 +23,7 @@ use fastrand::Rng;
 use std::{
     fs,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -53,7 +55,7 @@ pub struct Run {
     /// What was promised; the checker reads it.
     pub rules: Rules,
     runtime: tokio::runtime::Runtime,
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     members: Vec<Member>,
     next_number: u64,
     agenda: Vec<(Instant, Todo)>,
@@ -72,7 +74,8 @@ impl Run {
         fs::create_dir_all(&setup.folder)
             .with_context(|| format!("cannot make {}", setup.folder.display()))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let recorder = Recorder::create(&setup.folder.join("injector.history"), INJECTOR)?;
+        let recorder = Arc::new(Recorder::create(&setup.folder.join("injector.history"), INJECTOR)?);
+        disk::watch(&setup.folder, &recorder)?;
         runtime.block_on(prepare(&setup))?;
         recorder.note(What::Phase { phase: Phase::Warm });
         Ok(Self {

@@ -62,7 +62,7 @@ impl Faults {
                 What::Fault { fault, target, begins: true } => {
                     open.entry((fault, target)).or_default().push(faults.windows.len());
                     // A process that killed itself was dead before anybody noticed.
-                    let late = matches!(fault, Fault::Poison | Fault::Starved);
+                    let late = matches!(fault, Fault::Poison | Fault::Starved | Fault::SlowDisk);
                     let begin = if late { at.saturating_sub(UNNOTICED_NS) } else { at };
                     faults.windows.push(Window { fault, target, begin, end: u64::MAX });
                 }

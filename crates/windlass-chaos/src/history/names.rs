@@ -98,6 +98,8 @@ pub enum Fault {
     Poison,
     /// The machine gave the process no processor. Noticed by itself, when it was over.
     Starved,
+    /// The disk took long. Noticed by itself, when it was over.
+    SlowDisk,
     /// A dump was taken: its snapshot lies between begin and end.
     Dump,
     /// The dump was restored into another cluster, which takes the place of the first. Begins when that one

@@ -149,6 +149,20 @@ fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_p
     assert_eq!(Told::taken_over().check_by(&bounded(0)).verdict, Verdict::Valid, "its worker was killed");
 }
 
+/// The heartbeats of a worker that nothing else hit waited for the disk; that is known when it is over.
+#[test]
+fn a_disk_that_took_long_explains_a_lost_lease() {
+    let run = |told: Told| {
+        let told = told.rescued(TWO, 1).claimed(TWO, 2, 2, 1, 1).done(TWO, 2, 2);
+        told.drained().stored(7, 70, JobState::Completed).check()
+    };
+    let begun = || Told::begun().claimed(ONE, 1, 1, 1, 0).started(ONE, 1, 1);
+    let slow = begun().then(INJECTOR, at(Fault::SlowDisk, true)).then(INJECTOR, at(Fault::SlowDisk, false));
+    let report = run(slow);
+    assert_eq!(report.counts.explained_by.get(&Fault::SlowDisk), Some(&1), "{report:?}");
+    assert_eq!(broken(&run(begun())), [Invariant::I4]);
+}
+
 /// Its process stood still between the answer and the note of it; it was rescued, and the job was claimed from another lane.
 #[test]
 fn a_claim_noted_late_may_be_older_than_one_of_another_lane() {
