@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { test } from 'node:test'
 import {
-  defineJob, InvalidArgs, InvalidOption, NotFound, schedule, UniqueConflict, Unsupported, Windlass, WindlassError,
+  defineJob, InvalidArgs, InvalidName, InvalidOption, NotFound, PermissionDenied, schedule, StorageFull, UniqueConflict, Unsupported, Windlass, WindlassError, type EnqueueOptions,
 } from 'windlass'
+import { direct } from '#internal/native'
+import { enqueueSql } from 'windlass/sql'
 import { z } from 'zod'
 import { onBoth, onSqlite } from './support.js'
 
@@ -53,6 +55,22 @@ onBoth('a unique job keeps, replaces or refuses', async ({ windlass }) => {
   assert.deepEqual([replaced.conflict, (await windlass.job(replaced.id))!.args], ['replaced', { user: 7, change: 'x' }])
   await assert.rejects(windlass.enqueueUnique(index, { user: 7 }, { unique: { fields: ['user'], onConflict: 'error' } }), UniqueConflict)
   await assert.rejects(windlass.enqueueUnique(plain, { n: 1 }), /what makes a job of kind "plain" unique/)
+})
+
+onSqlite('what does not go together in a unique job is said by the names that it is written with', async ({ windlass }) => {
+  for (const [unique, words, options] of [
+    [{}, /say what makes it unique: unique.key, unique.args or unique.fields$/], [{ key: 'a', fields: ['n'] }, /unique.key, unique.args and unique.fields exclude each other$/],
+    [{ args: true, until: 'finished', for: '1h' }, /^InvalidOption: a unique job of kind "plain": unique.until and unique.for exclude each other$/],
+    [{ args: true, maxWait: '1m' }, /unique.maxWait needs unique.onConflict 'replace'$/],
+    [{ args: true, onConflict: 'extend' }, /unique.onConflict 'extend' needs unique.for/], [{ args: true }, /takes no expiresIn; expiresAt/, { expiresIn: '1h' }],
+  ] as Array<[EnqueueOptions['unique'], RegExp, EnqueueOptions?]>) {
+    await assert.rejects(windlass.enqueueUnique(plain, { n: 1 }, { ...options, unique }), words)
+    assert.throws(() => enqueueSql(plain, { n: 1 }, { ...options, unique }), words)
+  }
+  assert.throws(() => enqueueSql(plain, { n: 1 }, { unique: { args: true }, timeout: '1m' }), /by plain SQL takes no timeout; windlass.enqueueIn does/)
+  for (const unique of [
+    { args: true, for: '1h', onConflict: 'extend' }, { key: 'a', until: 'started', onConflict: 'replace', maxWait: '1m' }, { fields: ['n'], in: 'queue' },
+  ] as const) assert.equal((await windlass.enqueueUnique(plain, { n: 1 }, { unique, expiresAt: new Date('2032-01-01T00:00:00Z') })).conflict, null)
 })
 
 onBoth('a unique job may come again after its end', async ({ windlass }) => {
@@ -144,6 +162,27 @@ onBoth('schedules are declared, previewed, run, paused and removed', async ({ wi
   await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: '@daily', job: mail, args: { to: 'nobody' } })]), InvalidArgs)
 })
 
+onSqlite('the jobs of a schedule carry its meta and expire', async ({ windlass }) => {
+  const report = schedule({ name: 'report', cron: '@daily', job: plain, args: { n: 1 }, options: { key: 'acme', meta: { request: 'r1' }, expiresIn: '1h' } })
+  await windlass.schedules.put([report])
+  const job = (await windlass.job(await windlass.schedules.run('report')))!
+  assert.deepEqual([job.key, job.meta], ['acme', { request: 'r1', 'windlass.schedule': 'report' }])
+  assert.equal(job.expiresAt!.getTime() - job.enqueuedAt.getTime(), 3_600_000)
+  const unique = schedule({ name: 'unique', cron: '@daily', job: defineJob<{ n: number }>('once', { unique: { args: true } }), args: { n: 1 } })
+  await assert.rejects(windlass.schedules.put([unique]), /its job is unique; use the schedule's overlap policy/)
+})
+
+onSqlite('a job that is not there cannot be waited for', async ({ windlass }) => assert.rejects(windlass.wait(4711, '1s'), NotFound))
+
+test('an error of the native part has the class of its code, and says how to migrate without the binary', () => {
+  const failed = (code: string, message: string) => () => direct(() => { throw new Error(JSON.stringify({ code, message })) })
+  assert.throws(failed('schema_missing', 'there is none; run `windlass migrate`, or check ?schema='),
+    { name: 'SchemaMismatch', message: 'there is none; run `windlass migrate` or `await windlass.migrate()`, or check ?schema=' })
+  assert.throws(failed('invalid_name', 'a b'), InvalidName)
+  assert.throws(failed('permission_denied', 'no'), PermissionDenied)
+  assert.throws(failed('storage_full', 'full'), (error: StorageFull) => error instanceof StorageFull && error.retryable)
+})
+
 onSqlite('what cannot be enqueued is refused, and says what and why', async ({ windlass }) => {
   await assert.rejects(windlass.enqueue(mail, { to: 'nobody' }), (error: InvalidArgs) => {
     assert.ok(error instanceof InvalidArgs && error instanceof WindlassError)
@@ -167,7 +206,7 @@ onSqlite('what cannot be enqueued is refused, and says what and why', async ({ w
   await assert.rejects(windlass.enqueue(plain, { n: 1 }, { priority: 400 }), /400/)
   await assert.rejects(windlass.enqueue(plain, { n: 1 }, { scheduledAt: new Date('x') }), /scheduledAt must be a valid Date/)
   await assert.rejects(windlass.enqueue(plain, { n: 1 }, { delay: 1, scheduledAt: new Date() }), InvalidOption)
-  await assert.rejects(windlass.enqueue(defineJob('a b'), {}), InvalidOption)
+  await assert.rejects(windlass.enqueue(defineJob('a b'), {}), InvalidName)
   await assert.rejects(windlass.enqueueIn({ query: async () => [] }, plain, { n: 1 }), Unsupported)
   assert.deepEqual((await windlass.jobs()).jobs, [])
 })

@@ -6,6 +6,7 @@ import { NestFactory } from '@nestjs/core'
 import { defineJob, Windlass, type ArgsOf, type Job } from 'windlass'
 import { JobBatchHandler, JobHandler, WindlassModule } from 'windlass/nestjs'
 import { busy } from './modules/busy.js'
+import type { Traces } from 'windlass/otel'
 import { ended, onBoth, onSqlite, Signal } from './support.js'
 
 const mail = defineJob<{ to: string }>('mail', { queue: 'mail', maxAttempts: 1 })
@@ -78,6 +79,23 @@ onSqlite('options come from a factory with what it injects', async ({ windlass, 
     imports: [ConfigModule], inject: [Config], useFactory: async ({ store }: Config) => ({ store, migrate: true, queues: { mail: 1 } }),
   }))
   assert.equal((await ended(windlass, await windlass.enqueue(mail, { to: 'a' }))).state, 'completed')
+})
+
+onSqlite('the client and the worker of an application have its keys and its traces', async ({ windlass, url }, t) => {
+  const account = defineJob<{ passport: string }>('account', { queue: 'mail', encrypted: true })
+  @Injectable()
+  class Accounts { @JobHandler(account) open ({ passport }: ArgsOf<typeof account>) { return `opened with ${passport}` } }
+  const traced: string[] = []
+  const traces: Traces = {
+    send: ({ kind }, run) => { traced.push(`send ${kind}`); return run(undefined) },
+    process: ({ kind }, run) => { traced.push(`process ${kind}`); return run() },
+  }
+  const keys = `k1:${Buffer.alloc(32, 7).toString('base64')}`
+  const app = await application(t, WindlassModule.forRoot({ store: url, keys, traces, queues: { mail: 1 } }), [Accounts])
+  const id = await app.get(Windlass).enqueue(account, { passport: 'C01' })
+  const record = await ended(windlass, id)
+  assert.deepEqual([record.state, Object.keys(record.args as object), await app.get(Windlass).result(id)], ['completed', ['windlass.enc'], 'opened with C01'])
+  assert.deepEqual(traced, ['send account', 'process account'])
 })
 
 onSqlite('without queues an application only enqueues', async ({ windlass, url }, t) => {

@@ -61,7 +61,7 @@ test('an idle worker keeps its process alive until it is closed', async t => {
 
 test('a worker that cannot start keeps no process alive', async t => {
   const { code, out } = await program(t, sqliteUrl(t), `await windlass.worker({ queues: { 'bad queue': 1 } }).handle(any, () => {}).start().catch(error => console.log(error.name))`).end()
-  assert.deepEqual([code, out], [0, 'InvalidOption\n'])
+  assert.deepEqual([code, out], [0, 'InvalidName\n'])
 })
 
 test('require works, too', async t => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { defineJob, discard } from 'windlass'
-import { testWindlass } from 'windlass/testing'
+import { cancel, defineJob, discard, InvalidArgs, InvalidOption, JobInterrupted, LeaseLost, retry, snooze, Unsupported, type Job } from 'windlass'
+import { perform, testWindlass } from 'windlass/testing'
+import { z } from 'zod'
 
 const mail = defineJob<{ to: string, copies?: number }>('mail.send', { queue: 'mail', maxAttempts: 2 })
 
@@ -39,4 +40,74 @@ test('what a handler throws is thrown by drain, unless it may fail', async () =>
   await assert.rejects(t.drain(broken), RangeError)
   await t.windlass.enqueue(mail, { to: 'd' })
   assert.equal((await t.drain(worker => worker.handle(mail, () => discard('no')))).discarded, 1)
+})
+
+test('one handler runs by itself: what it says of its job, returned or thrown', async () => {
+  const any = defineJob<unknown>('any')
+  for (const [handler, outcome, result] of [
+    [() => {}, null, null], [() => null, null, null], [async () => ({ sent: 1, at: new Date(0) }), null, { sent: 1, at: '1970-01-01T00:00:00.000Z' }],
+    [() => snooze('5m'), snooze('5m'), null], [async () => { throw cancel('unwanted') }, cancel('unwanted'), null],
+    [() => retry({ after: '1h', error: 'busy' }), retry({ after: '1h', error: 'busy' }), null],
+    [() => NaN, discard('the result cannot be stored: the result contains NaN, which JSON cannot say: write it as a string or null'), null],
+  ] as Array<[() => unknown, unknown, unknown]>) assert.deepEqual(await perform(any, handler, {}), { outcome, result, report: null })
+})
+
+test('a handler that runs by itself has args and a job as a worker would give it', async () => {
+  const bill = defineJob('bill', { args: z.object({ cents: z.number(), on: z.coerce.date().default(new Date(0)) }), queue: 'bills', maxAttempts: 3, tags: ['a'] })
+  const handler = ({ cents, on }: { cents: number, on: Date }, job: Job) =>
+    [cents, on, job.argsJson, job.kind, job.queue, job.attempt, job.maxAttempts, job.priority, job.key, job.meta, job.tags, job.expiresAt, job.signal.aborted]
+  const { result } = await perform(bill, handler, { cents: 5 })
+  assert.deepEqual(result, [5, new Date(0).toJSON(), '{"cents":5}', 'bill', 'bills', 1, 3, 0, null, null, ['a'], null, false])
+  const expiresAt = new Date('2032-01-01T00:00:00Z')
+  const { result: other } = await perform(bill, handler, { cents: 5 }, { attempt: 3, queue: 'late', priority: 7, key: 'acme', meta: { at: expiresAt }, expiresAt })
+  const at = expiresAt.toJSON()
+  assert.deepEqual(other, [5, new Date(0).toJSON(), '{"cents":5}', 'bill', 'late', 3, 3, 7, 'acme', { at }, ['a'], at, false])
+  await assert.rejects(perform(bill, handler, { cents: 'five' } as never), InvalidArgs)
+  await assert.rejects(perform(bill, handler, { cents: 5 }, { delai: 1 } as never), InvalidOption)
+  await assert.rejects(perform(bill, function * () {} as never, { cents: 5 }), /is a generator function/)
+})
+
+test('what a handler that runs by itself reports is read afterwards', async () => {
+  const load = defineJob<{ parts: number }>('load')
+  let kept: Job | undefined
+  const handler = async ({ parts }: { parts: number }, job: Job) => {
+    kept = job
+    for (let part = await job.lastCheckpoint<number>() ?? 0; part < parts; part++) {
+      job.progress(100 * part / parts, `part ${part}`)
+      job.log(`part ${part}`)
+      await job.checkpoint(part + 1)
+    }
+    assert.throws(() => job.progress(101), InvalidOption)
+    await assert.rejects(job.checkpoint(NaN), InvalidArgs)
+    await assert.rejects(job.completeIn({ query: async () => [] }), Unsupported)
+  }
+  const { report } = await perform(load, handler, { parts: 4 }, { attempt: 2, checkpoint: 2 })
+  assert.deepEqual([report!.attempt, report!.progress, report!.checkpoint, report!.logDropped], [2, { percent: 75, note: 'part 3' }, 4, 0])
+  assert.deepEqual(report!.log.map(({ attempt, text }) => [attempt, text]), [[2, 'part 2'], [2, 'part 3']])
+  assert.ok(report!.log[0]!.at instanceof Date && report!.reportedAt instanceof Date)
+  assert.throws(() => kept!.log('too late'), LeaseLost)
+  assert.equal((await perform(load, handler, { parts: 4 }, { checkpoint: 4 })).report, null)
+})
+
+test('what a handler that runs by itself throws is thrown, unless it may fail', async () => {
+  const broken = async (_: unknown, job: Job) => {
+    job.log('begun')
+    throw new RangeError('no route')
+  }
+  await assert.rejects(perform(mail, broken, { to: 'a' }), RangeError)
+  const { outcome, result, error, report } = await perform(mail, broken, { to: 'a' }, { allowFailures: true })
+  assert.deepEqual([outcome, result, error, report!.log[0]!.text], [null, null, new RangeError('no route'), 'begun'])
+})
+
+test('a handler that runs by itself is told to stop', async () => {
+  const handler = async (_: unknown, { signal }: Job) => {
+    if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
+    assert.ok(signal.reason instanceof JobInterrupted)
+    return cancel(signal.reason.reason)
+  }
+  const stop = new AbortController()
+  setTimeout(() => stop.abort(), 5)
+  for (const cancelWhen of [AbortSignal.abort(), stop.signal]) {
+    assert.deepEqual((await perform(mail, handler, { to: 'a' }, { cancelWhen })).outcome, cancel('cancelled'))
+  }
 })

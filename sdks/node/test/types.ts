@@ -1,7 +1,8 @@
 // Checked by tsc alone: what must not compile is expected not to.
-import { defineJob, type ArgsInput, type ArgsOf, type EnqueuedUnique, type Job, type JobEvent, type Windlass } from 'windlass'
+import { defineJob, schedule, type ArgsInput, type ArgsOf, type EnqueuedUnique, type Job, type JobEvent, type Windlass } from 'windlass'
 import { JobBatchHandler, JobHandler } from 'windlass/nestjs'
 import { enqueueSql } from 'windlass/sql'
+import { perform } from 'windlass/testing'
 import type { Client } from 'pg'
 import type { Sql } from 'postgres'
 import { z } from 'zod'
@@ -56,6 +57,17 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
   await windlass.setRetention([{ outcome: 'running', age: '1d' }])
   // @ts-expect-error: what is enqueued is not counted
   await windlass.history('1h', { outcome: 'enqueued' })
+  const daily = { name: 'a', cron: '@daily', job: resize, args: { image: 7, width: 8 } }
+  schedule({ ...daily, options: { meta: { a: 1 }, expiresIn: '1h', key: 'acme', timeout: '1m' } })
+  // @ts-expect-error: the overlap policy says what is meant
+  schedule({ ...daily, options: { unique: { args: true } } })
+  // @ts-expect-error: the ticks say when
+  schedule({ ...daily, options: { delay: '1h' } })
+  await perform(mail, ({ copies }) => copies, { to: 'a' }, { attempt: 2, key: 'acme' })
+  // @ts-expect-error: to is a text
+  await perform(mail, () => {}, { to: 7 })
+  // @ts-expect-error: a handler takes the args of its job
+  await perform(resize, (_: { image: string }) => {}, { image: 7, width: 8 })
   const [unique] = await windlass.enqueueManyUnique(resize, [{ image: 7, width: 8 }])
   yes<Equal<typeof unique, EnqueuedUnique | undefined>>()
   windlass.worker({ queues: { mail: 1 } })

@@ -2,13 +2,16 @@ import { errorText } from './error_text.js'
 import { encode } from './json.js'
 import { Outcome, text } from './outcome.js'
 
+/** What is to be said of a job: an outcome's message, the JSON text of a result, or nothing, for it completed. */
+export type Said = Outcome['message'] | string | undefined
+
 /** What a handler's return value came to, for whoever asks next: a large result is written once. */
 export class Concluded {
-  constructor (readonly said: object | string | undefined) {}
+  constructor (readonly said: Said) {}
 }
 
 /** What a handler's return value comes to: nothing to be said (it completed), or a message of the stdio protocol without a ticket. */
-export function ofValue (value: unknown): object | string | undefined {
+export function ofValue (value: unknown): Said {
   if (value === undefined || value === null) return undefined
   if (value instanceof Outcome) return value.message
   if (value instanceof Concluded) return value.said
@@ -22,7 +25,7 @@ export function ofValue (value: unknown): object | string | undefined {
 }
 
 /** What something thrown comes to. */
-export function ofError (error: unknown): object {
+export function ofError (error: unknown): Outcome['message'] {
   return error instanceof Outcome ? error.message : { type: 'retry', error: errorText(error) }
 }
 

@@ -30,7 +30,9 @@ export class WindlassError extends Error {
 
 /** Args, a result or a checkpoint that is no JSON, too large, or not what the schema of its job says. */
 export class InvalidArgs extends WindlassError { override readonly name = 'InvalidArgs' }
-/** An option that is out of range, unknown, or malformed. */
+/** A name of a queue, a kind, a schedule or a schema that breaks the rules. */
+export class InvalidName extends WindlassError { override readonly name = 'InvalidName' }
+/** An option that is out of range, unknown, or malformed; a store's URL among them. */
 export class InvalidOption extends WindlassError { override readonly name = 'InvalidOption' }
 /** A unique job that is not to be enqueued twice: another has its key. */
 export class UniqueConflict extends WindlassError { override readonly name = 'UniqueConflict' }
@@ -44,6 +46,10 @@ export class Ambiguous extends WindlassError { override readonly name = 'Ambiguo
 export class LeaseLost extends WindlassError { override readonly name = 'LeaseLost' }
 /** The store was not migrated, or by another version: `windlass.migrate()`. */
 export class SchemaMismatch extends WindlassError { override readonly name = 'SchemaMismatch' }
+/** The store's user lacks a privilege. */
+export class PermissionDenied extends WindlassError { override readonly name = 'PermissionDenied' }
+/** The store's disk is full: call again when it has room. */
+export class StorageFull extends WindlassError { override readonly name = 'StorageFull' }
 /** What is encrypted cannot be read here: its key is missing, or it was changed. */
 export class Undecryptable extends WindlassError { override readonly name = 'Undecryptable' }
 /** Events behind the cursor were removed, or it is of another store: go on from `'start'` or `'now'`. */
@@ -53,7 +59,7 @@ export class Unsupported extends WindlassError { override readonly name = 'Unsup
 
 const CLASSES: Partial<Record<ErrorCode, new (code: ErrorCode, message: string, options?: ErrorOptions) => WindlassError>> = {
   invalid_args: InvalidArgs,
-  invalid_name: InvalidOption,
+  invalid_name: InvalidName,
   invalid_option: InvalidOption,
   unique_conflict: UniqueConflict,
   not_found: NotFound,
@@ -63,6 +69,8 @@ const CLASSES: Partial<Record<ErrorCode, new (code: ErrorCode, message: string, 
   schema_missing: SchemaMismatch,
   schema_too_new: SchemaMismatch,
   schema_too_old: SchemaMismatch,
+  permission_denied: PermissionDenied,
+  storage_full: StorageFull,
   undecryptable: Undecryptable,
   events_expired: EventsExpired,
   unsupported: Unsupported,

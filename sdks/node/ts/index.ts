@@ -5,8 +5,8 @@ export { defineJob, type ArgsInput, type ArgsOf, type JobDefinition } from './de
 export type { Duration } from './duration.js'
 export type { EnqueuedUnique, OnceOptions } from './enqueue.js'
 export {
-  Ambiguous, EventsExpired, InvalidArgs, InvalidOption, LeaseLost, NotFound, SchemaMismatch, Unavailable, Undecryptable, UniqueConflict, Unsupported, WindlassError,
-  type ErrorCode,
+  Ambiguous, EventsExpired, InvalidArgs, InvalidName, InvalidOption, LeaseLost, NotFound, PermissionDenied, SchemaMismatch, StorageFull, Unavailable, Undecryptable,
+  UniqueConflict, Unsupported, WindlassError, type ErrorCode,
 } from './errors.js'
 export type { EventPage, Events, EventsOptions, EventType, JobEvent } from './events.js'
 export type { BatchHandler, Handler } from './handlers.js'
@@ -17,7 +17,7 @@ export type { EnqueueOptions, JobOptions, RetryPolicy, Unique } from './options.
 export { cancel, discard, retry, snooze, type Outcome } from './outcome.js'
 export type { EndState, History, HistoryOptions, RetentionRecord, RetentionRule, Settings, SettingsChange } from './policy.js'
 export type { HandlerReport, JobPage, JobRecord, JobState, QueueFilter, QueueRecord, StoreStatus } from './records.js'
-export { schedule, type ScheduleRecord, type Schedules, type ScheduleSpec } from './schedules.js'
+export { schedule, type ScheduleOptions, type ScheduleRecord, type Schedules, type ScheduleSpec } from './schedules.js'
 export type { StandardSchema } from './schema.js'
 export type { CancelReply, DeleteReply, EditReply, JobEdit, JobFilter, RetryReply, Selection, Touched } from './select.js'
 export { fromDrizzle, fromKnex, fromKysely, fromPrisma } from './sql/adapters.js'

@@ -1,6 +1,6 @@
 import { encode } from './json.js'
 import { LeaseLost } from './errors.js'
-import { answer, direct, type NativeWorker } from './native.js'
+import { answer, direct, type NativeReports } from './native.js'
 import { runSql } from './sql/enqueue_by.js'
 import type { Executor } from './sql/executor.js'
 
@@ -20,7 +20,7 @@ export interface JobInfo { readonly id: number, readonly kind: string, readonly 
 export interface Attributes { key: string | null, meta: Record<string, unknown> | null, tags: string[], expires_at: string | null }
 
 /** @internal What the jobs of one exchange share. */
-export interface Source { native: NativeWorker, text: string, numbers: Float64Array }
+export interface Source { native: NativeReports, text: string, numbers: Float64Array }
 
 /** @internal How many numbers a job has: those of src/job_numbers.rs. */
 export const FIELDS = 10

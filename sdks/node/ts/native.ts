@@ -18,15 +18,19 @@ export interface NativeClient {
   close (): Promise<void>
 }
 
-/** A worker whose jobs this thread runs. */
-export interface NativeWorker {
-  readonly number: number
-  exchange (done: Float64Array, said: string | null, jobs: number, bytes: number): NativeBatch | null
+/** What handlers say of the jobs that they run. */
+export interface NativeReports {
   progress (ticket: number, percent: number, note: string | null): void
   log (ticket: number, text: string): void
   checkpoint (ticket: number, value: string): Promise<string>
   lastCheckpoint (ticket: number): Promise<string>
   completeSql (ticket: number): string
+}
+
+/** A worker whose jobs this thread runs. */
+export interface NativeWorker extends NativeReports {
+  readonly number: number
+  exchange (done: Float64Array, said: string | null, jobs: number, bytes: number): NativeBatch | null
   stop (): void
   abortNow (): void
   leave (): void
@@ -124,7 +128,8 @@ function fromNative (error: unknown): unknown {
   if (error instanceof WindlassError || !(error instanceof Error)) return error
   try {
     const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
-    return errorOf(code, message)
+    // Who has this package need not have the binary.
+    return errorOf(code, message.replace('run `windlass migrate`', 'run `windlass migrate` or `await windlass.migrate()`'))
   } catch {
     return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
   }

@@ -27,9 +27,9 @@ export interface Unique {
   in?: 'kind' | 'queue'
   /** Until it is finished (default) or started. */
   until?: 'started' | 'finished'
-  /** For a time instead. */
+  /** For a time instead: without `until`. */
   for?: Duration
-  /** What happens when another job has the key: it stays (default), is replaced, its time begins anew, or the call fails. */
+  /** What happens when another job has the key: it stays (default), is replaced, its time begins anew (with `for`), or the call fails. */
   onConflict?: 'keep' | 'replace' | 'extend' | 'error'
   /** With `replace`: how long a job may be put off by that. */
   maxWait?: Duration
@@ -79,13 +79,15 @@ const KNOWN = new Set(['queue', 'priority', 'maxAttempts', 'timeout', 'retryPoli
 /** A job as the core reads it: the fields of a line of `windlass enqueue --many`, without args. */
 export type WireJob = { kind: string } & Record<string, unknown>
 
-/** The job that a kind and options make. Throws `InvalidOption` for options that there are not; ranges are checked by the core. */
+/** The job that a kind and options make. Throws `InvalidOption` for options that there are not and for `unique` that says too much or too little; ranges are checked by the core. */
 export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOptions = {}): WireJob {
   const all: EnqueueOptions = { ...defaults, ...options }
   const unknown = Object.keys(all).find(name => !KNOWN.has(name))
   if (unknown !== undefined) {
     throw new InvalidOption('invalid_option', `"${unknown}" is no option of a job of kind "${kind}"; options are ${[...KNOWN].join(', ')}`)
   }
+  const wrong = all.unique && wrongUnique(all.unique, all.expiresIn)
+  if (wrong !== undefined) throw new InvalidOption('invalid_option', `a unique job of kind "${kind}": ${wrong}`)
   return {
     kind,
     queue: all.queue,
@@ -109,6 +111,18 @@ export function wireJob (kind: string, defaults: JobOptions, options: EnqueueOpt
 /** A retry policy as the core reads it. */
 export function wirePolicy ({ backoff, base, factor, max, jitter }: RetryPolicy) {
   return { backoff, base_ms: span(base, 'retryPolicy.base'), factor, max_ms: span(max, 'retryPolicy.max'), jitter }
+}
+
+/** What of it does not go together, by its names here: the core would say it by those of the wire. */
+function wrongUnique ({ key, args, fields, until, for: window, onConflict, maxWait }: Unique, expiresIn: Duration | undefined): string | undefined {
+  const keys = [key !== undefined, args === true, fields !== undefined].filter(Boolean).length
+  if (keys === 0) return 'say what makes it unique: unique.key, unique.args or unique.fields'
+  if (keys > 1) return 'unique.key, unique.args and unique.fields exclude each other'
+  if (until !== undefined && window !== undefined) return 'unique.until and unique.for exclude each other'
+  if (maxWait !== undefined && onConflict !== 'replace') return "unique.maxWait needs unique.onConflict 'replace'"
+  if (onConflict === 'extend' && window === undefined) return "unique.onConflict 'extend' needs unique.for, the time that begins anew"
+  if (expiresIn !== undefined) return 'it takes no expiresIn; expiresAt, a time, it does'
+  return undefined
 }
 
 function wireUnique (unique: Unique) {

@@ -2,9 +2,15 @@ import type { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { check } from './enqueue.js'
 import { encode } from './json.js'
-import { span, time, wireJob, type JobOptions } from './options.js'
+import { span, time, wireJob, type EnqueueOptions } from './options.js'
 import type { Duration } from './duration.js'
 import { record } from './records.js'
+
+/**
+ * What may hold for the jobs of a schedule. When they run is the schedule's to say, and none is unique: `overlap` says what is meant. `expiresIn` counts from when
+ * each is enqueued.
+ */
+export type ScheduleOptions = Omit<EnqueueOptions, 'unique' | 'delay' | 'scheduledAt' | 'expiresAt'>
 
 /** A job that is enqueued again and again. Made by {@link schedule}, which checks the type of the args. */
 export interface ScheduleSpec<J extends JobDefinition = JobDefinition> {
@@ -24,7 +30,8 @@ export interface ScheduleSpec<J extends JobDefinition = JobDefinition> {
   missed?: 'none' | 'last' | { all: number }
   job: J
   args?: ArgsInput<J>
-  options?: JobOptions & { key?: string }
+  /** What holds for its jobs, beside what their definition says. */
+  options?: ScheduleOptions
 }
 
 /** A schedule as the store has it. */

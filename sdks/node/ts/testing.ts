@@ -7,6 +7,8 @@ import type { JobRecord } from './records.js'
 import { Windlass } from './windlass.js'
 import type { Worker, WorkerStats } from './worker.js'
 
+export { perform, type Performed, type PerformOptions } from './perform.js'
+
 /** What a drain did. */
 export interface DrainReport extends WorkerStats {
   /** What handlers threw. */

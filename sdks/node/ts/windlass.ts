@@ -86,7 +86,7 @@ export class Windlass {
     return record(await this.#on.call('jobs', filter))
   }
 
-  /** Waits until a job ended: its record without the errors of its attempts; null when it has not ended by then. */
+  /** Waits until a job ended: its record without the errors of its attempts; null when it has not ended by then. Rejects with `NotFound` when there is no such job. */
   async wait (id: number, timeout: Duration): Promise<JobRecord | null> {
     return record(await this.#on.call('wait', { id, timeout_ms: milliseconds(timeout, 'the timeout') }))
   }

@@ -31,8 +31,8 @@ function dynamic (options: Provider, imports: ModuleMetadata['imports'] = []): D
   const client: Provider = {
     provide: Windlass,
     inject: [OPTIONS],
-    useFactory: async ({ store, migrate }: WindlassModuleOptions) => {
-      const windlass = new Windlass(store)
+    useFactory: async ({ store, keys, traces, migrate }: WindlassModuleOptions) => {
+      const windlass = new Windlass(store, { keys, traces })
       if (migrate) await windlass.migrate()
       return windlass
     },

@@ -1,8 +1,9 @@
 import type { ModuleMetadata } from '@nestjs/common'
+import type { WindlassOptions } from '../connection.js'
 import type { Worker, WorkerOptions } from '../worker.js'
 
-/** The store, and what this process works of it: without `queues` it only enqueues. */
-export interface WindlassModuleOptions extends Partial<WorkerOptions> {
+/** The store, how it is reached, and what this process works of it: without `queues` it only enqueues. */
+export interface WindlassModuleOptions extends WindlassOptions, Partial<WorkerOptions> {
   /** `postgres://me@localhost/shop`, or `sqlite:jobs.db`. */
   store: string
   /** Makes or updates the tables at the start. */

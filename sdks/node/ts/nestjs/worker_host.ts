@@ -25,7 +25,7 @@ export class WorkerHost implements OnApplicationBootstrap, OnModuleDestroy, OnAp
   }
 
   async onApplicationBootstrap (): Promise<void> {
-    const { store: _, migrate: __, register, queues, onError = this.#report, ...rest } = this.#options
+    const { store, keys, traces, migrate, register, queues, onError = this.#report, ...rest } = this.#options
     if (queues === undefined) return
     const worker = this.#windlass.worker({ ...rest, queues, onError })
     if (this.#addHandlers(worker) === 0 && !register) {

@@ -67,19 +67,21 @@ export function enqueueManySql<J extends JobDefinition> (job: J, args: Array<Arg
   return [`SELECT id FROM ${name}.enqueue_many(${jobs('$1')}) AS id`, [all]]
 }
 
-/** What the SQL function for unique jobs does not take. */
-const BEYOND = ['timeout_ms', 'retry_policy', 'expires_at', 'expires_in_ms', 'tags', 'cost']
+/** What the SQL function for unique jobs does not take, by its names on the wire and here. */
+const BEYOND: Array<[wire: string, option: string]> = [
+  ['timeout_ms', 'timeout'], ['retry_policy', 'retryPolicy'], ['expires_at', 'expiresAt'], ['tags', 'tags'], ['cost', 'cost'],
+]
 
 /** @internal Whether the SQL functions cannot do these, and a statement of the engine's can: what is encrypted, or is unique with further options. */
 export function beyondSql (job: JobDefinition, options: EnqueueOptions): boolean {
   const wire = wireJob(job.kind, job.options, options)
-  return wire.encrypted === true || Boolean(wire.unique_key ?? wire.unique_fields ?? wire.unique_args) && BEYOND.some(name => wire[name] !== undefined)
+  return wire.encrypted === true || Boolean(wire.unique_key ?? wire.unique_fields ?? wire.unique_args) && BEYOND.some(([name]) => wire[name] !== undefined)
 }
 
 function refuseUnique (job: WireJob, idempotencyKey: string | undefined): void {
-  const found = BEYOND.find(name => job[name] !== undefined)
+  const found = BEYOND.find(([name]) => job[name] !== undefined)
   if (found === undefined && idempotencyKey === undefined) return
   throw new InvalidOption('invalid_option', found === undefined
     ? 'a unique job takes no idempotencyKey: its own key makes an enqueue repeatable'
-    : `a unique job that is enqueued by plain SQL takes no ${found}; windlass.enqueueIn does, by a statement of the engine`)
+    : `a unique job that is enqueued by plain SQL takes no ${found[1]}; windlass.enqueueIn does, by a statement of the engine`)
 }
