@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import FastAPI, HTTPException
 
 from windlass import App
+from windlass.errors import NotFound
 
 jobs = App("sqlite:shop.db")  # or "postgres://me@localhost/shop"; WINDLASS_STORE wins
 
@@ -34,7 +35,11 @@ async def sign_up(mail: str) -> dict[str, int]:
 
 @api.get("/jobs/{id}")
 async def look(id: int, wait: float = 0) -> dict[str, Any]:
-    job = await jobs.client.wait(id, wait) if wait else await jobs.client.job(id)
+    try:
+        ended = await jobs.client.wait(id, wait) if wait else None
+    except NotFound:
+        raise HTTPException(404, "there is no such job") from None
+    job = ended or await jobs.client.job(id)
     if job is None:
-        raise HTTPException(404, "there is no such job, or it has not ended yet")
+        raise HTTPException(404, "there is no such job")
     return {"state": job.state, "result": job.result}

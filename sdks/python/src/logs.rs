@@ -23,6 +23,8 @@ use tracing_subscriber::{
 const MOST: usize = 1_024;
 /// The crates that are listened to: their names begin so.
 const OURS: &str = "windlass";
+/// Tells of attempts that failed, which the package does by itself, with the traceback.
+const FAILURES: &str = "windlass_runtime::conclusion";
 
 /// A line: the level as Python has it, where it is from, what it says.
 type Line = (u8, String, String);
@@ -119,7 +121,8 @@ pub(crate) fn listen(level: u8) -> bool {
         }
     }
     let Some(filter) = FILTER.get_or_init(begin) else { return false };
-    filter.reload(Targets::new().with_target(OURS, engine(level))).is_ok()
+    let targets = Targets::new().with_target(OURS, engine(level)).with_target(FAILURES, LevelFilter::OFF);
+    filter.reload(targets).is_ok()
 }
 
 /// Waits for lines, without the interpreter, and how many were lost before them; one caller at a time.

@@ -18,6 +18,7 @@ import pytest
 from worked import drain, record
 
 from windlass import App, children
+from windlass.args import encode
 from windlass.connection import Connection
 from windlass.errors import InvalidOption
 from windlass.testing import HandlerFailed, jobs_of
@@ -65,7 +66,7 @@ def test_a_child_process_runs_the_job_and_knows_all_of_it(app: App) -> None:
     results: list[Any] = [record(app, id).result for id in ids]
     assert stats["completed"] == 4
     assert [result["n"] for result in results] == values
-    assert [result["args"] for result in results] == [child_jobs.facts._args((), {"n": n}) for n in values]
+    assert [result["args"] for result in results] == [encode({"n": n}) for n in values]
     assert {result["pid"] for result in results}.isdisjoint({os.getpid()}) and len({result["pid"] for result in results}) == 1
     assert results[0]["known"] == ["child.facts", "default", 1, 7, ["x"], "acme", {"who": "me"}, None]
     assert all(-LONG < result["age"] < LONG for result in results)

@@ -134,7 +134,6 @@ def test_wrong_options_are_refused_by_name(sqlite: App) -> None:
         ({"tags": "x"}, "tags must be a list"),
         ({"delay": 5, "at": datetime.now(timezone.utc)}, "exclude each other"),
         ({"unique": Unique("a"), "idempotency_key": "b"}, "a unique job takes no idempotency_key"),
-        ({"unique": Unique("a", max_wait=5)}, "max_wait_ms goes with on_conflict"),
     ]:
         with pytest.raises(InvalidOption) as error:
             job.with_options(**options).enqueue_sync()

@@ -41,6 +41,7 @@ def test_fastapi(example: ModuleType) -> None:
         id = client.post("/users", params={"mail": "a@example.com"}).json()["job"]
         assert client.get(f"/jobs/{id}", params={"wait": LONG}).json() == {"state": "completed", "result": "Welcome, a@example.com!"}
         assert client.get("/jobs/4711").status_code == 404
+        assert client.get("/jobs/4711", params={"wait": 1}).status_code == 404
 
 
 @pytest.mark.parametrize("example", ["flask_shop"], indirect=True)
@@ -183,3 +184,38 @@ def test_a_wrong_backend_of_django_says_what_is_wrong(tmp_path: Path) -> None:
         command = project.begin("windlass", "worker")
         _, err = command.communicate(timeout=LONG)
         assert command.returncode != 0 and says in err, err
+
+
+def test_tasks_of_django_are_encrypted_and_traced(tmp_path: Path) -> None:
+    project = Django(tmp_path)
+    settings = (tmp_path / "settings.py").read_text()
+    options = f'{{"store": "sqlite:jobs.db", "keys": "k1:{"A" * 43}=", "encrypted": True, "traces": Traces()}}'
+    settings = settings.replace('{"store": "sqlite:jobs.db", "max_attempts": 3}', options)
+    (tmp_path / "settings.py").write_text("from windlass.traces import Traces\n" + settings)
+    out = project.shell(
+        """
+import asyncio
+from mails.tasks import welcome
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from windlass.django._tasks import task_backends
+
+exporter = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(exporter))
+backend = task_backends["default"]
+id = welcome.enqueue("a@example.com").id
+assert "a@example.com" not in repr(backend.app.sync.job(int(id)))
+
+async def main():
+    async with backend.worker() as worker:
+        await worker.until_idle()
+
+asyncio.run(main())
+result = welcome.get_result(id)
+print(result.status, result.args, result.return_value, *[span.name for span in exporter.get_finished_spans()], sep="|")
+"""
+    )
+    assert out == "SUCCESSFUL|['a@example.com']|Welcome, a@example.com!|send mail|process mail\n"

@@ -34,7 +34,7 @@ def run(folder: Path, *args: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", ["hello.py", "enqueue.py", "sealed.py", "service.py", "traced.py"])
+@pytest.mark.parametrize("program", ["hello.py", "enqueue.py", "look.py", "sealed.py", "service.py", "traced.py"])
 def test_the_programs_run(folder: Path, program: str) -> None:
     run(folder, program)
 
@@ -49,7 +49,7 @@ def test_the_first_job_is_worked_by_the_command(folder: Path) -> None:
 
 
 def test_the_tests_pass(folder: Path) -> None:
-    assert "2 passed" in run(folder, "-m", "pytest", "-p", "windlass.pytest_plugin", "test_jobs.py")
+    assert "5 passed" in run(folder, "-m", "pytest", "-p", "windlass.pytest_plugin", "test_jobs.py")
 
 
 def test_the_transaction_moves_all_or_nothing(folder: Path, postgres: str) -> None:
@@ -74,4 +74,4 @@ def test_the_transaction_moves_all_or_nothing(folder: Path, postgres: str) -> No
 
 
 def test_the_jobs_are_typed_as_they_say(folder: Path) -> None:
-    run(folder, "-m", "mypy", "--strict", "jobs.py", "hello.py", "enqueue.py", "service.py", MYPYPATH=str(PACKAGE))
+    run(folder, "-m", "mypy", "--strict", "jobs.py", "hello.py", "enqueue.py", "look.py", "service.py", MYPYPATH=str(PACKAGE))

@@ -125,6 +125,7 @@ def test_gunicorn_with_preload(folder: Path) -> None:
             ids.add(int(id))
             workers.add(worker)
             connection.close()
+            time.sleep(0.01)  # the second worker may take seconds to come, and the list below has 1,000 jobs
         server.terminate()
         _, err = server.communicate(timeout=20)
     finally:
@@ -270,7 +271,7 @@ def test_ctrl_c_hands_back_what_runs(folder: Path, kind: str) -> None:
     says(program, f"{kind} begins")
     program.send_signal(signal.SIGINT)
     out, err = program.communicate(timeout=LONG)
-    assert (out, program.returncode) == ("ended\n", -signal.SIGINT) and err.strip().endswith("KeyboardInterrupt"), (out, err)
+    assert (out, program.returncode) == ("ended\n", -signal.SIGINT) and "KeyboardInterrupt" in err, (out, err)
     job = app.sync.job(id)
     assert job is not None and (job.state, job.attempt, job.errors) == ("available", 0, []), job
 

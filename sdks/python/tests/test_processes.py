@@ -170,7 +170,8 @@ def test_whoever_forgets_to_close_a_worker_loses_nothing(folder: Path) -> None:
     )
     assert (done.returncode, "Traceback" in done.stderr) == (5, False), done
     [job] = app_of(folder).sync.jobs().jobs
-    assert (job.state, job.attempt) == ("available", 0), job
+    # Put off where it had begun, for no time.
+    assert job.state in ("available", "scheduled") and job.attempt == 0, job
 
 
 def test_ctrl_c_ends_a_call_that_waits(folder: Path) -> None:
@@ -180,8 +181,8 @@ def test_ctrl_c_ends_a_call_that_waits(folder: Path) -> None:
         import signal, threading
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
         id = quick.enqueue_sync()
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             app.sync.wait(id, "1m")
         except KeyboardInterrupt:
             print("interrupted")

@@ -30,6 +30,13 @@ async def send_mail(to: str, template: str = "welcome") -> str:
 def thumb(image: int) -> None: ...
 
 
+@app.job("onward")
+async def onward(n: int) -> None:
+    """Goes on in queues that were not there before."""
+    if n:
+        await onward.with_options(queue=f"onward-{n}").enqueue(n=n - 1)
+
+
 @pytest.fixture
 def windlass_app() -> App:
     return app
@@ -45,6 +52,48 @@ def test_a_test_has_a_store_of_its_own(windlass_jobs: TestJobs) -> None:
         windlass_jobs.assert_not_enqueued(send_mail)
     assert windlass_jobs.drain()["completed"] == 2, "and the job that it enqueues"
     assert [job.kind for job in windlass_jobs.enqueued(state="completed")] == ["mail.send", "thumb"]
+
+
+def test_what_is_over_is_not_enqueued(windlass_jobs: TestJobs) -> None:
+    ids = [thumb.enqueue_sync(1), thumb.with_options(delay="1h").enqueue_sync(2), send_mail.enqueue_sync(to="")]
+    assert [job.id for job in windlass_jobs.enqueued()] == ids, "one is scheduled"
+    windlass_jobs.drain(raises=False)
+    assert [(job.id, job.state) for job in windlass_jobs.enqueued()] == [(ids[1], "scheduled"), (ids[2], "retryable")]
+    windlass_jobs.assert_not_enqueued(thumb, image=1)
+    with pytest.raises(AssertionError, match="no job thumb"):
+        windlass_jobs.assert_enqueued(thumb, image=1)
+    windlass_jobs.app.sync.cancel(ids)
+    windlass_jobs.assert_not_enqueued(send_mail)
+    assert [job.id for job in windlass_jobs.enqueued(state="cancelled")] == ids[1:]
+
+
+def test_jobs_of_other_args_may_be_enqueued(windlass_jobs: TestJobs) -> None:
+    send_mail.enqueue_sync(to="a@example.com", template="bye")
+    windlass_jobs.assert_not_enqueued(send_mail, to="b@example.com")
+    windlass_jobs.assert_not_enqueued(send_mail, to="a@example.com", template="welcome")
+    with pytest.raises(AssertionError, match="1 jobs mail.send were enqueued"):
+        windlass_jobs.assert_not_enqueued(send_mail, to="a@example.com")
+
+
+def test_jobs_are_drained_whatever_their_queue(windlass_jobs: TestJobs) -> None:
+    for queue in ("bulk", "other"):
+        thumb.with_options(queue=queue).enqueue_sync(image=1)
+    onward.enqueue_sync(n=2)
+    assert windlass_jobs.drain()["completed"] == 5, "also of queues that were not there before"
+    assert {job.queue for job in windlass_jobs.enqueued(state="completed")} == {"bulk", "other", "default", "onward-1", "onward-2"}
+
+
+def test_encrypted_jobs_are_found_by_their_args() -> None:
+    sealed = App("sqlite:never.db", keys="k1:" + "A" * 43 + "=")
+
+    @sealed.job("sealed", encrypted=True)
+    def secret(word: str) -> None: ...
+
+    with jobs_of(sealed) as jobs:
+        secret.enqueue_sync("s3cret")
+        assert "s3cret" not in repr(jobs.assert_enqueued(secret, word="s3cret"))
+        jobs.assert_not_enqueued(secret, word="other")
+        assert jobs.drain()["completed"] == 1
 
 
 def test_the_next_one_sees_nothing_of_it(windlass_jobs: TestJobs) -> None:

@@ -13,8 +13,9 @@ import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from windlass import App, Context, Job, Unique
-from windlass.errors import InvalidOption, LeaseLost, Unsupported
+from windlass import App, Context, Job, Unique, errors
+from windlass.drivers import run_sync
+from windlass.errors import InvalidOption, LeaseLost, UniqueConflict, Unsupported
 
 
 @pytest.fixture
@@ -196,3 +197,77 @@ def test_what_cannot_join_is_refused_by_name(shop: App, pay: Job[Any], postgres:
 
     with psycopg.connect(postgres) as connection, pytest.raises(Unsupported):
         job.enqueue_in_sync(connection)
+
+
+def test_many_join_in_one_statement(shop: App, pay: Job[Any], postgres: str) -> None:
+    jobs = [ARGS | {"n": n} for n in range(50)]
+    later = pay.with_options(priority=-3, tags=["x", "y"], meta={"who": "me"}, delay="1h", timeout="1m")
+    with psycopg.connect(postgres) as connection:
+        lost = later.enqueue_many_in_sync(connection, jobs)
+        connection.rollback()
+        ids = later.enqueue_many_in_sync(connection, jobs)
+        assert shop.sync.job(ids[0]) is None and later.enqueue_many_in_sync(connection, []) == []
+    assert [shop.sync.job(id) for id in lost] == [None] * 50
+    stored: list[Any] = [shop.sync.job(id) for id in ids]
+    assert [job.args for job in stored] == jobs
+    assert {(job.priority, *job.tags, job.meta["who"], job.timeout, job.state) for job in stored} == {(-3, "x", "y", "me", 60, "scheduled")}
+
+    async def main() -> list[int]:
+        async with asyncpg.create_pool(postgres, min_size=1, max_size=1) as pool, pool.acquire() as connection, connection.transaction():
+            return await pay.enqueue_many_in(connection, jobs[:3])
+
+    assert [shop.sync.job(id).args for id in asyncio.run(main())] == jobs[:3]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_many_unique_ones_join_too(shop: App, pay: Job[Any], postgres: str, driver: str) -> None:
+    unique = pay.with_options(unique=Unique(fields=["user"]))
+    engine = create_async_engine(postgres.replace("postgres://", f"postgresql+{driver}://"))
+
+    async def main() -> list[int]:
+        async with AsyncSession(engine) as session, session.begin():
+            first = await unique.enqueue_in(session, user=1)
+            ids = await unique.enqueue_many_in(session, [{"user": 2}, {"user": 1}, {"user": 2}])
+            assert ids == [ids[0], first, ids[0]] and ids[0] != first
+        strict = pay.with_options(unique=Unique(fields=["user"], on_conflict="error"))
+        async with engine.connect() as connection:
+            with pytest.raises(UniqueConflict, match=f"job {first} has this unique key") as refused:
+                await strict.enqueue_in(connection, user=1)
+            assert refused.value.code == "unique_conflict" and refused.value.__cause__ is not None
+        await engine.dispose()
+        return ids
+
+    assert len(asyncio.run(main())) == 3
+
+
+class Refusing:
+    """A connection whose server refuses everything."""
+
+    def __init__(self, sqlstate: str) -> None:
+        self.sqlstate = sqlstate
+
+    def execute(self, *_: Any) -> Any:
+        error = psycopg.Error("the first line\nDETAIL: more")
+        error.sqlstate = self.sqlstate
+        raise error
+
+
+Refusing.__module__ = "psycopg"
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "error", "text"),
+    [
+        ("WL001", errors.LeaseLost, "the first line: the job was taken from this worker, or is settled already; roll back"),
+        ("WL002", errors.InvalidName, "the first line"),
+        ("WL003", errors.InvalidOption, "the first line"),
+        ("WL004", errors.InvalidArgs, "the first line"),
+        ("WL006", errors.InvalidOption, "the first line"),
+        ("WL007", errors.UniqueConflict, "the first line"),
+        ("42P01", psycopg.Error, "the first line\nDETAIL: more"),
+    ],
+)
+def test_what_functions_refuse_is_told_as_the_engine_does(sqlstate: str, error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as refused:
+        run_sync(Refusing(sqlstate), {"text": "SELECT", "params": []})
+    assert (type(refused.value), str(refused.value)) == (error, text)

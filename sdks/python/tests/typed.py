@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windlass import App, Cancel, Context, Job, JobRecord
+from windlass import App, Cancel, Context, EnqueuedUnique, Job, JobRecord
 
 app = App("sqlite:jobs.db")
 
@@ -43,6 +43,13 @@ async def right() -> None:
     job: JobRecord | None = await app.client.job(id)
     waiting: JobRecord | None = app.sync.wait(many[0], timeout=timedelta(seconds=5))
     print(job, waiting)
+    stored: EnqueuedUnique = await send_mail.enqueue_unique("a")
+    thumb.enqueue_unique_sync(image=stored.id)
+    app.sync.edit_where({"priority": 1, "delay": "5m"}, queue="mail", per_second=10)
+    async for event in app.client.follow_events():
+        print(event.cursor)
+    counted: int = (await app.client.history("1h")).counts[0].count
+    print(counted)
 
 
 async def wrong() -> None:
@@ -54,6 +61,8 @@ async def wrong() -> None:
     await ship.enqueue(7)  # type: ignore[arg-type]
     await app.client.jobs(state="lost")  # type: ignore[arg-type]
     await app.client.cancel("7")  # type: ignore[arg-type]
+    await send_mail.enqueue_unique(to=7)  # type: ignore[arg-type]
+    app.sync.edit_where({"priority": "high"}, queue="mail")  # type: ignore[typeddict-item]
     app.job(7)  # type: ignore[call-overload]
 
 

@@ -9,10 +9,12 @@ from .app import App
 from .client import Client, SyncClient
 from .context import Context
 from .errors import WindlassError
+from .events import Events
+from .history import Count, History
 from .job import Job
 from .options import Backoff, Options, Unique
 from .outcome import Cancel, Discard, Outcome, Retry, Snooze
-from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
 from .schedule import Schedule
 from .worker import Worker
@@ -24,9 +26,15 @@ __all__ = [
     "Cancel",
     "Client",
     "Context",
+    "Count",
     "Discard",
+    "EnqueuedUnique",
     "Event",
+    "EventPage",
+    "Events",
+    "History",
     "Job",
+    "JobEdit",
     "JobPage",
     "JobRecord",
     "Options",

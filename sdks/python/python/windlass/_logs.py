@@ -13,7 +13,7 @@ from ._greenlets import patched_by
 logger: logging.Logger = logging.getLogger("windlass.engine")
 
 _MARK = 0  # the level of a line that says: all before it is logged
-_PATIENCE = 1.0  # seconds, at the end of the process
+_PATIENCE = 10.0  # seconds, at the end of the process
 
 _thread: threading.Thread | None = None
 _starting = threading.Lock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Callable, Generic, TypeVar
@@ -11,8 +11,9 @@ from typing import Any, Callable, Generic, TypeVar
 from .args import encode
 from .duration import Duration, millis
 from .errors import InvalidOption
+from .history import History
 from .options import instant
-from .records import AuditRecord, Event, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ def select(op: str, filter: dict[str, Any], **more: Any) -> Call[Touched]:
     return Call(op, _given(filter={name: value for name, value in filter.items() if value is not None}, **more), Touched._read)
 
 
-def edit_of(changes: dict[str, Any]) -> dict[str, Any]:
+def edit_of(changes: Mapping[str, Any]) -> dict[str, Any]:
     """What to change, as the engine takes it."""
     edit: dict[str, Any] = {}
     for name, value in changes.items():
@@ -180,19 +181,13 @@ def preview(spec: dict[str, Any], after: datetime | None, count: int) -> Call[li
     return Call("preview_schedule", payload, read)
 
 
-def events(**filter: Any) -> Call[tuple[list[Event], str]]:
-    read: Callable[[Any], tuple[list[Event], str]] = lambda page: (
-        [Event._read(event) for event in page["events"]],
-        page["next"],
-    )
-    return Call("events", _given(**filter), read)
+def events(after: str | None, **filter: Any) -> Call[EventPage]:
+    return Call("events", _given(**{"from": after}, **filter), EventPage._read)
 
 
-def history(last: Duration, step: Duration | None, **filter: Any) -> Call[list[dict[str, Any]]]:
+def history(last: Duration, step: Duration | None, **filter: Any) -> Call[History]:
     step_ms = None if step is None else millis(step, "step")
-    return Call(
-        "history", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), lambda answer: list(answer["counts"])
-    )
+    return Call("history", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), History._read)
 
 
 def audit(*, since: datetime | None, **filter: Any) -> Call[tuple[list[AuditRecord], str | None]]:
@@ -207,24 +202,14 @@ def append_audit(**entry: Any) -> Call[None]:
     return Call("append_audit", f'{{"entries":[{_given(**entry)}]}}', _nothing)
 
 
-def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[int]:
-    key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
-    return Call("enqueue", f'{{"job":{encode(job)},"args":[{args}]{key}}}', lambda answer: int(answer["ids"][0]))
-
-
-def enqueue_unique(job: dict[str, Any], args: str) -> Call[int]:
-    payload = f'{{"job":{encode(job)},"args":[{args}]}}'
-    return Call("enqueue_unique", payload, lambda answer: int(answer["jobs"][0]["id"]))
-
-
-def enqueue_many(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[list[int]]:
+def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[list[int]]:
     key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
     return Call("enqueue", f'{{"job":{encode(job)},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
 
 
-def enqueue_many_unique(job: dict[str, Any], args: str) -> Call[list[int]]:
-    payload = f'{{"job":{encode(job)},"args":{args}}}'
-    return Call("enqueue_unique", payload, lambda answer: [int(one["id"]) for one in answer["jobs"]])
+def enqueue_unique(job: dict[str, Any], args: str) -> Call[list[EnqueuedUnique]]:
+    read: Callable[[Any], list[EnqueuedUnique]] = lambda answer: [EnqueuedUnique._read(one) for one in answer["jobs"]]
+    return Call("enqueue_unique", f'{{"job":{encode(job)},"args":{args}}}', read)
 
 
 def enqueue_sql(job: dict[str, Any], args: str) -> Call[list[dict[str, Any]]]:

@@ -30,6 +30,7 @@ LOOK = 0.1  # seconds: how often one looks whether the job should stop
 GRACE = {"cancelled": 4.0, "timeout": 4.0}
 SHORT_GRACE = 0.4
 FAREWELL = 0.3  # for a child that has nothing to do
+DEATH = 5.0  # for one that closed its end of the channel
 
 _BOOT = "import sys, json; sys.path[:] = json.loads(sys.argv[2]); from windlass._child import main; main(int(sys.argv[1]), int(sys.argv[3]))"
 
@@ -69,7 +70,8 @@ class Child(Runner):
             self._send(channel, self._line(job))
             return self._wait(channel, desk, job)
         except (EOFError, OSError, ValueError) as error:
-            how = self._end() or str(error)
+            # At its end of the channel it is dying: the machine may be busy.
+            how = self._end(DEATH if isinstance(error, EOFError) else FAREWELL) or str(error)
             logger.warning("job %d (%s): its child process %s in attempt %d", job.id, job.kind, how, job.attempt)
             return "retry", None, f"the child process that ran the job {how}"
 
@@ -144,7 +146,7 @@ class Child(Runner):
     def _send(self, channel: Channel[Any, Any], message: dict[str, Any]) -> None:
         channel.send_bytes(json.dumps(message).encode())
 
-    def _end(self) -> str | None:
+    def _end(self, patience: float = FAREWELL) -> str | None:
         """Ends the child, where it has not ended itself. How it ended, in words, if it did."""
         process, channel = self._process, self._channel
         self._process = self._channel = None
@@ -153,7 +155,7 @@ class Child(Runner):
         if process is None:
             return None
         try:
-            code = process.wait(FAREWELL)
+            code = process.wait(patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

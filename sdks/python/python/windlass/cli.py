@@ -38,7 +38,10 @@ def _worker(args: list[str]) -> int:
     try:
         app = load(options.app)
         queues = dict(options.queue) if options.queue else None
-        worker = app.worker(queues, threads=options.threads, processes=options.processes)
+        worker = app.worker(
+            queues, threads=options.threads, processes=options.processes, name=options.name, timeout=options.timeout, lease=options.lease,
+            grace_period=options.grace_period,
+        )  # fmt: skip
         asyncio.run(worker.run())
     except WindlassError as error:
         print(f"error: {error} [{error.code}]", file=sys.stderr)
@@ -60,6 +63,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--processes", type=int, metavar="N", help="how many child processes run functions with process=True; default: one for each processor"
     )
+    parser.add_argument("--name", metavar="TEXT", help="its name for people; default: the host's and the process's")
+    parser.add_argument("--timeout", metavar="TIME", help="how long an attempt may take whose job does not say, as in 90s, 5m or 1h30m; default: as long as it takes")
+    parser.add_argument("--lease", metavar="TIME", help="how long it may be silent before others take its jobs; default: 30s")
+    parser.add_argument("--grace-period", metavar="TIME", help="how long running jobs may go on after the first signal; a second one hands them back; default: 30s")
     parser.add_argument("--log", default="info", choices=["debug", "info", "warning", "error"], help="what is logged")
     parser.add_argument("--reload", action="store_true", help="starts anew when a Python file below this folder changes; for development")
     return parser

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import calls
 from .connection import Connection
 from .duration import Duration
-from .records import AuditRecord, Event, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
+from .events import Events
+from .history import History
+from .records import AuditRecord, Event, JobEdit, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
 
 T = TypeVar("T")
 
@@ -33,7 +38,10 @@ class Client:
         return await self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     async def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
-        """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
+        """Waits until a job ends, and gives it as it is then, without the errors of its attempts; ``None`` when it has not ended by then.
+
+        Raises :class:`windlass.errors.NotFound` when there is no such job, or its transaction has not committed yet.
+        """
         return await self._send(calls.wait(id, timeout))
 
     async def result(self, id: int) -> Any:
@@ -64,17 +72,24 @@ class Client:
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return await self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Cancels all jobs that a filter selects."""
-        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+    async def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Cancels all jobs that a filter selects; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
 
-    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Retries all jobs that a filter selects."""
-        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+        Raises :class:`windlass.errors.InvalidOption` for a filter that selects every job, for one of jobs to which it cannot be done, and for a pace that is none.
+        """
+        return await self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Removes all jobs that a filter selects."""
-        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+    async def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Retries all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
+        return await self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+
+    async def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Removes all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
+        return await self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+
+    async def edit_where(self, changes: JobEdit, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
+        return await self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
     async def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""
@@ -137,15 +152,36 @@ class Client:
         return await self._send(calls.of_schedule("remove_schedule", name))
 
     async def run_schedule(self, name: str) -> int:
-        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id."""
+        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id.
+
+        Raises :class:`windlass.errors.NotFound` when there is no such schedule.
+        """
         return await self._send(calls.run_schedule(name))
 
-    async def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
-        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``."""
-        return await self._send(calls.events(**{"from": after}, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+    async def preview_schedule(self, schedule: Schedule, *, after: datetime | None = None, count: int = 5) -> list[datetime]:
+        """The next ticks of a schedule, which need not be stored: what ``app.schedule`` gave, or a :class:`windlass.Schedule`.
 
-    async def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> list[dict[str, Any]]:
-        """How many jobs ended how, by time, queue and kind."""
+        Raises :class:`windlass.errors.InvalidOption` for an expression or a zone that is none.
+        """
+        return await self._send(calls.preview(schedule._spec(), after, count))
+
+    async def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
+        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``: that one, ``"start"`` or ``"now"``. :meth:`follow_events` reads page after page.
+
+        Raises :class:`windlass.errors.EventsExpired` when events behind the cursor were removed, or it is of another store.
+        """
+        page = await self._send(calls.events(after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+        return page.events, page.next
+
+    def follow_events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> Events:
+        """All that happened to jobs behind the cursor ``after`` (``"start"`` by default, or ``"now"``) and all that will: :class:`windlass.Events`. ``limit``: how many are asked for at a time."""
+        return Events(self._connection, after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit)
+
+    async def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> History:
+        """How many jobs ended how in the ``last`` time, up to 30 days, by time, queue and kind. A ``step`` is of whole minutes, by default one.
+
+        Raises :class:`windlass.errors.InvalidOption` for other times, and for more than 100,000 counts.
+        """
         return await self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
 
     async def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:
@@ -199,7 +235,10 @@ class SyncClient:
         return self._send(calls.jobs(state=state, queue=queue, kind=kind, tag=tag, error=error, args=args, after=after, limit=limit))
 
     def wait(self, id: int, timeout: Duration = 60) -> JobRecord | None:
-        """Waits until a job ends, and gives it as it is then; ``None`` when it has not ended by then."""
+        """Waits until a job ends, and gives it as it is then, without the errors of its attempts; ``None`` when it has not ended by then.
+
+        Raises :class:`windlass.errors.NotFound` when there is no such job, or its transaction has not committed yet.
+        """
         return self._send(calls.wait(id, timeout))
 
     def result(self, id: int) -> Any:
@@ -230,17 +269,24 @@ class SyncClient:
         """Changes jobs that do not run: ``delay``, ``at`` or ``now=True``, ``queue``, ``priority``, ``max_attempts``, ``args``. For each ``edited``, ``running``, ``finished``, ``encrypted`` or ``not_found``."""
         return self._send(calls.by_id("edit", ids, edit=calls.edit_of(changes)))
 
-    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Cancels all jobs that a filter selects."""
-        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+    def cancel_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Cancels all jobs that a filter selects; those of the whole store only with ``everything=True``. With ``dry_run`` nothing is changed, and you see what would be; ``at_most`` so many are touched, and of these ``per_second`` at most.
 
-    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Retries all jobs that a filter selects."""
-        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+        Raises :class:`windlass.errors.InvalidOption` for a filter that selects every job, for one of jobs to which it cannot be done, and for a pace that is none.
+        """
+        return self._send(calls.select("cancel", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
-    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, dry_run: bool = False, at_most: int | None = None) -> Touched:
-        """Removes all jobs that a filter selects."""
-        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, dry_run=dry_run, at_most=at_most))
+    def retry_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Retries all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
+        return self._send(calls.select("retry", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+
+    def delete_where(self, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Removes all jobs that a filter selects. Takes and raises the same as :meth:`cancel_where`."""
+        return self._send(calls.select("delete", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+
+    def edit_where(self, changes: JobEdit, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
+        """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
+        return self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
     def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""
@@ -303,15 +349,36 @@ class SyncClient:
         return self._send(calls.of_schedule("remove_schedule", name))
 
     def run_schedule(self, name: str) -> int:
-        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id."""
+        """Enqueues the job of a schedule now, beside its ticks, and gives the job's id.
+
+        Raises :class:`windlass.errors.NotFound` when there is no such schedule.
+        """
         return self._send(calls.run_schedule(name))
 
-    def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
-        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``."""
-        return self._send(calls.events(**{"from": after}, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+    def preview_schedule(self, schedule: Schedule, *, after: datetime | None = None, count: int = 5) -> list[datetime]:
+        """The next ticks of a schedule, which need not be stored: what ``app.schedule`` gave, or a :class:`windlass.Schedule`.
 
-    def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> list[dict[str, Any]]:
-        """How many jobs ended how, by time, queue and kind."""
+        Raises :class:`windlass.errors.InvalidOption` for an expression or a zone that is none.
+        """
+        return self._send(calls.preview(schedule._spec(), after, count))
+
+    def events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> tuple[list[Event], str]:
+        """A page of what happened to jobs, in the order of commits, and the cursor to go on ``after``: that one, ``"start"`` or ``"now"``. :meth:`follow_events` reads page after page.
+
+        Raises :class:`windlass.errors.EventsExpired` when events behind the cursor were removed, or it is of another store.
+        """
+        page = self._send(calls.events(after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit))
+        return page.events, page.next
+
+    def follow_events(self, *, after: str | None = None, queues: Sequence[str] = (), kinds: Sequence[str] = (), events: Sequence[str] = (), limit: int = 1000) -> Events:
+        """All that happened to jobs behind the cursor ``after`` (``"start"`` by default, or ``"now"``) and all that will: :class:`windlass.Events`. ``limit``: how many are asked for at a time."""
+        return Events(self._connection, after, queues=list(queues), kinds=list(kinds), events=list(events), limit=limit)
+
+    def history(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None, outcome: str | None = None) -> History:
+        """How many jobs ended how in the ``last`` time, up to 30 days, by time, queue and kind. A ``step`` is of whole minutes, by default one.
+
+        Raises :class:`windlass.errors.InvalidOption` for other times, and for more than 100,000 counts.
+        """
         return self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
 
     def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:

@@ -101,7 +101,10 @@ class Context:
         return self._reason_of(self._job)
 
     def progress(self, percent: float, note: str | None = None) -> None:
-        """Says how far the job is, 0 to 100. Costs nothing until it is sent, at most once a second."""
+        """Says how far the job is, 0 to 100. Costs nothing until it is sent, at most twice a second.
+
+        Raises :class:`windlass.errors.InvalidOption` for what is no percentage.
+        """
         self._job.progress(percent, note)
 
     def log(self, line: str) -> None:

@@ -8,9 +8,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .errors import InvalidOption, LeaseLost, WindlassError
+from .args import encode
+from .errors import InvalidOption, WindlassError, error_of
 
-_LOST = "WL001"
+# The codes of errors that Windlass's SQL functions raise.
+_CODES = {
+    "WL001": "lease_lost", "WL002": "invalid_name", "WL003": "invalid_option", "WL004": "invalid_args", "WL006": "invalid_option",
+    "WL007": "unique_conflict",
+}  # fmt: skip
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 _KNOWN = "psycopg 3, asyncpg, SQLAlchemy (its Session, Connection and their async forms) and Django's connections"
 
@@ -31,6 +36,19 @@ def _percent(statement: Statement) -> tuple[str, list[Any]]:
         return "%s"
 
     return _PLACEHOLDER.sub(place, statement["text"].replace("%", "%%")), used
+
+
+def together(statements: list[Statement], is_unique: bool) -> Statement:
+    """One statement for the jobs of several, which are alike but for their parameters: it gives their ids in order."""
+    if len(statements) == 1:
+        return statements[0]
+    if is_unique:  # each has a list of jobs; as one list they take their keys in an order that cannot deadlock
+        lists = [statement["params"][0]["value"][1:-1] for statement in statements]
+        return {"text": statements[0]["text"], "params": [{"type": "text", "value": f"[{','.join(lists)}]"}]}
+    rows = encode([[param["value"] for param in statement["params"]] for statement in statements])
+    call = _PLACEHOLDER.sub(lambda found: f"(p->>{int(found[1]) - 1})", statements[0]["text"])
+    text = f"{call} FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY AS job(p, n) ORDER BY n"
+    return {"text": text, "params": [{"type": "text", "value": rows}]}
 
 
 def _library(connection: Any) -> str:
@@ -55,17 +73,23 @@ def _of_sqlalchemy(connection: Any, statement: Statement) -> tuple[str, tuple[An
 
 
 def _refused(error: BaseException) -> WindlassError | None:
-    """A job that was taken away, as the engine names it."""
+    """What Windlass's own functions refused, as the engine names it."""
     for cause in (error, getattr(error, "orig", None), error.__cause__):
-        if _LOST in (getattr(cause, "sqlstate", None), getattr(cause, "pgcode", None)):
-            return LeaseLost(f"{cause}: the job was taken from this worker, or is settled already; roll back")
+        code = _CODES.get(getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or "")
+        if code is not None:
+            text = str(cause).partition("\n")[0]
+            lost = ": the job was taken from this worker, or is settled already; roll back"
+            return error_of(code, text + lost if code == "lease_lost" else text)
     return None
 
 
-def run_sync(connection: Any, statement: Statement) -> Any:
-    """Runs a statement and gives the first value of its first row."""
+def run_sync(connection: Any, statement: Statement) -> list[int]:
+    """Runs a statement and gives the one column of its rows.
+
+    Raises what Windlass's functions refuse as the engine does, with the driver's error as its cause, and all else as the driver raised it.
+    """
     try:
-        return _run_sync(connection, statement)
+        return [_first(row) for row in _run_sync(connection, statement)]
     except Exception as error:
         raise _refused(error) or error from error
 
@@ -75,24 +99,22 @@ def _run_sync(connection: Any, statement: Statement) -> Any:
     if library == "sqlalchemy":
         text, values = _of_sqlalchemy(connection, statement)
         on = connection.connection() if hasattr(connection, "get_bind") else connection
-        row = on.exec_driver_sql(text, values).fetchone()
-    elif library == "django":
+        return on.exec_driver_sql(text, values).fetchall()
+    if library == "django":
         if connection.vendor != "postgresql":
             raise InvalidOption(f"jobs join transactions of PostgreSQL, this one is of {connection.vendor}")
         with connection.cursor() as cursor:
             cursor.execute(*_percent(statement))
-            row = cursor.fetchone()
-    elif library == "psycopg" and "Async" not in type(connection).__name__:
-        row = connection.execute(*_percent(statement)).fetchone()
-    else:
-        raise InvalidOption(f"a {type(connection).__qualname__} is to be awaited: use enqueue_in and complete_in, without _sync")
-    return None if row is None else row[0] if not isinstance(row, dict) else next(iter(row.values()))
+            return cursor.fetchall()
+    if library == "psycopg" and "Async" not in type(connection).__name__:
+        return connection.execute(*_percent(statement)).fetchall()
+    raise InvalidOption(f"a {type(connection).__qualname__} is to be awaited: use enqueue_in and complete_in, without _sync")
 
 
-async def run(connection: Any, statement: Statement) -> Any:
+async def run(connection: Any, statement: Statement) -> list[int]:
     """The same through an async connection."""
     try:
-        return await _run(connection, statement)
+        return [_first(row) for row in await _run(connection, statement)]
     except Exception as error:
         raise _refused(error) or error from error
 
@@ -100,13 +122,15 @@ async def run(connection: Any, statement: Statement) -> Any:
 async def _run(connection: Any, statement: Statement) -> Any:
     library = _library(connection)
     if library == "asyncpg":
-        return await connection.fetchval(statement["text"], *_values(statement))
+        return await connection.fetch(statement["text"], *_values(statement))
     if library == "sqlalchemy" and "Async" in type(connection).__name__:
         on = await connection.connection() if hasattr(connection, "get_bind") else connection
         text, values = _of_sqlalchemy(on, statement)
-        row = (await on.exec_driver_sql(text, values)).fetchone()
-    elif library == "psycopg" and "Async" in type(connection).__name__:
-        row = await (await connection.execute(*_percent(statement))).fetchone()
-    else:
-        raise InvalidOption(f"a {type(connection).__qualname__} is not to be awaited: use enqueue_in_sync and complete_in_sync")
-    return None if row is None else row[0] if not isinstance(row, dict) else next(iter(row.values()))
+        return (await on.exec_driver_sql(text, values)).fetchall()
+    if library == "psycopg" and "Async" in type(connection).__name__:
+        return await (await connection.execute(*_percent(statement))).fetchall()
+    raise InvalidOption(f"a {type(connection).__qualname__} is not to be awaited: use enqueue_in_sync and complete_in_sync")
+
+
+def _first(row: Any) -> int:
+    return int(next(iter(row.values())) if isinstance(row, dict) else row[0])

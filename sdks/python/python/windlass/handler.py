@@ -115,17 +115,33 @@ def returned(value: Any, name: str) -> Ended | None:
     """What a handler's return says."""
     if value is None:
         return None
+    value = awaited(value, name)
     if isinstance(value, Outcome):
         return value._told()
-    if inspect.isawaitable(value) or inspect.isgenerator(value):
-        kind = type(value).__name__
-        if inspect.iscoroutine(value):
-            value.close()
-        return Retry(f"{name} is no async function and returned a {kind}: make it async, or await that")._told()
     try:
         return "complete", None, encode(value)
     except InvalidArgs as error:
         return Discard(f"what {name} returned cannot be stored: {error}")._told()
+
+
+def awaited(value: Any, name: str) -> Any:
+    """The same value, or what says that nobody awaits it."""
+    if not (inspect.isawaitable(value) or inspect.isgenerator(value)):
+        return value
+    kind = type(value).__name__
+    if inspect.iscoroutine(value):
+        value.close()
+    return Retry(f"{name} is no async function and returned a {kind}: make it async, or await that")
+
+
+def each_of(value: Any, count: int, kind: str) -> list[Any]:
+    """What the return of a batch's function says of each of its jobs; of all the same where it says nothing, or what it must not."""
+    if value is None:
+        return [None] * count
+    if isinstance(value, (list, tuple)) and len(value) == count:
+        return list(value)
+    got = f"{len(value)}" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+    return [Retry(f"{kind} must return None, or a list of one outcome for each of {count} jobs; got {got}")] * count
 
 
 _observer: Callable[[BaseException], None] | None = None

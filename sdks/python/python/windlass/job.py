@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from . import calls, drivers
 from .args import encode
@@ -14,9 +14,11 @@ from .options import Options
 
 if TYPE_CHECKING:
     from .connection import Connection
+    from .records import EnqueuedUnique
     from .traces import Traces
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Job(Generic[P]):
@@ -57,25 +59,30 @@ class Job(Generic[P]):
         return Job(self.kind, handler, self.options, self._connection, self.max_size, self.in_child, self._traces)
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
-        """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key."""
+        """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key.
+
+        Raises :class:`windlass.errors.InvalidArgs` for args that do not fit the function or are no JSON, :class:`InvalidOption` and
+        :class:`InvalidName` for options that cannot be, :class:`UniqueConflict` where the job asks for it, :class:`Unavailable` when the store
+        cannot be reached, :class:`Ambiguous` when nobody knows whether it is stored.
+        """
         with self._sending():
-            call = self._enqueue(args, kwargs)
-            return call.read(await self._connection.call(call.op, call.payload))
+            [id] = await self._send(self._enqueue(self._one(args, kwargs)))
+            return id
 
     def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """The same where there is no event loop: waits for the store."""
         with self._sending():
-            call = self._enqueue(args, kwargs)
-            return call.read(self._connection.call_sync(call.op, call.payload))
+            [id] = self._send_sync(self._enqueue(self._one(args, kwargs)))
+            return id
 
     async def enqueue_many(self, jobs: Iterable[Any]) -> list[int]:
-        """Enqueues one job for each of these args, all or none: dicts, or models where the job has one. Their ids, in order."""
+        """Enqueues one job for each of these args, all or none: dicts, or models where the job has one. Their ids, in order. Raises as
+        :meth:`enqueue`."""
         checked = self._checked(jobs)
         if not checked:
             return []
         with self._sending(len(checked)):
-            call = self._enqueue_many(checked)
-            return call.read(await self._connection.call(call.op, call.payload))
+            return await self._send(self._enqueue(encode(checked)))
 
     def enqueue_many_sync(self, jobs: Iterable[Any]) -> list[int]:
         """The same where there is no event loop."""
@@ -83,25 +90,80 @@ class Job(Generic[P]):
         if not checked:
             return []
         with self._sending(len(checked)):
-            call = self._enqueue_many(checked)
-            return call.read(self._connection.call_sync(call.op, call.payload))
+            return self._send_sync(self._enqueue(encode(checked)))
+
+    async def enqueue_unique(self, /, *args: P.args, **kwargs: P.kwargs) -> EnqueuedUnique:
+        """Enqueues a unique job, and tells which job has its key now and what became of the one that had it. Raises as :meth:`enqueue`, and
+        :class:`InvalidOption` for a job that is not unique."""
+        with self._sending():
+            [stored] = await self._send(self._enqueue_unique(self._one(args, kwargs)))
+            return stored
+
+    def enqueue_unique_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> EnqueuedUnique:
+        """The same where there is no event loop."""
+        with self._sending():
+            [stored] = self._send_sync(self._enqueue_unique(self._one(args, kwargs)))
+            return stored
+
+    async def enqueue_many_unique(self, jobs: Iterable[Any]) -> list[EnqueuedUnique]:
+        """Enqueues one unique job for each of these args, as :meth:`enqueue_many` takes them: what came of each, in order. Raises as
+        :meth:`enqueue_unique`."""
+        checked = self._checked(jobs)
+        if not checked:
+            return []
+        with self._sending(len(checked)):
+            return await self._send(self._enqueue_unique(encode(checked)))
+
+    def enqueue_many_unique_sync(self, jobs: Iterable[Any]) -> list[EnqueuedUnique]:
+        """The same where there is no event loop."""
+        checked = self._checked(jobs)
+        if not checked:
+            return []
+        with self._sending(len(checked)):
+            return self._send_sync(self._enqueue_unique(encode(checked)))
 
     async def enqueue_in(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job inside the transaction of your own connection: it exists if and when that commits.
 
-        ``connection`` is an async one of psycopg, asyncpg or SQLAlchemy.
+        ``connection`` is an async one of psycopg, asyncpg or SQLAlchemy. Raises as :meth:`enqueue`, :class:`windlass.errors.Unsupported` when
+        the app's store is not PostgreSQL, and what your driver raises.
         """
         with self._sending():
-            call = self._enqueue_sql(args, kwargs)
-            [statement] = call.read(await self._connection.call(call.op, call.payload))
-            return int(await drivers.run(connection, statement))
+            statements = await self._send(self._enqueue_sql(self._one(args, kwargs)))
+            [id] = await drivers.run(connection, self._together(statements))
+            return id
 
     def enqueue_in_sync(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """The same through a connection of psycopg, SQLAlchemy or Django that is not awaited."""
         with self._sending():
-            call = self._enqueue_sql(args, kwargs)
-            [statement] = call.read(self._connection.call_sync(call.op, call.payload))
-            return int(drivers.run_sync(connection, statement))
+            statements = self._send_sync(self._enqueue_sql(self._one(args, kwargs)))
+            [id] = drivers.run_sync(connection, self._together(statements))
+            return id
+
+    async def enqueue_many_in(self, connection: Any, jobs: Iterable[Any]) -> list[int]:
+        """Enqueues one job for each of these args inside your transaction, in one statement: args as of :meth:`enqueue_many`, connection and
+        errors as of :meth:`enqueue_in`. Their ids, in order."""
+        checked = self._checked(jobs)
+        if not checked:
+            return []
+        with self._sending(len(checked)):
+            statements = await self._send(self._enqueue_sql(encode(checked)))
+            return await drivers.run(connection, self._together(statements))
+
+    def enqueue_many_in_sync(self, connection: Any, jobs: Iterable[Any]) -> list[int]:
+        """The same through a connection that is not awaited."""
+        checked = self._checked(jobs)
+        if not checked:
+            return []
+        with self._sending(len(checked)):
+            statements = self._send_sync(self._enqueue_sql(encode(checked)))
+            return drivers.run_sync(connection, self._together(statements))
+
+    async def _send(self, call: calls.Call[T]) -> T:
+        return call.read(await self._connection.call(call.op, call.payload))
+
+    def _send_sync(self, call: calls.Call[T]) -> T:
+        return call.read(self._connection.call_sync(call.op, call.payload))
 
     def _sending(self, count: int = 1) -> AbstractContextManager[None]:
         if self._traces is None:
@@ -114,29 +176,33 @@ class Job(Generic[P]):
             self._traces._carry(spec)
         return spec
 
-    def _args(self, args: tuple[Any, ...], given: dict[str, Any]) -> str:
-        return encode(self.handler.args_of(args, given))
-
-    def _enqueue(self, args: tuple[Any, ...], given: dict[str, Any]) -> calls.Call[int]:
-        if self.options.unique is not None:
-            self._refuse_key("a unique job")
-            return calls.enqueue_unique(self._spec(), self._args(args, given))
-        return calls.enqueue(self._spec(), self._args(args, given), self.options.idempotency_key)
+    def _one(self, args: tuple[Any, ...], given: dict[str, Any]) -> str:
+        """The args of a call as JSON, in a list of their own."""
+        return encode([self.handler.args_of(args, given)])
 
     def _checked(self, jobs: Iterable[Any]) -> list[Any]:
         if self.handler.model is not None:
             return [self.handler.model.check(job) for job in jobs]
         return [self.handler.args_of((), dict(job)) for job in jobs]
 
-    def _enqueue_many(self, checked: list[Any]) -> calls.Call[list[int]]:
-        if self.options.unique is not None:
-            self._refuse_key("a unique job")
-            return calls.enqueue_many_unique(self._spec(), encode(checked))
-        return calls.enqueue_many(self._spec(), encode(checked), self.options.idempotency_key)
+    def _enqueue(self, args: str) -> calls.Call[list[int]]:
+        if self.options.unique is None:
+            return calls.enqueue(self._spec(), args, self.options.idempotency_key)
+        call = self._enqueue_unique(args)
+        return calls.Call(call.op, call.payload, lambda answer: [stored.id for stored in call.read(answer)])
 
-    def _enqueue_sql(self, args: tuple[Any, ...], given: dict[str, Any]) -> calls.Call[list[dict[str, Any]]]:
+    def _enqueue_unique(self, args: str) -> calls.Call[list[EnqueuedUnique]]:
+        if self.options.unique is None:
+            raise InvalidOption(f"say what makes a job of kind {self.kind!r} unique, as in .with_options(unique=Unique('a key'))")
+        self._refuse_key("a unique job")
+        return calls.enqueue_unique(self._spec(), args)
+
+    def _enqueue_sql(self, args: str) -> calls.Call[list[drivers.Statement]]:
         self._refuse_key("a job in a transaction")
-        return calls.enqueue_sql(self._spec(), f"[{self._args(args, given)}]")
+        return calls.enqueue_sql(self._spec(), args)
+
+    def _together(self, statements: list[drivers.Statement]) -> drivers.Statement:
+        return drivers.together(statements, self.options.unique is not None)
 
     def _refuse_key(self, what: str) -> None:
         if self.options.idempotency_key is not None:

@@ -16,6 +16,9 @@ class Unique:
 
     The key is one that you give (``Unique("user/7")``), some fields of its args (``Unique(fields=["user"])``), or all of them
     (``Unique()``).
+
+    Raises :class:`windlass.errors.InvalidOption` for what excludes each other: ``key`` and ``fields``, ``window`` and ``until``, and a
+    ``max_wait`` without ``on_conflict="replace"``.
     """
 
     key: str | None = None
@@ -31,6 +34,14 @@ class Unique:
     max_wait: Duration | None = None
     """With ``replace``: the job is not put off further than this after its first enqueue."""
 
+    def __post_init__(self) -> None:
+        if self.key is not None and self.fields is not None:
+            raise InvalidOption("key and fields exclude each other: a unique job has one key")
+        if self.window is not None and self.until != "finished":
+            raise InvalidOption(f"window and until={self.until!r} exclude each other: a job has its key for a time, or until something happens")
+        if self.max_wait is not None and self.on_conflict != "replace":
+            raise InvalidOption(f"max_wait goes with on_conflict='replace', got on_conflict={self.on_conflict!r}")
+
     def _spec(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"unique_in": self.scope, "on_conflict": self.on_conflict}
         if self.key is not None:
@@ -41,7 +52,7 @@ class Unique:
             spec["unique_args"] = True
         if self.window is not None:
             spec["unique_for_ms"] = millis(self.window, "window")
-        if self.window is None or self.until != "finished":
+        else:
             spec["unique_until"] = self.until
         if self.max_wait is not None:
             spec["max_wait_ms"] = millis(self.max_wait, "max_wait")
@@ -50,7 +61,7 @@ class Unique:
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long failed attempts wait for the next one."""
+    """How long failed attempts wait for the next one. Where the store tells of it, its times are in seconds."""
 
     base: Duration = 15
     """The first delay."""
@@ -68,6 +79,10 @@ class Backoff:
             policy["max_ms"] = millis(self.max, "max")
         said = {"jitter": self.jitter, "factor": self.factor}
         return policy | {name: value for name, value in said.items() if value is not None}
+
+    @classmethod
+    def _read(cls, policy: dict[str, Any]) -> Backoff:
+        return cls(policy["base_ms"] / 1000, policy["backoff"], policy["max_ms"] / 1000, policy["jitter"], policy["factor"])
 
 
 @dataclass(frozen=True)

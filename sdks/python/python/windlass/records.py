@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar
+
+from .duration import Duration
+from .options import Backoff
 
 JobState = Literal["scheduled", "available", "running", "retryable", "completed", "cancelled", "discarded"]
 """Where a job is in its life."""
@@ -54,19 +57,33 @@ class JobRecord(_Record):
     scheduled_at: datetime | None = None
     """When it becomes available, while it waits for that."""
     claimed_at: datetime | None = None
+    claimed_by: int | None = None
+    """The worker that holds it, or held it last."""
     finished_at: datetime | None = None
     reason: str | None = None
     """Why it was cancelled or discarded."""
     key: str | None = None
     meta: dict[str, Any] | None = None
     tags: list[str] = field(default_factory=list)
+    timeout: float | None = None
+    """How many seconds an attempt may take, where the job itself says."""
+    retry_policy: Backoff | None = None
+    """How long its failed attempts wait, where the job itself says."""
     expires_at: datetime | None = None
+    cost: int | None = None
+    """What a start takes of its queue's rate, where that is more than 1."""
     result: Any = None
     """What its handler returned."""
     errors: list[dict[str, Any]] = field(default_factory=list)
     """Its failed attempts, oldest first: ``attempt``, ``at``, ``error``. Empty in lists."""
     report: dict[str, Any] | None = None
     """What its handlers said: progress, log, checkpoint. Not in lists."""
+
+    @classmethod
+    def _read(cls, record: dict[str, Any]) -> JobRecord:
+        timeout_ms, policy = record.get("timeout_ms"), record.get("retry_policy")
+        timeout = None if timeout_ms is None else timeout_ms / 1000
+        return super()._read({**record, "timeout": timeout, "retry_policy": policy and Backoff._read(policy)})
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,17 @@ class JobPage:
     jobs: list[JobRecord]
     next: str | None
     """Where to go on: the ``after`` of the next call; ``None`` when nothing follows."""
+
+
+@dataclass(frozen=True)
+class EnqueuedUnique(_Record):
+    """What came of a unique job."""
+
+    id: int
+    """The job that has the key now."""
+    conflict: Literal["kept", "replaced", "extended"] | None = None
+    """``None``: the key was free. Else another had it: it was ``kept``, and this one is not stored; or ``replaced`` by this one; or kept and
+    its window ``extended``."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +158,16 @@ class ScheduleRecord(_Record):
     definition: dict[str, Any]
     paused: bool
     next_tick: datetime | None = None
+    due_at: datetime | None = None
+    """When there is something to do: the next tick, later by the schedule's jitter; ``None`` for never."""
     last_tick: datetime | None = None
     last_job: int | None = None
+    last_enqueued_at: datetime | None = None
+    """When that was enqueued."""
     last_run: str | None = None
     """What became of its last job: ``unfinished``, a state, or ``forgotten``."""
+    queued_tick: datetime | None = None
+    """With ``overlap="queue_one"``: a tick that waits for the end of the last job."""
     error: str | None = None
     """Why it never fires."""
 
@@ -153,6 +187,34 @@ class Event(_Record):
     attempt: int
     worker: int | None = None
     reason: str | None = None
+
+
+@dataclass(frozen=True)
+class EventPage:
+    """A page of events. It may be empty though more follow, where the filters left all of it out."""
+
+    events: list[Event]
+    next: str
+    """Where to go on: behind the last event, or later."""
+    more: bool
+    """Whether there may be more at once."""
+
+    @classmethod
+    def _read(cls, page: dict[str, Any]) -> EventPage:
+        return cls([Event._read(event) for event in page["events"]], page["next"], page["more"])
+
+
+class JobEdit(TypedDict, total=False):
+    """What to change of jobs."""
+
+    now: bool
+    """Available now; or ``delay``, or ``at``."""
+    delay: Duration
+    at: datetime
+    queue: str
+    priority: int
+    max_attempts: int
+    args: Any
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,12 @@ With pytest the fixture ``windlass_jobs`` comes by itself: see :mod:`windlass.py
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
-import threading
-from collections.abc import Coroutine
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import Any, Generator, TypeVar
+from typing import Any, Generator
 
 from . import handler as handlers
 from .app import App
@@ -19,11 +18,14 @@ from .args import encode
 from .connection import Connection
 from .handler import logger
 from .job import Job
-from .outcome import Outcome
+from .perform import Perform, on_a_loop, perform_batch, perform_batch_async
 from .records import JobRecord, JobState
 from .worker import Worker
 
-T = TypeVar("T")
+__all__ = ["HandlerFailed", "Perform", "TestJobs", "jobs_of"]
+
+_AT_ONCE = 50  # jobs of each queue
+_WAITING: tuple[JobState, ...] = ("available", "scheduled", "retryable")
 
 
 class HandlerFailed(AssertionError):
@@ -39,7 +41,12 @@ class TestJobs:
         self.app = app
 
     def enqueued(self, job: Job[Any] | None = None, *, state: JobState | None = None) -> list[JobRecord]:
-        """The jobs that are there, oldest first."""
+        """The jobs that will still run, oldest first: those that are available, scheduled or retryable; or those in this ``state``."""
+        states = (state,) if state else _WAITING
+        found = [record for one in states for record in self._in_state(job, one)]
+        return sorted(found, key=lambda record: record.id)
+
+    def _in_state(self, job: Job[Any] | None, state: JobState) -> list[JobRecord]:
         found: list[JobRecord] = []
         after: str | None = None
         while True:
@@ -47,52 +54,95 @@ class TestJobs:
             found.extend(page.jobs)
             after = page.next
             if after is None:
-                return sorted(found, key=lambda record: record.id)
+                return found
 
-    def assert_enqueued(self, job: Job[Any], *model: Any, **args: Any) -> JobRecord:
-        """The job of these args; fails when none is there. Args that are not named may be anything."""
-        wanted = json.loads(encode(job.handler.model.check(*model))) if job.handler.model and model else json.loads(encode(args))
+    def assert_enqueued(self, job: Job[Any], /, *model: Any, **args: Any) -> JobRecord:
+        """A job of these args that will still run. Args that are not named may be anything.
+
+        Raises ``AssertionError`` when there is none, with those that are there.
+        """
+        wanted = _wanted(job, model, args)
         there = self.enqueued(job)
         for record in there:
-            if all(record.args.get(name) == value for name, value in wanted.items()):
+            if _fits(self._args(job, record), wanted):
                 return record
-        seen = "".join(f"\n  {json.dumps(record.args)}" for record in there) or " none"
+        seen = "".join(f"\n  {json.dumps(self._args(job, record))}" for record in there) or " none"
         raise AssertionError(f"no job {job.kind} with {json.dumps(wanted)} was enqueued; there are:{seen}")
 
-    def assert_not_enqueued(self, job: Job[Any]) -> None:
-        """Fails when a job of this kind is there."""
-        there = self.enqueued(job)
+    def assert_not_enqueued(self, job: Job[Any], /, *model: Any, **args: Any) -> None:
+        """Raises ``AssertionError`` when a job of these args, or with none any job of this kind, will still run."""
+        wanted = _wanted(job, model, args)
+        there = [found for record in self.enqueued(job) if _fits(found := self._args(job, record), wanted)]
         if there:
-            raise AssertionError(f"{len(there)} jobs {job.kind} were enqueued: {[record.args for record in there]}")
+            raise AssertionError(f"{len(there)} jobs {job.kind} were enqueued: {there}")
+
+    def _args(self, job: Job[Any], record: JobRecord) -> Any:
+        return self.app.sync.args(record.id) if job.options.encrypted else record.args
 
     def drain(self, *, raises: bool = True) -> dict[str, int]:
-        """Works all jobs that are available, and those that they enqueue, with the real engine. How many completed, were retried and so on.
+        """Works all jobs that are available, of whatever queue, and those that they enqueue, with the real engine. How many completed, were
+        retried and so on.
 
-        Raises what a handler raised, unless ``raises=False``.
+        Raises :class:`HandlerFailed` for what a handler raised, unless ``raises=False``.
         """
-        return _on_a_loop(self.drain_async(raises=raises))
+        return on_a_loop(self.drain_async(raises=raises))
 
     async def drain_async(self, *, raises: bool = True) -> dict[str, int]:
         """The same on the running event loop."""
         failed: list[BaseException] = []
+        stats: Counter[str] = Counter()
         with _noting(failed):
-            queues = {job.options.queue or "default": 50 for job in self.app.jobs.values()}
-            async with Worker(self.app, queues, lease=30) as worker:
-                await worker.until_idle()
-            stats = worker.stats
+            known: set[str] = set()
+            while (queues := await self._queues()) - known:  # handlers may enqueue into queues that were not there before
+                stats.update(await self._work(queues))
+                known = queues
         if raises and failed:
             raise HandlerFailed(f"a handler raised {type(failed[0]).__name__}: {failed[0]}") from failed[0]
-        return stats
+        return dict(stats)
 
-    def perform(self, job: Job[Any], *model: Any, **args: Any) -> Any:
-        """Calls a job's function as a worker does, with args that went to JSON and back, but without a store. What it returned, or the
-        outcome that it raised."""
-        sent = json.loads(job._args(model, args))
-        try:
-            value = job.handler.function(job.handler.model.model(**sent)) if job.handler.model else job.handler.function(**sent)
-            return _on_a_loop(value) if asyncio.iscoroutine(value) else value
-        except Outcome as outcome:
-            return outcome
+    async def _queues(self) -> set[str]:
+        declared = {job.options.queue for job in self.app.jobs.values() if job.options.queue}
+        return {"default"} | declared | {queue.name for queue in await self.app.client.queues()}
+
+    async def _work(self, queues: set[str]) -> dict[str, int]:
+        async with Worker(self.app, dict.fromkeys(queues, _AT_ONCE), lease=30) as worker:
+            await worker.until_idle()
+        return worker.stats
+
+    def perform(self, job: Job[Any], /, *model: Any, **args: Any) -> Any:
+        """Calls a job's function by itself as a worker does, with args that went to JSON and back, and with a context, but without a store. What
+        it returned, or the outcome that it raised; :class:`Perform` gives it a checkpoint and tells what it said.
+
+        Raises what else the function raises.
+        """
+        return Perform(job).run(*model, **args)
+
+    async def perform_async(self, job: Job[Any], /, *model: Any, **args: Any) -> Any:
+        """The same on the running event loop; a plain function runs in a thread."""
+        return await Perform(job).run_async(*model, **args)
+
+    def perform_batch(self, job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+        """Calls the function of a batch by itself, once for all of these args: dicts, or models where the job has one. What it says of each: what
+        it returned for it, or an outcome.
+
+        Raises what else the function raises.
+        """
+        return perform_batch(job, jobs)
+
+    async def perform_batch_async(self, job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+        """The same on the running event loop; a plain function runs in a thread."""
+        return await perform_batch_async(job, jobs)
+
+
+def _wanted(job: Job[Any], model: tuple[Any, ...], args: dict[str, Any]) -> Any:
+    return json.loads(encode(job.handler.model.check(*model) if job.handler.model and model else args))
+
+
+def _fits(args: Any, wanted: Any) -> bool:
+    """Whether args have these fields with these values; those of a model that is no object are wanted as they are."""
+    if not isinstance(wanted, dict):
+        return bool(args == wanted)
+    return isinstance(args, dict) and {**args, **wanted} == args
 
 
 @contextmanager
@@ -106,7 +156,7 @@ def jobs_of(app: App) -> Generator[TestJobs]:
     """
     connection = app.connection
     with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        test = Connection(f"sqlite:{folder}/jobs.db?synchronous=normal")
+        test = Connection(f"sqlite:{folder}/jobs.db?synchronous=normal", connection._keys)
         connection._lend(test)
         try:
             yield TestJobs(app)
@@ -125,26 +175,3 @@ def _noting(failed: list[BaseException]) -> Generator[None]:
     finally:
         logger.disabled = previous
         handlers.observe(observer)
-
-
-def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Runs it to its end on an event loop of its own: also where one runs already, as in an async test that calls sync code."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    result: list[Any] = []
-
-    def run() -> None:
-        try:
-            result.append((True, asyncio.run(work)))
-        except BaseException as error:
-            result.append((False, error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    [(is_done, value)] = result
-    if not is_done:
-        raise value
-    return value  # type: ignore[no-any-return]

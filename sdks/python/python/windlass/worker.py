@@ -9,7 +9,7 @@ import functools
 import os
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _logs, _native
 from ._greenlets import patched_by
@@ -19,7 +19,7 @@ from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
-from .handler import Ended, Handler, logger, raised, returned
+from .handler import Ended, Handler, each_of, logger, raised, returned
 from .options import Backoff
 from .signals import signalled
 from .threads import InThread, Threads, in_thread
@@ -51,20 +51,27 @@ class Worker:
         threads: int | None = None,
         processes: int | None = None,
         name: str | None = None,
+        timeout: Duration | None = None,
         lease: Duration | None = None,
         grace_period: Duration | None = None,
         backoff: Backoff | None = None,
+        settling: Literal["pipelined", "strict"] = "pipelined",
         accept_plain_args: bool = False,
     ) -> None:
         """
         :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
         :param processes: How many child processes run functions with ``process=True``; by default one for each processor.
         :param name: Its name for people; by default the host's and the process's.
+        :param timeout: How long an attempt may take, of jobs that do not say themselves.
         :param lease: How long it may be silent before others take its jobs; by default 30 s.
         :param grace_period: How long running jobs may go on when it stops; by default 30 s.
         :param backoff: How long failed attempts wait, of jobs that do not say themselves.
+        :param settling: ``pipelined``: the next job begins while what became of the last is written; after a crash the jobs of some milliseconds
+            run again. ``strict``: it begins when that is committed; after a crash no more than run at once.
         :param accept_plain_args: Takes plain args of encrypted kinds, too: those from before they were. Meanwhile whoever can write to the store
             can make up jobs of these.
+
+        Raises :class:`windlass.errors.InvalidOption` for options that cannot be; some only when it starts.
         """
         self._app = app
         self._connection = app.connection
@@ -79,9 +86,12 @@ class Worker:
         self._process_count = min(os.cpu_count() or 1, most) if processes is None else processes
         if self._process_count < 1:
             raise InvalidOption(f"processes must be at least 1, got {processes}")
+        if settling not in ("pipelined", "strict"):
+            raise InvalidOption(f"settling must be 'pipelined' or 'strict', got {settling!r}")
         self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name, "accept_plain_args": accept_plain_args}
+        self._spec["strict"] = settling == "strict"
         self._spec["encrypted_kinds"] = [kind for kind, job in self._jobs.items() if job.options.encrypted]
-        for option, value in (("lease", lease), ("grace_period", grace_period)):
+        for option, value in (("timeout", timeout), ("lease", lease), ("grace_period", grace_period)):
             if value is not None:
                 self._spec[f"{option}_ms"] = millis(value, option)
         if backoff is not None:
@@ -373,10 +383,7 @@ def _stopped(reason: str | None) -> Ended:
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
     """What became of each job of a batch, where something is said."""
-    if isinstance(value, (list, tuple)) and len(value) == count:
-        return [returned(one, kind) for one in value]
-    got = f"{len(value)}" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
-    return [("retry", None, f"{kind} must return None, or a list of one outcome for each of {count} jobs; got {got}")] * count
+    return [returned(one, kind) for one in each_of(value, count, kind)]
 
 
 def _checked(queues: Mapping[str, int]) -> dict[str, int]:

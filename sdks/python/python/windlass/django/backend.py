@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from inspect import iscoroutinefunction
 from typing import Any
@@ -32,7 +33,8 @@ from ._tasks import (
 )
 from .store import url_of
 
-_OPTIONS = ("using", "store", "max_attempts", "backoff", "timeout")
+_OF_JOBS = ("max_attempts", "backoff", "timeout", "encrypted")
+_OPTIONS = ("using", "store", "keys", "traces", *_OF_JOBS)
 _FRAME = "Traceback (most recent call last):"
 
 
@@ -41,7 +43,8 @@ class Backend(BaseTaskBackend):
 
     * ``using``: the PostgreSQL database whose connection enqueues, by default ``default``: a task exists if and when its transaction commits.
     * ``store``: instead, the URL of a store of its own, as ``sqlite:jobs.db``.
-    * ``max_attempts``, ``backoff``, ``timeout``: as of :class:`windlass.Options`.
+    * ``keys``, ``traces``: as of :class:`windlass.App`.
+    * ``max_attempts``, ``backoff``, ``timeout``, ``encrypted``: as of :class:`windlass.Options`, of all its tasks.
     """
 
     supports_defer = True
@@ -61,7 +64,8 @@ class Backend(BaseTaskBackend):
     @cached_property
     def app(self) -> App:
         """The app whose jobs the tasks are."""
-        return App(self.options["store"] if self.using is None else url_of(self.using))
+        store = self.options["store"] if self.using is None else url_of(self.using)
+        return App(store, keys=self.options.get("keys"), traces=self.options.get("traces"))
 
     def validate_task(self, task: Any) -> None:
         """Called for each task when it is made: so a worker knows the tasks of all modules that it imports."""
@@ -80,11 +84,18 @@ class Backend(BaseTaskBackend):
 
     def get_result(self, result_id: str) -> Any:
         """What became of a task, by the id of its job."""
-        job = self.app.sync.job(int(result_id)) if result_id.isascii() and result_id.isdigit() else None
+        job = self._found(int(result_id)) if result_id.isascii() and result_id.isdigit() else None
         if job is None or not isinstance(job.args, dict) or job.args.keys() != {"args", "kwargs"}:
             raise TaskResultDoesNotExist(result_id)
         task = self.tasks.get(job.kind) or import_string(job.kind)
         return self._of_record(task, job)
+
+    def _found(self, id: int) -> JobRecord | None:
+        """A job, opened where there are keys."""
+        job = self.app.sync.job(id)
+        if job is None or "keys" not in self.options:
+            return job
+        return replace(job, args=self.app.sync.args(id), result=self.app.sync.result(id))
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
         """A worker for the tasks that are known by now; options are those of :meth:`windlass.App.worker`."""
@@ -97,7 +108,7 @@ class Backend(BaseTaskBackend):
     def _job(self, task: Any) -> Job[Any]:
         kind: str = task.module_path
         if kind not in self.app.jobs:
-            options = {name: self.options[name] for name in ("max_attempts", "backoff", "timeout") if name in self.options}
+            options = {name: self.options[name] for name in _OF_JOBS if name in self.options}
             self.app.job(kind, **options)(self._handler(self.tasks.setdefault(kind, task)))
         return self.app.jobs[kind]
 

@@ -1,0 +1,72 @@
+"""Jobs and schedules as the store tells of them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from worked import drain, record
+
+from windlass import App, Backoff, Schedule
+from windlass.errors import InvalidOption
+
+
+def test_a_job_tells_its_options(app: App) -> None:
+    @app.job("a", timeout="90s", backoff=Backoff("1m", "linear", max="1h"), cost=3)
+    async def own() -> None: ...
+
+    @app.job("b")
+    async def plain() -> None: ...
+
+    job, other = record(app, own.enqueue_sync()), record(app, plain.enqueue_sync())
+    assert (job.timeout, job.cost, job.claimed_by) == (90, 3, None)
+    assert job.retry_policy is not None and (job.retry_policy.base, job.retry_policy.growth, job.retry_policy.max) == (60, "linear", 3600)
+    assert (other.timeout, other.retry_policy, other.cost) == (None, None, None)
+    assert [job.timeout for job in app.sync.jobs(kind="a").jobs] == [90], "in lists, too"
+
+
+def test_the_worker_that_holds_a_job_is_told(app: App) -> None:
+    @app.job("a")
+    async def job() -> int | None:
+        [found] = (await app.client.jobs(state="running")).jobs
+        return found.claimed_by
+
+    id = job.enqueue_sync()
+    asyncio.run(drain(app))
+    [worker] = app.sync.status()["workers"]
+    assert record(app, id).result == worker["id"] > 0
+
+
+def test_a_schedule_is_previewed(app: App) -> None:
+    @app.job("report")
+    async def report(day: str = "today") -> None: ...
+
+    after = datetime(2026, 6, 1, tzinfo=timezone.utc)
+    nightly = Schedule("nightly", "30 2 * * *", report, zone="Europe/Berlin")
+    ticks = [datetime(2026, 6, day, 0, 30, tzinfo=timezone.utc) for day in (1, 2, 3)]
+    assert app.sync.preview_schedule(nightly, after=after, count=3) == ticks
+    assert asyncio.run(app.client.preview_schedule(nightly, after=after, count=3)) == ticks
+    assert len(app.sync.preview_schedule(app.schedule("often", "every 90s", report))) == 5
+    assert app.sync.schedules() == [], "nothing is stored"
+    with pytest.raises(InvalidOption, match="minute"):
+        app.sync.preview_schedule(Schedule("bad", "61 * * * *", report))
+
+
+def test_a_schedule_tells_when_it_fires(app: App) -> None:
+    @app.job("report")
+    async def report() -> None: ...
+
+    app.schedule("often", "every 1h", report, overlap="queue_one")
+
+    async def main() -> None:
+        async with app.worker():
+            while not (often := await app.client.schedule("often")) or often.next_tick is None:
+                await asyncio.sleep(0.05)
+            assert (often.due_at, often.last_enqueued_at, often.queued_tick) == (often.next_tick, None, None)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    app.sync.run_schedule("often")
+    often = app.sync.schedule("often")
+    assert often is not None and often.last_enqueued_at is not None
+    assert abs(often.last_enqueued_at - datetime.now(timezone.utc)) < timedelta(minutes=5)

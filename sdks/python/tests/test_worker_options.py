@@ -1,0 +1,90 @@
+"""How a worker works: by its options in a program and on the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import app_of, with_jobs
+from worked import drain, record
+
+from windlass import App
+from windlass.errors import InvalidOption
+
+LONG = 60
+
+
+def test_attempts_have_the_time_of_their_worker(sqlite: App) -> None:
+    @sqlite.job("slow", max_attempts=1)
+    async def slow() -> None:
+        await asyncio.sleep(LONG)
+
+    id = slow.enqueue_sync()
+    asyncio.run(drain(sqlite, timeout="50ms"))
+    assert "timeout" in str(record(sqlite, id).reason)
+    with pytest.raises(InvalidOption, match="timeout must be a length of time"):
+        sqlite.worker(timeout="soon")
+
+
+def test_settling_is_pipelined_or_strict(app: App) -> None:
+    @app.job("a")
+    async def job(n: int) -> None: ...
+
+    specs: list[Any] = [app.worker(settling=how)._spec["strict"] for how in ("pipelined", "strict")]
+    assert specs == [False, True]
+    job.enqueue_many_sync([{"n": n} for n in range(20)])
+    assert asyncio.run(drain(app, settling="strict"))["settled"] == 20
+    with pytest.raises(InvalidOption, match="settling must be 'pipelined' or 'strict', got 'loose'"):
+        app.worker(settling="loose")
+
+
+JOBS = """
+    import asyncio
+    from windlass import App
+
+    app = App("sqlite:jobs.db")
+
+    @app.job("slow", max_attempts=1)
+    async def slow() -> None:
+        await asyncio.sleep(60)
+"""
+
+
+def command(folder: Path, *args: str) -> list[str]:
+    return [sys.executable, "-m", "windlass", "worker", "jobs:app", *args]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    yield with_jobs(tmp_path, JOBS)
+
+
+def test_the_command_takes_them(folder: Path) -> None:
+    app = app_of(folder)
+    late, long = app.job("slow", max_attempts=1)(lambda: None).enqueue_many_sync([{}, {}])
+    app.sync.edit(long, delay="1h")
+    options = ["--name", "one of ours", "--timeout", "100ms", "--lease", "5s", "--grace-period", "100ms"]
+    worker = subprocess.Popen(command(folder, *options), cwd=folder, stderr=subprocess.DEVNULL)
+    ended = app.sync.wait(late, LONG)
+    assert ended is not None and "timeout" in str(ended.reason)
+    assert [worker["name"] for worker in app.sync.status()["workers"]] == ["one of ours"]
+    own = app.jobs["slow"].with_options(timeout="1h").enqueue_sync()
+    until = time.monotonic() + LONG
+    while record(app, own).state != "running" and time.monotonic() < until:
+        time.sleep(0.01)
+    worker.terminate()
+    assert worker.wait(LONG / 4) == 0, "the grace period is over before 30 s"
+    assert (record(app, own).state, record(app, own).attempt) == ("available", 0)
+    app.close()
+
+
+@pytest.mark.parametrize(("option", "says"), [("--lease", "lease must be"), ("--timeout", "timeout must be"), ("--grace-period", "grace_period must be")])
+def test_the_command_refuses_nonsense(folder: Path, option: str, says: str) -> None:
+    done = subprocess.run(command(folder, option, "soon"), cwd=folder, capture_output=True, text=True, timeout=LONG, check=False)
+    assert done.returncode == 2 and says in done.stderr, done
