@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ask, findings, open, until, useBrowser } from './browser.mjs';
+import { ask, findings, goByKeys, open, until, useBrowser } from './browser.mjs';
 
 useBrowser();
 
@@ -88,8 +88,7 @@ test('who is not known logs in, and out when the session ends', async t => {
   assert.ok(page.url().endsWith('/workers'), 'it is the page that was asked for');
 
   await page.context().clearCookies();
-  await page.keyboard.press('g');
-  await page.keyboard.press('j');
+  await goByKeys(page, 'j');
   await page.getByRole('heading', { name: 'Log in to Windlass' }).waitFor();
 });
 

@@ -11,7 +11,8 @@ const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
 export const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-const TIMEOUT_MS = 10_000;
+/** Long enough for a server that leaves its store alone for up to a minute after slow looks, on a machine that has much to do. */
+const TIMEOUT_MS = 90_000;
 
 let browser;
 
@@ -73,6 +74,11 @@ export async function until(read, is, what = 'the page') {
     await new Promise(resolve => setTimeout(resolve, 25));
   }
 }
+
+/** Presses `g` and then this letter, both at once: the page gives little time between them. */
+export const goByKeys = (page, letter) => page.evaluate(keys => {
+  for (const key of keys) document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+}, ['g', letter]);
 
 /** Asks the palette, and takes its first hit, which has to be `hit`. */
 export async function ask(page, text, hit) {

@@ -30,8 +30,8 @@ test('jobs are found by their error and their args', async t => {
   await page.fill('.query input', 'error:"does not exist" args:{"nobody": {"a b": 1}}');
   await page.keyboard.press('Enter');
   await page.locator('.token', { hasText: 'args' }).waitFor();
-  assert.deepEqual(asked(mock, 'GET', 'jobs').at(-1).query, { state: 'discarded', error: 'does not exist', args: '{"nobody": {"a b": 1}}', limit: '50' });
   await page.getByText('No job matches').waitFor();
+  assert.deepEqual(asked(mock, 'GET', 'jobs').at(-1).query, { state: 'discarded', error: 'does not exist', args: '{"nobody": {"a b": 1}}', limit: '50' });
   if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT });
   await page.fill('.query input', 'args:[1]');
   await page.keyboard.press('Enter');
@@ -109,7 +109,7 @@ test('a few selected jobs are retried after a preview', async t => {
 
 test('many jobs ask for their number, and their progress is shown on every page', async t => {
   const { page, mock } = await open(t, { path: 'jobs?state=retryable&queue=webhooks' });
-  mock.bulkMs = 60;
+  mock.still = true;
   await rows(page).nth(0).getByRole('checkbox').check();
   await page.getByRole('button', { name: 'Select all that match' }).click();
   await page.getByRole('button', { name: /Cancel…/ }).click();
@@ -126,6 +126,9 @@ test('many jobs ask for their number, and their progress is shown on every page'
   const bar = page.getByRole('progressbar', { name: /of 320 jobs/ });
   await bar.waitFor();
   await page.getByRole('link', { name: 'Workers' }).first().click();
+  await page.waitForURL('**/workers');
+  await bar.waitFor();
+  mock.still = false;
   await page.getByText('Cancelled 320 jobs').waitFor();
   assert.deepEqual(asked(mock, 'POST', 'bulk/b_1/confirm')[0].body, { count: 320 });
   await page.getByRole('button', { name: 'Close' }).first().click();
@@ -134,7 +137,7 @@ test('many jobs ask for their number, and their progress is shown on every page'
 
 test('a run can be stopped, and is still there after a reload', async t => {
   const { page, mock } = await open(t, { path: 'jobs?state=discarded' });
-  mock.bulkMs = 3_600_000;
+  mock.still = true;
   await page.getByRole('checkbox', { name: 'Select every job of this page' }).check();
   await page.getByRole('button', { name: /Delete…/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: /Delete 50/ }).click();

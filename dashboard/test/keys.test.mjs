@@ -2,15 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ask, findings, open, until, useBrowser } from './browser.mjs';
+import { ask, findings, goByKeys, open, until, useBrowser } from './browser.mjs';
 
 useBrowser();
 
 test('g and a letter go to a page', async t => {
   const { page } = await open(t);
   for (const [key, path] of [['w', 'workers'], ['s', 'schedules'], ['j', 'jobs'], ['q', 'queues'], ['a', 'audit'], ['o', '']]) {
-    await page.keyboard.press('g');
-    await page.keyboard.press(key);
+    await goByKeys(page, key);
     await page.waitForURL(`**/${path}`);
     assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the focus is on the new page');
   }

@@ -17,7 +17,7 @@ export const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; con
 class Mock {
   constructor(options) {
     const { base = '/', role = 'admin', readOnly = false, token = null, actor = 'l.haddad', store = sample() } = options;
-    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), stream: true, bulkMs: 15, held: new Map() });
+    Object.assign(this, { base, role, readOnly, token, actor, store, streams: new Set(), calls: [], faults: new Map(), stream: true, still: false, held: new Map() });
     this.timers = new Set();
   }
 
@@ -64,15 +64,16 @@ class Mock {
     }
   }
 
-  /** Goes through the jobs of a bulk change in ten steps. */
+  /** Goes through the jobs of a bulk change in ten steps; not while `still` is set. */
   run(bulk, each) {
     const size = Math.ceil(bulk.chosen.length / 10);
     const timer = setInterval(() => {
+      if (bulk.state === 'running' && this.still) return;
       if (bulk.state === 'running') bulk.chosen.splice(0, size).forEach(each);
       if (!bulk.chosen.length && bulk.state === 'running') bulk.state = 'done';
       if (bulk.state !== 'running') clearInterval(timer);
       this.push();
-    }, this.bulkMs);
+    }, 15);
     this.timers.add(timer);
   }
 

@@ -99,19 +99,19 @@ overStores((real, test) => {
 
   test('a slow one is followed on other pages and after a reload, and stopped', async t => {
     const { server } = real;
-    await server.enqueue(...many(50, { kind: 'x', queue: 'slow' }));
+    await server.enqueue(...many(100, { kind: 'x', queue: 'slow' }));
     const { page } = await visit(t, server, { path: 'jobs?state=available&queue=slow' });
     const dialog = await ask(page, 'Cancel');
     await dialog.getByLabel('Pace').selectOption('1 a second');
-    await dialog.getByRole('button', { name: 'Cancel 50' }).click();
-    await page.getByRole('progressbar', { name: /of 50 jobs/ }).waitFor();
+    await dialog.getByRole('button', { name: 'Cancel 100' }).click();
+    await page.getByRole('progressbar', { name: /of 100 jobs/ }).waitFor();
     await page.getByRole('link', { name: 'Workers' }).first().click();
-    await page.getByText(/Cancelling 50 jobs: [1-9]/).waitFor();
+    await page.getByText(/Cancelling 100 jobs: [1-9]/).waitFor();
     await page.reload();
     await page.getByRole('button', { name: 'Stop' }).click();
-    await page.getByText(/Stopped after \d+ jobs? of 50/).waitFor();
+    await page.getByText(/Stopped after \d+ jobs? of 100/).waitFor();
     const { available, cancelled } = await counts(server, 'slow');
-    assert.ok(cancelled >= 1 && available + cancelled === 50 && available > 20, JSON.stringify({ available, cancelled }));
+    assert.ok(cancelled >= 1 && available + cancelled === 100 && available > 20, JSON.stringify({ available, cancelled }));
   });
 
   test('jobs that moved on are left alone, and that is said', async t => {

@@ -92,7 +92,7 @@ overStores((real, test) => {
     server.worker('--queue', 'ticks', '--exec', 'true');
     const { page } = await visit(t, server, { path: 'schedules' });
     const row = page.locator('table[data-list] tbody tr', { hasText: 'every.second' });
-    await row.locator('.badge').first().waitFor({ timeout: 30_000 });
+    await row.locator('.badge').first().waitFor();
     await server.api('POST', 'schedules/every.second/pause');
     await row.locator('a', { has: page.locator('.badge') }).click();
     await page.getByRole('heading', { name: /tick/ }).waitFor();

@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { open } from './browser.mjs';
@@ -17,6 +18,10 @@ const windlass = process.env.WINDLASS_COMMAND;
 const postgres = process.env.WINDLASS_TEST_POSTGRES;
 const ROLES = ['viewer', 'operator', 'admin', 'worker'];
 const START_MS = 30_000;
+/** Ports that no system gives to whoever asks for any, so that one is still free when its server comes back. */
+const PORTS = [20_000, 32_000];
+const TAKEN = /Address already in use/;
+const MOST_TRIES = 40;
 
 const assets = fileURLToPath(new URL('../../crates/windlass-server/assets/', import.meta.url));
 /** The script that the pages have, by its hashed name. */
@@ -33,7 +38,9 @@ function start(args, options) {
   running.add(child);
   child.ended = new Promise(resolve => child.once('close', resolve)).then(() => running.delete(child));
   child.said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => (child.said += text));
+  child.complained = '';
+  child.stdout.setEncoding('utf8').on('data', text => (child.said += text));
+  child.stderr.setEncoding('utf8').on('data', text => (child.complained += text));
   return child;
 }
 
@@ -101,12 +108,27 @@ class Server {
     return ['--auth', file];
   }
 
-  async serve(options, port = 0) {
+  /** Starts it at this port, or else at a free one. */
+  async serve(options, port) {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.listen(options, port ?? randomInt(...PORTS));
+      } catch (error) {
+        if (tries === MOST_TRIES || !TAKEN.test(error.message)) throw error;
+        await sleep(250);
+      }
+    }
+  }
+
+  async listen(options, port) {
     const child = start(['serve', '--json', '--listen', `127.0.0.1:${port}`, ...options, '--store', this.store]);
     this.children.push(child);
     const { url, login } = await new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`the server is not there after ${START_MS} ms: ${child.said}`)), START_MS);
-      void child.ended.then(() => reject(new Error(`the server ended: ${child.said}`)));
+      const late = setTimeout(() => reject(new Error(`the server is not there after ${START_MS} ms: ${child.said}${child.complained}`)), START_MS);
+      void child.ended.then(() => {
+        clearTimeout(late);
+        reject(new Error(`the server ended: ${child.said}${child.complained}`));
+      });
       child.stdout.on('data', () => {
         if (!child.said.trimEnd().endsWith('}')) return;
         clearTimeout(late);

@@ -9,7 +9,6 @@ mod leading;
 mod listener;
 mod load;
 mod producer;
-mod starvation;
 mod sweep;
 mod task;
 mod timetable;

@@ -12,4 +12,5 @@ pub mod permuter;
 pub mod proxy;
 pub mod run;
 pub mod scenario;
+mod starvation;
 pub mod suite;

@@ -16,6 +16,7 @@ use crate::{
     checker::{Report, Rules, check},
     database,
     history::{Fault, History, Phase, Recorder, What},
+    starvation,
 };
 use anyhow::{Context as _, Result};
 use crew::{Member, Todo};
@@ -76,6 +77,7 @@ impl Run {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let recorder = Arc::new(Recorder::create(&setup.folder.join("injector.history"), INJECTOR)?);
         disk::watch(&setup.folder, &recorder)?;
+        starvation::watch(&recorder, None);
         runtime.block_on(prepare(&setup))?;
         recorder.note(What::Phase { phase: Phase::Warm });
         Ok(Self {

@@ -129,8 +129,8 @@ pub async fn it_does_not_come_back(fixture: &dyn Fixture) {
     for id in &ids[..5] {
         let seen = record(&store, *id).await;
         assert_eq!(
-            (seen.state, seen.reason.as_deref()),
-            (JobState::Cancelled, Some(Disposition::BY_REQUEST))
+            (seen.state, seen.reason.as_deref(), seen.attempt),
+            (JobState::Cancelled, Some(Disposition::BY_REQUEST), 1)
         );
     }
     assert_eq!(errors_of(&store, ids[0]).await, [(1, error())]);
@@ -154,7 +154,8 @@ pub async fn its_workers_end_cancels_it(fixture: &dyn Fixture) {
     assert_eq!((report.rescued, report.discarded), (1, 0));
     store.deregister(leaving.id).await.expect("deregister");
     for id in [ids[0], ids[2]] {
-        assert_eq!(state(&store, id).await, JobState::Cancelled);
+        let seen = record(&store, id).await;
+        assert_eq!((seen.state, seen.attempt), (JobState::Cancelled, 1));
     }
     let back = worker_on(&store).await.take(2).await;
     assert_eq!(back.iter().map(|held| held.job.id).collect::<Vec<_>>(), [ids[1], ids[3]]);

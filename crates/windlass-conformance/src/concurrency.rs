@@ -1,6 +1,7 @@
 //! Races: many processes at once lose nothing and do nothing twice.
 
 use crate::{Fixture, steps::*};
+use fastrand::Rng;
 use std::{
     collections::HashMap,
     sync::{
@@ -55,13 +56,19 @@ impl Ledger {
 }
 
 /// Enqueues so many jobs in batches of random size, and returns their ids.
-fn enqueuers(stores: Vec<Arc<dyn Store>>, each: usize, batch: usize) -> JoinSet<Vec<JobId>> {
+fn enqueuers(
+    stores: Vec<Arc<dyn Store>>,
+    each: usize,
+    batch: usize,
+    random: &mut Rng,
+) -> JoinSet<Vec<JobId>> {
     let mut tasks = JoinSet::new();
     for store in stores {
+        let mut random = random.fork();
         tasks.spawn(async move {
             let mut ids = Vec::with_capacity(each);
             while ids.len() < each {
-                let size = fastrand::usize(1..=batch).min(each - ids.len());
+                let size = random.usize(1..=batch).min(each - ids.len());
                 ids.extend(enqueue_jobs(&store, size).await);
             }
             ids
@@ -71,11 +78,11 @@ fn enqueuers(stores: Vec<Arc<dyn Store>>, each: usize, batch: usize) -> JoinSet<
 }
 
 /// Claims batches of random size and completes them, but for some jobs that it returns.
-async fn complete_or_return(worker: &TestWorker, ledger: &Ledger) {
-    let claims = worker.claim(fastrand::u32(1..=300)).await;
+async fn complete_or_return(worker: &TestWorker, ledger: &Ledger, random: &mut Rng) {
+    let claims = worker.claim(random.u32(1..=300)).await;
     for claim in &claims {
         let (returned, done): (Vec<_>, Vec<_>) =
-            held(std::slice::from_ref(claim)).into_iter().partition(|_| fastrand::u8(..) < 25);
+            held(std::slice::from_ref(claim)).into_iter().partition(|_| random.u8(..) < 25);
         let done: Vec<_> = done.iter().map(|held| held.job.id).collect();
         let ranges = JobSet::Ranges(done.iter().map(|id| (id.0, id.0)).collect());
         let completion = Completion { claim: claim.reference, jobs: ranges, count: done.len() as u32 };
@@ -94,21 +101,22 @@ async fn complete_or_return(worker: &TestWorker, ledger: &Ledger) {
 /// Claimers and enqueuers race over 20,000 jobs in random batches, some of which come back: every
 /// job completes exactly once, none is lost.
 pub async fn nothing_is_lost_or_done_twice(fixture: &dyn Fixture) {
-    let (enqueuer_count, each, claimer_count) = (4, 5_000, 4);
+    let (enqueuer_count, each, claimer_count, mut random) = (4, 5_000, 4, random());
     let ledger = Arc::new(Ledger::default());
     let (mut claimers, mut stores, started) = (JoinSet::new(), Vec::new(), Instant::now());
     for _ in 0..claimer_count {
         let (worker, ledger) = (worker_on(&fixture.open().await).await, Arc::clone(&ledger));
+        let mut random = random.fork();
         claimers.spawn(async move {
             while !ledger.done(enqueuer_count * each, started) {
-                complete_or_return(&worker, &ledger).await;
+                complete_or_return(&worker, &ledger, &mut random).await;
             }
         });
     }
     for _ in 0..enqueuer_count {
         stores.push(fixture.open().await);
     }
-    let enqueued = enqueuers(stores, each, 200).join_all().await.concat();
+    let enqueued = enqueuers(stores, each, 200, &mut random).join_all().await.concat();
     claimers.join_all().await;
     ledger.balances(&fixture.open().await, enqueued).await;
 }
@@ -130,7 +138,7 @@ pub async fn ten_thousand_tiny_enqueues(fixture: &dyn Fixture) {
     }
     let (first, second) = (fixture.open().await, fixture.open().await);
     let stores = (0..tasks).map(|n| Arc::clone(if n % 2 == 0 { &first } else { &second })).collect();
-    let enqueued = enqueuers(stores, each, 1).join_all().await.concat();
+    let enqueued = enqueuers(stores, each, 1, &mut random()).join_all().await.concat();
     claimers.join_all().await;
     ledger.balances(&first, enqueued).await;
 }
@@ -139,16 +147,18 @@ pub async fn ten_thousand_tiny_enqueues(fixture: &dyn Fixture) {
 pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
     let ledger = Arc::new(Ledger::default());
     let store = fixture.open().await;
-    let (count, started) = (2_000, Instant::now());
+    let (count, started, mut random) = (2_000, Instant::now(), random());
     let enqueued = enqueue_jobs(&store, count).await;
     let mut mortals = JoinSet::new();
     for _ in 0..4 {
         let (store, ledger) = (fixture.open().await, Arc::clone(&ledger));
+        let mut random = random.fork();
         mortals.spawn(async move {
             let rescuer = worker_on(&store).await.id;
             let mut mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
             while !ledger.done(count, started) {
-                if work_mortally(&mortal, rescuer, &ledger).await.is_err_and(|error| error.is_lease_lost()) {
+                let worked = work_mortally(&mortal, rescuer, &ledger, &mut random).await;
+                if worked.is_err_and(|error| error.is_lease_lost()) {
                     mortal = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
                 }
             }
@@ -159,20 +169,30 @@ pub async fn rescue_races_with_settle(fixture: &dyn Fixture) {
 }
 
 /// One round of a worker whose lease others take at any moment, and who takes others'.
-async fn work_mortally(mortal: &TestWorker, rescuer: WorkerId, ledger: &Ledger) -> Result<(), Error> {
-    let claims = mortal.try_claim(fastrand::u32(1..=100)).await?;
-    if fastrand::u8(..) < 50 {
+async fn work_mortally(
+    mortal: &TestWorker,
+    rescuer: WorkerId,
+    ledger: &Ledger,
+    random: &mut Rng,
+) -> Result<(), Error> {
+    let claims = mortal.try_claim(random.u32(1..=100)).await?;
+    if random.u8(..) < 50 {
         mortal.store.rescue(rescuer).await?;
     }
     for claim in &claims {
-        settle_mortally(mortal, claim, ledger).await?;
+        settle_mortally(mortal, claim, ledger, random).await?;
     }
     Ok(())
 }
 
-async fn settle_mortally(mortal: &TestWorker, claim: &Claim, ledger: &Ledger) -> Result<(), Error> {
+async fn settle_mortally(
+    mortal: &TestWorker,
+    claim: &Claim,
+    ledger: &Ledger,
+    random: &mut Rng,
+) -> Result<(), Error> {
     let jobs = held(std::slice::from_ref(claim));
-    let (now, later) = jobs.split_at(fastrand::usize(..=jobs.len()));
+    let (now, later) = jobs.split_at(random.usize(..=jobs.len()));
     for part in [now, later] {
         let reply = mortal.try_settle(part.iter().map(Held::completion).collect(), vec![]).await?;
         assert!(reply.completions.iter().all(|&settled| settled == Settled::Accepted), "{reply:?}");

@@ -318,8 +318,8 @@ pub async fn a_deep_backlog_hides_nothing(fixture: &dyn Fixture) {
     assert_eq!((stats.completed, stats.estimates.contains(&JobState::Completed)), (1, false));
 }
 
-/// Whether a worker would find a job: not of a paused queue, of no other queue, none that waits for its time or for
-/// another worker's handlers.
+/// Whether a worker would find a job, now or when what is due is promoted: not of a paused queue, of no other queue, none that waits
+/// for its time or for another worker's handlers.
 pub async fn any_available_asks_for_a_worker(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let any = async |queue: &str, kinds: &[&str]| {
@@ -343,6 +343,20 @@ pub async fn any_available_asks_for_a_worker(fixture: &dyn Fixture) {
     assert!(!any(QUEUE, &[]).await);
     let cancelled = enqueue(&store, job()).await;
     store.cancel(&[cancelled]).await.expect("cancel");
+    assert!(!any(QUEUE, &[]).await);
+    for due in [
+        Disposition::Snooze { delay: Duration::ZERO },
+        Disposition::Retry { delay: Duration::ZERO, error: "no".into() },
+    ] {
+        enqueue(&store, job()).await;
+        worker.except(&worker.take_one().await, due).await;
+        assert!(any(QUEUE, &[]).await && !any("b", &[]).await, "its time has come");
+        store.pause(QUEUE, true).await.expect("pause");
+        assert!(!any(QUEUE, &[]).await);
+        store.pause(QUEUE, false).await.expect("resume");
+        store.promote(1).await.expect("promote");
+        worker.complete(&worker.take_one().await).await;
+    }
     assert!(!any(QUEUE, &[]).await);
 }
 

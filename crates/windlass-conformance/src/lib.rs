@@ -45,6 +45,7 @@ pub mod no_handler;
 pub mod once;
 pub mod policy;
 pub mod promote;
+pub mod replace_again;
 pub mod reports;
 pub mod rescue;
 pub mod results;

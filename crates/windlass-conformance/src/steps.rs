@@ -49,6 +49,13 @@ pub fn jobs(count: usize) -> Vec<NewJob> {
     (0..count).map(|n| NewJob::new(KIND, args(n)).with_queue(QUEUE)).collect()
 }
 
+/// Chance, other with each run. Its seed is shown when the test fails.
+pub fn random() -> fastrand::Rng {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    fastrand::Rng::with_seed(seed)
+}
+
 /// Waits to be told of work. A store that cannot tell yet, because it connects for that, ends the wait early instead.
 pub async fn hinted(wakeup: &mut dyn Wakeup, what: &str) {
     let began = Instant::now();

@@ -308,20 +308,20 @@ pub async fn keys_last_as_long_as_their_jobs(fixture: &dyn Fixture) {
 /// Many callers race for few keys, and workers for their jobs: each key has one job at every instant, and each job that was
 /// stored runs once.
 pub async fn races_are_won_by_one(fixture: &dyn Fixture) {
-    let (callers, rounds, keys) = (4, 60, 12);
+    let (callers, rounds, keys, mut random) = (4, 60, 12, random());
     let live: Arc<Mutex<HashMap<String, JobId>>> = Arc::default();
     let (mut enqueuing, mut working) = (JoinSet::new(), JoinSet::new());
     let done = Arc::new(Mutex::new(HashSet::new()));
     let finished = Arc::new(std::sync::atomic::AtomicBool::new(false));
     for _ in 0..callers {
-        let store = fixture.open().await;
+        let (store, mut random) = (fixture.open().await, random.fork());
         enqueuing.spawn(async move {
             let mut stored = Vec::new();
             for round in 0..rounds {
-                let size = if round % 2 == 0 { 1 } else { fastrand::usize(1..=20) };
+                let size = if round % 2 == 0 { 1 } else { random.usize(1..=20) };
                 let batch: Vec<_> = (0..size)
                     .map(|_| {
-                        let key = format!("k{}", fastrand::usize(..keys));
+                        let key = format!("k{}", random.usize(..keys));
                         NewJob::new(KIND, Args::of(&key).expect("args"))
                             .with_queue(QUEUE)
                             .with_unique(Unique::by_key(key))
@@ -336,10 +336,11 @@ pub async fn races_are_won_by_one(fixture: &dyn Fixture) {
     for _ in 0..2 {
         let worker = worker_on(&fixture.open().await).await;
         let (live, done, finished) = (Arc::clone(&live), Arc::clone(&done), Arc::clone(&finished));
+        let mut random = random.fork();
         working.spawn(async move {
             loop {
                 let last = finished.load(std::sync::atomic::Ordering::SeqCst);
-                let claims = worker.claim(fastrand::u32(1..=30)).await;
+                let claims = worker.claim(random.u32(1..=30)).await;
                 for held in held(&claims) {
                     let key = String::from_utf8(held.job.args.to_vec()).expect("text");
                     let other = live.lock().expect("lock").insert(key.clone(), held.job.id);

@@ -37,7 +37,8 @@ pub trait ScheduleStore: Send + Sync + 'static {
     async fn due_schedules(&self, limit: u32) -> Result<DueSchedules>;
 
     /// Takes steps, all in one transaction: those of which the record still has the version that was decided on. The ids of
-    /// its jobs for each, in order; `None` for one that was not taken, because somebody else was first or changed the schedule.
+    /// its jobs for each, in order; `None` for one that was not taken, because somebody else was first, changed the schedule, or
+    /// is about to.
     ///
     /// # Errors
     /// What [`Limits::check`](crate::Limits::check) refuses of a job; nothing is done then.

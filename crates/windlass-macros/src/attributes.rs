@@ -3,7 +3,7 @@ use crate::{
     unique::Unique,
     value::{duration, set, text},
 };
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 use syn::{Attribute, Error, Expr, LitInt, LitStr, Path, Result, meta::ParseNestedMeta};
 
 /// The rules of `windlass_core::Limits`. That crate stays out of what is built for the compiler; a test compares.
@@ -11,6 +11,7 @@ const MAX_KIND_BYTES: usize = 200;
 const MAX_QUEUE_BYTES: usize = 128;
 const MAX_ATTEMPTS: u16 = 1_000;
 const MAX_COST: u32 = 1_000_000;
+const PRIORITIES: RangeInclusive<i16> = -100..=100;
 
 const UNKNOWN: &str = "unknown attribute; known are kind, queue, priority, max_attempts, timeout, cost, backoff, retry_delay, key, encrypted and unique";
 
@@ -87,10 +88,14 @@ fn is_queue(name: &str) -> bool {
 }
 
 fn priority(meta: &ParseNestedMeta<'_>) -> Result<i16> {
-    let example = "write a number of -32768 to 32767, like priority = 5";
+    let (least, most) = (PRIORITIES.start(), PRIORITIES.end());
+    let example = format!("write a number of {least} to {most}, like priority = 5");
     let value: Expr = meta.value()?.parse()?;
     let text = quote::quote!(#value).to_string().replace(' ', "");
-    text.parse().map_err(|_| Error::new_spanned(&value, example))
+    match text.parse() {
+        Ok(number) if PRIORITIES.contains(&number) => Ok(number),
+        _ => Err(Error::new_spanned(&value, example)),
+    }
 }
 
 fn max_attempts(meta: &ParseNestedMeta<'_>) -> Result<u16> {
@@ -146,6 +151,7 @@ mod tests {
             assert_eq!(is_queue(name), fits("k", name, 1), "queue {name:?}");
         }
         assert_eq!(MAX_COST, Limits::MAX_COST);
+        assert_eq!(PRIORITIES, Limits::PRIORITY_MIN..=Limits::PRIORITY_MAX);
         assert_eq!((fits("k", "q", MAX_ATTEMPTS), fits("k", "q", MAX_ATTEMPTS + 1)), (true, false));
     }
 }

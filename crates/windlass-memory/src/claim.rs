@@ -58,7 +58,7 @@ fn lanes(state: &State, worker: WorkerId, demand: &QueueDemand) -> Vec<usize> {
     let late = earlier(state.now(), PATIENCE);
     let waits = |(nth, lane): (usize, &usize)| {
         let lane = &state.lanes[*lane];
-        let next = lane.available.values().find(admits)?;
+        let next = in_line(state, worker, lane).find(admits)?;
         Some((lane.claimed_at.max(state.jobs[next].enqueued_at), nth)).filter(|(since, _)| *since < late)
     };
     if let Some((_, starving)) = lanes.iter().enumerate().skip(1).filter_map(waits).min() {

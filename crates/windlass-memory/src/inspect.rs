@@ -101,15 +101,18 @@ fn count(stats: &mut QueueStats, job: &Job) {
     } += 1;
 }
 
-/// Whether a worker on these queues that knows these kinds would find a job.
+/// Whether a worker on these queues that knows these kinds would find a job, now or when what is due is promoted.
 pub(crate) fn any_available(state: &State, queues: &[String], kinds: &[String]) -> bool {
     let is_open = |lane: &&Lane| {
         queues.iter().any(|queue| **queue == *lane.queue)
             && state.queues.get(&lane.queue).is_some_and(|queue| !queue.paused)
     };
     let known = |id: &JobId| kinds.is_empty() || kinds.iter().any(|kind| **kind == *state.jobs[id].kind);
+    let now = state.now();
+    let due = state.due.iter().take_while(|(at, _)| *at <= now);
     let mut lanes = state.lanes.iter().filter(is_open);
     lanes.any(|lane| !lane.available.is_empty() || lane.no_handler.iter().any(known))
+        || due.map(|(_, id)| &state.lanes[state.jobs[id].lane]).any(|lane| is_open(&lane))
 }
 
 /// The state of the store.

@@ -60,6 +60,15 @@ fn settle_one(state: &mut State, worker: WorkerId, exception: &Exception) -> Set
 
 fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
     let now = state.now();
+    let ends = match disposition {
+        // Where it failed, that counts it.
+        Disposition::Retry { .. } | Disposition::Discard { failed: true, .. } => false,
+        Disposition::Cancel { .. } | Disposition::Discard { .. } => true,
+        _ => disposition.brings_back() && state.is_cancel_asked(id),
+    };
+    if ends {
+        state.count_attempt(id);
+    }
     match disposition {
         Disposition::Complete { result } => {
             state.move_job(id, Place::Completed { at: now, result: result.clone() });
@@ -73,7 +82,7 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
             state.note_back(id, EventType::Snoozed, None);
         }
         Disposition::Undecryptable { delay, error } => {
-            if !state.jobs.get(&id).is_some_and(|job| job.cancel_asked) {
+            if !state.is_cancel_asked(id) {
                 note_once(state, id, error);
             }
             state.move_job(id, Place::Retryable(later(now, (*delay).min(Limits::LONGEST))));
@@ -105,8 +114,8 @@ fn dispose(state: &mut State, id: JobId, disposition: &Disposition) {
 /// Uses up an attempt.
 fn fail(state: &mut State, id: JobId, error: &str) {
     let at = state.now();
+    state.count_attempt(id);
     if let Some(job) = state.jobs.get_mut(&id) {
-        job.attempt += 1;
         let (attempt, error) = (job.attempt, Limits::storable_error(error));
         job.errors.push(AttemptError { attempt, at, error: error.clone() });
         let worker = job.held.map(|held| held.worker);

@@ -144,6 +144,18 @@ impl State {
         }
     }
 
+    /// Whether somebody wants a job cancelled that runs.
+    pub(crate) fn is_cancel_asked(&self, id: JobId) -> bool {
+        self.jobs.get(&id).is_some_and(|job| job.cancel_asked)
+    }
+
+    /// The attempt that ended with the job, or failed, is one of those that it had.
+    pub(crate) fn count_attempt(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.attempt += 1;
+        }
+    }
+
     /// Takes a job out of wherever it is and puts it there. The only way that a job moves. One that is to be cancelled
     /// does not come back from its worker.
     pub(crate) fn move_job(&mut self, id: JobId, place: Place) {

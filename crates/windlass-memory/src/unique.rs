@@ -101,6 +101,10 @@ fn replace(state: &mut State, id: JobId, new: &NewJob, max_wait: Option<Duration
     (job.lane, job.kind, job.args) = (lane, Arc::from(new.kind()), new.args().clone());
     job.max_attempts = new.max_attempts();
     job.attributes = new.attributes().map(|attributes| Box::new(attributes.clone()));
+    // It may have been handed out: what came of that was the old one's.
+    job.crash_count = 0;
+    job.errors.clear();
+    job.said = None;
     put(state, id, due, now);
     Some(id)
 }

@@ -43,6 +43,9 @@ pub(crate) fn with_worker(state: &mut State, id: WorkerId, change: impl FnOnce(&
 pub(crate) fn deregister(state: &mut State, id: WorkerId) {
     if state.fence(id).is_ok() {
         for job in end(state, id) {
+            if state.is_cancel_asked(job) {
+                state.count_attempt(job);
+            }
             state.make_available(job);
             state.note_back(job, EventType::Returned, None);
         }
@@ -126,8 +129,11 @@ fn rescue_job(state: &mut State, id: JobId, suspect: Option<JobId>) -> Option<Jo
     let alone = suspect == Some(id);
     job.crash_count += u16::from(alone || (suspect.is_none() && job.crash_count < INNOCENT_CRASHES));
     let crashes = job.crash_count;
-    if alone && crashes >= most && !job.cancel_asked {
+    let is_loop = alone && crashes >= most && !job.cancel_asked;
+    if is_loop || job.cancel_asked {
         job.attempt += 1;
+    }
+    if is_loop {
         let reason = Disposition::crash_loop(crashes);
         state.move_job(id, Place::Discarded { at: now, reason });
     } else {

@@ -1,12 +1,12 @@
 use crate::{error::chain, server::Server, tls::TlsParameters};
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 use tokio_postgres::Config;
 use windlass_core::{Error, ErrorKind, Limits, Result, StoreKind, redact_url};
 
 /// How a [`PostgresStore`](crate::PostgresStore) works. Every default is right for most.
 ///
-/// `schema`, `pooler` and `migrate` may also be given in the URL:
-/// `postgres://me@host/app?schema=jobs&pooler=transaction&migrate=auto`.
+/// `schema`, `pooler`, `migrate`, `pool_size` and `call_timeout` (whole seconds) may also be given in the URL:
+/// `postgres://me@host/app?schema=jobs&pooler=transaction&migrate=auto&pool_size=3&call_timeout=20`.
 ///
 /// TLS is asked for there too, as in libpq: `sslmode=disable`, `prefer` (the default), `require`,
 /// `verify-ca` or `verify-full`, and `sslrootcert=FILE` (PEM) or `system`. Only `verify-full` shows that
@@ -95,6 +95,11 @@ impl PostgresOptions {
                 Some(("migrate", other)) => {
                     return Err(invalid(url, &format!("migrate is {other:?}; use auto or never")));
                 }
+                Some(("pool_size", value)) => self.pool_size = number(url, "pool_size", value, 1..=1_000)?,
+                Some(("call_timeout", value)) => {
+                    let seconds = number(url, "call_timeout", value, 1..=86_400)?;
+                    self.call_timeout = Duration::from_secs(seconds as u64);
+                }
                 Some((key, value)) if tls.take(key, value).map_err(|why| invalid(url, &why))? => {}
                 // Not named: it may be a password in the wrong place.
                 None => return Err(invalid(url, "a parameter has no value; write it as name=value")),
@@ -135,6 +140,14 @@ impl PostgresOptions {
         let tls = tls.connector(&mut config).map_err(|why| invalid(url, &why))?;
         Ok((self, Server::new(config, tls)))
     }
+}
+
+/// A parameter that is a whole number.
+fn number(url: &str, name: &str, value: &str, allowed: RangeInclusive<usize>) -> Result<usize> {
+    value.parse().ok().filter(|number| allowed.contains(number)).ok_or_else(|| {
+        let (least, most) = (allowed.start(), allowed.end());
+        invalid(url, &format!("{name} is {value:?}; use a whole number of {least} to {most}"))
+    })
 }
 
 /// Fills in what the URL did not say.
@@ -204,8 +217,9 @@ mod tests {
     #[test]
     fn own_parameters_are_split_off() {
         let (options, config) =
-            read("postgres://u:p@h:1234/d?schema=jobs_2&pooler=transaction&connect_timeout=3").unwrap();
+            read("postgres://u:p@h:1234/d?schema=jobs_2&pooler=transaction&connect_timeout=3&pool_size=3&call_timeout=20").unwrap();
         assert_eq!(options.schema, "jobs_2");
+        assert_eq!((options.pool_size, options.call_timeout), (3, Duration::from_secs(20)));
         assert!(options.transaction_pooler);
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(3)));
         assert_eq!(config.get_dbname(), Some("d"));
@@ -237,6 +251,8 @@ mod tests {
             "postgres://u:se?schema=secret@h/d",
             "postgres://u:secret@h/d?nope=1",
             "postgres://u:secret@h/d?pooler=x",
+            "postgres://u:secret@h/d?pool_size=0",
+            "postgres://u:secret@h/d?call_timeout=20s",
             "postgres://u:secret@h/d?sslmode=maybe",
             "postgres://u:secret@h/d?sslmode=verify-full&sslrootcert=/nowhere.pem",
         ] {

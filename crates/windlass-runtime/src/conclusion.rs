@@ -11,6 +11,9 @@ use std::time::Duration;
 use tracing::warn;
 use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
 
+/// The most bytes of an error that are logged.
+const MOST_LOGGED: usize = 1_000;
+
 /// How an attempt ended.
 pub(crate) enum Ended {
     Outcome(Outcome),
@@ -54,7 +57,23 @@ impl Ending {
             }
             other => other,
         };
-        self.decide(core, outcome, &policy, interrupted)
+        let settlement = self.decide(core, outcome, &policy, interrupted);
+        self.tell(&found.kind, &settlement);
+        settlement
+    }
+
+    /// What did not go well, in the log: the store keeps the whole text.
+    fn tell(&self, kind: &str, settlement: &Settlement) {
+        let (job, attempt) = (self.id, self.number);
+        match settlement {
+            Settlement::ByItself(Disposition::Retry { delay, error }) => {
+                warn!(%job, kind, attempt, error = start_of(error), ?delay, "an attempt failed; there is another after the delay");
+            }
+            Settlement::ByItself(Disposition::Discard { error, .. }) => {
+                warn!(%job, kind, attempt, error = start_of(error), "a job failed for good; it is discarded");
+            }
+            _ => {}
+        }
     }
 
     /// The same for a job that something outside the engine ran; `policy` holds where the job has none of its own.
@@ -82,6 +101,12 @@ impl Ending {
         let attempt = Attempt { number, max_attempts, policy, random, interrupted };
         Settlement::ByItself(decide(outcome, &attempt))
     }
+}
+
+/// What of an error goes to the log.
+fn start_of(error: &str) -> &str {
+    let end = (0..=MOST_LOGGED.min(error.len())).rev().find(|end| error.is_char_boundary(*end));
+    &error[..end.unwrap_or(0)]
 }
 
 /// The retry policy of the job's kind.

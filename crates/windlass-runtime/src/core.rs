@@ -10,6 +10,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         spawn,
     },
+    unknown_kinds::UnknownKinds,
 };
 use std::{
     sync::{Arc, PoisonError},
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     pub(crate) reports: Arc<Destination>,
     pub(crate) switches: Switches,
     pub(crate) runtime: Runtime,
+    pub(crate) unknown_kinds: UnknownKinds,
 }
 
 /// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
@@ -99,6 +101,7 @@ impl Core {
             requests: Notify::new(),
             switches: Switches::default(),
             runtime: Runtime::current(),
+            unknown_kinds: UnknownKinds::default(),
         })
     }
 

@@ -116,6 +116,11 @@ impl EngineHandle {
     pub fn stats(&self) -> WorkerStats {
         self.core.stats()
     }
+
+    /// Whether the worker has claims that are not settled to the end, or waits for the answer to one.
+    pub fn has_open_claims(&self) -> bool {
+        self.core.epochs().iter().any(|epoch| epoch.has_open_claims())
+    }
 }
 
 impl Drop for EngineHandle {

@@ -171,6 +171,11 @@ impl Epoch {
         (self.phase.load(Ordering::SeqCst) == Phase::Live as u8).then_some(claiming)
     }
 
+    /// Whether there are claims that are not settled to the end, or whose answer is under way.
+    pub(crate) fn has_open_claims(&self) -> bool {
+        self.open_claims.load(Ordering::SeqCst) > 0
+    }
+
     pub(crate) fn claims_closed(&self, count: usize) {
         if count > 0 && self.open_claims.fetch_sub(count, Ordering::AcqRel) == count {
             self.closed.notify_one();
@@ -180,7 +185,7 @@ impl Epoch {
     /// Waits until every claim is settled to the end, or was dropped, and no call that claims is under way. For one waiter, after the
     /// epoch claims no more.
     pub(crate) async fn drained(&self) {
-        while self.open_claims.load(Ordering::SeqCst) > 0 {
+        while self.has_open_claims() {
             self.closed.notified().await;
         }
     }

@@ -10,6 +10,7 @@ pub(crate) struct LastHandler {
 
 /// A handler, and how long its attempts may take.
 pub(crate) struct Found {
+    pub(crate) kind: Arc<str>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) timeout: Option<Duration>,
 }
@@ -23,8 +24,11 @@ impl LastHandler {
                 let handler = core.dispatch.find(kind)?;
                 let timeout = handler.timeout().or(core.config.timeout);
                 let timeout = timeout.filter(|timeout| *timeout < Duration::MAX);
-                Some(Arc::new(Found { handler, timeout }))
+                Some(Arc::new(Found { kind: Arc::clone(kind), handler, timeout }))
             })?;
+            if self.found.is_none() {
+                core.unknown_kinds.note(kind);
+            }
             self.kind = Some(Arc::clone(kind));
         }
         Ok(self.found.as_ref())

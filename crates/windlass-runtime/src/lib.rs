@@ -111,6 +111,7 @@ mod sync;
 mod time_limit;
 mod turn;
 mod unattended;
+mod unknown_kinds;
 
 pub use batching::Batching;
 pub use caught::caught;

@@ -3,7 +3,11 @@
 //! Nothing here makes a tick fire once. Whoever decides has the store take the step only from the record that it decided on, so a
 //! worker that believes to lead and does not, or that died half-way, is harmless. Leadership only saves the work of the others.
 
-use crate::{backoff::spread, core::Core, outage::Outage};
+use crate::{
+    backoff::{Backoff, spread},
+    core::Core,
+    outage::Outage,
+};
 use std::{
     collections::HashSet,
     sync::{Arc, atomic::Ordering},
@@ -21,8 +25,10 @@ const MOST_JOBS: usize = 1_000;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// The longest time between two looks: the store's clock may have been set forward, a hint may be lost.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The pause before a schedule is looked at again that somebody changed meanwhile.
+/// The pause before a schedule is looked at again that somebody changed meanwhile. It doubles up to the longest while steps go on being refused: somebody who is
+/// about to change a schedule may have it locked for long.
 const CHANGED: Duration = Duration::from_millis(10);
+const LOCKED: Duration = Duration::from_secs(1);
 /// A schedule that is due in a moment must not make a busy loop.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -30,13 +36,14 @@ const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) async fn run(core: Arc<Core>) {
     let mut outage = Outage::new("schedules", core.config.random);
     let mut decider = Decider::default();
+    let mut refused = Backoff::new(CHANGED, LOCKED, core.config.random);
     loop {
         if !core.leads.load(Ordering::Relaxed) {
             decider = Decider::default();
             core.schedules.notified().await;
             continue;
         }
-        let pause = match look(&core, &mut decider).await {
+        let pause = match look(&core, &mut decider, &mut refused).await {
             Ok(pause) => {
                 outage.over();
                 pause
@@ -54,25 +61,30 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 /// Decides about what is due. How long until the next look.
-async fn look(core: &Core, decider: &mut Decider) -> Result<Duration> {
+async fn look(core: &Core, decider: &mut Decider, refused: &mut Backoff) -> Result<Duration> {
     let due = core.store.due_schedules(AT_ONCE).await?;
     let mut next = due.next_due.unwrap_or(LOOK_EVERY);
     let steps = decide_all(core, decider, &due).await?;
     let mut rest = &steps[..];
+    let mut count = 0;
     while !rest.is_empty() {
         let (some, behind) = rest.split_at(together(rest));
         rest = behind;
         for (step, taken) in some.iter().zip(take(core, some).await?) {
             if taken {
+                count += 1;
                 let until = step.due_at.map(|at| Duration::try_from(at.duration_since(due.now)));
                 next = next.min(until.map_or(LOOK_EVERY, |until| until.unwrap_or_default()));
-            } else {
-                next = next.min(CHANGED);
             }
         }
     }
-    if due.due.len() >= AT_ONCE as usize {
+    if due.due.len() >= AT_ONCE as usize && count > 0 {
         next = Duration::ZERO;
+    }
+    if count == steps.len() {
+        refused.reset();
+    } else {
+        next = next.min(refused.step());
     }
     let longest = spread(LOOK_EVERY, (core.config.random)());
     Ok(next.min(longest).max(SHORTEST))
@@ -126,7 +138,7 @@ async fn take(core: &Core, steps: &[ScheduleStep]) -> Result<Vec<bool>> {
     }
     for (step, ids) in steps.iter().zip(&taken) {
         match (&step.error, ids) {
-            (_, None) => debug!(schedule = step.name, "somebody else was first"),
+            (_, None) => debug!(schedule = step.name, "somebody else was first, or has it locked"),
             (Some(error), _) => warn!(schedule = step.name, error, "does not fire: its definition is wrong"),
             (None, Some(ids)) => {
                 debug!(schedule = step.name, jobs = ids.len(), next = ?step.next_tick, "decided");

@@ -53,6 +53,11 @@ impl Field {
                 )));
             }
         }
+        let has = |wanted: &str| text.split(',').any(|part| part.eq_ignore_ascii_case(wanted));
+        if self.special == Special::DayOfMonth && has("L") && has("LW") {
+            let (name, why) = (self.name, "L and LW do not go together");
+            return Err(invalid(format!("the {name} field {text:?} is wrong: {why}; make two schedules")));
+        }
         Ok(())
     }
 

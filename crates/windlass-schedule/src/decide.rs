@@ -104,7 +104,7 @@ fn try_decide(
     step.jobs = fires.iter().map(|tick| schedule.job_at(Some(*tick))).collect();
     step.last_tick = fires.last().copied().or(record.last_tick);
     step.next_tick = timing.next_after(step.decided);
-    let due = step.next_tick.map(|tick| later(tick, jitter(schedule.name(), tick, schedule.jitter())));
+    let due = step.next_tick.map(|tick| due_at(schedule, timing, tick));
     let look = step.queued_tick.map(|_| later(now, LOOK_AGAIN));
     step.due_at = due.into_iter().chain(look).min();
     step.error = None;
@@ -122,10 +122,12 @@ fn due_ticks(record: &ScheduleRecord, schedule: &Schedule, timing: &Timing, now:
         Missed::All(most) => usize::from(most),
         _ => 1,
     };
-    let is_due = |tick: &Timestamp| later(*tick, jitter(schedule.name(), *tick, schedule.jitter())) <= now;
+    let is_due = |tick: &Timestamp| due_at(schedule, timing, *tick) <= now;
+    // There are none behind its end, however long ago that was.
+    let end = schedule.ends_at().map_or(now, |end| end.min(now));
     let mut stretch = FIRST_STRETCH;
     let mut last = loop {
-        let from = earlier(now, stretch).max(record.decided);
+        let from = earlier(end, stretch).max(record.decided);
         let mut last = VecDeque::new();
         for tick in timing.after(from).take_while(is_due) {
             last.push_back(tick);
@@ -143,6 +145,16 @@ fn due_ticks(record: &ScheduleRecord, schedule: &Schedule, timing: &Timing, now:
         last.retain(|tick| later(*tick, schedule.jitter() + Missed::LATE) >= now);
     }
     Due { decided, fire: last.into() }
+}
+
+/// When a tick fires: later by its part of the jitter, and before the next tick, so that they stay in order.
+fn due_at(schedule: &Schedule, timing: &Timing, tick: Timestamp) -> Timestamp {
+    let most = schedule.jitter();
+    if most.is_zero() {
+        return tick;
+    }
+    let gap = timing.next_after(tick).and_then(|next| Duration::try_from(next.duration_since(tick)).ok());
+    later(tick, jitter(schedule.name(), tick, gap.map_or(most, |gap| gap.min(most))))
 }
 
 fn later(at: Timestamp, by: Duration) -> Timestamp {

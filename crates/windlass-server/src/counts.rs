@@ -17,7 +17,7 @@ pub(crate) struct Counted {
 
 /// Who asks while they are counted waits for that and does not count.
 #[derive(Default)]
-pub(crate) struct Counts(Mutex<Option<Known>>);
+pub(crate) struct Counts(Mutex<(Option<Known>, live::Cost)>);
 
 struct Known {
     counted: Arc<Counted>,
@@ -26,13 +26,14 @@ struct Known {
 
 impl Counts {
     pub(crate) async fn all(&self, client: &Client) -> Result<Arc<Counted>> {
-        let mut known = self.0.lock().await;
+        let (known, cost) = &mut *self.0.lock().await;
         if let Some(known) = known.as_ref().filter(|known| Instant::now() < known.until) {
             return Ok(Arc::clone(&known.counted));
         }
         let (began, at) = (Instant::now(), Timestamp::now());
         let counted = Arc::new(Counted { at, queues: client.queues().await? });
-        *known = Some(Known { counted: Arc::clone(&counted), until: Instant::now() + kept(began.elapsed()) });
+        let until = Instant::now() + kept(cost.after(began.elapsed()));
+        *known = Some(Known { counted: Arc::clone(&counted), until });
         Ok(counted)
     }
 }

@@ -26,6 +26,17 @@ pub(crate) fn rest(cost: Duration) -> Duration {
     cost.saturating_mul(COST).min(LONGEST)
 }
 
+/// What looks take: the smaller of the last two, so that a first one, which may have to connect, or a stall counts for nothing.
+#[derive(Default)]
+pub(crate) struct Cost(Duration);
+
+impl Cost {
+    /// What they cost, by the last look and the one before.
+    pub(crate) fn after(&mut self, look: Duration) -> Duration {
+        std::mem::replace(&mut self.0, look).min(look)
+    }
+}
+
 /// What a topic says last; `None` before the first look.
 pub(crate) type Latest = Option<Arc<Frame>>;
 
@@ -99,7 +110,7 @@ impl Live {
         S: Fn() -> F,
         F: Future<Output = Result<Value, Problem>>,
     {
-        let mut last = Value::Null;
+        let (mut last, mut cost) = (Value::Null, Cost::default());
         loop {
             let began = Instant::now();
             let (event, data) = match source().await {
@@ -117,7 +128,7 @@ impl Live {
                 last = timeless;
                 sender.send_replace(Some(Arc::new(Frame { event, data: data.to_string() })));
             }
-            let pause = rest(began.elapsed()).max(PERIOD);
+            let pause = rest(cost.after(began.elapsed())).max(PERIOD);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = sender.closed() => {}
@@ -130,5 +141,41 @@ impl Live {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::iter;
+
+    /// When looks begin, in seconds, where they take so long and then nothing.
+    async fn looks(millis: &'static [u64], most: usize) -> Vec<u64> {
+        let began = Instant::now();
+        let live = Arc::new(Live::new(CancellationToken::new()));
+        let left = Mutex::new(millis.iter().copied().chain(iter::repeat(0)));
+        let at = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&at);
+        let reader = live.subscribe("a", "a", move || {
+            seen.lock().unwrap().push(began.elapsed().as_secs());
+            let look = left.lock().unwrap().next().unwrap();
+            async move {
+                tokio::time::sleep(Duration::from_millis(look)).await;
+                Ok(json!({}))
+            }
+        });
+        while at.lock().unwrap().len() < most {
+            tokio::time::sleep(PERIOD).await;
+        }
+        drop(reader);
+        let at = at.lock().unwrap();
+        at[..most].to_vec()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stall_counts_for_nothing() {
+        assert_eq!(looks(&[900, 0, 0, 900, 0], 7).await, [0, 1, 2, 3, 5, 6, 7]);
+        assert_eq!(looks(&[800, 900, 900, 9_000, 9_000], 6).await, [0, 1, 18, 37, 64, 133]);
     }
 }

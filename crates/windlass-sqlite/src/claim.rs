@@ -73,39 +73,41 @@ impl Round<'_> {
         }
         let (before, share) = (self.left, (self.left / 16).max(1));
         for nth in lanes::starving(tx, &lanes)? {
-            let lane = &mut lanes[nth];
-            match lane.keyed {
-                true => self.hand_out_by_keys(tx, lane, share)?,
-                false => drop(self.hand_out(tx, lane, lane.ahead(), share, self.bytes)?),
-            }
-            // All of a keyed lane may have to wait for others of their keys.
+            self.serve(tx, &mut lanes[nth], share)?;
+            // Its jobs may be of kinds that the worker does not know, or all have to wait for others of their keys.
             if self.left < before {
                 break;
             }
         }
         for lane in &mut lanes {
-            if lane.keyed {
-                self.hand_out_by_keys(tx, lane, self.left)?;
-                continue;
-            }
-            if self.left > 0 && lane.no_handler > 0 {
-                // All jobs that were moved must be handed out, so they are few, whatever their size.
-                let most = self.left.min(no_handler::MOST);
-                if let Some(range) =
-                    no_handler::append_known(tx, self.worker, lane.id, position::direct(lane.id), most)?
-                {
-                    self.claimed.contended |=
-                        self.hand_out(tx, lane, range, most, usize::MAX)? == no_handler::MOST;
-                }
-            }
-            if self.left > 0 && lane.available > 0 {
-                self.hand_out(tx, lane, lane.ahead(), self.left, self.bytes)?;
-            }
+            self.serve(tx, lane, self.left)?;
         }
         if let Some(queue) = rates {
             let due = key_rates::next_due(tx.conn, queue)?;
             let due = due.map(|at| Duration::from_micros(at.saturating_sub(tx.now).max(0).unsigned_abs()));
             self.claimed.next_due = self.claimed.next_due.into_iter().chain(due).min();
+        }
+        Ok(())
+    }
+
+    /// Claims jobs of a lane, at most `most`.
+    fn serve(&mut self, tx: &mut Tx<'_>, lane: &mut Lane, most: u32) -> Outcome<()> {
+        if lane.keyed {
+            return self.hand_out_by_keys(tx, lane, most);
+        }
+        let end = self.left.saturating_sub(most);
+        if self.left > end && lane.no_handler > 0 {
+            // All jobs that were moved must be handed out, so they are few, whatever their size.
+            let most = (self.left - end).min(no_handler::MOST);
+            if let Some(range) =
+                no_handler::append_known(tx, self.worker, lane.id, position::direct(lane.id), most)?
+            {
+                self.claimed.contended |=
+                    self.hand_out(tx, lane, range, most, usize::MAX)? == no_handler::MOST;
+            }
+        }
+        if self.left > end && lane.available > 0 {
+            self.hand_out(tx, lane, lane.ahead(), self.left - end, self.bytes)?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@ use crate::{
     clock::timestamp,
     error::{Fault, Outcome},
     position,
-    tx::Tx,
 };
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params, types::Value};
 use std::{
@@ -132,12 +131,6 @@ struct Happened {
 /// The next page, from one snapshot of the file.
 pub(crate) fn events(conn: &Connection, request: &EventRequest) -> Outcome<EventPage> {
     Reading::begin(conn, request)?.page()
-}
-
-/// Writes something that changes nothing, so that the commit waits for the disk, and so for all before it.
-pub(crate) fn touch(tx: &mut Tx<'_>) -> Outcome<()> {
-    tx.conn.prepare_cached("UPDATE event_log SET log = log")?.execute([])?;
-    Ok(())
 }
 
 struct Reading<'a> {

@@ -193,6 +193,30 @@ fn an_enqueue_costs_the_same_whatever_waits() {
     assert!(many * 10 < few * 11, "{few} steps for a hundred jobs, then {many}");
 }
 
+/// A completion finds the rows of its keys. Of a change of limits one row of each key is read, not each of those that say until when its jobs
+/// count.
+#[test]
+fn what_ended_costs_nothing_later() {
+    let cost = |rows: i64, key: &str| {
+        let mut store = Traced::new();
+        store.limit("default", rate(2));
+        let fill = format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {rows})
+                INSERT INTO key_ended SELECT queue.id, {key}, 1000000000 + n, 1 FROM queue, n;
+            INSERT INTO key_ended_count SELECT queue, key, sum(jobs) FROM key_ended GROUP BY queue, key"
+        );
+        store.conn.execute_batch(&fill).unwrap();
+        store.add("k", 300, 2);
+        let claim = store.cost(100);
+        let change = |tx: &mut Tx<'_>| key_limits::change(tx, "default", &KeyLimitsChange::Default(rate(3)));
+        (claim, store.run(change).1.steps)
+    };
+    let (few, of_one, of_many) = (cost(1, "'a'"), cost(10_000, "'a'"), cost(10_000, "'a' || n"));
+    for (few, many) in [(few.0, of_one.0), (few.0, of_many.0), (few.1, of_one.1)] {
+        assert!(many * 10 < few * 11, "{few} steps with one row, {many} with ten thousand");
+    }
+}
+
 /// The number of statements does not follow from the number of jobs, nor from that of keys.
 #[test]
 fn a_claim_of_any_size_is_a_few_statements() {

@@ -110,9 +110,11 @@ fn count_anew(tx: &mut Tx<'_>, queue: i64) -> Outcome<()> {
     let no_longer =
         format!("DELETE FROM key_blocker WHERE queue = ?1 AND NOT {}", of_key("serial", "key_blocker.key"));
     tx.conn.execute(&no_longer, [queue])?;
+    // The keys are found where each has one row.
+    let has_rate = of_key("rate IS NOT NULL", "key_ended_count.key");
+    let without = format!("SELECT key FROM key_ended_count WHERE queue = ?1 AND NOT {has_rate}");
     for table in ["key_ended", "key_ended_count"] {
-        let has_rate = of_key("rate IS NOT NULL", &format!("{table}.key"));
-        tx.conn.execute(&format!("DELETE FROM {table} WHERE queue = ?1 AND NOT {has_rate}"), [queue])?;
+        tx.conn.execute(&format!("DELETE FROM {table} WHERE queue = ?1 AND key IN ({without})"), [queue])?;
     }
     let limited = of_key("serial OR concurrency IS NOT NULL OR rate IS NOT NULL", "j.attributes ->> '$.key'");
     let mut hold = tx.conn.prepare(&HELD.replace("{limited}", &limited))?;

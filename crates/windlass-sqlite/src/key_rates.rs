@@ -1,32 +1,36 @@
 //! Rates of keys: what is held no more and still counts. A job of a key with a rate counts while it is held, and for the period after that.
 
 use crate::{clock::Micros, error::Outcome};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 use std::collections::HashMap;
 
 /// The most rows that one transaction takes out of the counts.
 const CHUNK: i64 = 10_000;
 
-// The keys of which fewer are held, as negative numbers. Of a key that is named its own limit says the period, of others that of every key.
+// The keys of which fewer are held, given as negative numbers. Of a key that is named its own limit says the period, of others that of every key.
 macro_rules! ended {
-    ($into:literal, $columns:literal) => {
-        concat!(
-            "INSERT INTO ",
-            $into,
-            " SELECT ?1, c.key, ",
-            $columns,
-            " FROM json_each(?2) c
-            LEFT JOIN key_limit l ON l.queue = ?1 AND l.key = c.key LEFT JOIN key_limit d ON d.queue = ?1 AND d.key = ''
-            WHERE c.value < 0 AND CASE WHEN l.key IS NULL THEN d.rate ELSE l.rate END IS NOT NULL
-            ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs"
-        )
+    () => {
+        "(SELECT c.key, -c.value AS jobs, CASE WHEN l.key IS NULL THEN d.period ELSE l.period END AS period FROM json_each(?2) c
+        LEFT JOIN key_limit l ON l.queue = ?1 AND l.key = c.key LEFT JOIN key_limit d ON d.queue = ?1 AND d.key = '' WHERE c.value < 0)"
     };
 }
-const NOTE: &str = ended!(
-    "key_ended (queue, key, free_at, jobs)",
-    "?3 + CASE WHEN l.key IS NULL THEN d.period ELSE l.period END, -c.value"
+// A period has 64 parts. What ends in the same part as another counts until the end of that part: so a key has few rows, however many transactions
+// its jobs end in, and one whose jobs are rare does not wait longer than it must.
+const NOTE: &str = concat!(
+    "INSERT INTO key_ended (queue, key, free_at, jobs) SELECT ?1, key, CASE WHEN EXISTS (SELECT 1 FROM key_ended e
+        WHERE e.queue = ?1 AND e.key = n.key AND e.free_at BETWEEN part_ends - part AND part_ends) THEN part_ends ELSE free_at END, jobs
+    FROM (SELECT key, jobs, ?3 + period AS free_at, period / 64 AS part, ((?3 + period) / (period / 64) + 1) * (period / 64) AS part_ends FROM ",
+    ended!(),
+    ") n WHERE part > 0 ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs"
 );
-const COUNT: &str = ended!("key_ended_count (queue, key, jobs)", "-c.value");
+const COUNT: &str = concat!(
+    "INSERT INTO key_ended_count (queue, key, jobs) SELECT ?1, key, jobs FROM ",
+    ended!(),
+    " WHERE period IS NOT NULL ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs"
+);
+const TOO_LONG: &str =
+    "DELETE FROM key_ended WHERE queue = ?1 AND free_at > ?2 + (SELECT l.period FROM key_limit l
+    WHERE l.queue = ?1 AND l.key IN (key_ended.key, '') ORDER BY l.key DESC LIMIT 1) RETURNING key, jobs";
 const PAST: &str =
     "DELETE FROM key_ended WHERE (queue, key, free_at) IN (SELECT queue, key, free_at FROM key_ended
     WHERE queue = ?1 AND free_at <= ?2 ORDER BY free_at LIMIT ?3) RETURNING key, jobs";
@@ -54,12 +58,7 @@ pub(crate) fn note(conn: &Connection, queue: i64, held: &str, now: Micros) -> Ou
 
 /// What ended a period ago counts no more. Whether a key that could not go on may now.
 pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros) -> Outcome<bool> {
-    let mut past: HashMap<String, i64> = HashMap::new();
-    let mut find = conn.prepare_cached(PAST)?;
-    let mut rows = find.query(params![queue, now, CHUNK])?;
-    while let Some(row) = rows.next()? {
-        *past.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
-    }
+    let past = take(conn, PAST, params![queue, now, CHUNK])?;
     if past.is_empty() {
         return Ok(false);
     }
@@ -67,6 +66,27 @@ pub(crate) fn forget_past(conn: &Connection, queue: i64, now: Micros) -> Outcome
     conn.prepare_cached(UNCOUNT)?.execute(params![queue, past])?;
     conn.prepare_cached(FORGET)?.execute(params![queue, past])?;
     Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, past])? > 0)
+}
+
+/// The clock was set back: what ended counts for a period from now at most. Whether a key that could not go on is worth a look.
+/// Reads all that counts of the queue: about 65 rows at most of each key of which a job ended within the period.
+pub(crate) fn shorten(conn: &Connection, queue: i64, now: Micros) -> Outcome<bool> {
+    let mut longer = take(conn, TOO_LONG, params![queue, now])?;
+    longer.values_mut().for_each(|jobs| *jobs = -*jobs);
+    let longer = serde_json::to_string(&longer).unwrap_or_default();
+    conn.prepare_cached(NOTE)?.execute(params![queue, longer, now])?;
+    Ok(conn.prepare_cached(LOOK_AGAIN)?.execute(params![queue, longer])? > 0)
+}
+
+/// Takes rows out. How many jobs they had of each key.
+fn take(conn: &Connection, sql: &str, params: impl Params) -> Outcome<HashMap<String, i64>> {
+    let mut taken: HashMap<String, i64> = HashMap::new();
+    let mut delete = conn.prepare_cached(sql)?;
+    let mut rows = delete.query(params)?;
+    while let Some(row) = rows.next()? {
+        *taken.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
+    }
+    Ok(taken)
 }
 
 /// Keys whose rate allows more by now may go on. Whether there are any.

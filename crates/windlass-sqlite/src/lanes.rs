@@ -1,8 +1,8 @@
 //! The lanes of a queue that have work, in the order in which they are served: best priority first, but none
 //! starves.
 
-use crate::{clock::Micros, error::Outcome, position, tx::Tx};
-use rusqlite::{OptionalExtension, params};
+use crate::{clock::Micros, error::Outcome, locate, position, tx::Tx};
+use rusqlite::OptionalExtension;
 
 /// How long the jobs of a lane may wait behind better lanes, in microseconds. As in PostgreSQL's `lanes_with_work`.
 const PATIENCE: Micros = 10_000_000;
@@ -13,6 +13,8 @@ const LANES: &str =
     "SELECT lane.id, priority, cursor, available, no_handler, queue, concurrency IS NOT NULL OR rate IS NOT NULL, keyed FROM lane JOIN queue ON queue.id = lane.queue
     WHERE queue.name = ?1 AND paused IN (0, 2, 11) AND (available > 0 OR no_handler > 0) ORDER BY priority";
 const CLAIMED: &str = "SELECT claimed_at FROM claim WHERE lo BETWEEN ?1 AND ?2 ORDER BY lo DESC LIMIT 1";
+const NO_HANDLER: &str =
+    "SELECT available_at FROM waiting WHERE lane = ?1 AND state = 2 ORDER BY available_at LIMIT 1";
 const ENQUEUED: &str = "SELECT enqueued_at FROM job WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT 1";
 
 pub(crate) struct Lane {
@@ -61,7 +63,8 @@ pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Vec<usize>> {
     let mut starving = Vec::new();
     for (nth, lane) in lanes.iter().enumerate().skip(1) {
         if let Some(since) = since(tx, lane)?
-            && since < tx.now - PATIENCE
+            // Later than now: the clock was set back, and nobody knows how long it has waited.
+            && !(tx.now - PATIENCE..=tx.now).contains(&since)
         {
             starving.push((since, nth));
         }
@@ -70,16 +73,19 @@ pub(crate) fn starving(tx: &Tx<'_>, lanes: &[Lane]) -> Outcome<Vec<usize>> {
     Ok(starving.into_iter().map(|(_, nth)| nth).collect())
 }
 
-/// Since when its next job has waited and nothing was claimed; `None` when it has no such job.
+/// Since when its next job has waited and nothing was claimed; `None` when it has no job.
 fn since(tx: &Tx<'_>, lane: &Lane) -> Outcome<Option<Micros>> {
-    let (from, to) = lane.ahead();
-    let mut find = tx.conn.prepare_cached(ENQUEUED)?;
-    let Some(enqueued) = find.query_one(params![from, to], |row| row.get::<_, Micros>(0)).optional()? else {
-        return Ok(None);
+    let first = |sql: &str, (from, to): (i64, i64)| -> Outcome<Option<Micros>> {
+        Ok(tx.conn.prepare_cached(sql)?.query_one([from, to], |row| row.get(0)).optional()?)
     };
-    let mut find = tx.conn.prepare_cached(CLAIMED)?;
-    // Claims of a keyed lane are in its twin.
-    let to = if lane.keyed { position::at(position::direct(lane.id), position::SEQUENCE_MAX) } else { to };
-    let claimed = find.query_one(params![position::at(lane.id, 0), to], |row| row.get(0)).optional()?;
-    Ok(Some(claimed.map_or(enqueued, |claimed: Micros| claimed.max(enqueued))))
+    let waits = match first(ENQUEUED, lane.ahead())? {
+        None if lane.no_handler > 0 => locate::first(tx.conn, NO_HANDLER, lane.id.into(), |row| row.get(0))?,
+        enqueued => enqueued,
+    };
+    let Some(waits) = waits else { return Ok(None) };
+    // Jobs that waited for a handler, and all of a keyed lane, were claimed in the twin.
+    let claims = [lane.id, position::direct(lane.id)];
+    let claims = claims.map(|lane| (position::at(lane, 0), position::at(lane, position::SEQUENCE_MAX)));
+    let claimed = first(CLAIMED, claims[0])?.max(first(CLAIMED, claims[1])?);
+    Ok(claimed.max(Some(waits)))
 }

@@ -40,7 +40,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let (removed_dead, more_dead) = remove_dead(tx, &rules, &settings)?;
     tx.conn.prepare_cached(WORKERS)?.execute([before])?;
     let more_keys = once::forget(tx, before, CHUNK_ROWS)? == CHUNK_ROWS as usize;
-    let more_unique = unique::forget(tx, CHUNK_ROWS)? == CHUNK_ROWS as usize;
+    let more_unique = unique::forget(tx, CHUNK_ROWS)?;
     let more_starts = starts::forget(tx)?;
     let more_events = forget_events::remove(tx, before)?;
     let more_turns = key_upkeep::keep(tx)?;

@@ -10,7 +10,6 @@ use rusqlite::{OptionalExtension, params};
 use windlass_core::{EnqueuedOnce, ErrorKind, JobId};
 
 const FIND: &str = "SELECT first, count FROM enqueue_key WHERE key = ?1";
-const TOUCH: &str = "UPDATE enqueue_key SET at = at WHERE key = ?1";
 const NOTE: &str = "INSERT INTO enqueue_key (key, at, first, count) VALUES (?1, ?2, ?3, ?4)";
 const FORGET: &str = "DELETE FROM enqueue_key WHERE key IN
     (SELECT key FROM enqueue_key WHERE at <= ?1 ORDER BY at LIMIT ?2)";
@@ -21,9 +20,8 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, key: &str, batch: &Batch) -> Outcome<Enqu
         tx.conn.prepare_cached(FIND)?.query_one([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     if let Some((first, count)) = known {
         check_count(key, count, batch.len())?;
-        // A transaction that only reads does not wait for the disk, and the first one may have been cut off
-        // before it did: so this one writes.
-        tx.conn.prepare_cached(TOUCH)?.execute([key])?;
+        // Who stored them may have been cut off before they were on the disk.
+        tx.touch()?;
         return Ok(EnqueuedOnce { ids: (first..first + count).map(JobId).collect(), repeated: true });
     }
     let ids = batch.append(tx)?;

@@ -22,7 +22,9 @@ const DEAD: &str =
     "SELECT id, lane, kind, args, attempt, max_attempts, crash_count, enqueued_at, state, reason,
     claimed_at, claimed_by, finished_at, attributes FROM dead WHERE id = ?1";
 const ERRORS: &str = "SELECT attempt, at, error FROM attempt_error WHERE job = ?1 ORDER BY n";
-const RESULT: &str = "SELECT job, result, jobs FROM result WHERE claim = ?1 AND job >= ?2 ORDER BY job";
+const RESULTS: &str = "SELECT job, jobs FROM result
+    WHERE claim = ?1 AND job >= ?2 AND (job = ?2 OR jobs IS NOT NULL) ORDER BY job";
+const RESULT: &str = "SELECT result FROM result WHERE job = ?1";
 const LANE: &str = "SELECT name, priority FROM lane JOIN queue ON queue.id = lane.queue WHERE lane.id = ?1";
 
 /// Turns rows into records. All row shapes share their first eight columns.
@@ -170,23 +172,22 @@ impl<'c> Records<'c> {
         })
     }
 
-    /// What a job returned that completed under this claim: from a row of its own, or from the batch that has it.
+    /// What a job returned that completed under this claim: from a row of its own, or from the batch that has it. Results may be large, so that only
+    /// that row's are read.
     fn result(&self, claim: i64, job: JobId) -> Outcome<Option<Args>> {
-        let mut find = self.conn.prepare_cached(RESULT)?;
+        let damaged = |cause| Fault::refused(ErrorKind::Internal, format!("results are damaged: {cause}"));
+        let mut find = self.conn.prepare_cached(RESULTS)?;
         let mut rows = find.query([claim, job.0])?;
         while let Some(row) = rows.next()? {
-            let text = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
-            let Some(jobs) = row.get_ref(2)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
-                if row.get::<_, i64>(0)? == job.0 {
-                    return Ok(Some(Args::from_store(text)?));
-                }
-                continue;
+            let last = row.get(0)?;
+            let read = || locate::first(self.conn, RESULT, last, |row| row.get::<_, String>(0));
+            let Some(jobs) = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
+                return Ok(read()?.as_deref().map(Args::from_store).transpose()?);
             };
-            let damaged =
-                |cause| Fault::refused(ErrorKind::Internal, format!("results are damaged: {cause}"));
             let jobs: Vec<i64> = serde_json::from_str(jobs).map_err(damaged)?;
             if let Ok(nth) = jobs.binary_search(&job.0) {
-                let results: Vec<&RawValue> = serde_json::from_str(text).map_err(damaged)?;
+                let results = read()?.unwrap_or_default();
+                let results: Vec<&RawValue> = serde_json::from_str(&results).map_err(damaged)?;
                 return Ok(results.get(nth).map(|result| Args::from_store(result.get())).transpose()?);
             }
         }

@@ -7,7 +7,7 @@ use crate::{
     key_holds,
     locate::{self, Log, Place},
     moves::{self, Dead, End, Waiting},
-    position,
+    position, report,
     tx::{Count, Tx},
 };
 use jiff::Timestamp;
@@ -16,7 +16,8 @@ use windlass_core::{Attributes, JobId, JobState, NewJob};
 
 const CHANGE: &str =
     "UPDATE waiting SET lane = ?2, available_at = ?3, kind = ?4, args = ?5, max_attempts = ?6,
-    attributes = ?7 WHERE id = ?1";
+    crash_count = 0, attributes = ?7 WHERE id = ?1";
+const FORGET_ERRORS: &str = "DELETE FROM attempt_error WHERE job = ?1";
 
 /// The id under which the new job stands; `None` when the old one has begun.
 pub(crate) fn replace(
@@ -87,6 +88,9 @@ fn change(tx: &mut Tx<'_>, id: JobId, old_lane: i32, new: &NewJob, due: Micros) 
     let (kind, args) = (new.kind(), new.args().as_str());
     let row = params![id.0, lane, due, kind, args, new.max_attempts(), attributes];
     tx.conn.prepare_cached(CHANGE)?.execute(row)?;
+    // It may have been handed out: what came of that was the old one's.
+    tx.conn.prepare_cached(FORGET_ERRORS)?.execute([id.0])?;
+    report::forget(tx, id.0)?;
     tx.count(old_lane, Count::Scheduled, -1);
     tx.count(lane, Count::Scheduled, 1);
     if due <= tx.now {

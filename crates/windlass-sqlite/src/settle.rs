@@ -112,27 +112,20 @@ fn find(tx: &Tx<'_>, pos: i64) -> Outcome<Option<(JobId, u16)>> {
 
 /// The job was to be cancelled, and would have come back.
 fn cancel_instead(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) -> Outcome<()> {
-    let mut attempts = 0;
     if let Disposition::Retry { error, .. } = &exception.disposition {
         tx.note_error(exception.job, attempt, error)?;
         tx.note_in_log(exception.position, EventType::Failed, Some(lease.worker), 1, Some(error))?;
-        attempts = 1;
     }
     let (reason, claimed) = (Disposition::BY_REQUEST, Some((lease.claimed_at, lease.worker)));
-    let end = End { state: Dead::Cancelled, reason, claimed, attempts, crashes: 0 };
+    let end = End { state: Dead::Cancelled, reason, claimed, attempts: 1, crashes: 0 };
     moves::bury(tx, exception.position, &end)
 }
 
 /// Moves the job where its disposition says. `attempt` is the one that just ended.
 fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) -> Outcome<()> {
     let pos = exception.position;
-    let end = |state, reason, attempts| End {
-        state,
-        reason,
-        claimed: Some((lease.claimed_at, lease.worker)),
-        attempts,
-        crashes: 0,
-    };
+    let claimed = Some((lease.claimed_at, lease.worker));
+    let end = |state, reason| End { state, reason, claimed, attempts: 1, crashes: 0 };
     let tell =
         |tx: &Tx<'_>, what, reason: Option<&str>| tx.note_in_log(pos, what, Some(lease.worker), 1, reason);
     match &exception.disposition {
@@ -150,13 +143,13 @@ fn dispose(tx: &mut Tx<'_>, lease: &Lease, exception: &Exception, attempt: u16) 
             tell(tx, EventType::Snoozed, Some(error))?;
             moves::wait(tx, pos, Waiting::Retryable, tx.now.saturating_add(micros(*delay)), 0)
         }
-        Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason, 0)),
+        Disposition::Cancel { reason } => moves::bury(tx, pos, &end(Dead::Cancelled, reason)),
         Disposition::Discard { error, failed } => {
             if *failed {
                 tx.note_error(exception.job, attempt, error)?;
                 tell(tx, EventType::Failed, Some(error))?;
             }
-            moves::bury(tx, pos, &end(Dead::Discarded, error, u16::from(*failed)))
+            moves::bury(tx, pos, &end(Dead::Discarded, error))
         }
         Disposition::NoHandler => {
             // Another worker may know the kind, and may be asleep.

@@ -22,7 +22,9 @@ const QUEUES: &str =
     GROUP BY queue.id ORDER BY name LIMIT ?4";
 const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lane.queue = queue.id
     WHERE queue.name IN (SELECT value FROM json_each(?1)) AND paused IN (0, 2, 11)
-    AND (available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
+    AND (EXISTS (SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND state = 0 AND available_at <= ?3)
+        OR EXISTS (SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND state = 1 AND available_at <= ?3)
+        OR available > 0 AND (NOT queue.keyed OR EXISTS (SELECT 1 FROM keyed_lane k WHERE k.lane = lane.id AND NOT k.ended
         AND (EXISTS (SELECT 1 FROM key_turn t WHERE t.n = k.n AND t.state = 0) OR EXISTS (SELECT 1 FROM job
             WHERE pos BETWEEN k.entered + 1 AND (lane.id << 45 | 35184372088831))))) OR no_handler > 0 AND EXISTS (
         SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
@@ -30,11 +32,16 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
     ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
-/// Whether a worker of these queues and kinds (none: all) would be given a job now. Jobs of the log count whatever
-/// their kind: a worker that does not know it puts them aside.
-pub(crate) fn any_available(conn: &Connection, queues: &[String], kinds: &[String]) -> Outcome<bool> {
+/// Whether a worker of these queues and kinds (none: all) would be given a job now, or when those are promoted whose time
+/// has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
+pub(crate) fn any_available(
+    conn: &Connection,
+    queues: &[String],
+    kinds: &[String],
+    now: Micros,
+) -> Outcome<bool> {
     let (queues, kinds) = (serde_json::json!(queues).to_string(), serde_json::json!(kinds).to_string());
-    Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one([queues, kinds], |row| row.get(0))?)
+    Ok(conn.prepare_cached(ANY_AVAILABLE)?.query_one((queues, kinds, now), |row| row.get(0))?)
 }
 
 /// Queues, by name. The counts are kept by those who move jobs.

@@ -262,7 +262,16 @@ impl JobStore for SqliteStore {
     }
 
     async fn rescue(&self, rescuer: WorkerId) -> Result<RescueReport> {
-        self.write(RELAXED, move |tx| workers::rescue(tx, rescuer)).await
+        let mut total = RescueReport::default();
+        for _ in 0..workers::RESCUE_MAX {
+            let one = self.write(RELAXED, move |tx| workers::rescue(tx, rescuer)).await?;
+            let is_last = one.workers.is_empty() || one.next_end != Some(Duration::ZERO);
+            workers::add(&mut total, one);
+            if is_last {
+                break;
+            }
+        }
+        Ok(total)
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
@@ -388,8 +397,8 @@ impl JobStore for SqliteStore {
     }
 
     async fn any_available(&self, queues: &[String], kinds: &[String]) -> Result<bool> {
-        let (queues, kinds) = (queues.to_vec(), kinds.to_vec());
-        self.read(move |conn| stats::any_available(conn, &queues, &kinds)).await
+        let (queues, kinds, now) = (queues.to_vec(), kinds.to_vec(), self.options.clock.now());
+        self.read(move |conn| stats::any_available(conn, &queues, &kinds, now)).await
     }
 
     async fn queues_by(&self, filter: &QueueFilter) -> Result<Vec<QueueStats>> {
@@ -419,7 +428,7 @@ impl JobStore for SqliteStore {
         let page = self.read(move |conn| events::events(conn, &asked)).await?;
         if page.next != request.cursor {
             // What a cursor says was seen must be on the disk: a power cut would give its numbers to others.
-            self.write(DURABLE, events::touch).await?;
+            self.write(DURABLE, |tx| tx.touch()).await?;
         }
         Ok(page)
     }

@@ -3,6 +3,7 @@
 use crate::{
     clock::Micros,
     error::{Fault, Outcome},
+    identity::APPLICATION_ID,
     key_changes, key_entry,
     keyed::Keyed,
     names::Names,
@@ -112,6 +113,12 @@ impl<'c> Tx<'c> {
     /// Makes waiting workers look again though nothing was appended. The number is not used.
     pub(crate) fn wake(&mut self) -> Outcome<()> {
         self.next_sequence().map(|_| ())
+    }
+
+    /// Writes something that changes nothing: only a transaction that writes waits for the disk, and so for all before it. Of an UPDATE to what
+    /// is there already SQLite writes nothing.
+    pub(crate) fn touch(&self) -> Outcome<()> {
+        Ok(self.conn.pragma_update(None, "application_id", APPLICATION_ID)?)
     }
 
     /// Makes workers send a heartbeat and ask for their shares, once this is committed.

@@ -30,6 +30,8 @@ const WINDOW: i64 = 2;
 
 /// How long after a key was taken housekeeping looks at it first; then as long again as it was taken until then.
 const FIRST_CHECK: Micros = 60_000_000;
+/// About how many lanes one transaction of housekeeping looks into: to find a job takes a look into each of them.
+const LOOKS: u32 = 20_000;
 
 /// The job that took a key last.
 #[derive(Clone, Copy)]
@@ -138,6 +140,10 @@ fn meet(tx: &mut Tx<'_>, job: &NewJob, key: UniqueKey, holder: Holder) -> Outcom
         }
         _ => {}
     }
+    if conflict == Conflict::Kept {
+        // Who stored the job may have been cut off before it was on the disk.
+        tx.touch()?;
+    }
     Ok(EnqueuedUnique { id, conflict: Some(conflict) })
 }
 
@@ -155,8 +161,10 @@ pub(crate) fn take_again(tx: &Tx<'_>, id: JobId) -> Outcome<bool> {
     Ok(true)
 }
 
-/// Looks at no more than `most` keys, and forgets those that nobody has. Returns at how many it looked.
-pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<usize> {
+/// Looks at no more than `most` keys, and forgets those that nobody has. Whether there may be more to look at.
+pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<bool> {
+    let lanes: u32 = tx.conn.prepare_cached("SELECT count(*) FROM lane")?.query_one([], |row| row.get(0))?;
+    let most = (LOOKS / lanes.max(1)).clamp(1, most);
     let mut find = tx.conn.prepare_cached(DUE)?;
     let due: Vec<[u8; 16]> =
         find.query_map(params![tx.now, most], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -172,5 +180,5 @@ pub(crate) fn forget(tx: &Tx<'_>, most: u32) -> Outcome<usize> {
             tx.conn.prepare_cached(FREE)?.execute([key])?;
         }
     }
-    Ok(due.len())
+    Ok(due.len() == most as usize)
 }

@@ -4,19 +4,20 @@ use crate::{
     cancel_request,
     clock::micros,
     error::{Fault, Outcome},
+    key_rates,
     lease::{HandBack, Lease, OpenJob},
     limits, migrate, settings, slots,
     tx::Tx,
 };
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use std::time::Duration;
 use windlass_core::{
     Error, ErrorKind, EventType, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId,
     WorkerSpec,
 };
 
-/// The most workers that one rescue declares dead; the next call takes the rest.
-const RESCUE_MAX: u32 = 64;
+/// The most workers that one call declares dead; the next one takes the rest.
+pub(crate) const RESCUE_MAX: u32 = 64;
 /// Sharing a worker with a killer never raises a job's crash count above this: from here on the engine
 /// runs it alone, and only a crash that it then causes counts.
 const INNOCENT_CRASHES: u16 = 2;
@@ -35,9 +36,9 @@ const CLOCK_WENT_BACK: &str =
 // While nobody can reach the file (the machine slept) the leases of the living end too: the rescuer must have been in touch
 // for as long as the lease of the other.
 const EXPIRED: &str = "SELECT w.id, w.suspect FROM worker r, worker w
-    WHERE r.id = ?3 AND r.ended_at IS NULL AND r.heartbeat_at + r.lease / 2 >= ?1
+    WHERE r.id = ?2 AND r.ended_at IS NULL AND r.heartbeat_at + r.lease / 2 >= ?1
     AND w.ended_at IS NULL AND w.heartbeat_at + w.lease < ?1 AND r.in_touch_since + w.lease <= ?1
-    ORDER BY w.heartbeat_at LIMIT ?2";
+    ORDER BY w.heartbeat_at LIMIT 1";
 const NEXT_END: &str = "SELECT min(heartbeat_at + lease) FROM worker WHERE ended_at IS NULL";
 
 /// Checks what a worker says of itself, before anything is written.
@@ -71,6 +72,7 @@ fn json(names: &[String]) -> Outcome<String> {
 
 /// A sign of life.
 pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat> {
+    follow_clock(tx)?;
     let beaten = tx.conn.prepare_cached(BEAT)?.execute(params![worker.0, tx.now])?;
     if beaten == 0 {
         return Err(Fault::lease_lost(worker));
@@ -105,12 +107,12 @@ fn end(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<bool> {
     Ok(ended > 0)
 }
 
-/// Declares workers dead whose lease has ended, and takes their jobs.
+/// Declares a worker dead whose lease has ended, and takes its jobs. Those may be thousands: the next worker has a transaction of its own.
 pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport> {
-    let max_crashes = settings::read(tx.conn)?.max_crashes;
-    tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])?;
+    follow_clock(tx)?;
     let mut report = RescueReport::default();
-    for (worker, suspect) in expired(tx, rescuer)? {
+    if let Some((worker, suspect)) = expired(tx, rescuer)? {
+        let max_crashes = settings::read(tx.conn)?.max_crashes;
         end(tx, worker)?;
         for lease in Lease::open_of(tx, worker)? {
             let (back, dead) =
@@ -126,12 +128,33 @@ pub(crate) fn rescue(tx: &mut Tx<'_>, rescuer: WorkerId) -> Outcome<RescueReport
     Ok(report)
 }
 
-fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Vec<(WorkerId, Option<JobId>)>> {
+/// Adds up the transactions of one call.
+pub(crate) fn add(total: &mut RescueReport, one: RescueReport) {
+    total.workers.extend(one.workers);
+    total.rescued += one.rescued;
+    total.discarded += one.discarded;
+    total.next_end = one.next_end;
+}
+
+fn expired(tx: &Tx<'_>, rescuer: WorkerId) -> Outcome<Option<(WorkerId, Option<JobId>)>> {
     let mut find = tx.conn.prepare_cached(EXPIRED)?;
-    let rows = find.query_map(params![tx.now, RESCUE_MAX, rescuer.0], |row| {
+    let row = find.query_one(params![tx.now, rescuer.0], |row| {
         Ok((WorkerId(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(JobId)))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    });
+    Ok(row.optional()?)
+}
+
+/// Leases, and the rates of keys, begin anew where the clock was set back. A step that is shorter than the time since the last heartbeat shows
+/// nowhere: keys stand still for so long.
+fn follow_clock(tx: &mut Tx<'_>) -> Outcome<()> {
+    if tx.conn.prepare_cached(CLOCK_WENT_BACK)?.execute([tx.now])? == 0 {
+        return Ok(());
+    }
+    let mut freed = false;
+    for queue in tx.keyed().with_rates() {
+        freed |= key_rates::shorten(tx.conn, queue, tx.now)?;
+    }
+    if freed { tx.wake() } else { Ok(()) }
 }
 
 /// What becomes of a job whose worker died. A job that ran alone then is taken to have killed the worker; when none

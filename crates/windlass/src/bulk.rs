@@ -89,7 +89,8 @@ impl Selection<'_> {
         self.run(Verb::Cancel).await
     }
 
-    /// Makes the dead, cancelled and retryable jobs available now, see [`Client::retry`](crate::Client::retry).
+    /// Makes the dead, cancelled and retryable jobs available now, see [`Client::retry`](crate::Client::retry). Each job is retried
+    /// once, whatever becomes of it meanwhile, for which 8 bytes are remembered while it is under way.
     ///
     /// # Errors
     /// As [`Self::cancel`], for a filter of jobs that are not dead, cancelled or retryable.
@@ -167,7 +168,8 @@ impl Selection<'_> {
 
     async fn run_filter(&mut self, verb: &Verb, touched: &mut Touched) -> Result<()> {
         self.check(verb)?;
-        // Edited jobs may be met again, where they are now.
+        // Retried and edited jobs may be met again, where they are then.
+        let once = matches!(verb, Verb::Retry | Verb::Edit(_));
         let mut seen = HashSet::new();
         let states = self.filter.state.map_or_else(|| verb.states().to_vec(), |only| vec![only]);
         for state in states {
@@ -179,7 +181,7 @@ impl Selection<'_> {
                 self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(self.chunk());
                 let page = self.store.jobs(&self.filter).await?;
                 let mut ids: Vec<_> = page.iter().map(|job| job.id).collect();
-                if matches!(verb, Verb::Edit(_)) {
+                if once {
                     ids.retain(|id| seen.insert(*id));
                 }
                 self.touch(verb, &ids, touched).await?;

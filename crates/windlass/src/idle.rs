@@ -1,7 +1,7 @@
 use crate::Client;
 use std::time::Duration;
 use windlass_core::Result;
-use windlass_runtime::WorkerStats;
+use windlass_runtime::EngineHandle;
 
 /// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -17,13 +17,13 @@ pub(crate) struct Source {
 
 impl Source {
     /// Waits until nothing is available and nothing is in hand.
-    pub(crate) async fn until_idle(&self, stats: impl Fn() -> WorkerStats) -> Result<()> {
-        // Twice in a row: a claim whose answer is under way shows neither in the store nor in the worker.
+    pub(crate) async fn until_idle(&self, worker: &EngineHandle) -> Result<()> {
+        // Twice in a row: a claim may begin between a look at the worker and the one at the store.
         let mut seen_empty_at = None;
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let stats = stats();
-            let in_hand = stats.running + stats.ready + stats.unsettled > 0;
+            let stats = worker.stats();
+            let in_hand = worker.has_open_claims() || stats.running + stats.ready + stats.unsettled > 0;
             let empty = !in_hand && self.is_empty().await?;
             if empty && seen_empty_at == Some(stats.claimed) {
                 return Ok(());

@@ -31,7 +31,7 @@ impl Worker {
     /// # Errors
     /// The store's, but for one that cannot be reached: it is waited for.
     pub async fn until_idle(&self) -> Result<()> {
-        self.source.until_idle(|| self.stats()).await
+        self.source.until_idle(&self.engine).await
     }
 
     /// Works until SIGINT or SIGTERM (Ctrl-C elsewhere), then shuts down gracefully. A second signal
@@ -41,11 +41,18 @@ impl Worker {
     /// When the process cannot listen for signals.
     pub async fn run_until_signal(&self) -> io::Result<()> {
         let mut signals = Signals::listen()?;
+        self.run_until(async || signals.next().await).await;
+        Ok(())
+    }
+
+    /// As [`Self::run_until_signal`], for a process that listens to signals itself, such as one that does so before the worker
+    /// starts: `signal` waits for the next one.
+    pub async fn run_until(&self, mut signal: impl AsyncFnMut()) {
         let mut received = 0_u32;
         loop {
             tokio::select! {
-                () = self.engine.wait() => return Ok(()),
-                () = signals.next() => received += 1,
+                () = self.engine.wait() => return,
+                () = signal() => received += 1,
             }
             if received == 1 {
                 info!("shutting down; a second signal hands back running jobs at once");

@@ -7,7 +7,8 @@ use crate::{
     lent::LentHandler,
     registry::{Handlers, Registry},
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use tracing::warn;
 use windlass_core::{NewJob, Result, RetryPolicy, Schedule};
 use windlass_runtime::{Batching, Dispatch, Settling, WorkerConfig, WorkerEngine, lend::Lender};
 
@@ -21,6 +22,8 @@ pub struct WorkerBuilder {
     schedules: Vec<Result<Schedule>>,
     source: Option<String>,
     lenders: Vec<Lender>,
+    /// The types of jobs that it handles, by kind, and the queue that each names.
+    homes: Vec<(&'static str, &'static str)>,
 }
 
 impl Worker {
@@ -55,16 +58,17 @@ impl Worker {
             schedules: Vec::new(),
             source: None,
             lenders: Vec::new(),
+            homes: Vec::new(),
         }
     }
 }
 
 impl WorkerBuilder {
-    /// The concurrency of the queue `default` when no queue is named.
+    /// The concurrency of each queue when none is named.
     pub const DEFAULT_CONCURRENCY: usize = 10;
 
     /// Takes jobs from `queue`, at most `concurrency` at the same time. Without any, the worker takes
-    /// from `default`, 10 at a time.
+    /// from `default` and from the queues that the types of its jobs name, 10 at a time of each.
     pub fn queue(mut self, queue: impl Into<String>, concurrency: usize) -> Self {
         self.config = self.config.with_queue(queue, concurrency);
         self
@@ -74,6 +78,7 @@ impl WorkerBuilder {
     /// type decides the kind.
     pub fn handle<J: Job, X: 'static>(mut self, function: impl HandlerFn<J, X>) -> Self {
         self.registry.insert(J::KIND.to_owned(), J::ENCRYPTED, |data| TypedHandler::new(function, data));
+        self.homes.push((J::KIND, J::QUEUE));
         self
     }
 
@@ -118,6 +123,7 @@ impl WorkerBuilder {
         let make = |data: &DataSet| Shared::new(function, data, |raw| read::<J>(&raw), rules);
         let batching = Batching::new(most, wait);
         self.registry.insert_batched(J::KIND.to_owned(), J::ENCRYPTED, batching, make);
+        self.homes.push((J::KIND, J::QUEUE));
         self
     }
 
@@ -368,9 +374,27 @@ impl WorkerBuilder {
         }
         let handlers = self.registry.build(codec)?;
         if self.config.queues.is_empty() {
-            self.config = self.config.with_queue(NewJob::DEFAULT_QUEUE, Self::DEFAULT_CONCURRENCY);
+            let homes = self.homes.iter().map(|(_, queue)| *queue);
+            let queues: BTreeSet<&str> = homes.chain([NewJob::DEFAULT_QUEUE]).collect();
+            let all = queues.into_iter();
+            self.config =
+                all.fold(self.config, |config, queue| config.with_queue(queue, Self::DEFAULT_CONCURRENCY));
         }
+        warn_of_homes(&self.homes, &self.config);
         Ok((self.client, self.config, handlers))
+    }
+}
+
+/// Jobs of a type go to the queue that it names, unless one says otherwise: whoever does not take from there may wait for ever.
+fn warn_of_homes(homes: &[(&str, &str)], config: &WorkerConfig) {
+    let is_taken = |queue: &str| config.queues.iter().any(|taken| taken.queue == queue);
+    for (kind, queue) in homes {
+        if *queue != NewJob::DEFAULT_QUEUE && !is_taken(queue) {
+            warn!(
+                kind,
+                queue, "handles jobs of a kind that names a queue which this worker does not take from"
+            );
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-use super::{Order, Role, Work, leading::Leading, starvation};
+use super::{Order, Role, Work, leading::Leading};
 use crate::{
     bug,
     history::{Recorder, What, Witness},
     node::process,
+    starvation,
 };
 use anyhow::{Context as _, Result, bail};
 use std::{path::Path, sync::Arc, time::Duration};
@@ -36,7 +37,7 @@ pub(super) fn recorder(order: &Order) -> Result<Arc<Recorder>> {
     let recorder = Recorder::create(&order.history, order.number)
         .with_context(|| format!("cannot begin the history {}", order.history.display()))?;
     let recorder = Arc::new(recorder);
-    starvation::watch(&recorder, order.number);
+    starvation::watch(&recorder, Some(order.number.cast_signed()));
     Ok(recorder)
 }
 

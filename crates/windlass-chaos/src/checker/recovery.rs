@@ -35,6 +35,8 @@ pub(super) fn check(history: &History, faults: &Faults, report: &mut Report) {
             _ => {}
         }
     }
+    // Before the first one workers may not even have started, on a busy machine.
+    let from = done.first().map_or(from, |first| from.max(*first));
     let outages: Vec<&Window> = faults.windows.iter().filter(|window| is_outage(window.fault)).collect();
     let Some(baseline) = baseline(&done, &outages, from, until) else {
         report.violate(

@@ -8,7 +8,7 @@ use super::{
 use crate::history::{Fault, Outcome};
 
 /// `most` of 10,000 jobs may start a second time although the process of their first worker lived. Faults that
-/// hit one process (a SIGKILL, no processor) excuse its jobs; a crash excuses claims that were answered while the
+/// hit one process (a SIGKILL, no processor) excuse its jobs, and so does a busy machine; a crash excuses claims that were answered while the
 /// server went down already, which it may forget.
 pub(super) fn check(jobs: &Jobs, faults: &Faults, most: u64, report: &mut Report) {
     let (mut started, mut again) = (0, Vec::new());
@@ -56,7 +56,10 @@ fn was_hit(hold: &Hold, until: u64, faults: &Faults) -> bool {
     let lease = faults.leases.get(&hold.worker).copied().unwrap_or(0);
     faults.windows.iter().any(|window| {
         let after = window.end.saturating_add(AFTERMATH_NS).saturating_add(lease);
-        window.target == Some(hold.process) && window.begin <= until && after >= hold.claimed
+        // The server or the proxy had no processor, or a slow disk: nobody planned that, and it hits all.
+        let is_busy = window.target.is_none() && matches!(window.fault, Fault::SlowDisk | Fault::Starved);
+        let hit = window.target == Some(hold.process) || is_busy;
+        hit && window.begin <= until && after >= hold.claimed
     })
 }
 

@@ -10,7 +10,7 @@ use std::{
 /// How often the watch writes.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 /// From when on a write that must reach the disk is late: a heartbeat on SQLite waits for the commits of all processes before its own,
-/// and half a dozen of these are the shortest lease of any scenario.
+/// and five of these are the shortest lease of any scenario.
 const LATE: Duration = Duration::from_millis(200);
 
 /// Notes when the disk takes long, as that of a busy machine does: a lease lost to that is no defect. A thread of its own, with a file

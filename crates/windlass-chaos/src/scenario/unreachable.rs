@@ -18,12 +18,12 @@ const MOST_AGAIN: u64 = 1;
 /// The database is away for two or three leases, again and again, and handlers go on meanwhile. Nothing that ends then
 /// is settled before it is back. One worker in two outages dies, so that there is somebody to be rescued.
 pub(super) fn outage(trial: &Trial) -> Result<Ended> {
-    let lease = Duration::from_millis(trial.scaled(3_000, 1_200));
+    let lease = Duration::from_millis(trial.scaled(3_000, 2_000));
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
     run.rules.most_living_second_starts = Some(MOST_AGAIN);
     // Fewer than what the workers manage while the database is there.
-    crew(&mut run, lease, trial.scaled(5.0, 25.0))?;
+    crew(&mut run, lease, trial.scaled(5.0, 15.0))?;
     run.wait(Duration::from_millis(700))?;
     run.phase(Phase::Faults);
     let (rounds, most) = trial.scaled((40, 3.0), (2, 2.2));

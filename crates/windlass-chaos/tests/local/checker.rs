@@ -4,7 +4,7 @@
 use super::told::{INJECTOR, ONE, PRODUCER, SECOND, TWO, Told, broken};
 use windlass_chaos::{
     checker::{Invariant, Rules, Verdict, check, tell},
-    history::{Fate, Fault, History, Outcome, What},
+    history::{Fate, Fault, History, Outcome, Phase, What},
 };
 use windlass_core::JobState;
 
@@ -147,6 +147,12 @@ fn i4_an_outage_explains_no_second_start_of_a_living_workers_job_where_that_is_p
         "one of one is what was allowed"
     );
     assert_eq!(Told::taken_over().check_by(&bounded(0)).verdict, Verdict::Valid, "its worker was killed");
+    for busy in [Fault::Starved, Fault::SlowDisk] {
+        let report = outlived().then(INJECTOR, at(busy, true)).then(INJECTOR, at(busy, false));
+        let report = report.check_by(&bounded(0));
+        assert_eq!(report.verdict, Verdict::Valid, "{busy:?} of the server: {report:?}");
+        assert_eq!((report.counts.living_second_starts, report.counts.held_through_outages), (0, 0));
+    }
 }
 
 /// The heartbeats of a worker that nothing else hit waited for the disk; that is known when it is over.
@@ -161,6 +167,27 @@ fn a_disk_that_took_long_explains_a_lost_lease() {
     let report = run(slow);
     assert_eq!(report.counts.explained_by.get(&Fault::SlowDisk), Some(&1), "{report:?}");
     assert_eq!(broken(&run(begun())), [Invariant::I4]);
+}
+
+/// On a busy machine it takes seconds until workers have started.
+#[test]
+fn i12_the_time_before_the_first_completion_is_nothing_to_compare_with() {
+    let report = |what: What| {
+        let again = |told: Told, count, what: What| (0..count).fold(told, |told, _| told.then(ONE, what));
+        let told = Told::begun().then(INJECTOR, What::Phase { phase: Phase::Warm });
+        let told = again(again(told, 60, What::Phase { phase: Phase::Faults }), 30, what);
+        let told = told.then(INJECTOR, at(Fault::ConnectionCut, true));
+        let told = again(told.then(INJECTOR, at(Fault::ConnectionCut, false)), 30, what);
+        let rules = Rules { recovers: true, ..Rules::default() };
+        told.then(INJECTOR, What::Phase { phase: Phase::Heal }).drained().check_by(&rules)
+    };
+    let seen = report(What::Finished { worker: 1, id: 7, seq: 1, outcome: Outcome::Complete });
+    assert!(!seen.violated.contains_key(&Invariant::I12), "{seen:?}");
+    assert_eq!(seen.counts.recoveries, 1, "{seen:?}");
+    assert!(
+        broken(&report(What::Phase { phase: Phase::Faults })).contains(&Invariant::I12),
+        "none completes"
+    );
 }
 
 /// Its process stood still between the answer and the note of it; it was rescued, and the job was claimed from another lane.

@@ -9,10 +9,12 @@ use crate::{
     duration,
     failure::{Failure, Outcome},
     globals::Globals,
+    interrupt::Signals,
     open,
     traces::{traced, traced_if_exported},
 };
 use exec::Program;
+use process_group::LONGEST_STOP;
 use queue_option::QueueOption;
 use serde_json::json;
 use std::{future::pending, sync::Arc, time::Duration};
@@ -51,7 +53,7 @@ pub(crate) struct Work {
     /// How many jobs of each queue run at once that does not say. Default: 10, or with --stdio as many as the programs run
     #[arg(long)]
     concurrency: Option<usize>,
-    /// The time of an attempt: a program that runs longer is stopped, or told to stop with --stdio; the attempt failed
+    /// The time of an attempt whose job says nothing of its own: a program that runs longer is stopped, or told to stop with --stdio; the attempt failed
     #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// How long this worker may be silent before others take its jobs
@@ -73,20 +75,23 @@ impl Work {
             Some(command) => Some(Pool::start(command, self.processes).await?),
             None => None,
         };
-        let worker = self.builder(&client, pool.as_ref())?.start().await?;
+        let builder = self.builder(&client, pool.as_ref())?;
+        // Before it starts: a signal does not kill a worker that has jobs in hand.
+        let mut signals = Signals::listen()?;
+        let worker = builder.start().await?;
         let emptied = async {
             match self.until_empty {
                 true => worker.until_idle().await,
                 false => pending().await,
             }
         };
-        let running = worker.run_until_signal();
+        let running = worker.run_until(async || signals.next().await);
         tokio::pin!(running);
         tokio::select! {
-            ended = &mut running => ended?,
+            () = &mut running => {}
             emptied = emptied => {
                 worker.stop();
-                running.await?;
+                running.await;
                 emptied?;
             }
         }
@@ -113,6 +118,9 @@ impl Work {
         for (queue, concurrency) in self.queues(self.concurrency.unwrap_or(most)) {
             builder = builder.queue(queue, concurrency);
         }
+        if let Some(timeout) = self.timeout {
+            builder = builder.timeout(timeout);
+        }
         match (pool, &self.exec) {
             (Some(pool), _) => self.lending(builder, pool),
             (None, command) => Ok(self.running(builder, command.clone().unwrap_or_default())),
@@ -126,10 +134,6 @@ impl Work {
             let message = format!("the program says that it runs {}, not {unknown:?}", theirs.join(", "));
             return Err(Failure::usage("invalid_option", message));
         }
-        let builder = match self.timeout {
-            Some(timeout) => builder.timeout(timeout),
-            None => builder,
-        };
         let kinds = if self.kinds.is_empty() { theirs } else { &self.kinds };
         Ok(match kinds.is_empty() {
             true => builder.lend_any(pool.lender()),
@@ -139,11 +143,13 @@ impl Work {
 
     /// A program of --exec runs each job.
     fn running(&self, builder: WorkerBuilder, command: String) -> WorkerBuilder {
-        let program = Arc::new(Program { command, timeout: self.timeout, results: self.results });
+        let program = Arc::new(Program { command, results: self.results });
         let handler = move |job: RawJob, context: Context| {
             let program = Arc::clone(&program);
             async move { program.run(job.bytes().clone(), context).await }
         };
+        // Nobody is dropped in the middle of it.
+        let builder = builder.configure(|config| config.timeout_grace = LONGEST_STOP);
         match self.kinds.is_empty() {
             true => builder.handle_any(handler),
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),

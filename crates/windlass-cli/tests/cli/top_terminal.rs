@@ -99,7 +99,8 @@ fn it_draws_no_more_than_fits() {
     }
     let mut terminal = Terminal::open();
     let mut child = terminal.run(home.command(&["top", "--sort", "name"]));
-    terminal.shows("more");
+    // The last line of the frame.
+    terminal.shows("s sort");
     let text = terminal.text();
     assert_eq!(text.split("\u{1b}[H").nth(1).unwrap().matches('\n').count(), 11, "{text}");
     // What does not fit is cut, not wrapped.

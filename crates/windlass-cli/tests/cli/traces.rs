@@ -35,10 +35,11 @@ fn collector() -> (String, Receiver<Vec<u8>>) {
             let mut body = vec![0; length];
             reader.read_exact(&mut body).expect("a body");
             let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-            reader.get_mut().write_all(answer).expect("is read");
+            // The program may end as soon as it is answered.
             if tell.send(body).is_err() {
                 return;
             }
+            reader.get_mut().write_all(answer).expect("is read");
         }
     });
     (url, told)

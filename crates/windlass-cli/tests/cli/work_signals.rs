@@ -29,6 +29,16 @@ fn sigterm_lets_running_jobs_finish_and_returns_the_rest() {
 }
 
 #[test]
+fn a_worker_is_not_killed_by_a_signal_from_its_first_job_on() {
+    let home = Home::new();
+    for _ in 0..10 {
+        let id = home.enqueue(&["a"]);
+        home.run(&["work", "--exec", "kill -TERM $PPID"]).done();
+        assert_eq!(home.state(&id), "completed");
+    }
+}
+
+#[test]
 fn a_second_signal_stops_now() {
     let home = Home::new();
     let id = home.enqueue(&["a"]);

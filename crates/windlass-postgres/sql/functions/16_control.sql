@@ -62,7 +62,10 @@ BEGIN
         SELECT g.id, g.enqueued_at, g.lane_id, {schema}.current_segment(), g.attempt, g.max_attempts, g.crash_count, true, g.kind, g.args, g.attributes FROM gone g)
     INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
         SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'retried', g.kind FROM gone g;
-    IF FOUND THEN RETURN 'retried'; END IF;
+    IF FOUND THEN
+        DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id; -- asked for while its attempt ended
+        RETURN 'retried';
+    END IF;
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
         IF d.attributes <> '' AND NOT {schema}.take_unique_again(d.attributes, p_id) THEN RETURN 'key_taken'; END IF;

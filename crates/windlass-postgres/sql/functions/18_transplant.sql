@@ -136,8 +136,11 @@ AS $$
     SELECT xmin FROM {schema}.claim GROUP BY 1 UNION SELECT xmin FROM {schema}.settlement GROUP BY 1
 $$;
 
--- advance_sequences(): beyond every job, lane and worker id that is stored, because logical replication leaves
--- sequences where they were. Blocks of job ids begin where job_id has its entries.
+-- advance_sequences(): beyond every id and number that is stored, because logical replication leaves sequences where they were. Of jobs also those that only
+-- other tables still name: with the id of one another job would be taken for it. What event_seq gave is compared only among rows that rehome drops. Blocks of
+-- job ids begin where job_id has its entries.
+-- Cost: a look through job and claim, through enqueue_key and key_room, whose ids stand in arrays, and through unique_key, which has no index by id (3 * 10^6
+-- keys: 0.5 s); rehome reads most of these once more. A probe or a small table for everything else.
 CREATE OR REPLACE FUNCTION {schema}.advance_sequences() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -147,7 +150,10 @@ BEGIN
                         (SELECT max(id) FROM {schema}.waiting), (SELECT max(id) FROM {schema}.dead),
                         (SELECT max(job_id) FROM {schema}.attempt_error),
                         (SELECT max(job_id) FROM {schema}.job_report),
-                        (SELECT max(r) FROM {schema}.enqueue_key, unnest(ranges) AS r)) AS top) AS s;
+                        (SELECT max(r) FROM {schema}.enqueue_key, unnest(ranges) AS r),
+                        (SELECT max(id) FROM {schema}.unique_key), (SELECT max(last_job) FROM {schema}.schedule),
+                        (SELECT max(job_id) FROM {schema}.cancel_request), (SELECT max(job_id) FROM {schema}.key_signal),
+                        (SELECT max(b) FROM {schema}.key_room, unnest(begun) AS b)) AS top) AS s;
     PERFORM setval(pg_get_serial_sequence('{schema}.worker', 'id'),
                    (SELECT greatest(max(i), 1) FROM (SELECT max(id) AS i FROM {schema}.worker UNION ALL SELECT max(worker_id) FROM {schema}.claim
                     UNION ALL SELECT max(worker_id) FROM {schema}.attempt_error UNION ALL SELECT max(worker_id) FROM {schema}.job_report UNION ALL SELECT nextval(pg_get_serial_sequence('{schema}.worker', 'id'))) AS x));
@@ -157,5 +163,9 @@ BEGIN
     PERFORM setval('{schema}.keyed_lane_seq', (SELECT greatest(1 - min(l.id), nextval('{schema}.keyed_lane_seq')) FROM {schema}.lane l));
     PERFORM setval('{schema}.key_turn_seq', (SELECT greatest(max(i), nextval('{schema}.key_turn_seq')) FROM (
         SELECT max(n) AS i FROM {schema}.key_turn UNION ALL SELECT max(n) FROM {schema}.key_lane UNION ALL SELECT max(n) FROM {schema}.key_room
-        UNION ALL SELECT max(n) FROM {schema}.key_looked) AS x));
+        UNION ALL SELECT max(n) FROM {schema}.key_looked UNION ALL SELECT max(n) FROM {schema}.key_signal
+        UNION ALL SELECT max(n) FROM {schema}.key_lookahead) AS x));
+    PERFORM setval('{schema}.schedule_version', (SELECT greatest(max(s.version), nextval('{schema}.schedule_version')) FROM {schema}.schedule s));
+    PERFORM setval(pg_get_serial_sequence('{schema}.audit_entry', 'id'),
+                   (SELECT greatest(max(e.id), nextval(pg_get_serial_sequence('{schema}.audit_entry', 'id'))) FROM {schema}.audit_entry e));
 END $$;

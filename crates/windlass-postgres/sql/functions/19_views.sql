@@ -81,21 +81,24 @@ BEGIN
         FROM unnest(lo || v_next.lo, lo_id || v_next.lo_id, hi || v_next.hi) AS r(lo, lo_id, hi);
 END $$;
 
--- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now. Jobs of the log
--- count whatever their kind: a worker that does not know it puts them aside.
--- Cost: two probes per lane.
+-- any_available(queues, kinds): whether a worker of these queues and kinds (none: all) would find a job now, or when those are promoted
+-- whose time has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
+-- Cost: four probes per lane.
 CREATE OR REPLACE FUNCTION {schema}.any_available(p_queues text[], p_kinds text[]) RETURNS boolean
     LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 DECLARE
     v_lane integer;
+    v_now  timestamptz := clock_timestamp();
 BEGIN
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = ANY (p_queues)
         AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
+           OR EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'scheduled' AND h.available_at <= v_now)
+           OR EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'retryable' AND h.available_at <= v_now)
            OR v_lane < 0 AND {schema}.key_ready({schema}.key_lane_of(v_lane))
            OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)

@@ -85,6 +85,7 @@ BEGIN
                 ELSE {schema}.open_waiting(v_lane.id, v_stage, v_at[3], v_at[4]) END;
             LOOP
                 IF v_listed >= p_limit OR v_looked >= p_look_at THEN
+                    CLOSE v_rows; -- else it stays until the transaction ends
                     next := array_remove(v_at, NULL); job := NULL; attributes := NULL;
                     RETURN NEXT;
                     RETURN;

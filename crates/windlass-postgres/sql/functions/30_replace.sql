@@ -52,7 +52,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- change_scheduled(id, ...): what waits for its time, and was not tried, becomes another job under its id. Whether it did.
+-- change_scheduled(id, ...): what waits for its time, and was not tried, becomes another job under its id. Whether it did. It may have run
+-- and put itself off: what its handler kept, and who wants that one cancelled, is nothing of the other.
 CREATE OR REPLACE FUNCTION {schema}.change_scheduled(
     p_id bigint, p_lane integer, p_kind text, p_args text, p_max smallint, p_attributes text, p_due timestamptz, p_max_wait interval)
     RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off
@@ -66,17 +67,20 @@ BEGIN
     SELECT least(coalesce(p_due, v_now), h.enqueued_at + p_max_wait), h.available_at INTO v_due, v_was FROM {schema}.waiting h
         WHERE h.id = p_id AND h.state = 'scheduled' AND h.attempt = 0 FOR UPDATE;
     IF NOT FOUND THEN RETURN false; END IF;
+    DELETE FROM {schema}.job_report r WHERE r.job_id = p_id;
+    DELETE FROM {schema}.attempt_error e WHERE e.job_id = p_id;
+    DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
     v_lane := {schema}.lane_for(p_id, p_lane, NULL, NULL); -- not where a row of it is to be stepped over
     IF v_due > v_now THEN
         UPDATE {schema}.waiting h SET lane_id = v_lane, available_at = v_due, kind = p_kind, args = p_args::json, max_attempts = p_max,
-            attributes = p_attributes WHERE h.id = p_id;
+            crash_count = 0, attributes = p_attributes WHERE h.id = p_id;
         -- Sooner than those who promote know.
         PERFORM pg_notify({name}, '') WHERE v_due < v_was AND current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
         RETURN true;
     END IF;
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
-    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, crash_count, moved, kind, args, attributes)
-        SELECT g.id, g.enqueued_at, v_lane, {schema}.current_segment(), p_max, g.crash_count, true, p_kind, p_args::json, p_attributes FROM gone g;
+    INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
+        SELECT g.id, g.enqueued_at, v_lane, {schema}.current_segment(), p_max, true, p_kind, p_args::json, p_attributes FROM gone g;
     RETURN true;
 END $$;
 

@@ -5,10 +5,13 @@
 -- Filter, all of it as in list_jobs: state, queue, kind, tag, error, args; everything => true where no part of it is named.
 -- most: how many jobs at most. per_second: how many in a second at most. dry_run => true changes nothing.
 -- They answer with one row: how many jobs were selected, and how many of them done, or would be; the others had moved on meanwhile.
--- One entry of the audit log says what was done; its actor is the current user.
+-- One entry of the audit log says what was done; its actor is the current user. Where an error or a timeout ends the call, what was committed until then
+-- stays, and the entry says so: its outcome is the error's SQLSTATE then. Only the end of the session itself leaves none.
 
 -- touch_jobs(action, states, new, ...): part of the procedures below. states: those to whom it can be done, in the order in which jobs go from one to the
--- next, so that one that moves on meanwhile is met again. new: the parameters of edit.
+-- next, so that one that moves on before its state is read is met there. new: the parameters of edit.
+-- Invariant: each job is retried or edited once in a call, wherever it goes meanwhile. So their ids are remembered, and one call retries or edits 2^25 jobs at most.
+-- Cost: the listing, what is done to each job, and for one that is remembered 2 us and 16 to 32 bytes.
 CREATE OR REPLACE PROCEDURE {schema}.touch_jobs(
     p_action text, p_states text[], p_new jsonb, p_state text, p_queue text, p_kind text, p_tag text, p_error text, p_args jsonb,
     p_everything boolean, p_most bigint, p_per_second double precision, p_dry_run boolean, INOUT selected bigint, INOUT done bigint)
@@ -19,12 +22,23 @@ DECLARE
         'state', p_state, 'queue', p_queue, 'kind', p_kind, 'tag', p_tag, 'error', p_error, 'args', p_args));
     v_most   bigint := coalesce(p_most, 9223372036854775807);
     v_page   integer := least(500, greatest(1, floor(least(p_per_second, 500))));
-    v_met    bigint[] := '{}'; -- edited jobs may be met again, where they are then
+    v_met    bigint[] := array_fill(0::bigint, ARRAY[1024]); -- the ids that are remembered: a hash table, half full at most; 0: a free place
+    v_free   integer := 512;
+    v_old    integer; -- how many of v_new come from a smaller table
+    v_new    bigint[];
+    v_id     bigint;
+    v_place  integer;
     v_state  text;
     v_ids    bigint[];
     v_after  bigint[];
     v_began  timestamptz;
+    v_rest   double precision;
+    v_tried  integer; -- of v_ids, these many are behind us
+    v_step   integer; -- and so many come next
     v_did    bigint;
+    v_code   text;
+    v_message text;
+    v_detail text;
 BEGIN
     selected := 0;
     done := 0;
@@ -45,39 +59,83 @@ BEGIN
             RAISE 'the filter must be at most 4096 bytes as JSON, as the audit log keeps it, got %', octet_length(v_filter::text) USING ERRCODE = 'WL003';
         ELSE
     END CASE;
+    IF p_action IN ('retry', 'edit') THEN v_most := least(v_most, 33554432); END IF;
+    <<jobs>>
     FOREACH v_state IN ARRAY CASE WHEN p_state IS NULL THEN p_states ELSE ARRAY[p_state] END LOOP
         v_after := NULL;
+        v_rest := NULL;
         WHILE selected < v_most LOOP
-            v_began := clock_timestamp();
-            SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next)
-                INTO v_ids, v_after
-                FROM {schema}.list_jobs(v_state, p_queue, p_kind, v_after, least(v_page, v_most - selected)::integer, 50000, p_tag, p_error, p_args) AS l;
-            IF p_action = 'edit' THEN
-                v_ids := ARRAY(SELECT u.id FROM unnest(v_ids) AS u(id) WHERE u.id NOT IN (SELECT unnest(v_met))); -- hashed: <> ALL looks at each
-                v_met := v_met || v_ids;
+            BEGIN
+                PERFORM pg_sleep(v_rest);
+                v_began := clock_timestamp();
+                SELECT coalesce(array_agg((l.job).id) FILTER (WHERE l.next IS NULL), '{}'), max(l.next)
+                    INTO v_ids, v_after
+                    FROM {schema}.list_jobs(v_state, p_queue, p_kind, v_after, least(v_page, v_most - selected)::integer, 50000, p_tag, p_error, p_args) AS l;
+            EXCEPTION WHEN OTHERS OR query_canceled THEN
+                IF p_dry_run THEN RAISE; END IF;
+                GET STACKED DIAGNOSTICS v_code = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL;
+                EXIT jobs;
+            END;
+            IF p_action IN ('retry', 'edit') THEN
+                v_old := 0;
+                v_new := '{}';
+                IF cardinality(v_ids) > v_free THEN -- one twice as large, into which those of the old one go first
+                    v_old := cardinality(v_met) / 2 - v_free;
+                    v_free := cardinality(v_met);
+                    v_ids := array_remove(v_met, 0) || v_ids;
+                    v_met := array_fill(0::bigint, ARRAY[2 * v_free]);
+                END IF;
+                FOREACH v_id IN ARRAY v_ids LOOP
+                    v_place := 1 + (hashint8(v_id) & (cardinality(v_met) - 1));
+                    WHILE v_met[v_place] <> 0 AND v_met[v_place] <> v_id LOOP v_place := 1 + (v_place & (cardinality(v_met) - 1)); END LOOP;
+                    CONTINUE WHEN v_met[v_place] = v_id;
+                    v_met[v_place] := v_id;
+                    v_free := v_free - 1;
+                    v_new := v_new || v_id;
+                END LOOP;
+                v_ids := v_new[v_old + 1:];
             END IF;
             selected := selected + cardinality(v_ids);
-            v_did := cardinality(v_ids);
-            IF p_dry_run IS NOT TRUE THEN
-                SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
-                    SELECT CASE p_action
-                        WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)
-                        ELSE {schema}.edit(u.id, (p_new->>'scheduled_at')::timestamptz, p_new->>'queue', (p_new->>'priority')::integer,
-                                           (p_new->>'max_attempts')::integer, p_new->'args') END AS did
-                    FROM unnest(v_ids) AS u(id)) AS t
-                WHERE NOT (t.did = 'running' AND p_action <> 'cancel');
+            IF p_dry_run THEN
+                done := done + cardinality(v_ids);
+                EXIT WHEN v_after IS NULL;
+                CONTINUE;
+            END IF;
+            v_tried := 0;
+            v_step := cardinality(v_ids);
+            LOOP
+                BEGIN
+                    SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
+                        SELECT CASE p_action
+                            WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)
+                            ELSE {schema}.edit(u.id, (p_new->>'scheduled_at')::timestamptz, p_new->>'queue', (p_new->>'priority')::integer,
+                                               (p_new->>'max_attempts')::integer, p_new->'args') END AS did
+                        FROM unnest(v_ids[v_tried + 1:v_tried + v_step]) AS u(id)) AS t
+                    WHERE NOT (t.did = 'running' AND p_action <> 'cancel');
+                    v_tried := v_tried + v_step;
+                    done := done + v_did;
+                EXCEPTION WHEN OTHERS OR query_canceled THEN
+                    IF v_step = 1 OR SQLSTATE = '57014' THEN
+                        GET STACKED DIAGNOSTICS v_code = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL;
+                        EXIT jobs;
+                    END IF;
+                    v_step := 1; -- two calls may wait for one another's lanes; each job by itself waits for one only
+                END;
                 COMMIT;
-            END IF;
-            done := done + v_did;
+                EXIT WHEN v_tried >= cardinality(v_ids);
+            END LOOP;
             EXIT WHEN v_after IS NULL;
-            IF p_dry_run IS NOT TRUE THEN
-                PERFORM pg_sleep(cardinality(v_ids) / p_per_second - extract(epoch FROM clock_timestamp() - v_began));
-            END IF;
+            v_rest := cardinality(v_ids) / p_per_second - extract(epoch FROM clock_timestamp() - v_began);
         END LOOP;
     END LOOP;
     IF p_dry_run IS NOT TRUE THEN
         PERFORM {schema}.append_audit(json_build_array(json_build_object(
-            'actor', current_user, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done)));
+            'actor', current_user, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done, 'outcome', v_code)));
+    END IF;
+    IF v_code IS NOT NULL THEN
+        COMMIT;
+        RAISE '%', v_message USING ERRCODE = v_code, DETAIL = v_detail,
+            HINT = format('Of %s jobs that were selected %s are done, and stay so.', selected, done);
     END IF;
 END $$;
 

@@ -33,7 +33,8 @@ END $$;
 
 -- advance_schedules(names, versions, ..., and of each job the number of its step, ...): takes the steps of which the row still has the
 -- version. Which were taken; the ids of all jobs in order, NULL for those of steps that were not. The jobs were checked. expiries: in us.
--- Each tick fires once: the rows are locked, in the order of their names, before their versions count, and get another in the transaction that enqueues.
+-- Each tick fires once: the rows are locked before their versions count, and get another in the transaction that enqueues. Where somebody else has the lock of one (a user
+-- who changes the schedule or runs it by hand, in a transaction that may stay open) its step is not taken, as if it had changed already; the others need not wait for that.
 CREATE OR REPLACE FUNCTION {schema}.advance_schedules(
     p_names text[], p_versions bigint[], p_decided timestamptz[], p_next timestamptz[], p_due timestamptz[], p_last timestamptz[],
     p_queued timestamptz[], p_errors text[],
@@ -49,7 +50,7 @@ DECLARE
 BEGIN
     v_found := ARRAY(
         SELECT s.name::text FROM unnest(p_names, p_versions) AS u(name, version)
-        JOIN {schema}.schedule s ON s.name = u.name COLLATE "C" AND s.version = u.version ORDER BY s.name FOR UPDATE OF s);
+        JOIN {schema}.schedule s ON s.name = u.name COLLATE "C" AND s.version = u.version ORDER BY s.name FOR UPDATE OF s SKIP LOCKED);
     taken := ARRAY(SELECT u.name = ANY (v_found) FROM unnest(p_names) WITH ORDINALITY AS u(name, n) ORDER BY u.n);
     ids := ARRAY(SELECT CASE WHEN taken[u.step] THEN nextval('{schema}.job_id_seq') END
                  FROM unnest(p_steps) WITH ORDINALITY AS u(step, n) ORDER BY u.n);

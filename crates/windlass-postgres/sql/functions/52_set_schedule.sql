@@ -113,6 +113,10 @@ BEGIN
         END IF;
         v_values := v_values || ARRAY(SELECT generate_series(v_range[1], coalesce(v_range[2], v_range[1]), coalesce(v_step::integer, 1)));
     END LOOP;
+    IF p_field = 4 AND string_to_array(upper(p_text), ',') @> '{L,LW}' THEN
+        RAISE 'schedule "%": the day of month field % is wrong: L and LW do not go together; make two schedules', p_name, to_json(p_text)
+            USING ERRCODE = 'WL003';
+    END IF;
     RETURN CASE WHEN NOT v_more THEN v_values END;
 END $$;
 
@@ -157,7 +161,7 @@ BEGIN
     END IF;
     PERFORM {schema}.check_job($3, $4, $13);
     PERFORM {schema}.check_lane($6, $12);
-    IF $8 <= $7 OR NOT isfinite($7) OR NOT isfinite($8) OR $7 < '1970-01-01' OR $8 > '9999-12-30' THEN
+    IF $8 <= $7 OR NOT isfinite($7) OR NOT isfinite($8) OR least($7, $8) < '1970-01-01' OR greatest($7, $8) > '9999-12-30' THEN
         RAISE 'schedule % must end after it starts, and both in the years 1970 to 9999, got % to %', quote_literal($1), $7, $8
             USING ERRCODE = 'WL003';
     END IF;

@@ -77,14 +77,15 @@ BEGIN
         IF r.any OR v_missed THEN PERFORM {schema}.put_key_lane(c, c.tag, c.turn, v_now); END IF;
         v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     END LOOP;
-    -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told.
+    -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is
+    -- to be stepped over there.
     WITH free AS (
         DELETE FROM {schema}.key_held h USING {schema}.lane l
         WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
         RETURNING h.id, h.key, (SELECT s.settled_at FROM {schema}.settlement_of(h.lane_id, h.seq, h.id) s) AS at)
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;
     v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
-    UPDATE {schema}.waiting w SET lane_id = {schema}.keyed_lane(p_queue, l.priority) FROM {schema}.lane l
+    UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l
         WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
     IF v_ids = '{}' THEN RETURN; END IF;
     SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;

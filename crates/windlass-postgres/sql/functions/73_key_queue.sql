@@ -13,6 +13,7 @@ DECLARE
     v_more   boolean := false;
     v_behind integer[] := '{}'; -- keyed lanes of which not all is there yet: a lower id may be to come
     v_taken  integer[] := '{}'; -- those of which somebody else has the lock
+    v_unread integer[] := '{}'; -- those of which not all of the log is read
     v_left   integer := p_limit;
     v_keyed  integer;
     v_rates  boolean;  -- some key has a rate; NULL: the queue is not keyed
@@ -47,6 +48,10 @@ BEGIN
     LOOP
         EXIT WHEN v_left <= 0 OR p_bytes <= 0;
         v_keyed := CASE WHEN l.id < 0 THEN l.id ELSE {schema}.keyed_lane(p_name, l.priority) END;
+        -- Nothing comes into a keyed lane while rows of its log are to be stepped over (see lane_for), nor while somebody else has its lock, who may be cancelling or editing
+        -- there: a job that comes back through that log would be taken for such a row. Each claim has read on in it before it is here.
+        CONTINUE WHEN l.id > 0 AND (v_keyed = ANY (v_taken)
+                                    OR v_keyed = ANY (v_unread) AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_keyed));
         IF NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), l.id) THEN
             v_more := true;
             v_choice := true;
@@ -99,6 +104,7 @@ BEGIN
         IF v_rest THEN
             v_more := true;
             v_choice := true;
+            IF l.id < 0 THEN v_unread := v_unread || l.id; END IF;
             -- Where all that is quiet was found nothing has to be waited for.
             IF (v_serial OR l.id < 0 OR NOT {schema}.look_ahead(l.id, v_keyed, v_page)) AND NOT v_quick THEN v_behind := v_behind || v_keyed; END IF;
         ELSIF v_ahead.keys IS NOT NULL THEN

@@ -32,7 +32,8 @@ BEGIN
 END $$;
 
 -- audit_page(actor, action, target, since, before_at, before_id, most): entries before this place, the newest first, of this actor, action and target and from then
--- on, where given; and as the last one, with fits false, the entry where the look ended before there were enough. It reads by the index of one column.
+-- on, where given; and as the last one, with fits false, the entry where the look ended before there were enough: if it fits, it is there a second time. It reads
+-- by the index of one column.
 -- Cost: the entries of the page, and at most 10,000 that one column selects and the others do not.
 CREATE OR REPLACE FUNCTION {schema}.audit_page(
     p_actor text, p_action text, p_target text, p_since timestamptz, p_before_at timestamptz, p_before_id bigint, p_most integer)
@@ -53,8 +54,12 @@ BEGIN
         fits := (p_target IS NULL OR entry.target = p_target) AND (p_actor IS NULL OR entry.actor = p_actor)
             AND (p_action IS NULL OR entry.action = p_action);
         v_found := v_found + fits::integer;
-        IF fits OR v_looked = 10000 THEN RETURN NEXT; END IF;
+        IF fits THEN RETURN NEXT; END IF;
         EXIT WHEN v_found >= p_most;
+        IF v_looked = 10000 THEN
+            fits := false;
+            RETURN NEXT;
+        END IF;
     END LOOP;
 END $$;
 

@@ -1,9 +1,9 @@
 //! Editing and deleting where the log is append-only, and in SQL.
 
 use crate::cluster::Fixture;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use windlass_conformance::steps::{args, enqueue_jobs, worker_on};
-use windlass_core::{EditReply, JobEdit, Store};
+use windlass_core::{Disposition, EditReply, JobEdit, JobId, RetryReply, Store};
 
 /// What SQL users call answers in words, and refuses what enqueue refuses.
 #[tokio::test]
@@ -69,4 +69,31 @@ async fn edits_make_few_lanes() {
     store.edit(&ids[150..], &JobEdit::new().with_args(args(901))).await.unwrap();
     assert_eq!(number("SELECT count(*) FROM windlass.lane").await, 2);
     assert_eq!(worker.drain(7).await.len(), 99);
+}
+
+/// Somebody wanted a job cancelled while its attempt failed: a retry, and a job that takes its place, are not cancelled by that.
+#[tokio::test]
+async fn what_comes_after_a_cancellation_is_not_cancelled_by_it() {
+    let fixture = Fixture::fresh().await;
+    let (store, client) = (Arc::new(fixture.store().await) as Arc<dyn Store>, fixture.sql().await);
+    let number =
+        async |text: &str| client.query_one(&fixture.text(text), &[]).await.unwrap().get::<_, i64>(0);
+    let wanted = async |id: JobId| {
+        let ask = format!(
+            "INSERT INTO windlass.cancel_request (job_id, lane_id, seq, worker_id) VALUES ({id}, 1, 1, 1)"
+        );
+        client.batch_execute(&fixture.text(&ask)).await.unwrap();
+    };
+    let id = enqueue_jobs(&store, 1).await[0];
+    let worker = worker_on(&store).await;
+    let failed = Disposition::Retry { delay: Duration::from_secs(3600), error: "no".into() };
+    worker.except(&worker.take_one().await, failed).await;
+    wanted(id).await;
+    assert_eq!(store.retry(&[id]).await.unwrap(), [RetryReply::Retried]);
+    assert_eq!(number("SELECT count(*) FROM windlass.cancel_request").await, 0);
+    let put = "SELECT (windlass.enqueue_unique('k', unique_key => 'a', scheduled_at => now() + interval '1 hour', on_conflict => 'replace')).id";
+    let unique = JobId(number(put).await);
+    wanted(unique).await;
+    assert_eq!(number(put).await, unique.0);
+    assert_eq!(number("SELECT count(*) FROM windlass.cancel_request").await, 0);
 }

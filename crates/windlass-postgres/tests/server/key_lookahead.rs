@@ -2,6 +2,7 @@
 
 use crate::{
     cluster::Fixture,
+    key_edits::IN_TWO_PLACES,
     keys::{SMALL, claim_within, complete, of, work_all},
     session::Session,
 };
@@ -14,7 +15,7 @@ use windlass_conformance::steps::{Held, QUEUE, TestWorker, maintain_with, worker
 use windlass_core::{Args, Disposition, JobId, KeyLimit, KeyLimitsChange, NewJob, QueueDemand, Store};
 
 /// A keyed queue of which claims read so many jobs at once.
-async fn keyed(page: u32, limit: KeyLimit) -> (Fixture, Arc<dyn Store>) {
+pub(crate) async fn keyed(page: u32, limit: KeyLimit) -> (Fixture, Arc<dyn Store>) {
     let fixture = Fixture::with(&format!("&options=-c%20windlass.keyed_page%3D{page}")).await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     store.limit_keys(QUEUE, &KeyLimitsChange::Default(limit)).await.expect("limit keys");
@@ -22,7 +23,7 @@ async fn keyed(page: u32, limit: KeyLimit) -> (Fixture, Arc<dyn Store>) {
 }
 
 /// One call. Whether there is more comes with it.
-async fn claim_once(worker: &TestWorker, most: u32) -> (Vec<Held>, bool) {
+pub(crate) async fn claim_once(worker: &TestWorker, most: u32) -> (Vec<Held>, bool) {
     claim_within(worker, QueueDemand::new(QUEUE, most)).await
 }
 
@@ -301,9 +302,15 @@ impl Play {
     async fn change(&mut self) {
         let ids: Vec<_> = self.done.iter().filter(|(_, times)| **times == 0).map(|(id, _)| *id).collect();
         let Some(id) = self.rng.choice(ids) else { return };
+        let call = self.rng.choice([
+            "cancel($)",
+            "edit($, priority => 3)",
+            "edit($, priority => 0)",
+            "edit($, max_attempts => #)",
+            "delete($)",
+        ]);
         let call =
-            self.rng.choice(["cancel($)", "edit($, priority => 3)", "edit($, priority => 0)", "delete($)"]);
-        let call = call.unwrap().replace('$', &id.to_string());
+            call.unwrap().replace('$', &id.to_string()).replace('#', &self.rng.u32(1..1_000).to_string());
         let said: String = self.session.value(&format!("SELECT windlass.{call}")).await;
         match said.as_str() {
             "cancelled" | "deleted" => drop(self.done.remove(&id)),
@@ -312,8 +319,9 @@ impl Play {
         }
     }
 
-    /// Asks for what is kept, which is to be right.
+    /// Asks for what is kept, which is to be right. No job is where a row of it is to be stepped over.
     async fn looks(&mut self) -> i64 {
+        assert_eq!(self.session.value::<i64>(IN_TWO_PLACES).await, 0);
         let available = self.done.values().filter(|times| **times == 0).count() - self.held.len();
         let counted: i64 = self.session.value("SELECT available FROM windlass.queues WHERE name = 'q'").await;
         assert_eq!(counted, available as i64);

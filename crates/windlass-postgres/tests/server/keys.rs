@@ -179,13 +179,19 @@ async fn what_has_room_goes_at_once() {
 async fn limits_come_while_others_work() {
     let fixture = Fixture::fresh().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let changed = Arc::new(AtomicBool::new(false));
     let producers = (0..3).map(|n| {
-        let store = Arc::clone(&store);
+        let (store, changed) = (Arc::clone(&store), Arc::clone(&changed));
         tokio::spawn(async move {
-            let mut ids = Vec::new();
-            for round in 0..30 {
+            let (mut ids, mut round) = (Vec::new(), 0);
+            while round < 30 || !changed.load(Ordering::Acquire) {
                 let key = format!("{}", (n + round) % 4);
                 ids.extend(store.enqueue(&of(&key, 20)).await.expect("enqueue"));
+                round += 1;
+                if round > 30 {
+                    // Enough for workers that wait for the changes, and no more than they can work in the end.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
             }
             ids
         })
@@ -220,6 +226,7 @@ async fn limits_come_while_others_work() {
         })
         .await;
     }
+    changed.store(true, Ordering::Release);
     let mut enqueued = Vec::new();
     for producer in producers {
         enqueued.extend(producer.await.unwrap());
@@ -373,7 +380,7 @@ async fn a_clock_that_is_set_back_loses_nothing() {
     // As if claims had looked up to a time that is to come.
     let client = fixture.sql().await;
     let ahead =
-        "INSERT INTO windlass.key_looked (queue, at) VALUES ('q', clock_timestamp() + interval '1 second')";
+        "INSERT INTO windlass.key_looked (queue, at) VALUES ('q', clock_timestamp() + interval '5 seconds')";
     client.batch_execute(&fixture.text(ahead)).await.unwrap();
     complete(&worker, &held).await;
     assert!(claim(&worker, 10).await.is_empty());

@@ -5,6 +5,7 @@ use crate::cluster::Fixture;
 use tokio_postgres::Client;
 use windlass_conformance::steps::eventually;
 use windlass_core::{CancelReply, JobId, JobStore};
+use windlass_postgres::{PostgresOptions, PostgresStore};
 
 /// A job in the log of lane `from`, a lane `to` of another queue, and somebody who holds the lock of `to`.
 struct Lanes {
@@ -137,11 +138,13 @@ async fn a_request_holds_none_while_it_follows_a_job() {
 async fn a_deadlock_of_many_is_nobodys_error() {
     let lanes = Lanes::new().await;
     let other = lanes.number("SELECT id FROM windlass.jobs WHERE queue = 'q'").await;
-    let store = lanes.fixture.store().await;
+    // Of two that wait for one another the one with the shorter patience is refused. It looks once, when that is over: the holder
+    // must wait by then.
+    let url = format!("{}&options=-c%20deadlock_timeout%3D3s", lanes.fixture.url);
+    let store = PostgresStore::connect(&url, PostgresOptions::default()).await.expect("connects");
     let ids = [JobId(lanes.job), JobId(other)];
     let cancel = tokio::spawn(async move { store.cancel(&ids).await });
     lanes.somebody_waits("advisory", Some(lanes.to)).await;
-    // Of two that wait for one another the one with the shorter patience is refused.
     lanes.holder.batch_execute("SET deadlock_timeout = '1h'").await.unwrap();
     lanes.holder.batch_execute(&lanes.lock("pg_advisory_xact_lock", lanes.from)).await.unwrap();
     lanes.holder.batch_execute("COMMIT").await.unwrap();

@@ -113,17 +113,18 @@ async fn the_transaction_of_a_dead_client_does_not_keep_the_worker_from_rescue()
     let held = dead.take(3).await;
     let client = fixture.sql().await;
     let call = complete_in(&fixture, &dead, &held[0]);
-    client.batch_execute("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
     client.batch_execute(&format!("BEGIN; {call}")).await.unwrap();
     let rescuer = worker_on(&store).await.id;
     assert_eq!(store.rescue(rescuer).await.unwrap().workers, [], "the completion may still commit");
+    // Only now: on a busy machine the transaction would be over before the rescue.
+    client.batch_execute("SET LOCAL idle_in_transaction_session_timeout = '300ms'").await.unwrap();
     rescue_of(&store, &dead, 5).await;
     for id in ids {
         assert_eq!(state(&store, id).await, JobState::Available);
     }
 }
 
-/// A role whose statements may take 100 ms: 2,000 jobs that failed in one settlement all the same, directly and
+/// A role whose statements may take a second: 2,000 jobs that failed in one settlement all the same, directly and
 /// as a transaction-mode pooler has it.
 #[tokio::test]
 async fn a_limit_of_the_role_cancels_no_settlement() {
@@ -132,15 +133,15 @@ async fn a_limit_of_the_role_cancels_no_settlement() {
     let role = format!("r_{}", fixture.schema);
     admin
         .batch_execute(&format!(
-            "CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET statement_timeout = '100ms';
+            "CREATE ROLE {role} LOGIN SUPERUSER; ALTER ROLE {role} SET statement_timeout = '1s';
              ALTER ROLE {role} SET lock_timeout = '20ms'"
         ))
         .await
         .unwrap();
-    // Where the machine is quick: what is written takes its time.
+    // Where the machine is quick: what is written takes its time, longer than the role's statements may.
     let slow = fixture.text(
         "CREATE FUNCTION windlass.slow() RETURNS trigger LANGUAGE plpgsql AS
-         $$ BEGIN PERFORM pg_sleep(0.15); RETURN NULL; END $$;
+         $$ BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END $$;
          CREATE TRIGGER slow AFTER INSERT ON windlass.attempt_error FOR EACH STATEMENT EXECUTE FUNCTION windlass.slow()",
     );
     admin.batch_execute(&slow).await.unwrap();

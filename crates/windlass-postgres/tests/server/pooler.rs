@@ -19,27 +19,38 @@ async fn pgbouncer(folder: &Path, schema: &str) -> Option<(Child, String)> {
     let url = crate::cluster::url();
     let server = url.split('@').nth(1)?.split('/').next()?.to_owned();
     let (host, server_port) = server.split_once(':')?;
-    let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-    let config = format!(
-        "[databases]\npostgres = host={host} port={server_port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
-         listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n"
-    );
     let file = folder.join("pgbouncer.ini");
-    std::fs::write(&file, config).ok()?;
-    for path in [folder, &file] {
-        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).ok()?;
-    }
     let mut command = Command::new(program);
     if std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
         command.args(["-u", "postgres"]); // it refuses to run as root
     }
-    let child =
-        command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().ok()?;
-    eventually("pgbouncer listens", || async {
-        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok().map(drop)
-    })
-    .await;
-    Some((child, format!("postgres://postgres@127.0.0.1:{port}/postgres?schema={schema}&pooler=transaction")))
+    command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    for _ in 0..5 {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        let config = format!(
+            "[databases]\npostgres = host={host} port={server_port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 2\n"
+        );
+        std::fs::write(&file, config).ok()?;
+        for path in [folder, &file] {
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).ok()?;
+        }
+        let mut child = command.spawn().ok()?;
+        let listens = eventually("pgbouncer listens", || async {
+            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok().map(drop)
+        });
+        tokio::select! {
+            () = listens => {}
+            _ = child.wait() => {}
+        }
+        // It ends where somebody else took the port in between.
+        if child.try_wait().ok()?.is_none() {
+            let url =
+                format!("postgres://postgres@127.0.0.1:{port}/postgres?schema={schema}&pooler=transaction");
+            return Some((child, url));
+        }
+    }
+    panic!("pgbouncer ended five times");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,8 @@
 //! Schedules where they are rows: declared by SQL, on older schemas, and at what cost.
 
 use crate::{cluster::WITHOUT_LIMITS, session::Session};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use windlass_conformance::steps::{enqueue, job, worker_on};
 use windlass_core::{
@@ -93,6 +94,8 @@ async fn sql_refuses_what_cannot_work() {
             "WL003",
             "must end after it starts",
         ),
+        ("'s', '@daily', 'k', starts_at => '12000-01-01'", "WL003", "years 1970 to 9999"),
+        ("'s', '0 0 L,LW * *', 'k'", "WL003", "L and LW do not go together"),
         ("'s', '@daily', 'k', ends_at => 'infinity'", "WL003", "must end after it starts"),
         ("'s', '@daily', 'k', source => 'a b'", "WL002", "name and source"),
         ("'s', '@daily', 'k', cost => 0", "WL003", "the cost of a job must be 1 to 1000000, got 0"),
@@ -167,6 +170,34 @@ async fn sql_runs_a_schedule_now() {
     session.run(big).await;
     let (state, message) = session.refusal("SELECT windlass.run_schedule('big')").await;
     assert!(state.code() == "WL004" && message.contains("'big' is more than 8192"), "{state:?} {message}");
+}
+
+/// Who has a schedule locked, in a transaction that stays open, holds up no other; and that one is decided afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_that_is_locked_holds_up_no_other() {
+    let session = Session::fresh().await;
+    let store = session.fixture.store().await;
+    session
+        .run("SELECT windlass.set_schedule('a', '@daily', 'k'); SELECT windlass.set_schedule('b', '@daily', 'k')")
+        .await;
+    let due = store.due_schedules(10).await.unwrap().due;
+    let steps: Vec<_> = due
+        .iter()
+        .map(|record| {
+            let mut step = ScheduleStep::of(record);
+            step.jobs = vec![job()];
+            step
+        })
+        .collect();
+    let advance = async || {
+        let advance = timeout(Duration::from_secs(5), store.advance_schedules(&steps));
+        let taken = advance.await.expect("waits for nobody").unwrap();
+        taken.into_iter().map(|ids| ids.map(|ids| ids.len())).collect::<Vec<_>>()
+    };
+    session.run("BEGIN; SELECT windlass.run_schedule('a')").await;
+    assert_eq!(advance().await, [None, Some(1)]);
+    session.run("ROLLBACK").await;
+    assert_eq!(advance().await, [Some(1), None]);
 }
 
 /// On a schema of the version before everything else works, and schedules say what to do.

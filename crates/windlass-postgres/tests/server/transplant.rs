@@ -213,6 +213,10 @@ async fn writers_and_readers_beside_the_move_are_waited_for() {
     let before = worker_on(&store).await;
     before.complete_claims(&before.claim(1).await).await;
     let (client, reader) = (fixture.sql().await, fixture.sql().await);
+    for patient in [&client, &reader] {
+        // Of two that wait for one another the one with the shorter patience is refused.
+        patient.batch_execute("SET deadlock_timeout = '10s'").await.unwrap();
+    }
     client.batch_execute(&fixture.text(&transplant())).await.unwrap();
     client
         .batch_execute(&fixture.text("BEGIN; LOCK TABLE windlass.job_0 IN ROW EXCLUSIVE MODE"))

@@ -226,6 +226,38 @@ async fn a_store_without_schedules_is_asked_once_in_ten_seconds() {
     assert!((80..=130).contains(&asked), "{asked} looks in 1,000 seconds");
 }
 
+/// One that somebody has locked for minutes is asked for about once in a second, and holds up no other; when it is free it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_locked_schedule_is_not_polled() {
+    let store = FakeStore::new();
+    let asked = Arc::new(AtomicUsize::new(0));
+    store.plan({
+        let asked = Arc::clone(&asked);
+        move |call| {
+            asked.fetch_add(usize::from(call == Call::Schedules), Ordering::SeqCst);
+            Fault::None
+        }
+    });
+    declare(&store, &[schedule("locked", "* * * * * *"), schedule("other", "every 10s")]).await;
+    store.model().locked_schedule = Some("locked".to_owned());
+    let engine = start(&store, quick()).await;
+    sleep(Duration::from_secs(200)).await;
+    let before = fired(&store).await;
+    assert!(before.len() >= 18 && before.iter().all(|(_, name, _)| name == "other"), "{before:?}");
+    for (job, _, tick) in &before[1..] {
+        let late = job.enqueued_at.duration_since(*tick).as_millis();
+        assert!((0..50).contains(&late), "{late} ms late");
+    }
+    // A look and a step that is refused, for each.
+    let asked = asked.load(Ordering::SeqCst);
+    assert!((300..=600).contains(&asked), "{asked} calls in 200 seconds");
+    store.model().locked_schedule = None;
+    sleep(Duration::from_secs(10)).await;
+    let locked = fired(&store).await.into_iter().filter(|(_, name, _)| name == "locked").count();
+    assert!((9..=11).contains(&locked), "{locked} ticks");
+    engine.shutdown().await;
+}
+
 /// A clock that is set forward misses ticks, one that is set back fires none again.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_jumps_fires_nothing_twice() {

@@ -221,10 +221,7 @@ impl ScheduleStore for FakeStore {
     }
 
     async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
-        self.act(Call::Schedules, None, |model| {
-            model.run(async |store| store.advance_schedules(steps).await).0
-        })
-        .await
+        self.act(Call::Schedules, None, |model| model.advance_schedules(steps)).await
     }
 }
 

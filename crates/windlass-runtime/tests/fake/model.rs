@@ -7,7 +7,8 @@ use std::{
 use tokio::{sync::mpsc::UnboundedReceiver, task::unconstrained};
 use windlass_core::{
     Args, CancelReply, ClaimRef, ClaimRequest, Claimed, JobId, JobRecord, JobState, JobStore, NewJob,
-    Promoted, ReportRequest, Reported, Result, RetryReply, SettleRequest, WorkerId,
+    Promoted, ReportRequest, Reported, Result, RetryReply, ScheduleStep, ScheduleStore, SettleRequest,
+    WorkerId,
 };
 use windlass_memory::{MemoryStore, Move};
 
@@ -49,6 +50,8 @@ pub struct Model {
     pub leases_run_out: bool,
     /// Settlements let others of their keys run.
     pub keyed: bool,
+    /// A schedule that somebody has locked: no step of it is taken.
+    pub locked_schedule: Option<String>,
     pub history: History,
     /// What a worker did that it must not.
     pub violations: Vec<String>,
@@ -77,6 +80,7 @@ impl Model {
             contended: false,
             leases_run_out: false,
             keyed: false,
+            locked_schedule: None,
             history: History::new(),
             violations: Vec::new(),
         }
@@ -192,6 +196,14 @@ impl Model {
         let (promoted, moves) = self.run(async |store| store.promote(limit).await);
         moves.iter().for_each(|moved| self.history.note(0, What::Promoted(moved.job)));
         promoted
+    }
+
+    pub fn advance_schedules(&mut self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
+        let locked = self.locked_schedule.clone();
+        let is_free = |step: &&ScheduleStep| Some(&step.name) != locked.as_ref();
+        let free: Vec<_> = steps.iter().filter(is_free).cloned().collect();
+        let mut taken = self.run(async |store| store.advance_schedules(&free).await).0?.into_iter();
+        Ok(steps.iter().map(|step| is_free(&step).then(|| taken.next()).flatten().flatten()).collect())
     }
 
     pub fn cancel(&mut self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

@@ -15,7 +15,7 @@ use windlass_core::{ErrorKind, JobId, Store, WorkerId};
 use windlass_memory::MemoryStore;
 
 /// No test takes nearly as long; one that does failed.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 type Plan = Box<dyn FnMut(usize, Call, Option<WorkerId>) -> Fault + Send>;
 

@@ -159,6 +159,36 @@ fn jitter_delays_each_tick_by_its_own_part() {
     assert!(parts.len() > 90 && parts.iter().all(|part| *part < most));
 }
 
+/// However much it may be, a tick fires before the next one, and none is passed over.
+#[test]
+fn jitter_keeps_the_ticks_in_order() {
+    let schedule = schedule().with_jitter(Duration::from_secs(86_400));
+    let mut record = record(&schedule);
+    let mut all = Vec::new();
+    for _ in 0..100 {
+        let before = record.due_at.unwrap();
+        let Decision::Step(step) = decide(&record, before, None) else { panic!("asks") };
+        all.extend(fired(&step));
+        record = after(&record, &step);
+        let (tick, due) = (step.next_tick.unwrap(), step.due_at.unwrap());
+        assert!(tick <= due && due < tick + jiff::SignedDuration::from_mins(1));
+    }
+    let minute = |n: u32| format!("{:02}:{:02}:00", 10 + n / 60, n % 60);
+    assert_eq!(all, (1..100).map(minute).collect::<Vec<_>>());
+}
+
+/// Its ticks of the years since are not walked through, nor are those of the years before.
+#[test]
+fn a_schedule_that_ended_long_ago_is_decided_at_once() {
+    let end: Timestamp = "2035-01-01T00:00:00Z".parse().unwrap();
+    let job = NewJob::new("k", Args::parse("{}").unwrap());
+    let schedule = Schedule::new("s", "* * * * * *", job).with_end(end);
+    let now: Timestamp = "2035-09-01T00:00:00Z".parse().unwrap();
+    let Decision::Step(step) = decide(&record(&schedule), now, None) else { panic!("asks") };
+    assert_eq!(fired(&step), ["23:59:59"]);
+    assert_eq!(step.due_at, None);
+}
+
 #[test]
 fn an_end_is_the_end() {
     let step = step(&record(&schedule().with_end(at("10:01:30"))), "10:01:00", None);

@@ -86,6 +86,7 @@ fn what_is_no_expression_is_told_which_field_and_what_is_allowed() {
         ("61 0 0 * * *", "the second field \"61\""),
         ("0 24 * * *", "the hour field \"24\""),
         ("0 0 0 * *", "the day of month field \"0\""),
+        ("0 0 L,5,LW * *", "L and LW do not go together"),
         ("0 0 * 13 *", "allowed are 1 to 12 or JAN to DEC"),
         ("0 0 * FOO *", "\"FOO\" is not a value of this field"),
         ("0 0 * * 8", "allowed are 0 to 7 or SUN to SAT"),

@@ -51,9 +51,16 @@ async fn slow_clients_are_let_go() {
     say(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ").await;
     assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
 
-    let mut stream = connect().await.unwrap();
     let body = "Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n";
-    let answer = say(&mut stream, &(head(&site, "POST /api/v1/jobs", body) + "{\"jobs\":")).await;
+    let request = head(&site, "POST /api/v1/jobs", body) + "{\"jobs\":";
+    let mut answer = String::new();
+    // Time may go on before the server has read what is on its way, and it lets go of a client that sent no head.
+    for _ in 0..100 {
+        answer = say(&mut connect().await.unwrap(), &request).await;
+        if !answer.is_empty() {
+            break;
+        }
+    }
     assert!(answer.starts_with("HTTP/1.1 504") && answer.contains("\"code\":\"timeout\""), "{answer}");
     assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
 }

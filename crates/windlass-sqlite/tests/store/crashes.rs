@@ -1,4 +1,7 @@
-use crate::fixture::{Fixture, LEASE};
+use crate::{
+    fixture::{Fixture, LEASE},
+    idle_lanes::sql,
+};
 use std::time::Duration;
 use windlass_core::{JobState, JobStore};
 
@@ -83,4 +86,25 @@ async fn completed_jobs_of_a_dead_worker_stay_completed() {
     assert_eq!(f.rescue(rescuer).await.unwrap().rescued, 2);
     assert_eq!(f.state(added[1]).await, JobState::Completed);
     assert_eq!(f.state(added[2]).await, JobState::Available);
+}
+
+/// Others need not wait until the jobs of all dead workers are rescued.
+#[tokio::test]
+async fn each_dead_worker_has_a_transaction_of_its_own() {
+    let f = Fixture::new();
+    let rescuer = f.rescuer().await;
+    f.add(6).await;
+    let mut dead = Vec::new();
+    for _ in 0..3 {
+        let worker = f.worker().await;
+        f.take(worker, 2).await;
+        dead.push(worker);
+    }
+    f.advance(PAST_LEASE);
+    let report = f.ticking().rescue(rescuer).await.unwrap();
+    assert_eq!((report.workers, report.rescued, report.discarded), (dead, 6, 0));
+    assert!(report.next_end > Some(LEASE));
+    let times: i64 =
+        sql(&f).query_one("SELECT count(DISTINCT ended_at) FROM worker", [], |row| row.get(0)).unwrap();
+    assert_eq!(times, 3);
 }

@@ -51,6 +51,12 @@ impl Fixture {
         open(&self.folder, &self.micros)
     }
 
+    /// Another handle, for which time passes: each of its transactions is a microsecond after the one before.
+    pub(crate) fn ticking(&self) -> SqliteStore {
+        let micros = Arc::clone(&self.micros);
+        open_with(&self.folder, move || micros.fetch_add(1, Ordering::SeqCst))
+    }
+
     pub(crate) fn advance(&self, by: Duration) {
         self.micros.fetch_add(by.as_micros() as i64, Ordering::SeqCst);
     }
@@ -110,7 +116,11 @@ impl Fixture {
 
 fn open(folder: &TempDir, micros: &Arc<AtomicI64>) -> SqliteStore {
     let micros = Arc::clone(micros);
-    let clock = Clock::new(move || Timestamp::from_microsecond(micros.load(Ordering::SeqCst)).unwrap());
+    open_with(folder, move || micros.load(Ordering::SeqCst))
+}
+
+fn open_with(folder: &TempDir, micros: impl Fn() -> i64 + Send + Sync + 'static) -> SqliteStore {
+    let clock = Clock::new(move || Timestamp::from_microsecond(micros()).unwrap());
     SqliteStore::open(&url(folder), SqliteOptions { clock, ..SqliteOptions::default() }).unwrap()
 }
 

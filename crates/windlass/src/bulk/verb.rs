@@ -25,7 +25,7 @@ impl Verb {
     }
 
     /// To whom, where the filter names no state: in the order in which jobs go from one state to the next, so that one that
-    /// moves on meanwhile is met again.
+    /// moves on before its state is read is met there.
     pub(super) fn states(&self) -> &'static [JobState] {
         match self {
             Self::Cancel => &[Scheduled, Retryable, Available, Running],

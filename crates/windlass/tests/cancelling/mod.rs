@@ -64,7 +64,10 @@ async fn until_over(client: &Client, id: JobId) -> (JobState, Option<String>) {
 /// Each of many jobs that are cancelled while workers drain them ends once, as completed or as cancelled; what was said to
 /// be cancelled never runs.
 pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize) {
-    let ids = client.enqueue_many((0..jobs).map(|_| job())).await.unwrap();
+    // The worker may have all the others in hand by then.
+    let later = job().with_delay(PATIENCE * 60);
+    let ids = client.enqueue_many((0..jobs).map(|_| job()).chain([later])).await.unwrap();
+    let all = ids.len() as u64;
     let runs: Arc<Mutex<BTreeMap<i64, u32>>> = Arc::default();
     let begun = Arc::new(AtomicU64::new(0));
     let (noted, counted) = (Arc::clone(&runs), Arc::clone(&begun));
@@ -103,7 +106,7 @@ pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize)
     let cancelled = ended.get(&JobState::Cancelled).copied().unwrap_or(0);
     let said = touched.done..=touched.done + touched.asked;
     assert!(said.contains(&cancelled), "{cancelled} were cancelled, the reply was {touched:?}");
-    let never_ran = jobs as u64 - runs.lock().unwrap().len() as u64;
+    let never_ran = all - runs.lock().unwrap().len() as u64;
     assert!(never_ran >= touched.done, "{never_ran} never ran, the reply was {touched:?}");
 }
 
@@ -143,4 +146,32 @@ pub(crate) async fn a_drained_backlog_is_edited(client: &Client, jobs: usize) {
     let deleted = client.select(filter()).delete().await.unwrap();
     assert_eq!((deleted.done, deleted.left), (50, 0));
     assert!(client.job(ids[jobs]).await.unwrap().is_none());
+}
+
+/// What is retried and fails again at once waits behind where the call is, and is left alone.
+pub(crate) async fn what_fails_again_is_retried_once(client: &Client) {
+    const JOBS: usize = 30;
+    let worker = Worker::builder(client)
+        .queue("failing", JOBS)
+        .handle_kind("work", |_: RawJob, _: Context| async {
+            Outcome::Retry { after: Some(PATIENCE * 60), error: "it rains".into() }
+        })
+        .start()
+        .await
+        .unwrap();
+    let ids = client.enqueue_many((0..JOBS).map(|_| job().with_queue("failing"))).await.unwrap();
+    for id in ids {
+        let wait = async {
+            while client.job(id).await.unwrap().unwrap().state != JobState::Retryable {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("the job fails");
+    }
+    let filter =
+        JobFilter { queue: Some("failing".into()), state: Some(JobState::Retryable), ..JobFilter::default() };
+    // 20, a rest of a second in which they fail again, and 10.
+    let retried = client.select(filter).per_second(20.0).at_most(90).retry().await.unwrap();
+    worker.shutdown().await;
+    assert_eq!((retried.selected, retried.done), (JOBS as u64, JOBS as u64));
 }

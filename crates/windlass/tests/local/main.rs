@@ -7,6 +7,9 @@ mod cancelling;
 mod encryption;
 #[cfg(feature = "derive")]
 mod handlers;
+mod log;
+#[cfg(feature = "derive")]
+mod logged;
 #[cfg(feature = "encryption")]
 mod schedules;
 mod sqlite;

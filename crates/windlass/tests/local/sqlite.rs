@@ -202,6 +202,7 @@ async fn cancelling_while_workers_run() {
     cancelling::a_running_job_is_told(&worker, &asking).await;
     cancelling::a_drained_backlog_is_cancelled(&worker, 2_000).await;
     cancelling::a_drained_backlog_is_edited(&worker, 2_000).await;
+    cancelling::what_fails_again_is_retried_once(&worker).await;
 }
 
 /// A program that blocks on runtimes of its own, one after the other.

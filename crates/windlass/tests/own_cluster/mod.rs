@@ -20,36 +20,46 @@ impl OwnCluster {
         let bin: PathBuf = std::env::var_os("WINDLASS_TEST_PGBIN")
             .expect("WINDLASS_TEST_PGBIN is not set; run `make test` or `scripts/with-postgres cargo test -p windlass`")
             .into();
-        let folder = tempfile::tempdir().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let cluster =
-            Self { bin, port, url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), folder };
+        let mut cluster = Self { folder: tempfile::tempdir().unwrap(), bin, port: 0, url: String::new() };
         if is_root() {
             let status = Command::new("chown").arg("postgres").arg(cluster.folder.path()).status().unwrap();
             assert!(status.success(), "chown failed");
         }
         cluster.run("initdb", &["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
-        cluster.start_server();
+        // A free port may be taken in between.
+        let is_up = (0..5).any(|_| {
+            cluster.port = free_port();
+            cluster.start_server()
+        });
+        assert!(is_up, "the server does not start: {}", cluster.log());
+        cluster.url = format!("postgres://postgres@127.0.0.1:{}/postgres", cluster.port);
         cluster
     }
 
     /// Takes the server down as a crash does, without a checkpoint, and starts it again.
     pub(crate) fn crash_and_restart(&self) {
         self.run("pg_ctl", &["-m", "immediate", "-w", "stop"]);
-        self.start_server();
+        assert!(self.start_server(), "the server does not start again: {}", self.log());
     }
 
-    fn start_server(&self) {
+    /// Whether it came up.
+    fn start_server(&self) -> bool {
         let socket = self.folder.path().display();
         let options =
             format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={socket}", self.port);
-        let log = self.folder.path().join("server.log");
-        self.run("pg_ctl", &["-o", &options, "-l", &log.display().to_string(), "-w", "-t", "60", "start"]);
+        self.succeeds("pg_ctl", &["-o", &options, "-l", "server.log", "-w", "-t", "60", "start"])
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
     }
 
     fn run(&self, program: &str, args: &[&str]) {
-        let status = self.command(program, args).status().unwrap();
-        assert!(status.success(), "{program} {args:?} failed");
+        assert!(self.succeeds(program, args), "{program} {args:?} failed");
+    }
+
+    fn succeeds(&self, program: &str, args: &[&str]) -> bool {
+        self.command(program, args).status().unwrap().success()
     }
 
     /// The server refuses to run as root, so it runs as its own user then.
@@ -66,6 +76,10 @@ impl OwnCluster {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn is_root() -> bool {

@@ -36,8 +36,6 @@ const STDERR_GRACE: Duration = Duration::from_millis(200);
 pub(super) struct Program {
     /// What `sh -c` gets.
     pub(super) command: String,
-    /// The longest that it may run.
-    pub(super) timeout: Option<Duration>,
     /// Whether what it prints is the result of its job.
     pub(super) results: bool,
 }
@@ -64,25 +62,21 @@ impl Program {
         if let Some(stdout) = stdout {
             printing.spawn(printed.clone().read(stdout));
         }
-        let limit = self.timeout.unwrap_or(Duration::MAX);
         let ended = tokio::select! {
-            ended = timeout(limit, running.child.wait()) => ended,
+            ended = running.child.wait() => ended,
             () = context.cancelled() => {
                 running.stop().await;
-                return failed("interrupted: the worker stops or lost the job".to_owned());
+                // The engine says before it why: a timeout, or somebody cancelled the job.
+                return failed(with_tail("the program was stopped".to_owned(), &tail.text()));
             }
         };
         match ended {
-            Ok(Ok(status)) => {
+            Ok(status) => {
                 let _ = timeout(STDOUT_GRACE, printing.join_next()).await;
                 let _ = timeout(STDERR_GRACE, reading.join_next()).await;
                 judge(status, printed.result(), &tail.text())
             }
-            Ok(Err(error)) => failed(format!("cannot wait for the program: {error}")),
-            Err(_) => {
-                running.stop().await;
-                failed(with_tail(format!("timed out after {limit:?}"), &tail.text()))
-            }
+            Err(error) => failed(format!("cannot wait for the program: {error}")),
         }
     }
 

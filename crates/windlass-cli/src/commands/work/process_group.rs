@@ -11,6 +11,9 @@ use tokio::{
 const STOP_GRACE: Duration = Duration::from_secs(5);
 /// How long one waits for those that were killed.
 const KILL_GRACE: Duration = Duration::from_secs(1);
+/// How long a stop takes at most, and a moment.
+pub(super) const LONGEST_STOP: Duration =
+    STOP_GRACE.saturating_add(KILL_GRACE).saturating_add(Duration::from_secs(1));
 /// How often one looks whether all that it started ended.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -131,7 +131,14 @@ async fn a_turn_that_does_not_wait_brings_what_may_start() {
             limit(&site, limits).await;
             enqueue(&site, 5).await;
             let worker = site.register(json!({ "queues": { "mail": 5 } })).await;
-            let first = jobs_of(&site.turn(&worker, json!({})).await);
+            let mut first = Vec::new();
+            // One turn, unless the machine stands still for longer than the server waits for what may start.
+            for _ in 0..10 {
+                first = jobs_of(&site.turn(&worker, json!({})).await);
+                if !first.is_empty() {
+                    break;
+                }
+            }
             let second = jobs_of(&site.turn(&worker, json!({})).await);
             let said: Vec<_> = first.iter().map(|job| done(job, "complete")).collect();
             let third = jobs_of(&site.turn(&worker, json!({ "done": said })).await);
@@ -147,15 +154,13 @@ async fn slots_that_nobody_uses_are_others() {
     for site in Site::all_stores().await {
         limit(&site, at_once(1)).await;
         let ids = enqueue(&site, 3).await;
-        let [first, second] = [
-            site.register(json!({ "queues": { "mail": 1 } })).await,
-            site.register(json!({ "queues": { "mail": 1 }, "lease_s": 1 })).await,
-        ];
+        let first = site.register(json!({ "queues": { "mail": 1 } })).await;
         let job = site.jobs(&first).await.remove(0);
         // It wants no more, and says nothing from then on.
         site.turn(&first, json!({ "done": [done(&job, "complete")], "want": {} })).await;
         // What was handed back because it had to wait comes last.
         let is_one = |job: &Value| ids[1..].iter().any(|id| job["id"] == id.to_string());
+        let second = site.register(json!({ "queues": { "mail": 1 }, "lease_s": 1 })).await;
         let job = site.jobs(&second).await.remove(0);
         assert!(is_one(&job), "{}: {job}", site.name().await);
         // It is silent for longer than its lease: its slot is free with its job.

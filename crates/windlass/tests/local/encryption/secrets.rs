@@ -1,36 +1,8 @@
 //! What is secret shows nowhere.
 
 use super::*;
-use std::{
-    io,
-    sync::{Mutex, MutexGuard},
-};
-use tracing_subscriber::fmt::MakeWriter;
+use crate::log::Log;
 use windlass::{Args, IntoJob, NewJob, RawJob, Worker};
-
-/// Keeps what is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Lines<'a>;
-
-    fn make_writer(&'a self) -> Lines<'a> {
-        Lines(self.0.lock().unwrap())
-    }
-}
-
-struct Lines<'a>(MutexGuard<'a, Vec<u8>>);
-
-impl io::Write for Lines<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Args that do not fit: serde's own words would quote them.
 #[derive(serde::Serialize, serde::Deserialize, windlass::Job)]
@@ -42,8 +14,7 @@ struct Number {
 #[tokio::test]
 async fn nothing_shows_args_results_or_keys() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
-    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let _guard = log.keep(tracing::Level::TRACE);
     let key = *b"key-bytes-that-nobody-may-see-ok";
     let plain = memory();
     let client = plain.clone().with_keyring(Keyring::new("k1", key).unwrap());
@@ -93,7 +64,7 @@ async fn nothing_shows_args_results_or_keys() {
     }
     worker.shutdown().await;
 
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     assert!(log.contains("a job cannot be decrypted and waits") && log.contains("k1"), "{log}");
     seen.push(log);
     for text in seen {
