@@ -15,6 +15,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.read_committed('cancel');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    PERFORM {schema}.check_home();
     -- The job can move between waiting and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
         v_keyed := {schema}.lock_keyed(p_id);
@@ -56,6 +57,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.read_committed('retry');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    PERFORM {schema}.check_home();
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND h.state = 'retryable' RETURNING h.*
     ), back AS (
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)

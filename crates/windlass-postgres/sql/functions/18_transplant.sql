@@ -25,6 +25,18 @@ AS $$
     FROM (SELECT 1) AS one LEFT JOIN {schema}.home h ON true
 $$;
 
+-- check_home(): refuses (SQLSTATE 55P03, so that the caller asks again) what looks for where a job stands in the log, as long as that came here from another cluster and is not
+-- in order: what this cluster wrote looks like history to the claims of the other. Under the rotate lock, so that it stays so.
+-- Cost: one row.
+CREATE OR REPLACE FUNCTION {schema}.check_home() RETURNS void
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM {schema}.home h WHERE h.xmin = h.xid::xid) AND {schema}.home_state() = 'moved' THEN
+        RAISE 'the database was moved here from another cluster and is not in order yet; start a worker or run `windlass migrate`' USING ERRCODE = '55P03';
+    END IF;
+END $$;
+
 -- rehome(): after a move into another cluster: every unfinished job becomes available anew, under this
 -- cluster's transaction ids; the history of completed jobs is dropped and all workers must register again.
 -- Returns how many jobs were kept. Does nothing (NULL) where nothing was moved.

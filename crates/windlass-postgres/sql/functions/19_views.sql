@@ -97,8 +97,10 @@ BEGIN
     LOOP
         IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
                    AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
-           OR EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'scheduled' AND h.available_at <= v_now)
-           OR EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'retryable' AND h.available_at <= v_now)
+           -- By index waiting_lane: a state that is no constant can't be looked for in waiting_due, which has the jobs of all lanes.
+           OR EXISTS (SELECT 1 FROM unnest(ARRAY['scheduled', 'retryable']) AS s(state) CROSS JOIN LATERAL (
+                          SELECT 1 FROM {schema}.waiting h
+                          WHERE h.lane_id = v_lane AND h.state = s.state AND h.available_at <= v_now LIMIT 1) AS h)
            OR v_lane < 0 AND {schema}.key_ready({schema}.key_lane_of(v_lane))
            OR EXISTS (SELECT 1 FROM {schema}.unclaimed_ranges(v_lane) u
                       CROSS JOIN LATERAL unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)

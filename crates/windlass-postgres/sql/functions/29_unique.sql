@@ -78,7 +78,7 @@ END $$;
 -- NULL is a job without. windows: microseconds. rules: 0 keep, 1 extend, 2 replace, 3 error. lanes: where in the log the job is about to be written; NULL: elsewhere.
 -- ids: of the job to store, or of the one that has the key. fates: 0 store it, 1 kept, 2 extended, 3 kept until replace_unique has
 -- looked; then the key's row is locked.
--- Waits for unfinished transactions that took one of the keys.
+-- Waits for unfinished transactions that took one of the keys. Where the log came here from another cluster and is not in order yet, it is refused where a key has a row: see check_home.
 -- Cost: in a bulk 10 us for a new key, 25 us for one that is taken over; see docs/design/unique.md.
 CREATE OR REPLACE FUNCTION {schema}.take_unique(
     p_keys uuid[], p_until_finished boolean[], p_windows bigint[], p_rules smallint[], p_lanes integer[],
@@ -117,6 +117,7 @@ BEGIN
         v_places := '{}'; v_ids := '{}'; v_xids := '{}'; v_acts := '{}';
         BEGIN
             PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+            PERFORM {schema}.check_home();
             -- A new statement: it sees what the insert waited for.
             FOR r IN SELECT * FROM {schema}.unique_holders(v_keys) LOOP
                 i := v_left[r.nth];

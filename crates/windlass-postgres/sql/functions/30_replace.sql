@@ -188,6 +188,7 @@ DECLARE
     v_free uuid[];
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    IF {schema}.home_state() = 'moved' THEN RETURN 0; END IF; -- no position in the log means anything then
     -- Locked first, looked up in a statement of its own: nobody takes them over meanwhile.
     v_keys := ARRAY(
         SELECT k.key FROM {schema}.unique_key k WHERE k.check_at < (SELECT clock_timestamp())

@@ -50,6 +50,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.read_committed('edit');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    PERFORM {schema}.check_home();
     -- The job can move between waiting, dead and the log while we look; each place is checked under its lock.
     FOR attempt IN 1..5 LOOP
         v_keyed := {schema}.lock_keyed(p_id);
@@ -154,6 +155,7 @@ DECLARE
 BEGIN
     PERFORM {schema}.read_committed('delete');
     PERFORM pg_advisory_xact_lock_shared(hashtext({name} || '.rotate'), 0);
+    PERFORM {schema}.check_home();
     FOR attempt IN 1..5 LOOP
         v_keyed := {schema}.lock_keyed(p_id);
         WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id AND (h.state <> 'keyed' OR v_keyed) RETURNING h.*)

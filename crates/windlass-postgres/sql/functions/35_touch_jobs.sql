@@ -6,7 +6,8 @@
 -- most: how many jobs at most. per_second: how many in a second at most. dry_run => true changes nothing.
 -- They answer with one row: how many jobs were selected, and how many of them done, or would be; the others had moved on meanwhile.
 -- One entry of the audit log says what was done; its actor is the current user. Where an error or a timeout ends the call, what was committed until then
--- stays, and the entry says so: its outcome is the error's SQLSTATE then. Only the end of the session itself leaves none.
+-- stays, and the entry says so: its outcome is the error's SQLSTATE then. There is none only where the session itself ends, or a cancel comes just between
+-- two steps.
 
 -- touch_jobs(action, states, new, ...): part of the procedures below. states: those to whom it can be done, in the order in which jobs go from one to the
 -- next, so that one that moves on before its state is read is met there. new: the parameters of edit.
@@ -82,7 +83,7 @@ BEGIN
                 IF cardinality(v_ids) > v_free THEN -- one twice as large, into which those of the old one go first
                     v_old := cardinality(v_met) / 2 - v_free;
                     v_free := cardinality(v_met);
-                    v_ids := array_remove(v_met, 0) || v_ids;
+                    v_ids := array_remove(v_met, 0::bigint) || v_ids;
                     v_met := array_fill(0::bigint, ARRAY[2 * v_free]);
                 END IF;
                 FOREACH v_id IN ARRAY v_ids LOOP

@@ -14,6 +14,14 @@ BEGIN
     END LOOP;
 END $$;
 
+-- try_limits(queue): the same of one queue, where nobody else has it. Whether it has it now.
+CREATE OR REPLACE FUNCTION {schema}.try_limits(p_queue text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN pg_try_advisory_xact_lock(hashtext({name} || '.limit'), hashtext(p_queue));
+END $$;
+
 -- request(workers): each of them sends its heartbeat and asks for its share at once; NULL: all do.
 CREATE OR REPLACE FUNCTION {schema}.request(p_workers integer[]) RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
@@ -128,13 +136,14 @@ END $$;
 -- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
 -- p_costs: for each queue what the jobs cost that it could start, as runs of jobs and their cost: '{{3,1},{1,5}}' are three that cost 1 each and then one that costs 5. NULL:
 -- as many as p_starts says, which cost 1 each.
+-- Gives up (SQLSTATE 55P03, so that the worker asks again) where somebody has one of the queues locked for longer than shares take, as who changes limits in a transaction that stays open.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
 CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
     p_generation integer DEFAULT 0, p_costs text[] DEFAULT NULL)
     RETURNS TABLE (concurrency integer, rate integer, period_us bigint, burst integer, slots integer, wanted boolean, starts integer,
                    next_start_ms double precision)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_variable

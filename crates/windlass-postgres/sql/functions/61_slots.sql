@@ -1,8 +1,8 @@
 -- Slots of queues that limit how many jobs run at once. All of it under the queue's lock (lock_limits).
 
--- sharer: the shares of all workers. asks: whether the wish counts.
+-- sharer: the shares of all workers. asks: whether the wish counts. A worker that is no more has no slots, though its row may still be there (see end_shares).
 CREATE OR REPLACE VIEW {schema}.sharer AS
-    SELECT s.queue, s.worker_id, coalesce(s.slots, 0) AS slots, s.want, s.wanted, s.since,
+    SELECT s.queue, s.worker_id, CASE WHEN w.id IS NOT NULL AND w.ended_at IS NULL THEN coalesce(s.slots, 0) ELSE 0 END AS slots, s.want, s.wanted, s.since,
            s.want > 0 AND w.ended_at IS NULL AND w.heartbeat_at + w.lease / 2 >= clock_timestamp() AS asks
     FROM {schema}.slot s LEFT JOIN {schema}.worker w ON w.id = s.worker_id;
 
@@ -100,7 +100,7 @@ CREATE OR REPLACE FUNCTION {schema}.announce_slots(p_queue text, p_limit integer
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    v_free bigint := (SELECT p_limit - coalesce(sum(s.slots), 0) FROM {schema}.slot s WHERE s.queue = p_queue);
+    v_free bigint := (SELECT p_limit - coalesce(sum(s.slots), 0) FROM {schema}.sharer s WHERE s.queue = p_queue);
 BEGIN
     IF v_free <= 0 THEN RETURN; END IF;
     PERFORM {schema}.request(ARRAY(
@@ -126,16 +126,27 @@ BEGIN
     PERFORM {schema}.request(v_holders);
 END $$;
 
--- end_shares(worker): the worker is no more. Its shares go, and others are told.
+-- end_shares(worker): the worker is no more. Its shares go, and others are told. Of queues that somebody else has locked for long, as who changes limits in a transaction that
+-- stays open, they are left for forget_shares: in all it waits for 100 ms, so that rescue waits for no user.
 -- Cost: one index probe where it had none.
 CREATE OR REPLACE FUNCTION {schema}.end_shares(p_worker integer) RETURNS void
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET lock_timeout = '100ms'
 AS $$
 DECLARE
-    v_queues text[] := ARRAY(SELECT s.queue FROM {schema}.slot s WHERE s.worker_id = p_worker);
+    v_queue text;
+    v_waits boolean := true; -- until it has once waited in vain
 BEGIN
-    IF v_queues = '{}' THEN RETURN; END IF;
-    PERFORM {schema}.lock_limits(v_queues);
-    DELETE FROM {schema}.slot s WHERE s.worker_id = p_worker;
-    PERFORM {schema}.announce_slots(q.name, q.concurrency) FROM {schema}.queue q WHERE q.name = ANY (v_queues) AND q.concurrency IS NOT NULL;
+    FOR v_queue IN SELECT s.queue FROM {schema}.slot s WHERE s.worker_id = p_worker ORDER BY hashtext(s.queue) LOOP
+        IF NOT {schema}.try_limits(v_queue) THEN
+            CONTINUE WHEN NOT v_waits;
+            BEGIN
+                PERFORM {schema}.lock_limits(ARRAY[v_queue]);
+            EXCEPTION WHEN lock_not_available THEN
+                v_waits := false;
+                CONTINUE;
+            END;
+        END IF;
+        DELETE FROM {schema}.slot s WHERE s.queue = v_queue AND s.worker_id = p_worker;
+        PERFORM {schema}.announce_slots(q.name, q.concurrency) FROM {schema}.queue q WHERE q.name = v_queue AND q.concurrency IS NOT NULL;
+    END LOOP;
 END $$;

@@ -148,19 +148,28 @@ AS $$
            OR s.waits_until NOT BETWEEN p_until - interval '0.5 s' AND p_until + interval '0.5 s')
 $$;
 
--- forget_shares(most): rows that no window reaches back to, and shares of workers that are no more: a restored dump may have some. Returns how
--- many.
+-- forget_shares(most): rows that no window reaches back to, and shares of workers that are no more: those that end_shares left, and a restored dump may have some. Of queues
+-- that somebody else has locked they are left for the next round. Returns how many; p_most: there are more.
 CREATE OR REPLACE FUNCTION {schema}.forget_shares(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_places tid[] := ARRAY(
         SELECT t.ctid FROM {schema}.started t WHERE t.expires_at < (SELECT clock_timestamp()) ORDER BY t.expires_at LIMIT p_most FOR UPDATE SKIP LOCKED);
+    -- As many locks as a transaction may well have.
+    v_queues text[] := ARRAY(
+        SELECT DISTINCT s.queue FROM {schema}.slot s
+        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = s.worker_id AND w.ended_at IS NULL) LIMIT 100);
+    v_queue  text;
+    v_gone   boolean := false;
 BEGIN
     DELETE FROM {schema}.started t WHERE t.ctid = ANY (v_places);
-    -- One worker in a call: it locks its queues in order.
-    PERFORM {schema}.end_shares(o.worker_id) FROM (
-        SELECT s.worker_id FROM {schema}.slot s
-        WHERE NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = s.worker_id AND w.ended_at IS NULL) LIMIT 1) AS o;
-    RETURN CASE WHEN FOUND THEN p_most ELSE cardinality(v_places) END;
+    FOREACH v_queue IN ARRAY v_queues LOOP
+        CONTINUE WHEN NOT {schema}.try_limits(v_queue);
+        DELETE FROM {schema}.slot s WHERE s.queue = v_queue
+            AND NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = s.worker_id AND w.ended_at IS NULL);
+        v_gone := true;
+        PERFORM {schema}.announce_slots(q.name, q.concurrency) FROM {schema}.queue q WHERE q.name = v_queue AND q.concurrency IS NOT NULL;
+    END LOOP;
+    RETURN CASE WHEN v_gone AND cardinality(v_queues) = 100 THEN p_most ELSE cardinality(v_places) END;
 END $$;

@@ -40,9 +40,13 @@ impl Returned {
         queue
     }
 
+    /// Of one key order matters: so a claim hands out nothing before the log is read, however long that takes.
     async fn limit(&self) {
         let limit = KeyLimit::default().with_concurrency(100);
-        self.store.limit_keys(QUEUE, &KeyLimitsChange::Default(limit)).await.unwrap();
+        let serial = vec![("serial".into(), Some(KeyLimit::serial()))];
+        for change in [KeyLimitsChange::Default(limit), KeyLimitsChange::Named(serial)] {
+            self.store.limit_keys(QUEUE, &change).await.unwrap();
+        }
     }
 
     async fn unlimit(&self) {

@@ -8,8 +8,12 @@ use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
+use tokio::time::timeout;
 use tokio_postgres::Client;
-use windlass_conformance::steps::{LATER, QUEUE, enqueue_jobs, eventually, queue, worker, worker_on};
+use windlass_conformance::steps::{
+    DEADLINE, LATER, MAX_CRASHES, QUEUE, TINY_LEASE, enqueue_jobs, eventually, queue, rescue_of, worker,
+    worker_on,
+};
 use windlass_core::{ErrorKind, QueueLimits, QueueNeed, RateLimit, Share, ShareRequest, Store, WorkerId};
 use windlass_postgres::{Access, PostgresStore};
 
@@ -360,6 +364,59 @@ async fn shares_do_not_move_to_another_cluster() {
     restored.maintain().await.unwrap();
     let left = fixture.text("SELECT array_agg(worker_id) FROM windlass.slot");
     assert_eq!(fixture.sql().await.query_one(&left, &[]).await.unwrap().get::<_, Vec<i32>>(0), [worker.0]);
+}
+
+/// Who changes the limits of a queue, in a transaction that stays open, stops no rescue. Who asks for a share meanwhile is told to ask again; and then what the dead worker had
+/// is given to others, whether housekeeping has removed it or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_change_of_limits_stops_no_rescue() {
+    let fixture = Fixture::fresh().await;
+    let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
+    store.limit(QUEUE, &at_once(3)).await.unwrap();
+    enqueue_jobs(&store, 2).await;
+    let dying = worker(&store, &[QUEUE], &[], TINY_LEASE).await;
+    assert_eq!(ask(&store, dying.id, 0, 3, 0).await.slots, Some(3));
+    dying.take(2).await;
+    let other = worker_on(&store).await.id;
+    client.batch_execute(&fixture.text("BEGIN; SELECT windlass.limit_queue('q', 5)")).await.unwrap();
+    // Before it waited for the calls' deadline, and then again.
+    let rescue = timeout(DEADLINE, rescue_of(&store, &dying, MAX_CRASHES));
+    assert_eq!(rescue.await.expect("waits for nobody").rescued, 2);
+    let need = QueueNeed { queue: QUEUE.into(), running: 0, slots: 9, starts: 0.into() };
+    let request = ShareRequest { worker: other, generation: 0, queues: vec![need] };
+    let refused = store.share(&request).await.expect_err("somebody has the lock");
+    assert!(
+        refused.to_string().contains("lock timeout"),
+        "is told by the server, not by a deadline: {refused}"
+    );
+    assert_eq!(refused.kind(), ErrorKind::Unavailable);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(ask(&store, other, 0, 9, 0).await.slots, Some(5), "the dead have none");
+    store.maintain().await.unwrap();
+    let left = fixture.text("SELECT array_agg(worker_id) FROM windlass.slot");
+    assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, Vec<i32>>(0), [other.0]);
+}
+
+/// Nor does it stop housekeeping, which leaves what the dead had of that queue for its next round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_change_of_limits_stops_no_housekeeping() {
+    let fixture = Fixture::fresh().await;
+    let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
+    store.limit(QUEUE, &at_once(3)).await.unwrap();
+    let dead = "INSERT INTO windlass.slot (queue, worker_id, slots, want) VALUES ('q', 997, 2, 2), ('q', 998, 2, 2), ('other', 998, 1, 1), ('other', 999, 1, 1)";
+    client.batch_execute(&fixture.text(dead)).await.unwrap();
+    let left = async || {
+        let left =
+            "SELECT coalesce(string_agg(queue || worker_id, ' ' ORDER BY worker_id), '') FROM windlass.slot";
+        let sql = fixture.sql().await;
+        sql.query_one(&fixture.text(left), &[]).await.unwrap().get::<_, String>(0)
+    };
+    client.batch_execute(&fixture.text("BEGIN; SELECT windlass.unlimit_queue('q')")).await.unwrap();
+    timeout(DEADLINE, store.maintain()).await.expect("waits for nobody").unwrap();
+    assert_eq!(left().await, "q997 q998");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    store.maintain().await.unwrap();
+    assert_eq!(left().await, "");
 }
 
 /// What a claim says of a queue without a share is to a program that knows no limits a claim without jobs.

@@ -1,9 +1,12 @@
 //! What SQL does to all jobs that a filter selects.
 
 use crate::{cluster::connect, session::Session};
-use std::sync::Arc;
-use windlass_conformance::steps::worker_on;
-use windlass_core::Store;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use windlass_conformance::steps::{eventually, held, worker_on};
+use windlass_core::{Disposition, Store};
 use windlass_postgres::Access;
 
 impl Session {
@@ -20,6 +23,22 @@ impl Session {
     async fn enqueue(&self, count: usize, options: &str) {
         let enqueue = format!("PERFORM windlass.enqueue({options}) FROM generate_series(1, {count})");
         self.run(&format!("DO $$ BEGIN {enqueue}; END $$")).await;
+    }
+
+    /// The statement that takes the lock of a queue's lane.
+    async fn lock(&self, queue: &str) -> String {
+        let lane: i32 = self.value(&format!("SELECT id FROM windlass.lane WHERE queue = '{queue}'")).await;
+        format!("SELECT pg_advisory_xact_lock(hashtext('{}.lane'), {lane})", self.fixture.schema)
+    }
+
+    async fn until_waited_for(&self, queue: &str) {
+        let waits = format!(
+            "SELECT count(*) FROM pg_locks k JOIN windlass.lane l ON l.id::oid = k.objid WHERE NOT k.granted AND l.queue = '{queue}'
+             AND k.locktype = 'advisory' AND k.classid::bigint & 4294967295 = hashtext('{}.lane')::bigint & 4294967295",
+            self.fixture.schema
+        );
+        let look = || async { (self.value::<i64>(&waits).await > 0).then_some(()) };
+        eventually("somebody waits for the lane", look).await;
     }
 }
 
@@ -129,6 +148,135 @@ async fn what_makes_no_sense_is_refused_before_anything_is_done() {
     s.run("ROLLBACK").await;
     assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.jobs WHERE state = 'available'").await, 2);
     assert_eq!(s.value::<i64>("SELECT count(*) FROM windlass.audit").await, 0);
+}
+
+/// What is retried and fails again at once waits behind where the call is, and is left alone.
+#[tokio::test]
+async fn each_job_is_retried_once() {
+    let s = Session::fresh().await;
+    let store = Arc::new(s.fixture.store().await) as Arc<dyn Store>;
+    s.enqueue(30, "'k', queue => 'q'").await;
+    let worker = worker_on(&store).await;
+    let fail_all = async || {
+        for job in held(&worker.claim(30).await) {
+            let later = Disposition::Retry { delay: Duration::from_secs(3600), error: "it rains".to_owned() };
+            worker.except(&job, later).await;
+        }
+    };
+    fail_all().await;
+    let failing = async {
+        loop {
+            fail_all().await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    // 20, a rest of a second in which all of them fail again, and 10.
+    let touched = tokio::select! {
+        touched = s.call("retry_jobs(state => 'retryable', per_second => 20, most => 90)") => touched,
+        () = failing => unreachable!(),
+    };
+    assert_eq!(touched, (30, 30));
+}
+
+/// A dry run is one transaction, however many pages it reads.
+#[tokio::test]
+async fn a_page_leaves_no_cursor_open() {
+    let s = Session::fresh().await;
+    s.enqueue(1_200, "'k'").await;
+    s.run("BEGIN; SELECT * FROM windlass.list_jobs('available', NULL, NULL, NULL, 10)").await;
+    assert_eq!(s.call("cancel_jobs(kind => 'k', dry_run => true)").await, (1_200, 1_200));
+    let open = "SELECT string_agg(name, ', ') FROM pg_cursors WHERE name <> ''"; // that is of this very query
+    assert_eq!(s.value::<Option<String>>(open).await, None);
+}
+
+/// That ids are remembered costs the same for each job, however many there are: less than the listing. As many looks through all of them as there are
+/// pages took 6 times as long at 100,000.
+#[tokio::test]
+async fn many_jobs_are_remembered_as_quickly() {
+    let s = Session::fresh().await;
+    s.run("SELECT windlass.lane_of('q', 0)").await;
+    s.run(
+        "INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, state, kind, args)
+         SELECT nextval('windlass.job_id_seq'), now() + interval '1 day', l.id, 20, 'retryable', 'k', '{}'
+         FROM windlass.lane l, generate_series(1, 100000)",
+    )
+    .await;
+    let calls = ["cancel_jobs(", "edit_jobs('{\"max_attempts\": 9}', "];
+    let mut times = [Duration::MAX; 2];
+    for _ in 0..3 {
+        for (time, call) in times.iter_mut().zip(calls) {
+            let began = Instant::now();
+            let touched = s.call(&format!("{call}state => 'retryable', dry_run => true)")).await;
+            assert_eq!(touched, (100_000, 100_000));
+            *time = began.elapsed().min(*time);
+        }
+    }
+    assert!(times[1] < times[0] * 3, "listed in {:?}, remembered, too, in {:?}", times[0], times[1]);
+}
+
+/// Of two that wait for one another's lanes PostgreSQL ends one. The call goes on then, job by job.
+#[tokio::test]
+async fn a_deadlock_ends_no_call() {
+    let s = Session::fresh().await;
+    for queue in ["a", "b", "c"] {
+        s.enqueue(2, &format!("'k', queue => '{queue}'")).await;
+    }
+    let (gate, other, caller) = (s.fixture.sql().await, s.fixture.sql().await, s.fixture.sql().await);
+    gate.batch_execute(&format!("BEGIN; {}", s.lock("b").await)).await.unwrap();
+    // It is the call that finds out.
+    other
+        .batch_execute(&format!("SET deadlock_timeout = '10min'; BEGIN; {}", s.lock("c").await))
+        .await
+        .unwrap();
+    caller.batch_execute("SET deadlock_timeout = '10ms'").await.unwrap();
+    let text = s.fixture.text("CALL windlass.cancel_jobs(kind => 'k')");
+    let call = tokio::spawn(async move { caller.query_one(&text, &[]).await.expect("goes on") });
+    s.until_waited_for("b").await; // and has that of a
+    let crossing = s.lock("a").await;
+    let other = tokio::spawn(async move {
+        other.batch_execute(&crossing).await.expect("the call gave way");
+        other.batch_execute("COMMIT").await.unwrap();
+    });
+    s.until_waited_for("a").await;
+    gate.batch_execute("COMMIT").await.unwrap();
+    other.await.unwrap();
+    let row = call.await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (6, 6));
+    assert_eq!(s.value::<i64>("SELECT sum(count)::bigint FROM windlass.audit").await, 6);
+}
+
+/// The audit log says what was done, and how it ended.
+#[tokio::test]
+async fn what_was_done_before_an_error_is_noted() {
+    let s = Session::fresh().await;
+    s.enqueue(600, "'k', queue => 'a'").await;
+    s.enqueue(3, "'k', queue => 'b'").await;
+    let holder = s.fixture.sql().await;
+    holder.batch_execute(&format!("BEGIN; {}", s.lock("b").await)).await.unwrap();
+    // The page that ends with it is begun anew job by job: all of the other lane are done.
+    s.run("SET lock_timeout = '100ms'").await;
+    let cancel = s.fixture.text("CALL windlass.cancel_jobs(kind => 'k')");
+    let error = s.client.batch_execute(&cancel).await.expect_err("the lane is locked");
+    let error = error.as_db_error().expect("the server's");
+    assert_eq!((error.code().code(), error.message()), ("55P03", "canceling statement due to lock timeout"));
+    assert_eq!(error.hint(), Some("Of 603 jobs that were selected 600 are done, and stay so."));
+    s.run("RESET lock_timeout; SET statement_timeout = '200ms'").await;
+    let (code, _) = s.refusal("CALL windlass.cancel_jobs(kind => 'k', queue => 'b')").await;
+    assert_eq!(code.code(), "57014");
+    // While it rests, too.
+    s.run("SET statement_timeout = '500ms'").await;
+    let (code, _) =
+        s.refusal("CALL windlass.delete_jobs(state => 'cancelled', queue => 'a', per_second => 1)").await;
+    assert_eq!(code.code(), "57014");
+    s.run("RESET statement_timeout").await;
+    holder.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(s.call("cancel_jobs(kind => 'k', state => 'available')").await, (3, 3));
+    let noted =
+        "SELECT string_agg(concat_ws(' ', action, count, outcome), ', ' ORDER BY id) FROM windlass.audit";
+    assert_eq!(
+        s.value::<String>(noted).await,
+        "jobs.cancel 600 55P03, jobs.cancel 0 57014, jobs.delete 1 57014, jobs.cancel 3 done"
+    );
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use crate::cluster::Fixture;
 use std::{collections::BTreeSet, sync::Arc};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, error::SqlState};
 use windlass_conformance::steps::{args, enqueue_jobs, eventually, ids, worker_on};
-use windlass_core::{JobEdit, JobId, Store};
+use windlass_core::{EditReply, ErrorKind, JobEdit, JobId, Store};
 
 /// What pg_dump and a restore into a younger cluster leave behind: the same rows, with transaction ids
 /// and snapshots that this cluster has not reached.
@@ -55,7 +55,8 @@ async fn unfinished_jobs_are_available_again_after_a_restore() {
     assert_eq!(worker_on(&again).await.drain(7).await, []);
 }
 
-/// Jobs that were edited and deleted before the move and after it come as they were changed last, each once, or not at all.
+/// Jobs that were edited and deleted before the move come as they were changed last, each once, or not at all. Until the log is in order nobody can tell where a job stands, so
+/// that changes are refused.
 #[tokio::test]
 async fn edited_jobs_come_once_after_a_restore() {
     let fixture = Fixture::fresh().await;
@@ -64,25 +65,30 @@ async fn edited_jobs_come_once_after_a_restore() {
     let edit = JobEdit::new().with_args(args(100));
     store.edit(&all[4..8], &edit).await.unwrap();
     store.delete(&all[8..10]).await.unwrap();
+    // By this claim jobs that this cluster writes look as if they were history.
+    let before = worker_on(&store).await;
+    before.complete_claims(&before.claim(1).await).await;
     let client = fixture.sql().await;
     client.batch_execute(&fixture.text(&transplant())).await.unwrap();
-    let mut own = Vec::new();
-    for _ in 0..3 {
-        let row = client.query_one(&fixture.text("SELECT windlass.enqueue('noop', queue => 'q')"), &[]).await;
-        own.push(JobId(row.unwrap().get(0)));
+    let enqueue = fixture.text("SELECT windlass.enqueue('noop', queue => 'q')");
+    let own = JobId(client.query_one(&enqueue, &[]).await.unwrap().get(0));
+    for id in [all[6], all[11], own] {
+        for call in ["cancel({id})", "retry({id})", r#"edit({id}, args => '{"n":200}')"#, "delete({id})"] {
+            let call = fixture.text(&format!("SELECT windlass.{}", call.replace("{id}", &id.to_string())));
+            let refused = client.query_one(&call, &[]).await.expect_err(&call);
+            let refused = refused.as_db_error().expect("the server's");
+            assert_eq!(refused.code(), &SqlState::LOCK_NOT_AVAILABLE, "{call}: {refused}");
+            assert!(refused.message().contains("moved here from another cluster"), "{call}: {refused}");
+        }
     }
-    for id in [all[6], all[7], all[10], own[0], own[1]] {
-        let text = format!(r#"SELECT windlass.edit({id}, args => '{{"n":200}}')"#);
-        client.batch_execute(&fixture.text(&text)).await.unwrap();
-    }
-    for id in [all[11], own[1]] {
-        client.batch_execute(&fixture.text(&format!("SELECT windlass.delete({id})"))).await.unwrap();
-    }
+    let refused = store.edit(&[own], &edit).await.expect_err("the log is not in order");
+    assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
 
     let restored: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&restored).await;
     restored.promote(1_000).await.unwrap();
-    let taken = worker.take(11).await;
+    assert_eq!(restored.edit(&[own], &edit).await.unwrap(), [EditReply::Edited]);
+    let taken = worker.take(10).await;
     worker.finds_nothing().await;
     let mut found: Vec<_> = taken
         .iter()
@@ -90,10 +96,10 @@ async fn edited_jobs_come_once_after_a_restore() {
         .collect();
     found.sort();
     let changed = |n: usize| format!(r#"{{"n":{n}}}"#);
-    let mut expected: Vec<_> = (0..4).map(|n| (all[n], changed(n))).collect();
-    expected.extend([(all[4], changed(100)), (all[5], changed(100))]);
-    expected.extend([6, 7, 10].map(|n| (all[n], changed(200))));
-    expected.extend([(own[0], changed(200)), (own[2], "{}".to_owned())]);
+    let as_enqueued = [1, 2, 3, 10, 11].map(|n| (all[n], changed(n)));
+    let edited = [all[4], all[5], all[6], all[7], own].map(|id| (id, changed(100)));
+    let mut expected = [as_enqueued, edited].concat();
+    expected.sort();
     assert_eq!(found, expected);
 }
 
@@ -139,6 +145,46 @@ async fn ids_stay_unique_where_the_sequences_began_anew() {
     assert_eq!((found.len(), distinct.len()), (9, 9), "{found:?}");
     assert!(old.iter().all(|id| distinct.contains(id)));
     store.enqueue(&[windlass_conformance::steps::job().with_queue("another")]).await.expect("makes a lane");
+}
+
+/// So are the ids of jobs of which only other tables know, and the numbers of what is no job.
+#[tokio::test]
+async fn numbers_that_only_other_tables_have_are_not_given_again() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let client = fixture.sql().await;
+    let run = async |sql: &str| client.batch_execute(&fixture.text(sql)).await.expect(sql);
+    let number =
+        async |sql: &str| client.query_one(&fixture.text(sql), &[]).await.expect(sql).get::<_, i64>(0);
+    let audit = r#"SELECT windlass.append_audit('[{"actor": "anna", "action": "looked", "target": "all"}]')"#;
+    let signal = "INSERT INTO windlass.key_signal (lane_id, job_id, is_over, key) VALUES (-2, 1, true, 'k')";
+    run("SELECT windlass.set_schedule('s', '@daily', 'k'); SELECT windlass.pause_schedule('s')").await;
+    run(audit).await;
+    run(signal).await;
+    for only in [
+        "INSERT INTO windlass.unique_key (key, id, until_finished, check_at) VALUES (gen_random_uuid(), {id}, true, now())",
+        "UPDATE windlass.schedule SET last_job = {id}",
+        "INSERT INTO windlass.cancel_request (job_id, lane_id, seq, worker_id) VALUES ({id}, 1, 1, 1)",
+        "INSERT INTO windlass.key_signal (lane_id, job_id, is_over, key) VALUES (-2, {id}, true, 'k')",
+        "INSERT INTO windlass.key_room (queue, key, held, begun) VALUES ('q', 'k', 0, '{{id}}')",
+    ] {
+        let id = number("SELECT nextval('windlass.job_id_seq') + 100").await;
+        run(&only.replace("{id}", &id.to_string())).await;
+        let version = number("SELECT max(version) FROM windlass.schedule").await;
+        run(&transplant()).await;
+        run(
+            "ALTER SEQUENCE windlass.job_id_seq RESTART; ALTER SEQUENCE windlass.schedule_version RESTART;
+             ALTER SEQUENCE windlass.key_turn_seq RESTART; ALTER TABLE windlass.audit_entry ALTER id RESTART",
+        )
+        .await;
+        worker_on(&store).await;
+        let next = number("SELECT windlass.enqueue('k')").await;
+        assert!(next > id, "{next} after {id}: {only}");
+        run(audit).await;
+        run(signal).await;
+        run("SELECT windlass.resume_schedule('s'); SELECT windlass.pause_schedule('s')").await;
+        assert!(number("SELECT max(version) FROM windlass.schedule").await > version);
+    }
 }
 
 /// The new cluster may be as old as the other was: then transaction ids of the copied rows lie where its own are.

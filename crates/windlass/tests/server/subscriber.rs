@@ -144,6 +144,8 @@ async fn a_worker_that_runs_on_across_a_switch_to_a_subscriber_finishes_everythi
     let open = client.enqueue_many(work(OPEN)).await.unwrap();
     until("some are running", async || worker.stats().running == 5).await;
 
+    let note = r#"SELECT windlass.append_audit('[{"actor": "anna", "action": "looked", "target": "all"}]')"#;
+    old.run(note).await;
     part(&old, &new).await;
     way.repoint(address(&new.server.url));
     runs.close(false);
@@ -162,6 +164,8 @@ async fn a_worker_that_runs_on_across_a_switch_to_a_subscriber_finishes_everythi
         later.iter().all(|id| !done.contains(id) && !held.contains(id) && !open.contains(id)),
         "two jobs of one id"
     );
+    new.run(note).await; // an entry of that number has come along
+    assert_eq!(new.text("SELECT count(*)::text FROM windlass.audit").await.unwrap(), "2");
     // Nothing is left of what only a subscriber needs.
     let left = "SELECT count(*)::text FROM pg_class WHERE relname LIKE 'job\\__\\_place' OR relname LIKE 'result\\__\\_place'";
     assert_eq!(new.text(left).await.unwrap(), "0");
