@@ -1,7 +1,7 @@
 // The counters as series: how many jobs per second ended in which way, step by step.
 
 import { query } from './api/client';
-import type { Count, History } from './api/schema';
+import type { Count, History, Timings } from './api/schema';
 import type { Values } from './charts';
 
 export const RANGES = ['15m', '1h', '6h', '24h', '30d'] as const;
@@ -19,6 +19,11 @@ const SPANS: Record<Range, { last: number; step: number; every: number }> = {
 export const historyPath = (range: Range, queue?: string): string =>
   query('history', { last_s: SPANS[range].last, step_s: SPANS[range].step, queue });
 
+export const timingsPath = (range: Range, queue?: string): string =>
+  query('timings', { last_s: SPANS[range].last, step_s: SPANS[range].step, by: 'none', queue });
+
+export const marksPath = (range: Range): string => query('marks', { last_s: SPANS[range].last });
+
 /** How often it is worth asking, in milliseconds. */
 export const historyEvery = (range: Range): number => SPANS[range].every * 1_000;
 
@@ -32,11 +37,24 @@ export interface Grid {
 /** A step of which less than this part is counted says nothing yet. */
 const ENOUGH = 0.25;
 
+function timesOf(step: number, range: Range, now: number): number[] {
+  const first = Math.floor((now - SPANS[range].last * 1_000) / step) * step + (step > 60_000 ? step : 0);
+  return Array.from({ length: Math.max(1, Math.floor((now - first) / step) + 1) }, (_, i) => first + i * step);
+}
+
+/** How long jobs waited and ran, in seconds: 95 of a hundred no longer. `null` where nothing was measured. */
+export function lasted({ step_ms: step, timed }: Timings, range: Range, now: number): { times: number[]; wait: Values; run: Values } {
+  const times = timesOf(step, range, now), found = new Map(timed.map(each => [Date.parse(each.at), each]));
+  const of = (what: 'wait' | 'run'): Values => times.map(at => {
+    const ms = found.get(at)?.[what].p95_ms;
+    return ms === null || ms === undefined ? null : ms / 1_000;
+  });
+  return { times, wait: of('wait'), run: of('run') };
+}
+
 export function grid(history: History, range: Range, now: number): Grid {
   const step = history.step_ms, until = Date.parse(history.counted_until);
-  const first = Math.floor((now - SPANS[range].last * 1_000) / step) * step + (step > 60_000 ? step : 0);
-  const size = Math.max(1, Math.floor((now - first) / step) + 1);
-  const times = Array.from({ length: size }, (_, i) => first + i * step);
+  const times = timesOf(step, range, now), first = times[0] ?? now, size = times.length;
   const seconds = times.map(at => Math.min(step, Math.max(0, until - at)) / 1_000);
   const rates = (match: (count: Count) => boolean = () => true): Values => {
     const sums = new Array<number>(size).fill(0);

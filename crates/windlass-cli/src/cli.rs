@@ -1,8 +1,9 @@
 use crate::{
     commands::{
-        audit::Audit, demo::Demo, enqueue::Enqueue, events::EventsOf, grant::Grant, history::HistoryOf,
-        jobs::Jobs, migrate::Migrate, queues::Queues, retention::Retention, schedules::Schedules,
-        serve::Serve, settings, status, token::Token, top::Top, work::Work,
+        audit::Audit, demo::Demo, enqueue::Enqueue, events::EventsOf, failures::FailuresOf, grant::Grant,
+        history::HistoryOf, jobs::Jobs, mark::MarkOf, migrate::Migrate, queues::Queues, retention::Retention,
+        schedules::Schedules, serve::Serve, settings, status, timings::TimingsOf, token::Token, top::Top,
+        work::Work,
     },
     failure::Outcome,
     globals::Globals,
@@ -50,6 +51,12 @@ enum Command {
     Settings(settings::Change),
     /// Shows how many jobs ended in which way, minute by minute
     History(HistoryOf),
+    /// Shows how long jobs waited and ran
+    Timings(TimingsOf),
+    /// Shows why attempts failed, by cause
+    Failures(FailuresOf),
+    /// Marks this moment, as a deploy, in the charts of the dashboard
+    Mark(MarkOf),
     /// Lists or changes what is kept of single queues and outcomes
     #[command(subcommand)]
     Retention(Retention),
@@ -84,6 +91,9 @@ impl Program for Cli {
             Command::Schedules(schedules) => schedules.run(globals).await,
             Command::Settings(change) => change.run(globals).await,
             Command::History(history) => history.run(globals).await,
+            Command::Timings(timings) => timings.run(globals).await,
+            Command::Failures(failures) => failures.run(globals).await,
+            Command::Mark(mark) => mark.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,
             Command::Audit(audit) => audit.run(globals).await,
             Command::Status => status::run(globals).await,

@@ -59,6 +59,7 @@ pub mod starts;
 pub mod steps;
 mod suite;
 pub mod suspect;
+pub mod timings;
 pub mod unique;
 pub mod wakeup;
 

@@ -100,6 +100,7 @@ macro_rules! suite {
                 completed_jobs_stay_for_the_longest_time, many_go_in_steps, housekeepers_race;
             history: each_end_is_counted, claims_are_counted_in_parts, nothing_is_removed_uncounted, housekeepers_race, filters_and_steps,
                 nonsense_is_refused, a_minute_is_bounded;
+            timings: what_is_measured_is_read, failures_are_grouped, nonsense_is_refused, claims_say_who_was_never_put_off;
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs, an_error_finds_its_jobs, args_find_their_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs, queues_are_found_by_name,

@@ -64,6 +64,8 @@ pub struct Claim {
     pub queue: Arc<str>,
     /// Their priority.
     pub priority: i16,
+    /// When they were handed out, by the store's clock; `None`: not known.
+    pub claimed_at: Option<Timestamp>,
     /// The jobs, in the order they should start. Never empty.
     pub jobs: Vec<ClaimedJob>,
 }
@@ -101,6 +103,8 @@ pub struct ClaimedJob {
     pub crash_count: u16,
     /// When the job was enqueued, by the store's clock.
     pub enqueued_at: Timestamp,
+    /// Whether it was available from its enqueue on, as far as the store knows: not scheduled, not tried before, and not put back.
+    pub never_put_off: bool,
     /// What only some jobs have.
     pub attributes: Option<Box<Attributes>>,
     /// How long the job may still wait to be started, counted from when the claim was asked for: then it is

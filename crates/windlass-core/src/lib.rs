@@ -5,7 +5,7 @@
 //!
 //! * what users write: [`NewJob`], [`Schedule`], [`Args`], [`Outcome`], [`RetryPolicy`], [`Limits`];
 //! * what users read: [`JobRecord`], [`JobState`], [`QueueStats`], [`WorkerRecord`];
-//! * the seam: [`JobStore`], [`ScheduleStore`], [`AuditStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
+//! * the seam: [`JobStore`], [`ScheduleStore`], [`AuditStore`], [`TimingStore`], [`Wakeup`], [`Leader`], and one params struct per operation;
 //! * one error type: [`Error`] with predicates and stable [codes](ErrorKind::code).
 //!
 //! # Architecture invariants
@@ -27,6 +27,9 @@ mod edit;
 mod envelope;
 mod error;
 mod event;
+mod failure;
+mod fingerprint;
+mod histogram;
 mod history;
 mod id;
 mod inspect;
@@ -52,6 +55,9 @@ mod starts;
 mod state;
 mod store;
 mod store_url;
+mod timing;
+mod timing_request;
+mod timing_store;
 mod trace_context;
 mod unique;
 mod unique_batch;
@@ -74,6 +80,9 @@ pub use edit::{DeleteReply, EditReply, JobEdit};
 pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
+pub use failure::{Failure, FailureGroup};
+pub use fingerprint::fingerprint;
+pub use histogram::{Histogram, Quantiles};
 pub use history::{Count, History, HistoryRequest};
 pub use id::{JobId, WorkerId};
 pub use inspect::{
@@ -105,6 +114,9 @@ pub use store::{
     MigrationReport, OnRequest, Promoted, RescueReport, Store, Wake, Wakeup,
 };
 pub use store_url::{StoreKind, redact_url};
+pub use timing::Timing;
+pub use timing_request::{Timed, TimingRequest, Timings};
+pub use timing_store::TimingStore;
 pub use trace_context::TraceContext;
 pub use unique::{Conflict, OnConflict, Unique, UniqueScope, UniqueUntil};
 pub use unique_batch::UniqueBatch;

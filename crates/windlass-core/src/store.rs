@@ -3,7 +3,7 @@ use crate::{
     EventPage, EventRequest, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
     KeyLimits, KeyLimitsChange, NewJob, OnSchedules, QueueFilter, QueueLimits, QueueStats, Registration,
     ReportRequest, Reported, Result, RetentionRule, RetryReply, ScheduleStore, Settings, SettleReply,
-    SettleRequest, Share, ShareRequest, StoreStatus, WorkerId, WorkerSpec,
+    SettleRequest, Share, ShareRequest, StoreStatus, TimingStore, WorkerId, WorkerSpec,
 };
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
@@ -350,9 +350,9 @@ pub trait Leader: Send + Sync {
 }
 
 /// A whole store: what the engine is given.
-pub trait Store: JobStore + ScheduleStore + AuditStore + Leader {}
+pub trait Store: JobStore + ScheduleStore + AuditStore + TimingStore + Leader {}
 
-impl<T: JobStore + ScheduleStore + AuditStore + Leader> Store for T {}
+impl<T: JobStore + ScheduleStore + AuditStore + TimingStore + Leader> Store for T {}
 
 /// What [`JobStore::enqueue_unique`] did with one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

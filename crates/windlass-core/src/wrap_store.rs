@@ -71,6 +71,19 @@ macro_rules! wrap_store {
                 self.$store.audit(filter).await
             }
         }
+
+        #[$crate::async_trait]
+        impl $crate::TimingStore for $type {
+            async fn measure(&self, timings: &[$crate::Timing]) -> $crate::Result<()> {
+                self.$store.measure(timings).await
+            }
+            async fn timings(&self, request: &$crate::TimingRequest) -> $crate::Result<$crate::Timings> {
+                self.$store.timings(request).await
+            }
+            async fn failures(&self, request: &$crate::TimingRequest) -> $crate::Result<Vec<$crate::FailureGroup>> {
+                self.$store.failures(request).await
+            }
+        }
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], ) => {
         #[$crate::async_trait]

@@ -165,6 +165,7 @@ fn hand_out(state: &mut State, worker: WorkerId, lane: usize, ids: &[JobId]) -> 
         reference,
         queue: Arc::clone(&state.lanes[lane].queue),
         priority: state.lanes[lane].priority,
+        claimed_at: Some(now),
         jobs,
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Job {
     pub(crate) max_attempts: u16,
     pub(crate) crash_count: u16,
     pub(crate) enqueued_at: Timestamp,
+    /// Whether it was available from its enqueue on.
+    pub(crate) never_put_off: bool,
     /// Who held it last.
     pub(crate) held: Option<Hold>,
     /// Somebody wants it cancelled while it runs.
@@ -122,6 +124,7 @@ impl Job {
             max_attempts: self.max_attempts,
             crash_count: self.crash_count,
             enqueued_at: self.enqueued_at,
+            never_put_off: self.never_put_off,
             attributes: self.attributes.clone(),
             expires_in: self.attributes.as_ref().and_then(|attributes| attributes.expires_in(now)),
         }

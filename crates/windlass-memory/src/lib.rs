@@ -49,6 +49,7 @@ mod settle;
 mod starts;
 mod state;
 mod store;
+mod timings;
 mod turns;
 mod unique;
 mod wakeup;

@@ -1,4 +1,4 @@
-use crate::{audit, clock::earlier, job::Place, keys, retention, state::State, unique};
+use crate::{audit, clock::earlier, job::Place, keys, retention, state::State, timings, unique};
 use windlass_core::{JobId, MaintainReport};
 
 /// Removes what is past its retention.
@@ -19,6 +19,7 @@ pub(crate) fn maintain(state: &mut State) -> MaintainReport {
     state.forget_events();
     state.counters.forget(now);
     audit::forget(state);
+    timings::forget(state);
     state.workers.retain(|_, worker| worker.ended_at.is_none_or(|at| at > young));
     MaintainReport { rotated: false, truncated: u32::from(!old.is_empty()), rehomed: 0, removed_dead }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 use windlass_core::{
     AuditEntry, AuditId, ClaimRef, Disposition, Error, ErrorKind, EventType, JobId, JobState, Result,
-    RetentionRule, ScheduleRecord, Settings, UniqueKey, WorkerId, WorkerSpec,
+    RetentionRule, ScheduleRecord, Settings, Timing, UniqueKey, WorkerId, WorkerSpec,
 };
 
 /// Everything that a store keeps.
@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) leader: Option<(WorkerId, Timestamp)>,
     pub(crate) schedules: BTreeMap<String, ScheduleRecord>,
     pub(crate) audit: BTreeMap<AuditId, AuditEntry>,
+    /// What workers measured, by the minute, queue and kind.
+    pub(crate) timings: BTreeMap<(Timestamp, String, String), Timing>,
     /// The last number given to a job, to a place in the order, to a claim, to a worker, to a version of a schedule and to an audit entry.
     pub(crate) last: Numbers,
     pub(crate) watchers: Watchers,
@@ -105,6 +107,7 @@ impl State {
             leader: None,
             schedules: BTreeMap::new(),
             audit: BTreeMap::new(),
+            timings: BTreeMap::new(),
             last: Numbers::default(),
             watchers: Watchers::default(),
             events: EventLog::new(),
@@ -168,10 +171,13 @@ impl State {
             false => place,
         };
         let (from, to) = (job.place.state(), place.state());
+        // A job that runs under no lease is one that was just enqueued.
+        let came_back = from == JobState::Running && job.held.is_some();
+        job.never_put_off &=
+            !came_back && !matches!(place, Place::Scheduled(_) | Place::Retryable(_) | Place::NoHandler);
         job.place = place;
         let is_held = from == JobState::Running || to == JobState::Running;
         let lease = job.held.filter(|_| is_held).map(|held| held.lease(id));
-        // A job that runs under no lease is one that was just enqueued.
         let from = (from != JobState::Running || lease.is_some()).then_some(from);
         self.put_in(id);
         self.watchers.tell(Move { job: id, from, to, lease });

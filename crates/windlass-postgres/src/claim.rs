@@ -124,8 +124,8 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
                     next_due = next_due.into_iter().chain(due).min();
                 }
                 _ => {
-                    claims.push(header(&head, &wanted, rows.len())?);
                     now = row.try_get::<_, Option<Timestamp>>(6).map_err(bad)?;
+                    claims.push(Claim { claimed_at: now, ..header(&head, &wanted, rows.len())? });
                 }
             }
             continue;
@@ -138,16 +138,17 @@ pub(crate) fn read_claims(rows: &[Row], request: &ClaimRequest) -> Result<Claime
         buffer.extend_from_slice(args.0);
         sizes.push(args.0.len());
         let number = |column| row.try_get::<_, Option<i16>>(column).map_err(bad);
-        let used = number(3)?.unwrap_or(0);
+        let used = number(3)?;
         let attributes = Attributes::from_store(row.try_get(9).map_err(bad)?)?;
         let expires_in = attributes.as_ref().and_then(|attributes| expires_in(attributes, now));
         let job = ClaimedJob {
             position: row.try_get::<_, Xid>(1).map_err(bad)?.0,
             id: JobId(row.try_get(2).map_err(bad)?),
-            attempt: u16::try_from(used).unwrap_or(0).saturating_add(1),
+            attempt: u16::try_from(used.unwrap_or(0)).unwrap_or(0).saturating_add(1),
             max_attempts: u16::try_from(number(4)?.unwrap_or(USUAL_MAX_ATTEMPTS)).unwrap_or(1),
             crash_count: u16::try_from(number(5)?.unwrap_or(0)).unwrap_or(0),
             enqueued_at: row.try_get(6).map_err(bad)?,
+            never_put_off: used.is_none(),
             kind: Arc::clone(&kind),
             args: Bytes::new(),
             attributes,
@@ -197,6 +198,7 @@ fn header(head: &[i64], wanted: &[&Arc<str>], most: usize) -> Result<Claim> {
         reference: Reference { lane: narrow(lane), seq, token: narrow(token) }.into(),
         queue: queue_of(head, wanted)?,
         priority: i16::try_from(priority).unwrap_or(0),
+        claimed_at: None,
         jobs: Vec::with_capacity(usize::try_from(job_count).unwrap_or(0).min(most)),
     })
 }

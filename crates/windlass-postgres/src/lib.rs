@@ -77,6 +77,7 @@ mod statement;
 mod stats;
 mod store;
 mod texts;
+mod timings;
 mod tls;
 mod transaction;
 mod unique;

@@ -40,9 +40,10 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
         "forget_shares",
         "forget_key_turns",
         "forget_audit",
+        "keep_timings",
     ] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4, 6, 10, 12, 14 or 16 yet: nobody can ask, no job is unique, nothing is reported, counted, limited or audited.
+            // Not migrated to version 3, 4, 6, 10, 12, 14, 16 or 20 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited or measured.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

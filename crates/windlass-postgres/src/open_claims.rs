@@ -136,6 +136,7 @@ mod tests {
             kind: "k".into(),
             args: Bytes::new(),
             enqueued_at: jiff::Timestamp::UNIX_EPOCH,
+            never_put_off: true,
             attributes: None,
             expires_in: None,
         };
@@ -143,6 +144,7 @@ mod tests {
             reference: reference(n),
             queue: "q".into(),
             priority: 0,
+            claimed_at: None,
             jobs: (1..=jobs as i64).map(job).collect(),
         }
     }

@@ -28,6 +28,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/017_key_rates.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/018_replica_identity.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/019_key_lookahead.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/020_timings.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -77,6 +78,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/41_events.sql"),
     include_str!("../sql/functions/42_retention.sql"),
     include_str!("../sql/functions/43_fold.sql"),
+    include_str!("../sql/functions/44_timings.sql"),
     include_str!("../sql/functions/50_schedules.sql"),
     include_str!("../sql/functions/51_advance.sql"),
     include_str!("../sql/functions/52_set_schedule.sql"),

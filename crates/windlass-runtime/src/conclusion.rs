@@ -7,7 +7,7 @@ use crate::{
     epoch::ClaimScope,
     last_handler::Found,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tracing::warn;
 use windlass_core::{Disposition, JobId, Outcome, RetryPolicy};
 
@@ -58,19 +58,22 @@ impl Ending {
             other => other,
         };
         let settlement = self.decide(core, outcome, &policy, interrupted);
-        self.tell(&found.kind, &settlement);
+        self.tell(core, &scope.queue, &found.kind, &settlement);
         settlement
     }
 
-    /// What did not go well, in the log: the store keeps the whole text.
-    fn tell(&self, kind: &str, settlement: &Settlement) {
+    /// What did not go well, in the log and counted by cause: the store keeps the whole text.
+    fn tell(&self, core: &Core, queue: &Arc<str>, kind: &Arc<str>, settlement: &Settlement) {
         let (job, attempt) = (self.id, self.number);
+        if let Some(error) = settlement.failure() {
+            core.meter.note_failure(queue, kind, job, error);
+        }
         match settlement {
             Settlement::ByItself(Disposition::Retry { delay, error }) => {
-                warn!(%job, kind, attempt, error = start_of(error), ?delay, "an attempt failed; there is another after the delay");
+                warn!(%job, kind = &**kind, attempt, error = start_of(error), ?delay, "an attempt failed; there is another after the delay");
             }
             Settlement::ByItself(Disposition::Discard { error, .. }) => {
-                warn!(%job, kind, attempt, error = start_of(error), "a job failed for good; it is discarded");
+                warn!(%job, kind = &**kind, attempt, error = start_of(error), "a job failed for good; it is discarded");
             }
             _ => {}
         }

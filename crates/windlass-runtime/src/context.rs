@@ -53,6 +53,7 @@ impl Context {
             max_attempts,
             crash_count,
             enqueued_at,
+            never_put_off: _,
             position,
             attributes,
             expires_in,

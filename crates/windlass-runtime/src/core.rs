@@ -1,6 +1,7 @@
 use crate::{
     Dispatch, WorkerConfig, WorkerStats,
     epoch::{ClaimScope, Epoch, Phase},
+    meter::Meter,
     outage::Outage,
     outbox::Destination,
     queue_runner::QueueRunner,
@@ -61,6 +62,7 @@ pub(crate) struct Core {
     pub(crate) switches: Switches,
     pub(crate) runtime: Runtime,
     pub(crate) unknown_kinds: UnknownKinds,
+    pub(crate) meter: Meter,
 }
 
 /// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
@@ -102,6 +104,7 @@ impl Core {
             switches: Switches::default(),
             runtime: Runtime::current(),
             unknown_kinds: UnknownKinds::default(),
+            meter: Meter::default(),
         })
     }
 

@@ -11,6 +11,18 @@ pub(crate) enum Settlement {
     ByItself(Disposition),
 }
 
+impl Settlement {
+    /// The error of an attempt that failed, or of a job that is given up.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::ByItself(Disposition::Retry { error, .. } | Disposition::Discard { error, .. }) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What the disposition depends on, besides the outcome.
 pub(crate) struct Attempt<'a> {
     pub(crate) number: u16,

@@ -1,6 +1,7 @@
 use crate::{
     job_reporter::JobReporter,
     job_switch::JobSwitch,
+    meter::waited,
     outbox::{Destination, Outbox},
     per_job::PerJob,
     sync::{
@@ -8,6 +9,7 @@ use crate::{
         atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
     },
 };
+use jiff::Timestamp;
 use std::{
     fmt,
     sync::{Arc, PoisonError},
@@ -15,7 +17,11 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_core::{ClaimRef, JobId, WorkerId};
+use windlass_core::{ClaimRef, ClaimedJob, JobId, WorkerId};
+
+/// Of a claim of so many jobs one of [`ONE_OF_MANY`] is measured: a look at the clock costs as much as a fiftieth of the job.
+const MANY: usize = 64;
+const ONE_OF_MANY: u32 = 8;
 
 /// One registration of this process with the store, from register to deregister: a fencing token and
 /// everything that was claimed under it.
@@ -209,6 +215,10 @@ pub(crate) struct ClaimScope {
     pub(crate) priority: i16,
     /// From when on it counts how long its jobs may wait to be started.
     asked_at: Instant,
+    /// When its jobs were handed out, by the store's clock.
+    claimed_at: Option<Timestamp>,
+    /// One of so many of its jobs is measured, and counts as so many.
+    measured: u32,
     /// The store does not know the claim any more.
     is_forgotten: AtomicBool,
     switches: PerJob<JobSwitch>,
@@ -229,10 +239,28 @@ impl ClaimScope {
             queue,
             priority,
             asked_at,
+            claimed_at: None,
+            measured: 1,
             is_forgotten: AtomicBool::new(false),
             switches: PerJob::default(),
             reporters: PerJob::default(),
         }
+    }
+
+    /// Of so many jobs, handed out then.
+    pub(crate) fn handed_out(self, claimed_at: Option<Timestamp>, jobs: usize) -> Self {
+        let measured = if jobs < MANY { 1 } else { ONE_OF_MANY };
+        Self { claimed_at, measured, ..self }
+    }
+
+    /// As how many the job at this index is measured: none, or those around it as well.
+    pub(crate) fn measures(&self, index: u32) -> Option<u32> {
+        index.is_multiple_of(self.measured).then_some(self.measured)
+    }
+
+    /// How long a job was available when it started at that time.
+    pub(crate) fn waited(&self, job: &ClaimedJob, started: Instant) -> Option<Duration> {
+        waited(job, self.claimed_at, self.asked_at, started)
     }
 
     pub(crate) fn asked_at(&self) -> Instant {

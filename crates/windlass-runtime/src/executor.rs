@@ -12,6 +12,7 @@ use crate::{
     epoch::ClaimScope,
     expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
+    meter::Begun,
     outbox::{LAST_WORDS_WAIT, told},
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
@@ -175,7 +176,7 @@ pub(crate) async fn run(
         }
     };
     let ended = if !is_suspect(&job) {
-        attempt(core, runner, scope, found, job, &mut done.waited).await
+        measured(core, runner, scope, found, job, &mut done).await
     } else {
         done.waited = true;
         activate(core, runner, runner.waits());
@@ -185,7 +186,7 @@ pub(crate) async fn run(
                 // It may have waited for long.
                 let ended = match expiry.and_then(|expiry| expiry.look(|left| scope.is_over(left))) {
                     Some(expired) => Ended::Expired(expired),
-                    None => attempt(core, runner, scope, found, job, &mut done.waited).await,
+                    None => measured(core, runner, scope, found, job, &mut done).await,
                 };
                 alone.end(core).await;
                 ended
@@ -222,6 +223,21 @@ async fn stored_last(scope: &ClaimScope, id: JobId, stored: oneshot::Receiver<Re
         _ = told(id, stored) => {}
         () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
     }
+}
+
+/// An attempt, and how long it took.
+async fn measured(
+    core: &Arc<Core>,
+    runner: &Arc<QueueRunner>,
+    scope: &Arc<ClaimScope>,
+    found: &Found,
+    job: ClaimedJob,
+    done: &mut Done,
+) -> Ended {
+    let begun = scope.measures(done.index).map(|times| Begun::of(scope, &job, Instant::now(), times));
+    let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
+    core.meter.note_unless_returned(&scope.queue, begun, &ended);
+    ended
 }
 
 async fn attempt(

@@ -20,6 +20,7 @@ pub(crate) fn job(id: i64) -> ClaimedJob {
         max_attempts: 1,
         crash_count: 0,
         enqueued_at: Timestamp::UNIX_EPOCH,
+        never_put_off: true,
         attributes: None,
         expires_in: None,
     }

@@ -164,7 +164,8 @@ impl QueueRunner {
         }
         state.counters.claimed += claim.jobs.len() as u64;
         let (epoch, queue) = (Arc::clone(epoch), Arc::clone(&self.queue));
-        let scope = Arc::new(ClaimScope::new(epoch, claim.reference, queue, claim.priority, asked_at));
+        let scope = ClaimScope::new(epoch, claim.reference, queue, claim.priority, asked_at);
+        let scope = Arc::new(scope.handed_out(claim.claimed_at, claim.jobs.len()));
         let quiet = state.ready.quiet_first(claim.priority, &mut claim.jobs);
         let slot = state.open_claims.add(Arc::clone(&scope), &claim.jobs);
         let ready = ReadyClaim::new(scope, slot, claim.jobs);

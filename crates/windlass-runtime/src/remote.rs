@@ -15,6 +15,7 @@ mod wanting;
 
 use crate::{
     epoch::Phase,
+    meter::Meter,
     sync::{Mutex, MutexGuard},
 };
 use std::{
@@ -106,6 +107,7 @@ pub struct RemoteWorker {
     /// How often the store was asked for shares, and how often it said something after which there may be more to give out.
     rounds: watch::Sender<u64>,
     gains: watch::Sender<u64>,
+    meter: Meter,
 }
 
 /// What the store allows of queues with limits from now on: see [`RemoteWorker::gains`].
@@ -169,6 +171,7 @@ impl RemoteWorker {
             shares: AtomicBool::new(false),
             rounds: watch::Sender::new(0),
             gains: watch::Sender::new(0),
+            meter: Meter::default(),
         }))
     }
 
@@ -238,7 +241,9 @@ impl RemoteWorker {
     pub async fn end(&self) -> Result<()> {
         self.lock().advance(Phase::Lost);
         self.ring();
-        self.store.deregister(self.worker).await
+        let ended = self.store.deregister(self.worker).await;
+        self.meter.send(&*self.store).await;
+        ended
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

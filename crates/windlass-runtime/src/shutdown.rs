@@ -14,6 +14,8 @@ use tracing::{error, info, warn};
 const EVICT_WAIT: Duration = Duration::from_secs(1);
 /// How long a claim under way may take when nothing else is waited for.
 const CLAIM_WAIT: Duration = Duration::from_secs(1);
+/// How long the last timings may take: nothing depends on them.
+const MEASURED_WAIT: Duration = Duration::from_secs(1);
 /// How long settling the last results may take, and how long deregistering may.
 const LAST_CALL_WAIT: Duration = Duration::from_secs(5);
 
@@ -58,6 +60,9 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     tasks.settler.abort();
     tasks.reporter.abort();
     core.epochs().iter().for_each(|epoch| epoch.outbox().close());
+    if timeout(MEASURED_WAIT, core.meter.send(&*core.store)).await.is_err() {
+        info!("the store did not take the last timings; they are lost");
+    }
     tasks.heartbeat.abort();
     if timeout(LAST_CALL_WAIT, deregister_all(&core)).await.is_err() {
         warn!("the store did not answer; it will notice by the lease that this worker is gone");

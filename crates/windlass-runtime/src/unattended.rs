@@ -1,4 +1,4 @@
-use crate::{ending::Ending, epoch::ClaimScope, turn::Done};
+use crate::{ending::Ending, epoch::ClaimScope, meter::Begun, turn::Done};
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 use windlass_core::Outcome;
 
@@ -8,6 +8,7 @@ pub(crate) struct Unattended {
     pub(crate) home: Arc<dyn Home>,
     pub(crate) scope: Arc<ClaimScope>,
     pub(crate) ending: Ending,
+    pub(crate) begun: Option<Begun>,
     /// Where its result is entered.
     pub(crate) done: Done,
 }

@@ -10,6 +10,7 @@ pub(crate) mod schedules;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod store;
+pub(crate) mod timings;
 pub(crate) mod wanted;
 pub(crate) mod work;
 

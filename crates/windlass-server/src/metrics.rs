@@ -3,6 +3,7 @@
 mod outcomes;
 mod queues;
 mod store;
+mod timings;
 
 use crate::counts::{Counted, Counts};
 use axum::http::{Method, StatusCode};
@@ -19,7 +20,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use std::{sync::Arc, time::Duration};
-use windlass::{Client, Error, ErrorKind, History, Result, ScheduleFilter, ScheduleRecord, StoreStatus};
+use timings::Times;
+use windlass::{
+    Client, Error, ErrorKind, History, Result, ScheduleFilter, ScheduleRecord, StoreStatus, Timings,
+};
 
 /// How many queues have figures of their own; the rest are one, `_other`.
 const MOST_QUEUES: usize = 200;
@@ -46,6 +50,7 @@ struct Look {
     status: StoreStatus,
     counted: Arc<Counted>,
     history: History,
+    timings: Timings,
     schedules: Vec<ScheduleRecord>,
 }
 
@@ -53,12 +58,17 @@ struct Look {
 pub(crate) struct Metrics {
     requests: Seconds,
     outcomes: Outcomes,
+    times: Times,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Self {
         let new = || Histogram::new(exponential_buckets(0.001, 4.0, 8));
-        Self { requests: Family::new_with_constructor(new), outcomes: Outcomes::default() }
+        Self {
+            requests: Family::new_with_constructor(new),
+            outcomes: Outcomes::default(),
+            times: Times::default(),
+        }
     }
 
     pub(crate) fn served(&self, served: &Served<'_>, took: Duration) {
@@ -87,6 +97,7 @@ impl Metrics {
             status: client.status().await?,
             counted: counts.all(client).await?,
             history: client.history(&self.outcomes.request(Timestamp::now())).await?,
+            timings: client.timings(&self.times.request(Timestamp::now())).await?,
             schedules: client.store().schedules(&filter).await?,
         };
         self.written(&look, readers, Timestamp::now())
@@ -94,6 +105,7 @@ impl Metrics {
 
     fn written(&self, look: &Look, readers: usize, now: Timestamp) -> Result<String> {
         self.outcomes.add(&look.history, now);
+        self.times.add(&look.timings, now);
         let mut registry = Registry::with_prefix("windlass");
         registry.register_with_unit(
             "http_request",
@@ -109,6 +121,7 @@ impl Metrics {
         store::register(&mut registry, look, now);
         queues::register(&mut registry, &look.counted.queues, &look.status.workers, now);
         self.outcomes.register(&mut registry);
+        self.times.register(&mut registry);
         let mut text = String::new();
         encode(&mut text, &registry).map_err(|_| {
             Error::new(ErrorKind::Internal, "the metrics cannot be written; please report it")
@@ -124,7 +137,7 @@ fn gauge(count: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass::{HistoryRequest, QueueStats};
+    use windlass::{HistoryRequest, QueueStats, TimingRequest};
 
     #[test]
     fn many_queues_make_no_more_series() {
@@ -133,7 +146,8 @@ mod tests {
         let counted = Arc::new(Counted { at: Timestamp::now(), queues });
         let status = StoreStatus { store: "S".into(), schema_version: 1, size_bytes: 5, workers: Vec::new() };
         let history = History::new(HistoryRequest::MINUTE, Timestamp::now(), Vec::new());
-        let look = Look { status, counted, history, schedules: Vec::new() };
+        let timings = Timings::of(&TimingRequest::last(HistoryRequest::MINUTE), Vec::new());
+        let look = Look { status, counted, history, timings, schedules: Vec::new() };
         let metrics = Metrics::new();
         metrics.served(
             &Served { route: "queues.list", method: &Method::GET, status: StatusCode::OK },

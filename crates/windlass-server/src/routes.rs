@@ -1,7 +1,7 @@
 //! The one list of routes. The router, the roles, the names in the audit log and metrics, and the description of the API come from it.
 
 use crate::{
-    api::{audit, bulk, jobs, live, queues, schedules, session, settings, store, work},
+    api::{audit, bulk, jobs, live, queues, schedules, session, settings, store, timings, work},
     app::App,
     auth::Role::{self, Admin, Operator, Viewer, Worker},
     gate::Does::{self, Read, Reveal, Stream, Work, Write},
@@ -173,6 +173,22 @@ fn whole_store() -> Vec<Route> {
             .query(&["last_s", "step_s", "queue", "kind", "outcome"])
             .gives("History")
             .about("How many jobs ended in which way, by the minute"),
+        get("/timings", "timings", timings::timings)
+            .query(&["last_s", "step_s", "queue", "kind", "by"])
+            .gives("Timings")
+            .about("How long jobs waited and ran, by the minute"),
+        get("/failures", "failures", timings::failures)
+            .query(&["last_s", "queue", "kind", "limit"])
+            .gives("Failures")
+            .about("Why attempts failed, by cause, the most frequent first"),
+        get("/marks", "marks.list", timings::marks)
+            .query(&["last_s"])
+            .gives("Marks")
+            .about("What happened beside the jobs, as deploys; the newest first"),
+        post("/marks", "marks.add", timings::mark)
+            .takes("Mark")
+            .status(204)
+            .about("Marks this moment in the charts"),
         get("/events", "events", store::events)
             .query(&["after", "limit", "queue", "kind", "type"])
             .gives("Events")

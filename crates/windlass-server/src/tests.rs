@@ -15,4 +15,5 @@ mod roles;
 mod sessions;
 mod site;
 mod store;
+mod timings;
 mod work;

@@ -175,6 +175,7 @@ impl Round<'_> {
             reference: lease::reference(lo, token),
             queue: Arc::clone(&self.demand.queue),
             priority: lane.priority,
+            claimed_at: Some(timestamp(tx.now)),
             jobs: batch.jobs,
         });
         Ok(count)
@@ -221,8 +222,9 @@ fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
         ValueRef::Null => None,
         text => Attributes::from_store(text.as_str().map_err(rusqlite::Error::from)?)?,
     };
+    let moved: Option<i64> = row.get(1)?;
     Ok(ClaimedJob {
-        id: JobId(row.get::<_, Option<i64>>(1)?.unwrap_or(position::sequence_of(position))),
+        id: JobId(moved.unwrap_or(position::sequence_of(position))),
         position,
         kind: kinds.share(kind),
         args: Bytes::new(),
@@ -230,6 +232,7 @@ fn job(row: &Row<'_>, kinds: &mut Kinds, now: Micros) -> Outcome<ClaimedJob> {
         max_attempts: row.get(5)?,
         crash_count: row.get(6)?,
         enqueued_at: timestamp(row.get(7)?),
+        never_put_off: moved.is_none(),
         expires_in: attributes.as_ref().and_then(|attributes| attributes.expires_in(timestamp(now))),
         attributes,
     })

@@ -97,6 +97,7 @@ mod starts;
 mod stats;
 mod store;
 mod threads;
+mod timings;
 mod tx;
 mod unique;
 mod wakeup;

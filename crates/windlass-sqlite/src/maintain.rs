@@ -9,6 +9,7 @@ use crate::{
     clock::{Micros, micros},
     error::Outcome,
     fold, forget_events, idle_lanes, key_upkeep, once, position, report, retention, settings, starts,
+    timings,
     tx::{Count, Tx},
     unique,
 };
@@ -45,6 +46,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
     let more_events = forget_events::remove(tx, before)?;
     let more_turns = key_upkeep::keep(tx)?;
     let more_audit = audit::forget(tx, &settings)?;
+    let more_timings = timings::keep(tx)?;
     let more_counters = fold::forget(tx)?;
     let more_lanes = idle_lanes::forget(tx)?;
     let more_counters = more_counters || may_count && more_to_count;
@@ -60,6 +62,7 @@ pub(crate) fn maintain(tx: &mut Tx<'_>, may_count: bool) -> Outcome<(MaintainRep
             || more_starts
             || more_turns
             || more_audit
+            || more_timings
             || more_lanes,
     ))
 }

@@ -25,6 +25,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0013_audit.sql"),
     include_str!("sql/0014_key_rates.sql"),
     include_str!("sql/0015_idle_lanes.sql"),
+    include_str!("sql/0016_timings.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -38,7 +38,7 @@ use windlass_core::{
 /// forgotten, the machine with its workers is gone too, and it is as if the cut had come a moment earlier.
 /// The next durable commit covers it, because the log reaches the disk in order.
 pub(crate) const DURABLE: bool = true;
-const RELAXED: bool = false;
+pub(crate) const RELAXED: bool = false;
 
 /// The most transactions of one call of `maintain`; the next call goes on.
 const MAINTAIN_CHUNKS: u32 = 1_000;

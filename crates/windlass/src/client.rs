@@ -4,9 +4,11 @@ mod audit;
 mod control;
 mod enqueue;
 mod inspect;
+mod marks;
 mod policy;
 
 pub use enqueue::Enqueued;
+pub use marks::Mark;
 
 use crate::waiting::Waiting;
 use std::{fmt, sync::Arc};

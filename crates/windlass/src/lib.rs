@@ -73,7 +73,7 @@ mod worker_builder;
 
 pub use batch::{Batch, BatchFn, BatchJob, IntoOutcomes, Outcomes};
 pub use bulk::{Selection, Touched};
-pub use client::{Client, Enqueued};
+pub use client::{Client, Enqueued, Mark};
 pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};
 #[cfg(feature = "encryption")]
@@ -181,13 +181,14 @@ pub use jiff::Timestamp;
 pub use windlass_core::{
     Args, ArgsPattern, AttemptError, Attributes, AuditEntry, AuditFilter, AuditId, AuditPage, AuditRecord,
     Backoff, CancelReply, Conflict, Count, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, Envelope,
-    Error, ErrorKind, EventCursor, EventPage, EventType, HandlerReport, History, HistoryRequest, IntoOutcome,
-    JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState, KeyLimit, KeyLimits,
-    KeyLimitsChange, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob, OnConflict, Outcome,
-    Overlap, PageToken, Progress, QueueFilter, QueueLimits, QueueStats, RateLimit, Result, Retention,
-    RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter, SchedulePut, ScheduleRecord,
-    SchedulesPut, Settings, Store, StoreKind, StoreStatus, TraceContext, Unique, UniqueKey, UniqueScope,
-    UniqueUntil, When, WorkerId, WorkerRecord, redact_url,
+    Error, ErrorKind, EventCursor, EventPage, EventType, FailureGroup, HandlerReport, Histogram, History,
+    HistoryRequest, IntoOutcome, JobEdit, JobEvent, JobFilter, JobId, JobLease, JobPage, JobRecord, JobState,
+    KeyLimit, KeyLimits, KeyLimitsChange, Limits, LogLine, MaintainReport, MigrationReport, Missed, NewJob,
+    OnConflict, Outcome, Overlap, PageToken, Progress, Quantiles, QueueFilter, QueueLimits, QueueStats,
+    RateLimit, Result, Retention, RetentionRule, RetryPolicy, RetryReply, Schedule, ScheduleFilter,
+    SchedulePut, ScheduleRecord, SchedulesPut, Settings, Store, StoreKind, StoreStatus, Timed, Timing,
+    TimingRequest, Timings, TraceContext, Unique, UniqueKey, UniqueScope, UniqueUntil, When, WorkerId,
+    WorkerRecord, fingerprint, redact_url,
 };
 #[doc(no_inline)]
 pub use windlass_runtime::{Context, Settling, WorkerConfig, WorkerStats, lend, remote};
@@ -221,6 +222,8 @@ mod guide {
     struct FirstUse;
     #[doc = include_str!("../../../docs/guide/handlers.md")]
     struct Handlers;
+    #[doc = include_str!("../../../docs/guide/timings.md")]
+    struct TimingsOfJobs;
     #[doc = include_str!("../../../docs/guide/history.md")]
     struct HistoryOfJobs;
     #[doc = include_str!("../../../docs/guide/privileges.md")]

@@ -231,6 +231,35 @@ export interface Bulk {
   error?: string | null;
 }
 
+export interface Quantiles {
+  count: number;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  p99_ms: number | null;
+}
+
+export interface Timings {
+  step_ms: number;
+  timed: { at: Time; queue: string | null; kind: string | null; wait: Quantiles; run: Quantiles }[];
+}
+
+export interface FailureGroup {
+  fingerprint: string;
+  queue: string | null;
+  kind: string | null;
+  /** `null` where nobody knows what is hidden in it. */
+  sample: string | null;
+  last_job: string;
+  count: number;
+  first_at: Time;
+  last_at: Time;
+}
+
+export interface Mark {
+  at: Time;
+  label: string;
+}
+
 export interface AuditEntry {
   id: string | number;
   at: Time;

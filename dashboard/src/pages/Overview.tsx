@@ -16,6 +16,7 @@ import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Stat, Stats } from '../parts/Stats';
 import { Backlog, Throughput } from '../parts/Throughput';
 import { Ago } from '../parts/Time';
+import { Causes, Times } from '../parts/Times';
 
 const SPARK = 30;
 
@@ -105,7 +106,9 @@ export function Overview() {
             {queues.length ? <QueueTable queues={queues} workers={workers} flow={flowOf(history, steps)} />
               : <Nothing title="No queue yet">A queue is there as soon as the first job is enqueued: <code>windlass enqueue KIND ARGS</code>, or from your program.</Nothing>}
           </Panel>
+          <Times />
           <Failures history={history} steps={steps} />
+          <Causes />
         </div>
         <div class="stack first-on-phone"><Look items={overview.needs_a_look} /></div>
       </div>

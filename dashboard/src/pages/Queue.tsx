@@ -15,6 +15,7 @@ import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Stat, Stats } from '../parts/Stats';
 import { Backlog, Throughput } from '../parts/Throughput';
 import { Ago } from '../parts/Time';
+import { Causes, Times } from '../parts/Times';
 import { useHour } from './Overview';
 
 function Strip({ queue, history, steps }: { queue: QueueStats; history: History | undefined; steps: Grid | undefined }) {
@@ -110,7 +111,7 @@ export function Queue({ name }: { name: string }) {
       <Strip queue={queue} history={history} steps={steps} />
       <div class="cols two-one"><Throughput queue={name} /><Backlog queue={name} /></div>
       <div class="cols three-one">
-        <div class="stack"><Kinds queue={name} history={history} steps={steps} /><Serving workers={workers} /></div>
+        <div class="stack"><Times queue={name} /><Kinds queue={name} history={history} steps={steps} /><Causes queue={name} /><Serving workers={workers} /></div>
         <Limits queue={queue} edit={() => setEditing(true)} />
       </div>
       {editing && <EditLimits queue={queue} close={() => setEditing(false)} />}

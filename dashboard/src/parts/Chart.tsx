@@ -2,6 +2,7 @@
 
 import { useId, useRef, useState } from 'preact/hooks';
 import { area, bars, ceiling, HEIGHT, largest, line, linear, newest, WIDTH, type Kind, type Scale, type Series } from '../charts';
+import type { Mark } from '../api/schema';
 import { clock, rate, short } from '../format';
 import { say } from './Say';
 
@@ -45,6 +46,8 @@ interface ChartProps {
   size?: 'short' | 'tiny';
   /** The least that the axis goes to. */
   least?: number;
+  /** What happened meanwhile, as deploys. */
+  marks?: readonly Mark[];
 }
 
 /** A figure of the axis, in the unit of its top. */
@@ -68,7 +71,21 @@ function timeMarks(times: readonly number[]): { x: number; text: string }[] {
   return Array.from({ length: n }, (_, i) => ({ x: (i / (n - 1)) * 100, text: text(first + ((last - first) * i) / (n - 1)) }));
 }
 
-export function Chart({ label, series, times, unit = '', size, least = 1 }: ChartProps) {
+/** Lines where something happened, with what it was. */
+function Marks({ marks, times }: { marks: readonly Mark[]; times: readonly number[] }) {
+  const first = times[0] ?? 0, all = (times.at(-1) ?? 0) - first;
+  const placed = marks.map(mark => ({ ...mark, x: ((Date.parse(mark.at) - first) / all) * 100 })).filter(({ x }) => x >= 0 && x <= 100);
+  return (
+    <>
+      <svg aria-hidden="true">{placed.map(({ at, label, x }) => (
+        <g key={at} class="mark"><line x1={`${x}%`} x2={`${x}%`} y1="0" y2="100%" /><text x={`${x}%`} dx={x > 80 ? -4 : 4} y="10" text-anchor={x > 80 ? 'end' : 'start'}>{label.slice(0, 24)}</text></g>
+      ))}</svg>
+      {placed.length > 0 && <span class="vh">{placed.map(({ at, label }) => `${clock(at)}: ${label}`).join(', ')}</span>}
+    </>
+  );
+}
+
+export function Chart({ label, series, times, unit = '', size, least = 1, marks = [] }: ChartProps) {
   const [at, setAt] = useState<number | null>(null);
   const help = useId();
   const box = useRef<HTMLDivElement>(null);
@@ -99,6 +116,7 @@ export function Chart({ label, series, times, unit = '', size, least = 1 }: Char
         onPointerMove={point} onPointerLeave={() => setAt(null)} onBlur={() => setAt(null)} onKeyDown={step}>
         <svg aria-hidden="true">{steps.map((step, i) => <line key={step} class={i ? 'gridline' : 'gridline zero'} x1="0" x2="100%" y1={`${100 - step * 100}%`} y2={`${100 - step * 100}%`} />)}</svg>
         <Plot series={series} y={y} />
+        <Marks marks={marks} times={times} />
         {at !== null && at <= last && <Reading series={series} time={times[at] ?? 0} at={at} of={last} unit={unit} />}
         <span class="vh" id={help}>Arrow keys read single points.</span>
       </div>

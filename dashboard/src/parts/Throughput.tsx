@@ -1,12 +1,12 @@
 // What ended per second, by the counters, and the backlog since the page was opened.
 
 import { useState } from 'preact/hooks';
-import type { History } from '../api/schema';
+import type { History, Mark, Page } from '../api/schema';
 import { useResource } from '../api/resource';
 import type { Series } from '../charts';
 import { now } from '../clock';
 import { count, span } from '../format';
-import { grid, historyEvery, historyPath, isCompleted, isFailed, RANGES, type Range } from '../history';
+import { grid, historyEvery, historyPath, isCompleted, isFailed, marksPath, RANGES, type Range } from '../history';
 import { samples } from '../samples';
 import { Chart, Key } from './Chart';
 import { Panel, Seg } from './Panel';
@@ -15,6 +15,7 @@ import { Failed, Loading, Stale } from './States';
 export function Throughput({ queue }: { queue?: string }) {
   const [range, setRange] = useState<Range>('1h');
   const { data, problem, reload } = useResource<History>(historyPath(range, queue), historyEvery(range));
+  const marks = useResource<Page<Mark>>(marksPath(range), historyEvery('24h')).data?.items;
   const steps = data && grid(data, range, now.value);
   const completed: Series | undefined = steps && { name: 'completed', values: steps.rates(isCompleted), kind: 'area', tone: 'completed' };
   const failed: Series | undefined = steps && { name: 'failed', values: steps.rates(isFailed), kind: 'bars', tone: 'discarded' };
@@ -23,7 +24,7 @@ export function Throughput({ queue }: { queue?: string }) {
     <Panel title="Throughput" legend={completed && failed && <><Key series={completed} unit=" /s" /><Key series={failed} unit=" /s" /></>}
       tools={<Seg<Range> label="How far back" of={RANGES} chosen={range} choose={setRange} />}>
       {data && completed && failed ? <>
-        <Chart label="Jobs completed per second" series={[completed]} times={times} unit=" /s" least={0.1} />
+        <Chart label="Jobs completed per second" series={[completed]} times={times} unit=" /s" least={0.1} marks={marks} />
         <div class="strip"><h3>Failed attempts <span class="faint">per second</span></h3></div>
         <Chart label="Failed attempts per second" series={[failed]} times={times} unit=" /s" size="tiny" least={0.1} />
         {problem && <Stale since={data.counted_until} problem={problem} />}

@@ -1,6 +1,6 @@
 // /api/v1 by the contract, over the sample store. Each route: method, path, least role, answer.
 
-import { history, iso, overview } from './data.mjs';
+import { failures, history, iso, overview, timings } from './data.mjs';
 
 const RANK = { viewer: 0, operator: 1, admin: 2 };
 
@@ -184,6 +184,9 @@ export const ROUTES = [
   ['POST', 'schedules/*/resume', 'operator', setPaused(false)],
   ['DELETE', 'schedules/*', 'admin', (mock, [name]) => [204, void mock.store.schedules.splice(mock.store.schedules.indexOf(scheduleOf(mock, name)), 1)]],
   ['GET', 'history', 'viewer', (mock, _, __, query) => [200, mock.store.queues.length ? history(mock.store, { ...query, last_s: Number(query.last_s), step_s: Number(query.step_s) }) : { step_ms: query.step_s * 1000, counted_until: iso(Date.now()), counts: [] }]],
+  ['GET', 'timings', 'viewer', (mock, _, __, query) => [200, timings(mock.store, { ...query, last_s: Number(query.last_s), step_s: Number(query.step_s) })]],
+  ['GET', 'failures', 'viewer', (mock, _, __, query) => [200, failures(mock.store, query)]],
+  ['GET', 'marks', 'viewer', mock => [200, { items: mock.store.queues.length ? [{ at: iso(Date.now() - 23 * 60_000), label: 'release 4f2a9c1' }] : [] }]],
   ['GET', 'audit', 'admin', audit],
 ];
 

@@ -146,6 +146,29 @@ export function history(store, { last_s: last, step_s: step, queue: only }) {
   return { step_ms: step * 1000, counted_until: iso(now - 8_000), counts };
 }
 
+/** How long jobs waited and ran, of all together. */
+export function timings(store, { last_s: last, step_s: step, queue: only }) {
+  const now = Date.now(), timed = [], rand = random(only ? 9 : 7);
+  const first = Math.floor((now - last * 1000) / (step * 1000)) * step * 1000;
+  const quantiles = (n, ms) => ({ count: n, p50_ms: ms / 3, p95_ms: ms, p99_ms: ms * 2 });
+  for (let at = first; at <= now - 60_000; at += step * 1000) {
+    const x = (at - first) / (last * 1000), late = x > 0.56 && x < 0.62 ? 9 : 1;
+    timed.push({ at: iso(at), queue: null, kind: null, wait: quantiles(900, 40 * late * (0.8 + rand() * 0.4)), run: quantiles(1_000, 180 * (0.8 + rand() * 0.4)) });
+  }
+  return { step_ms: step * 1000, timed: store.queues.length ? timed : [] };
+}
+
+/** Why attempts failed. */
+export function failures(store, { queue: only }) {
+  const now = Date.now(), failed = [...store.jobs.values()].filter(job => job.errors?.length);
+  const of = (sample, queue, kind, count, minutes) => ({ fingerprint: `${count}`.padStart(16, '0'), queue, kind, sample, last_job: failed[0]?.id ?? '1', count, first_at: iso(now - 3_600_000), last_at: iso(now - minutes * 60_000) });
+  const items = store.queues.length ? [
+    of('upstream answered 503 within 10 s: https://hooks.example.com/in', 'webhooks', 'webhook.deliver', 1_284, 1), of('connection reset by peer', 'webhooks', 'webhook.replay', 96, 4),
+    of('ffmpeg ended with code 1', 'media', 'video.encode', 31, 12), of(null, 'mail', 'mail.send', 3, 40),
+  ].filter(each => !only || each.queue === only) : [];
+  return { items, total: items.length };
+}
+
 export function sample(now = Date.now()) {
   const queues = QUEUES.map((row, i) => queue(now, row, i));
   return {

@@ -38,6 +38,9 @@ fn text() -> String {
     eventually("it is counted", || {
         counts("discarded")[0]["count"] == 1 && counts("completed")[0]["count"] == 1
     });
+    eventually("it is measured", || {
+        home.json(&["timings"])["timed"].as_array().is_some_and(|timed| !timed.is_empty())
+    });
     let served = Served::start(&home, &[]);
     assert!(served.get("/api/v1/queues").starts_with("HTTP/1.1 200"));
     let answer = served.get("/metrics");

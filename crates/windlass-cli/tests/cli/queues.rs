@@ -184,6 +184,32 @@ fn history_is_shown() {
 }
 
 #[test]
+fn timings_failures_and_marks_are_shown() {
+    let home = Home::new();
+    let shown = |args: &[&str]| home.run(args).done().stdout;
+    assert_eq!(shown(&["timings"]), "nothing was measured in that time\n");
+    assert_eq!(shown(&["failures"]), "no attempt failed in that time\n");
+    home.enqueue(&["good", "--queue", "mail"]);
+    let bad = home.enqueue(&["bad", "--queue", "mail", "--max-attempts", "1"]);
+    let program = "case $WINDLASS_KIND in bad) echo 'no paper in tray 7' >&2; exit 3;; esac";
+    home.run(&["work", "--exec", program, "--queue", "mail", "--until-empty"]).done();
+    let timings =
+        home.json(&["timings", "--last", "1day", "--step", "1day", "--queue", "mail", "--kind", "good"]);
+    let timed = &timings["timed"][0];
+    assert_eq!((&timed["run"]["count"], &timed["wait"]["count"]), (&1.into(), &1.into()), "{timings}");
+    let text = shown(&["timings", "--last", "1day", "--step", "1day"]);
+    assert!(text.starts_with("FROM") && text.contains("mail   bad") && text.contains(" ms"), "{text}");
+    let failures = home.json(&["failures"]);
+    assert_eq!(failures["failures"][0]["last_job"].to_string(), bad, "{failures}");
+    assert!(shown(&["failures"]).contains("no paper in tray 7"));
+    assert_eq!(shown(&["mark", "release 7"]), "marked\n");
+    assert!(shown(&["audit", "--action", "mark"]).contains("release 7"));
+    home.run(&["mark", " "]).refused(2, &["label of a mark is empty"]);
+    home.run(&["timings", "--last", "31days"]).refused(2, &["30 days"]);
+    home.run(&["failures", "--last", "0s"]).refused(2, &["30 days"]);
+}
+
+#[test]
 fn retention_is_set_and_listed() {
     let home = Home::new();
     let list = |args: &[&str]| home.run(&[&["retention"], args].concat()).done().stdout;

@@ -8,7 +8,7 @@
 -- which was not handed out: another claim has the lane just now, or the bytes were used up. Ask again soon. One of lane -1 names a queue
 -- that has work, but limits of which the worker has no share, so it gets nothing; programs that know of no limits take it for a claim without jobs.
 -- One of lane -2147483648 says in how many ms (its seq) the rate of a key of a queue allows more of the jobs that wait.
--- Of a job attempt and crash_count are NULL for 0, max_attempts is NULL for 20: a value costs five times a NULL to send.
+-- Of a job attempt is NULL for one that was available from its enqueue on, which has used none up; crash_count is NULL for 0, max_attempts for 20: a value costs five times a NULL to send.
 -- Invariants: the lane's advisory transaction lock makes claims of a lane follow one another; a claim row
 -- is appended, never changed; the transaction commits asynchronously, because a claim that a server
 -- crash forgets only means that its jobs are handed out again (the token then differs).
@@ -175,7 +175,7 @@ BEGIN
                 WITH batch AS MATERIALIZED (
                     SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                     CROSS JOIN LATERAL (
-                        SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
+                        SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                         FROM {schema}.job j
                         WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                         ORDER BY j.xid, j.id LIMIT v_most) AS j
@@ -201,7 +201,7 @@ BEGIN
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                        v_began, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
-                SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
+                SELECT NULL::bigint[], b.xid, b.id, b.attempt, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE (SELECT c.fits FROM counted c);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 v_left := v_left - greatest(v_got - 1, 0);
@@ -219,7 +219,7 @@ BEGIN
                 WITH ahead AS MATERIALIZED (
                     SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                     CROSS JOIN LATERAL (
-                        SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
+                        SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                         FROM {schema}.job j
                         WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                         ORDER BY j.xid, j.id LIMIT v_most) AS j
@@ -253,7 +253,7 @@ BEGIN
                 SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                        v_began, NULL::text, NULL::json, NULL::text FROM appended a
                 UNION ALL
-                SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
+                SELECT NULL::bigint[], b.xid, b.id, b.attempt, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
                 FROM batch b WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.job_id = b.id);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 IF v_got > 1 THEN -- enough of this queue

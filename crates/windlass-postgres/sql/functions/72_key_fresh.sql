@@ -42,7 +42,7 @@ BEGIN
         SELECT row_number() OVER () AS place, {schema}.read_key(j.attributes) AS key, j.* FROM (
             SELECT j.* FROM unnest(c.lo, c.lo_id, c.hi) AS r(lo, lo_id, hi)
             CROSS JOIN LATERAL (
-                SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
+                SELECT j.xid, j.id, j.moved, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
                 WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                 ORDER BY j.xid, j.id LIMIT p_read + 1) AS j
             LIMIT p_read + 1) AS j
@@ -147,7 +147,7 @@ BEGIN
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
-    (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind,
+    (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, b.id, CASE WHEN b.moved OR b.attempt > 0 THEN b.attempt END, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind,
             b.args, b.attributes
      FROM chosen b WHERE b.starts <> 'NaN' ORDER BY b.starts, b.place);
     GET DIAGNOSTICS v_got = ROW_COUNT;

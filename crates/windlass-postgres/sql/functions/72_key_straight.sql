@@ -84,7 +84,7 @@ BEGIN
         SELECT row_number() OVER () AS place, {schema}.read_key(j.attributes) AS key, j.* FROM (
             SELECT j.* FROM unnest(c.lo, c.lo_id, c.hi) AS r(lo, lo_id, hi)
             CROSS JOIN LATERAL (
-                SELECT j.xid, j.id, j.attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
+                SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
                 WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                 ORDER BY j.xid, j.id LIMIT p_limit + 1) AS j
             LIMIT p_limit + 1) AS j
@@ -135,7 +135,7 @@ BEGIN
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            v_began, NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
-    (SELECT NULL::bigint[], b.xid, b.id, nullif(b.attempt, 0), nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
+    (SELECT NULL::bigint[], b.xid, b.id, b.attempt, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind, b.args, b.attributes
      FROM batch b WHERE b.place <= p_limit AND (SELECT c.fits FROM counted c) AND (NOT c.cancelled OR (SELECT s.of FROM starts s)[b.place] IS NOT NULL)
      ORDER BY (SELECT s.of FROM starts s)[b.place], b.place);
     GET DIAGNOSTICS v_got = ROW_COUNT;

@@ -132,7 +132,7 @@ BEGIN
         SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
                clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
         UNION ALL
-        (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, m.id, nullif(m.attempt, 0), nullif(m.max_attempts, 20), nullif(m.crash_count, 0),
+        (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, m.id, m.attempt, nullif(m.max_attempts, 20), nullif(m.crash_count, 0),
                 m.enqueued_at, m.kind, m.args, m.attributes
          FROM chosen m ORDER BY m.place);
         GET DIAGNOSTICS v_got = ROW_COUNT;

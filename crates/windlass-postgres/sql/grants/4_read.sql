@@ -15,5 +15,5 @@ GRANT SELECT ON TABLE {schema}.schedule, {schema}.schedules TO {role};
 GRANT SELECT ON TABLE {schema}.key_limit, {schema}.key_turn, {schema}.key_lane TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.key_limits, {schema}.key_of, {schema}.key_ready, {schema}.key_lane_of TO {role};
 -- Who changed what.
-GRANT SELECT ON TABLE {schema}.audit_entry, {schema}.audit_setting, {schema}.audit TO {role};
+GRANT SELECT ON TABLE {schema}.timing, {schema}.failure, {schema}.audit_entry, {schema}.audit_setting, {schema}.audit TO {role};
 GRANT EXECUTE ON FUNCTION {schema}.audit_page TO {role};

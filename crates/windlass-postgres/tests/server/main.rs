@@ -39,6 +39,7 @@ mod reports;
 mod retention;
 mod schedules;
 mod sql_calls;
+mod timings;
 mod tls;
 mod touch_jobs;
 mod transactions;

@@ -20,7 +20,7 @@ impl Context {
     /// # use windlass_runtime::Context;
     /// let job = ClaimedJob {
     ///     id: JobId(1), position: 0, kind: "mail.send".into(), args: "{}".into(), attempt: 3, max_attempts: 3,
-    ///     crash_count: 0, enqueued_at: jiff::Timestamp::now(), attributes: None, expires_in: None,
+    ///     crash_count: 0, enqueued_at: jiff::Timestamp::now(), never_put_off: true, attributes: None, expires_in: None,
     /// };
     /// let (_, context, stop) = Context::fake(job, "mail", 0);
     /// assert!(context.is_last_attempt() && !context.is_cancelled());

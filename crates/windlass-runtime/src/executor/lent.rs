@@ -11,6 +11,7 @@ use crate::{
     expiry::Expiry,
     last_handler::{Found, LastHandler},
     lend::{Lender, ToLend},
+    meter::Begun,
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
     sync::spawn,
@@ -18,6 +19,7 @@ use crate::{
     unattended::{Home, Unattended},
 };
 use std::{future::Future, pin::Pin, sync::Arc};
+use tokio::time::Instant;
 use tracing::Level;
 use windlass_core::{ClaimedJob, Outcome};
 
@@ -56,7 +58,8 @@ impl Lot {
         let Popped { slot, index, job } = popped;
         let (position, settlement) = (job.position, Settlement::WithClaim);
         let done = Done { slot, index, position, settlement, waited: false };
-        let unattended = Unattended { home, scope: Arc::clone(scope), ending: Ending::of(&job), done };
+        let begun = scope.measures(index).map(|times| Begun::of(scope, &job, Instant::now(), times));
+        let unattended = Unattended { home, scope: Arc::clone(scope), ending: Ending::of(&job), begun, done };
         let (args, context) = Context::split(job, Arc::clone(scope));
         self.jobs.push((args, context, Box::new(unattended)));
     }
@@ -120,7 +123,8 @@ impl Origin {
 
     /// How a job is settled whose handler has said everything.
     fn conclude(&self, job: Unattended, ended: Ended) -> Done {
-        let Unattended { scope, ending, done, .. } = job;
+        let Unattended { scope, ending, begun, done, .. } = job;
+        self.core.meter.note_unless_returned(&scope.queue, begun, &ended);
         let cancelled = scope.is_cancel_asked(ending.id);
         scope.forget_switch(ending.id);
         Done { settlement: ending.settlement(&self.core, &scope, &self.found, ended, cancelled), ..done }

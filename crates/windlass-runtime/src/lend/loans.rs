@@ -222,6 +222,11 @@ impl Loans {
             if context.known_switch().is_some_and(|switch| switch.take_off_offer()) {
                 calls.wakers.extend(loan.waits.take_waker());
             }
+            if let Waits::Queue(job) = &mut loan.waits
+                && let Some(begun) = &mut job.begun
+            {
+                begun.starts_now();
+            }
             (jobs, bytes) = (jobs + 1, bytes + args.len());
             lent.push(LentJob { ticket, args, context: *context });
         }

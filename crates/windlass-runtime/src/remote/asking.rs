@@ -99,7 +99,7 @@ impl Table {
     fn view(&self, queue: &str) -> View {
         let (mut running, mut kept) = (0, Vec::new());
         for (ticket, held) in self.jobs.iter().filter(|(_, held)| *held.given.queue == *queue) {
-            match held.handed || self.alone == Some(*ticket) {
+            match held.handed_at.is_some() || self.alone == Some(*ticket) {
                 true => running += 1,
                 false => kept.push(held.given.job.cost()),
             }
@@ -193,7 +193,7 @@ impl Table {
     fn give_back(&mut self, queue: &str) {
         let (alone, owed) = (self.alone, &mut self.owed);
         self.jobs.retain(|ticket, held| {
-            let is_kept = !held.handed && alone != Some(*ticket) && *held.given.queue == *queue;
+            let is_kept = held.handed_at.is_none() && alone != Some(*ticket) && *held.given.queue == *queue;
             if is_kept {
                 owed.push(held.exception(Disposition::Return));
             }

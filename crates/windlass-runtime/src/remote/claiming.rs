@@ -132,13 +132,13 @@ impl RemoteWorker {
     }
 
     fn keep(&self, claim: Claim, asked_at: Instant) {
-        let Claim { reference, queue, priority, jobs } = claim;
+        let Claim { reference, queue, priority, claimed_at, jobs } = claim;
         let mut table = self.lock();
         for job in jobs {
             let instead = self.instead_of(&job);
             let held = |ticket| {
                 let given = RemoteJob { ticket, job, queue: Arc::clone(&queue), priority };
-                Held { given, claim: reference, asked_at, handed: false }
+                Held { given, claim: reference, asked_at, claimed_at, handed_at: None }
             };
             match instead {
                 None => table.keep(held),

@@ -10,6 +10,7 @@ use crate::{
     ending::Ending,
     epoch::Phase,
     lend::{HandIn, Ticket},
+    meter::Begun,
     refused::{instead, is_defect},
     suspect,
 };
@@ -29,8 +30,17 @@ struct Sheet {
     completed: BTreeMap<ClaimRef, Vec<JobId>>,
     exceptions: Vec<Exception>,
     jobs: BTreeMap<Ticket, JobId>,
+    attempts: BTreeMap<Ticket, Attempted>,
     /// Claims of which nothing is left then.
     whole: BTreeSet<ClaimRef>,
+}
+
+/// What is measured of a job.
+struct Attempted {
+    queue: Arc<str>,
+    kind: Arc<str>,
+    begun: Option<Begun>,
+    error: Option<String>,
 }
 
 impl Sheet {
@@ -45,7 +55,11 @@ impl Sheet {
         self.jobs.insert(ticket, job.id);
         let ending = Ending::of(job);
         let cancelled = table.is_cancelled(job.id);
-        match ending.outside(outcome, &RetryPolicy::default(), fastrand::f64(), cancelled) {
+        let settlement = ending.outside(outcome, &RetryPolicy::default(), fastrand::f64(), cancelled);
+        let (queue, kind) = (Arc::clone(&held.given.queue), Arc::clone(&job.kind));
+        let error = settlement.failure().map(str::to_owned);
+        self.attempts.insert(ticket, Attempted { queue, kind, begun: held.begun(), error });
+        match settlement {
             Settlement::WithClaim => self.completed.entry(held.claim).or_default().push(job.id),
             Settlement::ByItself(disposition) => self.exceptions.push(held.exception(disposition)),
         }
@@ -114,7 +128,11 @@ impl RemoteWorker {
             let reply = settled.get(job).copied().unwrap_or(Settled::Refused);
             replies.insert(*ticket, reply);
             self.over(*ticket, *job, reply).await;
+            if let Some(attempt) = sheet.attempts.remove(ticket).filter(|_| reply == Settled::Accepted) {
+                self.measured(*job, &attempt);
+            }
         }
+        self.meter.send_when_due(&*self.store).await;
         let reply = |(ticket, before): (Ticket, bool)| {
             let first = if before { Settled::Already } else { Settled::Refused };
             let Some(known) = replies.get_mut(&ticket) else { return first };
@@ -126,6 +144,16 @@ impl RemoteWorker {
             reply
         };
         Ok(tickets.into_iter().zip(before).map(reply).collect())
+    }
+
+    fn measured(&self, job: JobId, attempt: &Attempted) {
+        let Attempted { queue, kind, begun, error } = attempt;
+        if let Some(begun) = begun {
+            self.meter.note(queue, begun);
+        }
+        if let Some(error) = error {
+            self.meter.note_failure(queue, kind, job, error);
+        }
     }
 
     /// A job is not this worker's any more.

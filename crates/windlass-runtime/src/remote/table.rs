@@ -9,8 +9,10 @@ use crate::{
     epoch::Phase,
     expiry::{Expiry, instead_of_start},
     lend::Ticket,
+    meter::{Begun, waited},
     popped::is_suspect,
 };
+use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
@@ -26,14 +28,22 @@ pub(super) struct Held {
     pub(super) claim: ClaimRef,
     /// When the claim was asked for.
     pub(super) asked_at: Instant,
-    /// The worker was given it; else it is kept here.
-    pub(super) handed: bool,
+    /// When it was claimed, by the store's clock.
+    pub(super) claimed_at: Option<Timestamp>,
+    /// When the worker was given it; `None`: it is kept here.
+    pub(super) handed_at: Option<Instant>,
 }
 
 impl Held {
     pub(super) fn exception(&self, disposition: Disposition) -> Exception {
         let job = &self.given.job;
         Exception { claim: self.claim, job: job.id, position: job.position, disposition }
+    }
+
+    /// Its attempt, if the worker was given it.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let (job, started) = (&self.given.job, self.handed_at?);
+        Some(Begun::new(job, waited(job, self.claimed_at, self.asked_at, started), started, 1))
     }
 
     /// What becomes of a job that is not to be started any more.
@@ -124,7 +134,7 @@ impl Table {
     /// Which of the jobs that the worker has are to be cancelled.
     pub(super) fn tell_cancelled(&mut self) -> Beat {
         let mut beat = Beat::default();
-        for (ticket, held) in self.jobs.iter().filter(|(_, held)| held.handed) {
+        for (ticket, held) in self.jobs.iter().filter(|(_, held)| held.handed_at.is_some()) {
             if self.cancelled.contains(&held.given.job.id) {
                 beat.cancel.push(*ticket);
                 beat.is_news |= self.told.insert(held.given.job.id);
@@ -134,12 +144,12 @@ impl Table {
     }
 
     pub(super) fn handed(&self) -> Vec<RemoteJob> {
-        self.jobs.values().filter(|held| held.handed).map(|held| held.given.clone()).collect()
+        self.jobs.values().filter(|held| held.handed_at.is_some()).map(|held| held.given.clone()).collect()
     }
 
     /// The job that the worker was given with this ticket.
     pub(super) fn find(&self, ticket: Ticket) -> Option<&Held> {
-        self.jobs.get(&ticket).filter(|held| held.handed)
+        self.jobs.get(&ticket).filter(|held| held.handed_at.is_some())
     }
 
     /// Whether the store refused to settle a job.
@@ -220,7 +230,7 @@ impl Table {
     }
 
     fn bytes(&self) -> usize {
-        self.jobs.values().filter(|held| held.handed).map(|held| held.given.job.args.len()).sum()
+        self.jobs.values().filter(|held| held.handed_at.is_some()).map(|held| held.given.job.args.len()).sum()
     }
 
     fn has_room(&self) -> bool {
@@ -235,8 +245,12 @@ impl Table {
         }
         let mut left: Want = want.unwrap_or(&self.most).clone();
         let (mut bytes, mut given, mut suspect) = (self.bytes(), Vec::new(), None);
-        let kept: Vec<Ticket> =
-            self.jobs.iter().filter(|(_, held)| !held.handed).map(|(ticket, _)| *ticket).collect();
+        let kept: Vec<Ticket> = self
+            .jobs
+            .iter()
+            .filter(|(_, held)| held.handed_at.is_none())
+            .map(|(ticket, _)| *ticket)
+            .collect();
         for ticket in kept {
             let Some(held) = self.jobs.get_mut(&ticket) else { continue };
             if let Some(instead) = held.instead_of_start(&self.cancelled) {
@@ -263,7 +277,7 @@ impl Table {
                 self.limits.started(queue, cost);
                 suspect = Some(held.given.clone());
             } else {
-                held.handed = true;
+                held.handed_at = Some(Instant::now());
                 self.limits.started(queue, cost);
                 given.push(held.given.clone());
             }
@@ -276,7 +290,7 @@ impl Table {
     /// The store knows that the suspect runs. Whether it still may.
     pub(super) fn hand_suspect(&mut self, ticket: Ticket) -> bool {
         self.jobs.get_mut(&ticket).is_some_and(|held| {
-            held.handed = true;
+            held.handed_at = Some(Instant::now());
             true
         })
     }

@@ -28,3 +28,4 @@ mod shutdown;
 mod sqlite;
 mod suspects;
 mod timeouts;
+mod timings;

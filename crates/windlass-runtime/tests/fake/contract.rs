@@ -4,11 +4,12 @@ use std::time::Duration;
 use windlass_core::{
     Args, AuditEntry, AuditFilter, AuditPage, AuditStore, CancelReply, Capabilities, ClaimRequest, Claimed,
     DeleteReply, Disposition, DueSchedules, EditReply, EnqueuedOnce, EnqueuedUnique, EventPage, EventRequest,
-    Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord, JobStore, KeyLimits,
-    KeyLimitsChange, Leader, MaintainReport, MigrationReport, NewJob, Promoted, QueueFilter, QueueLimits,
-    QueueStats, Registration, ReportRequest, Reported, RescueReport, Result, RetentionRule, RetryReply,
-    Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore, SchedulesPut, Settings,
-    SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Wakeup, WorkerId, WorkerSpec,
+    FailureGroup, Heartbeat, History, HistoryRequest, JobEdit, JobFilter, JobId, JobPage, JobRecord,
+    JobStore, KeyLimits, KeyLimitsChange, Leader, MaintainReport, MigrationReport, NewJob, Promoted,
+    QueueFilter, QueueLimits, QueueStats, Registration, ReportRequest, Reported, RescueReport, Result,
+    RetentionRule, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep, ScheduleStore,
+    SchedulesPut, Settings, SettleReply, SettleRequest, Share, ShareRequest, StoreStatus, Timing,
+    TimingRequest, TimingStore, Timings, Wakeup, WorkerId, WorkerSpec,
 };
 
 /// Calls of a worker go through [`act`](FakeStore::act), where they are delayed and fail; others straight to the store.
@@ -222,6 +223,21 @@ impl ScheduleStore for FakeStore {
 
     async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
         self.act(Call::Schedules, None, |model| model.advance_schedules(steps)).await
+    }
+}
+
+#[async_trait]
+impl TimingStore for FakeStore {
+    async fn measure(&self, timings: &[Timing]) -> Result<()> {
+        self.memory.measure(timings).await
+    }
+
+    async fn timings(&self, request: &TimingRequest) -> Result<Timings> {
+        self.memory.timings(request).await
+    }
+
+    async fn failures(&self, request: &TimingRequest) -> Result<Vec<FailureGroup>> {
+        self.memory.failures(request).await
     }
 }
 

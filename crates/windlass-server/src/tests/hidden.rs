@@ -41,6 +41,7 @@ async fn secrets_leave_by_no_way_but_reveal() {
             "/events".into(),
             "/overview".into(),
             "/queues/mail".into(),
+            "/failures".into(),
         ] {
             for role in [Role::Viewer, Role::Operator, Role::Admin] {
                 let answer = site.ask(role, "GET", &path, Value::Null).await;

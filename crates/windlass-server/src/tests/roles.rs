@@ -28,6 +28,7 @@ operator POST /bulk/{id}/confirm
 operator POST /jobs
 operator POST /jobs/{id}/cancel
 operator POST /jobs/{id}/retry
+operator POST /marks
 operator POST /queues/{queue}/pause
 operator POST /queues/{queue}/resume
 operator POST /schedules/{name}/pause
@@ -35,10 +36,12 @@ operator POST /schedules/{name}/resume
 operator POST /schedules/{name}/run
 viewer GET /bulk/{id}
 viewer GET /events
+viewer GET /failures
 viewer GET /history
 viewer GET /jobs
 viewer GET /jobs/{id}
 viewer GET /live
+viewer GET /marks
 viewer GET /overview
 viewer GET /queues
 viewer GET /queues/{queue}
@@ -46,6 +49,7 @@ viewer GET /retention
 viewer GET /schedules
 viewer GET /schedules/{name}
 viewer GET /settings
+viewer GET /timings
 viewer GET /workers
 ";
 

@@ -24,5 +24,6 @@ mod processes;
 mod results;
 mod sharing;
 mod starving;
+mod timings;
 mod unique;
 mod wakeup;

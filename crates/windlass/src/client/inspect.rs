@@ -4,8 +4,8 @@ use crate::{Client, Events};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    EventCursor, History, HistoryRequest, JobFilter, JobId, JobPage, JobRecord, QueueFilter, QueueStats,
-    Result, StoreStatus,
+    EventCursor, FailureGroup, History, HistoryRequest, JobFilter, JobId, JobPage, JobRecord, QueueFilter,
+    QueueStats, Result, StoreStatus, TimingRequest, Timings,
 };
 
 impl Client {
@@ -222,5 +222,40 @@ impl Client {
     /// [`InvalidOption`](crate::ErrorKind::InvalidOption) for [what cannot be answered](HistoryRequest::check), or the store's.
     pub async fn history(&self, request: &HistoryRequest) -> Result<History> {
         self.store.history(request).await
+    }
+
+    /// How long jobs waited until they were started, and how long they ran, by the minute, queue and kind, for up to 30 days back. Workers measure it and
+    /// say so every ten seconds, and when they stop.
+    ///
+    /// ```
+    /// # use windlass::{Client, TimingRequest};
+    /// # use std::time::Duration;
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let timings = client.timings(&TimingRequest::last(Duration::from_secs(3600))).await?;
+    /// for timed in &timings.timed {
+    ///     println!("{} {:?}: half of them ran for less than {:?}", timed.at, timed.kind, timed.run.quantile(0.5));
+    /// }
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidOption`](crate::ErrorKind::InvalidOption) for [what cannot be answered](TimingRequest::check), or the store's.
+    pub async fn timings(&self, request: &TimingRequest) -> Result<Timings> {
+        self.store.timings(request).await
+    }
+
+    /// Why attempts failed in that time, by cause, the most frequent first: errors that differ in numbers, ids and quoted text alone are
+    /// [one cause](crate::fingerprint).
+    ///
+    /// # Errors
+    /// As [`Self::timings`].
+    pub async fn failures(&self, request: &TimingRequest) -> Result<Vec<FailureGroup>> {
+        self.store.failures(request).await
     }
 }

@@ -232,6 +232,7 @@ pub(super) fn claimed(job: &NewJob, id: JobId, attempt: u16) -> ClaimedJob {
         crash_count: 0,
         expires_in: None,
         enqueued_at: jiff::Timestamp::now(),
+        never_put_off: attempt == 1,
         attributes: job.attributes().map(|attributes| Box::new(attributes.clone())),
     }
 }

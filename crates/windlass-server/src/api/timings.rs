@@ -1,0 +1,131 @@
+//! How long jobs wait and run, why attempts fail, and what happened beside them.
+
+use super::{Answer, Shared, page_size};
+use crate::{
+    app::App,
+    auth::Identity,
+    extract::{Body, Query},
+    problem::Problem,
+    record::secrets_of,
+};
+use axum::{Extension, Json, extract::State, http::StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass::{AuditEntry, FailureGroup, TimingRequest, fingerprint};
+
+/// How much of a sample is shown, in characters.
+const LONGEST: usize = 200;
+/// The most points in time that one answer has.
+const MOST_POINTS: u64 = 1_500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Past {
+    last_s: Option<u64>,
+    step_s: Option<u64>,
+    queue: Option<String>,
+    kind: Option<String>,
+    by: Option<By>,
+}
+
+/// What is told apart.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    None,
+    Queue,
+    Kind,
+    QueueAndKind,
+}
+
+pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Answer {
+    let (last, step) = (past.last_s.unwrap_or(3_600), past.step_s.unwrap_or(60));
+    if last / step.max(1) > MOST_POINTS {
+        let detail = format!(
+            "{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s"
+        );
+        return Err(Problem::invalid(detail));
+    }
+    let mut request = TimingRequest::last(Duration::from_secs(last));
+    request.step = Duration::from_secs(step);
+    (request.queue, request.kind) = (past.queue, past.kind);
+    let timings = app.client.timings(&request).await?;
+    let by = past.by.unwrap_or(By::QueueAndKind);
+    let (queues, kinds) = match by {
+        By::None => (false, false),
+        By::Queue => (true, false),
+        By::Kind => (false, true),
+        By::QueueAndKind => (true, true),
+    };
+    Ok(Json(json!(timings.told_apart(queues, kinds))))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Failed {
+    last_s: Option<u64>,
+    queue: Option<String>,
+    kind: Option<String>,
+    limit: Option<u32>,
+}
+
+pub(crate) async fn failures(State(app): Shared, Query(failed): Query<Failed>) -> Answer {
+    let mut request = TimingRequest::last(Duration::from_secs(failed.last_s.unwrap_or(3_600)));
+    (request.queue, request.kind) = (failed.queue, failed.kind);
+    let limit = page_size(failed.limit)? as usize;
+    let groups = app.client.failures(&request).await?;
+    let total = groups.len();
+    let mut items = Vec::new();
+    for group in groups.into_iter().take(limit) {
+        items.push(shown(&app, group).await?);
+    }
+    Ok(Json(json!({ "items": items, "total": total })))
+}
+
+/// The sample is read from its job, whole: what is hidden in it could not be told from the end of one that was cut. Of a job that is gone nobody knows
+/// what is hidden.
+async fn shown(app: &App, group: FailureGroup) -> Result<Value, Problem> {
+    let mut shown = json!(group);
+    shown["last_job"] = group.last_job.to_string().into();
+    shown["sample"] = Value::Null;
+    let Some(job) = app.client.job(group.last_job).await? else { return Ok(shown) };
+    let mut errors = job.errors.iter().rev().map(|error| &error.error);
+    if let Some(error) = errors.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
+        let mut whole = Value::String(error.clone());
+        secrets_of(&job, &app.redaction).scrub(&mut whole);
+        let line = whole.as_str().and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
+        shown["sample"] = line.map(|line| line.chars().take(LONGEST).collect::<String>()).into();
+    }
+    Ok(shown)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Marks {
+    last_s: Option<u64>,
+}
+
+pub(crate) async fn marks(State(app): Shared, Query(marks): Query<Marks>) -> Answer {
+    let marks = app.client.marks(Duration::from_secs(marks.last_s.unwrap_or(3_600))).await?;
+    let items: Vec<_> = marks.iter().map(|mark| json!({ "at": mark.at, "label": mark.label })).collect();
+    Ok(Json(json!({ "items": items })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mark {
+    label: String,
+}
+
+pub(crate) async fn mark(
+    State(app): Shared,
+    Extension(identity): Extension<Identity>,
+    body: Body,
+) -> Result<StatusCode, Problem> {
+    let mark: Mark = body.read()?;
+    let mut entry = AuditEntry::new(identity.actor(), "mark", mark.label).with_via(identity.via().as_str());
+    entry.role = Some(identity.role().as_str().to_owned());
+    app.client.mark_as(entry).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
