@@ -10,14 +10,14 @@ defmodule Worker do
   def run(%{"ticket" => ticket} = job) do
     result = handle(job["kind"], job["args"], job)
     say(%{type: "complete", ticket: ticket, result: result})
-  rescue
-    error -> say(%{type: "retry", ticket: ticket, error: Exception.message(error)})
+  catch
+    kind, reason -> say(%{type: "retry", ticket: ticket, error: Exception.format_banner(kind, reason, __STACKTRACE__)})
   end
 
-  def say(message), do: IO.write(:stdio, [JSON.encode!(message), "\n"])
+  def say(message), do: IO.write(:user, [JSON.encode!(message), "\n"])
 
   def loop(supervisor) do
-    with line when is_binary(line) <- IO.read(:stdio, :line) do
+    with line when is_binary(line) <- IO.read(:user, :line) do
       case JSON.decode!(line) do
         %{"type" => "job"} = job -> Task.Supervisor.start_child(supervisor, fn -> run(job) end)
         _cancel_or_drop -> :ignored
@@ -28,7 +28,8 @@ defmodule Worker do
   end
 end
 
-:ok = :io.setopts(:standard_io, encoding: :unicode) # whatever the locale
+:ok = :io.setopts(:user, encoding: :unicode) # whatever the locale
+Process.group_leader(self(), Process.whereis(:standard_error)) # what a handler prints goes to the log
 {:ok, supervisor} = Task.Supervisor.start_link()
 Worker.say(%{type: "ready", protocol: 1, concurrency: 10, kinds: ["mail.send"]})
 Worker.loop(supervisor)

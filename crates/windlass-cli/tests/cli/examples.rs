@@ -8,6 +8,16 @@ use std::{
 };
 use tempfile::TempDir;
 
+/// Elixir with the module `JSON`, which those before 1.18, such as Debian's, are given. Erlang's threads spin while they wait: on a busy
+/// machine it takes a minute to start, unless that is forbidden.
+pub(crate) const ELIXIR: [&str; 5] = [
+    "elixir",
+    "--erl",
+    "+S 1:1 +sbwt none +sbwtdio none",
+    "-r",
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/json.exs"),
+];
+
 /// The folder of an example, such as `http/ruby`.
 pub(crate) fn folder(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(of).canonicalize().unwrap()

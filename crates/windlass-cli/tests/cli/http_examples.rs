@@ -1,7 +1,7 @@
 //! The clients in examples/http, each of which does the same, against a real server. Those whose language is not here are left out, and said so.
 
 use crate::{
-    examples::{built_by_go, folder, is_there, left_out},
+    examples::{ELIXIR, built_by_go, folder, is_there, left_out},
     program::{Home, eventually, signal},
     serve::Served,
 };
@@ -105,4 +105,13 @@ fn go() {
     }
     let (_dir, worker) = built_by_go(&folder("http/go"));
     works("go", &mut Command::new(worker), false);
+}
+
+#[test]
+fn elixir() {
+    let needs =
+        "JSON.encode!(1); for app <- [:inets, :ssl], do: {:ok, _} = Application.ensure_all_started(app)";
+    if is_here("elixir", &[&ELIXIR[1..], &["-e", needs]].concat(), "", false) {
+        works("elixir", Command::new(ELIXIR[0]).args(&ELIXIR[1..]).arg(file("elixir", "worker.exs")), true);
+    }
 }

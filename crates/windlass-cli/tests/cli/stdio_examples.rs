@@ -1,7 +1,7 @@
 //! The clients in examples/stdio, each of which does the same. Those whose language is not here are left out, and said so.
 
 use crate::{
-    examples::{built_by_go, folder, is_there, left_out},
+    examples::{ELIXIR, built_by_go, folder, is_there, left_out},
     program::{Home, eventually, signal},
 };
 use std::{fs, process::Stdio};
@@ -15,9 +15,10 @@ struct Example {
 /// An example, when its language is here. What `make deps` installs has to be, unless somebody allows that it is not.
 fn example(language: &'static str, is_there: bool, is_installed: bool, file: &str) -> Option<Example> {
     let run = match language {
-        "shell" => "sh",
-        "python" => "python3",
-        other => other,
+        "shell" => "sh".to_owned(),
+        "python" => "python3".to_owned(),
+        "elixir" => ELIXIR.map(|word| format!("'{word}'")).join(" "),
+        other => other.to_owned(),
     };
     let command = format!("exec {run} '{}'", folder(&format!("stdio/{language}")).join(file).display());
     if !is_there {
@@ -72,7 +73,7 @@ examples! {
     php: is_there(&["php", "--version"], "PHP 8"), true, "worker.php";
     shell: is_there(&["jq", "--version"], "jq"), true, "worker.sh";
     node: is_there(&["node", "--version"], "v"), false, "worker.mjs";
-    elixir: is_there(&["elixir", "-e", "JSON.encode!(1)"], ""), false, "worker.exs";
+    elixir: is_there(&[&ELIXIR[..], &["-e", "JSON.encode!(1)"]].concat(), ""), false, "worker.exs";
 }
 
 #[test]
