@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod bulk;
 pub(crate) mod jobs;
+pub(crate) mod key_limits;
 pub(crate) mod live;
 pub(crate) mod probes;
 pub(crate) mod queues;

@@ -100,6 +100,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
     }
 }
 
+/// Two names in the path: of what something is, and which.
+pub(crate) struct Names(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Names {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0.0, path.0.1)).map_err(|refused| Problem::not_found(refused.body_text()))
+    }
+}
+
 /// The id of a job in the path.
 pub(crate) struct Id(pub(crate) JobId);
 

@@ -1,7 +1,9 @@
 //! The one list of routes. The router, the roles, the names in the audit log and metrics, and the description of the API come from it.
 
 use crate::{
-    api::{audit, bulk, jobs, live, queues, schedules, session, settings, store, timings, work},
+    api::{
+        audit, bulk, jobs, key_limits, live, queues, schedules, session, settings, store, timings, work,
+    },
     app::App,
     auth::Role::{self, Admin, Operator, Viewer, Worker},
     gate::Does::{self, Read, Reveal, Stream, Work, Write},
@@ -233,6 +235,28 @@ fn of_queues() -> Vec<Route> {
             .takes("QueueLimits")
             .gives("Queue")
             .about("Limits how many jobs run; an empty object takes the limits away"),
+        get("/queues/{queue}/key-limits", "queues.key_limits", key_limits::list)
+            .query(&["search", "after", "limit"])
+            .gives("KeyLimits")
+            .about("What holds for every key of it, and a page of the keys with limits of their own, by name"),
+        write(Method::PUT, "/queues/{queue}/key-limits", "queues.limit_keys", key_limits::put)
+            .role(Admin)
+            .takes("KeyLimit")
+            .gives("KeyLimit")
+            .about("Limits every key that has no limit of its own; an empty object makes the queue fair and no more"),
+        write(Method::DELETE, "/queues/{queue}/key-limits", "queues.unlimit_keys", key_limits::remove)
+            .role(Admin)
+            .status(204)
+            .about("Takes all limits of its keys away, also those of single keys"),
+        write(Method::PUT, "/queues/{queue}/key-limits/{key}", "queues.limit_key", key_limits::put_one)
+            .role(Admin)
+            .takes("KeyLimit")
+            .gives("KeyLimit")
+            .about("Limits one key, in the place of what holds for every key"),
+        write(Method::DELETE, "/queues/{queue}/key-limits/{key}", "queues.unlimit_key", key_limits::remove_one)
+            .role(Admin)
+            .status(204)
+            .about("Takes the limit of one key away; what holds for every key holds for it"),
     ]
 }
 

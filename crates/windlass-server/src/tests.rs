@@ -7,6 +7,7 @@ mod flood;
 mod fuzz;
 mod hidden;
 mod jobs;
+mod key_limits;
 mod live;
 mod mounted;
 mod openapi;

@@ -7,7 +7,11 @@ use crate::{
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass::{QueueFilter, QueueLimits, QueueStats};
+use std::collections::BTreeMap;
+use windlass::{KeyLimits, QueueFilter, QueueLimits, QueueStats};
+
+/// How many named keys are shown with their queue.
+const NAMED: usize = 50;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,9 +44,15 @@ pub(crate) async fn one(app: &App, queue: &str) -> Result<Value, Problem> {
     let workers = app.client.status().await?.workers;
     let workers: Vec<_> =
         workers.iter().filter(|worker| worker.queues.iter().any(|of| of == queue)).collect();
-    shown["key_limits"] = json!(app.client.key_limits(queue).await?);
+    shown["key_limits"] = json!(app.client.key_limits(queue).await?.as_ref().map(first));
     shown["workers"] = json!(workers);
     Ok(shown)
+}
+
+/// Limits of keys: of the named ones the first, and how many there are.
+fn first(limits: &KeyLimits) -> Value {
+    let named: BTreeMap<_, _> = limits.named.iter().take(NAMED).collect();
+    json!({ "default": limits.default, "named": named, "named_count": limits.named.len() })
 }
 
 pub(crate) async fn pause(State(app): Shared, Name(queue): Name) -> Result<StatusCode, Problem> {
@@ -61,7 +71,7 @@ pub(crate) async fn limit(State(app): Shared, Name(queue): Name, body: Body) -> 
     Ok(Json(json!(known(&app, &queue).await?)))
 }
 
-async fn known(app: &App, queue: &str) -> Result<QueueStats, Problem> {
+pub(super) async fn known(app: &App, queue: &str) -> Result<QueueStats, Problem> {
     let found = app.client.queue(queue).await?;
     found.ok_or_else(|| Problem::not_found(format!("queue {queue:?} does not exist")))
 }

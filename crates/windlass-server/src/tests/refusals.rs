@@ -55,6 +55,7 @@ async fn every_body_refuses_unknown_fields_and_wrong_types() {
     site.enqueue("a", json!({})).await;
     for route in routes().iter().filter(|route| route.takes.is_some() && route.role.is_some()) {
         let path = route.path.replace("{queue}", "mail").replace("{name}", "n").replace("{id}", "1");
+        let path = path.replace("{key}", "acme");
         for body in [json!({"no_such_field": 1}), json!([1]), json!("text"), json!(7), json!(true)] {
             let answer = site.ask(Role::Admin, route.method.as_str(), &path, body.clone()).await;
             assert_eq!(answer.status, 422, "{} takes {body}: {}", route.name, answer.text);

@@ -5,7 +5,7 @@ use crate::{
     routes::{Route, routes},
 };
 use serde_json::{Value, json};
-use windlass::{Args, NewJob, Schedule};
+use windlass::{Args, KeyLimit, NewJob, Schedule};
 
 /// Who may do what: a route that is new, or for others, has to be named here.
 const TABLE: &str = "
@@ -13,9 +13,13 @@ const TABLE: &str = "
 - GET /openapi.json
 - GET /session
 - POST /session
+admin DELETE /queues/{queue}/key-limits
+admin DELETE /queues/{queue}/key-limits/{key}
 admin DELETE /schedules/{name}
 admin GET /audit
 admin GET /jobs/{id}/args
+admin PUT /queues/{queue}/key-limits
+admin PUT /queues/{queue}/key-limits/{key}
 admin PUT /queues/{queue}/limits
 admin PUT /retention
 admin PUT /schedules/{name}
@@ -45,6 +49,7 @@ viewer GET /marks
 viewer GET /overview
 viewer GET /queues
 viewer GET /queues/{queue}
+viewer GET /queues/{queue}/key-limits
 viewer GET /retention
 viewer GET /schedules
 viewer GET /schedules/{name}
@@ -72,11 +77,12 @@ async fn furnished(site: &Site) -> String {
     let id = site.enqueue("mail.send", json!({"to": "a"})).await;
     let job = NewJob::new("nightly", Args::parse("{}").unwrap());
     site.client.schedules().put([Schedule::new("nightly", "@daily", job)]).await.unwrap();
+    site.client.limit_key("mail", "acme", KeyLimit::serial()).await.unwrap();
     id.to_string()
 }
 
 fn path_of(route: &Route, id: &str) -> String {
-    let path = route.path.replace("{queue}", "mail").replace("{name}", "nightly");
+    let path = route.path.replace("{queue}", "mail").replace("{name}", "nightly").replace("{key}", "acme");
     let path = path.replace("{id}", if path.starts_with("/bulk") { "b_1" } else { id });
     if route.path == "/live" { path + "?topics=nothing" } else { path }
 }

@@ -151,8 +151,9 @@ impl Site {
         let settings = self.client.settings().await.unwrap();
         let retention = self.client.retention().await.unwrap();
         let queues = self.client.queues().await.unwrap();
+        let keys = self.client.key_limits("mail").await.unwrap();
         let schedules: Vec<_> = schedules.iter().map(windlass_bridge::schedule_json).collect();
-        json!([jobs, schedules, settings, retention, queues]).to_string()
+        json!([jobs, schedules, settings, retention, queues, keys]).to_string()
     }
 }
 

@@ -92,6 +92,9 @@ fn right(route: &str, names: &[String]) -> Value {
             json!({"items": [{"queue": "mail", "outcome": "completed", "age_ms": 86_400_000, "count": 5}]})
         }
         "queues.limit" => json!({"concurrency": 7, "rate": {"count": 9, "period_ms": 60_000, "burst": 2}}),
+        "queues.limit_keys" | "queues.limit_key" => {
+            json!({"concurrency": 1, "serial": true, "rate": {"count": 9, "period_ms": 60_000}, "weight": 3})
+        }
         "jobs.enqueue" => json!({"jobs": [job, {"kind": "a"}]}),
         "jobs.edit" => {
             json!({"now": false, "delay_ms": 5, "queue": "mail", "priority": 1, "max_attempts": 3, "args": {"n": 1}})
