@@ -45,6 +45,9 @@ export function duration(ms: number): string {
   return two(Math.floor(s / 86_400), 'd', Math.floor((s % 86_400) / 3_600), 'h');
 }
 
+/** 100 per minute, 5 per 250 ms. */
+export const perTime = (n: number, ms: number): string => `${count(n)} per ${ms === 1_000 ? 'second' : ms === 60_000 ? 'minute' : ms === 3_600_000 ? 'hour' : duration(ms)}`;
+
 /** The same, in whole seconds: it changes every second, not with every frame. */
 export const span = (ms: number): string => duration(Math.max(0, Math.floor(ms / 1_000)) * 1_000).replace(/^0 ms$/, '0 s').replace(/\.0 s$/, ' s');
 

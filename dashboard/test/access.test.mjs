@@ -6,7 +6,7 @@ import { ask, findings, goByKeys, open, until, useBrowser } from './browser.mjs'
 
 useBrowser();
 
-const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove…|Reveal)/;
+const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Limit |Add )/;
 const PAGES = ['', 'queues', 'queues/webhooks', 'jobs?state=retryable', 'jobs?state=discarded', 'jobs/48190412', 'workers', 'schedules?name=fx.rates', 'audit'];
 
 const names = page => page.getByRole('button').evaluateAll(all => all.map(each => each.getAttribute('aria-label') ?? each.textContent));

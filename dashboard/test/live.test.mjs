@@ -45,7 +45,7 @@ test('an answer that a frame has overtaken changes nothing', async t => {
 
 test('one stream serves a page, whatever it watches', async t => {
   const { page, mock } = await open(t, { path: 'queues/webhooks' });
-  await page.getByRole('heading', { name: 'Limits' }).waitFor();
+  await page.getByRole('heading', { name: 'Limits', exact: true }).waitFor();
   await until(() => [...mock.streams].map(stream => [...stream.topics].sort().join()), all => all.length === 1 && all[0] === 'overview,queue:webhooks');
   await page.getByRole('link', { name: 'Workers' }).first().click();
   await until(() => [...mock.streams].map(stream => stream.topics.join()), all => all.length === 1 && all[0] === 'overview');
@@ -88,7 +88,7 @@ test('a server that is gone is said, the figures stay, and it comes back', async
 
 test('a topic that fails says why, in the stream too', async t => {
   const { page, mock } = await open(t, { path: 'queues/exports' });
-  await page.getByRole('heading', { name: 'Limits' }).waitFor();
+  await page.getByRole('heading', { name: 'Limits', exact: true }).waitFor();
   await streaming(mock);
   mock.store.queues = mock.store.queues.filter(queue => queue.name !== 'exports');
   mock.push();

@@ -7,7 +7,7 @@ import { stock } from './stock.mjs';
 
 useBrowser();
 
-const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove…|Reveal)/;
+const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Limit |Add )/;
 const paths = ({ retryable, running, available }) => ['', 'queues', 'queues/media', 'jobs', 'jobs?state=retryable', `jobs/${retryable}`, `jobs/${running}`, `jobs/${available}`, 'workers', 'schedules?name=nightly.report', 'audit'];
 
 /** The names of what can be pressed on these pages to change something. */
@@ -48,12 +48,12 @@ overStores((real, test) => {
     await operator.getByText('Needs a look').waitFor();
     const few = await offered(operator, server, paths(jobs));
     for (const name of ['Retry now', 'Edit…', 'Cancel…', 'Pause queue media', 'Resume queue imports', 'Run now: nightly.report', 'a checkbox']) assert.ok(few.includes(name), `${name} in ${few}`);
-    for (const name of ['Reveal…', 'Remove…']) assert.ok(!few.includes(name), name);
+    for (const name of ['Reveal…', 'Remove…', 'Limit each key…', 'Add a key…']) assert.ok(!few.includes(name), name);
     assert.deepEqual(await refused(operator, 'queues/none/pause'), [404, 'not_found']);
     const admin = (await visit(t, server)).page;
     await admin.getByText('Needs a look').waitFor();
     const many = await offered(admin, server, paths(jobs));
-    for (const name of [...few, 'Reveal…', 'Remove…']) assert.ok(many.includes(name), `${name} in ${many}`);
+    for (const name of [...few, 'Reveal…', 'Remove…', 'Limit each key…', 'Add a key…']) assert.ok(many.includes(name), `${name} in ${many}`);
   });
 
   test('who is not known logs in with a token, and out', async t => {

@@ -61,6 +61,52 @@ overStores((real, test) => {
     await page.getByText('2 at once, 100 per minute').waitFor();
   });
 
+  test('limits of keys are set, shown and taken away', async t => {
+    const { server } = real;
+    await server.enqueue({ kind: 'a', queue: 'tenants', key: 'north' });
+    const limits = async () => (await server.cli('queues', 'keys', 'tenants')).key_limits;
+    const { page } = await visit(t, server, { path: 'queues/tenants' });
+    const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Limit each key…' }).click();
+    assert.deepEqual(await findings(page), []);
+    await dialog.getByLabel('Jobs at once').fill('2');
+    await dialog.getByLabel('Starts').fill('90');
+    await dialog.locator('select').selectOption('minute');
+    await dialog.getByRole('button', { name: 'Change' }).click();
+    await page.getByText('2 at once, 90 per minute').waitFor();
+    assert.deepEqual(await limits(), { default: { concurrency: 2, rate: { count: 90, period_ms: 60_000 }, weight: 1 } });
+
+    await page.getByRole('button', { name: 'Add a key…' }).click();
+    await dialog.getByLabel('Key', { exact: true }).fill('north/ä 1 %');
+    await dialog.getByLabel('One after the other').check();
+    await dialog.getByLabel('Share beside other keys').fill('5');
+    await dialog.getByRole('button', { name: 'Add' }).click();
+    await page.getByText('one after the other, weight 5').waitFor();
+    assert.deepEqual((await limits()).named, { 'north/ä 1 %': { serial: true, weight: 5 } });
+    await page.getByRole('button', { name: 'Edit the limits of key north/ä 1 %' }).click();
+    assert.equal(await dialog.getByLabel('Share beside other keys').inputValue(), '5');
+    await dialog.getByLabel('One after the other').uncheck();
+    await dialog.getByLabel('Jobs at once').fill('7');
+    await dialog.getByRole('button', { name: 'Change' }).click();
+    await page.getByText('7 at once, weight 5').waitFor();
+    assert.deepEqual((await limits()).named, { 'north/ä 1 %': { concurrency: 7, weight: 5 } });
+
+    await page.getByRole('button', { name: 'Remove the limits of key north/ä 1 %' }).click();
+    await dialog.getByRole('button', { name: 'Remove them' }).click();
+    await until(limits, ({ named }) => named === undefined, 'the named keys');
+    await page.getByText('7 at once, weight 5').waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Remove all limits of keys' }).click();
+    await dialog.getByRole('button', { name: 'Remove them' }).click();
+    await page.getByText('Its jobs run in the order of their arrival, whatever their keys').waitFor();
+    assert.equal(await limits(), null);
+    const { items } = await server.api('GET', 'audit?limit=5');
+    const key = encodeURIComponent('north/ä 1 %');
+    assert.deepEqual(items.map(({ action, target }) => [action, target]), [
+      ['queues.unlimit_keys', '/queues/tenants/key-limits'], ['queues.unlimit_key', `/queues/tenants/key-limits/${key}`],
+      ['queues.limit_key', `/queues/tenants/key-limits/${key}`], ['queues.limit_key', `/queues/tenants/key-limits/${key}`], ['queues.limit_keys', '/queues/tenants/key-limits'],
+    ]);
+  });
+
   test('a schedule is run now, paused, resumed and removed', async t => {
     const { server } = real;
     await server.api('PUT', 'schedules/fx.rates', { cron: '0 3 * * *', job: { kind: 'fx.fetch', queue: 'rates', args: {} } });

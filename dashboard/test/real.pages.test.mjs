@@ -79,6 +79,6 @@ overStores((real, test) => {
     await page.locator('[role="option"][aria-selected="true"]', { hasText: 'Queue reports' }).waitFor();
     await page.keyboard.press('Enter');
     await page.waitForURL('**/queues/reports');
-    await page.getByRole('heading', { name: 'Limits' }).waitFor();
+    await page.getByRole('heading', { name: 'Limits', exact: true }).waitFor();
   });
 }, stock);

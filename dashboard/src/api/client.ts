@@ -56,7 +56,9 @@ export const isRaw = (value: unknown): boolean => (JSON as unknown as Raw).isRaw
 /** A problem as the server writes it. */
 export function problemOf(said: Record<string, unknown>, status = 0, title = '', wait: number | null = null): Problem {
   const text = (key: string): string => (typeof said[key] === 'string' ? said[key] : '');
-  const pointed = Array.isArray(said['errors']) ? (said['errors'] as { pointer?: string; detail?: string }[]).map(error => [error.pointer, error.detail].filter(Boolean).join(' ')) : [];
+  // What the detail says already is not said twice.
+  const errors = Array.isArray(said['errors']) ? (said['errors'] as { pointer?: string; detail?: string }[]).filter(error => !text('detail').includes(error.detail ?? '')) : [];
+  const pointed = errors.map(error => [error.pointer, error.detail].filter(Boolean).join(' '));
   const detail = [text('detail'), ...pointed].filter(Boolean).join('; ');
   return new Problem(Number(said['status']) || status, text('code'), text('title') || title, detail, text('request_id') || null, wait);
 }

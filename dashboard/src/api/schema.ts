@@ -53,8 +53,14 @@ export interface KeyLimit {
   weight: number;
 }
 
+/** What holds for each key, `null` where keys have no limits, and a page of those that have limits of their own. */
+export interface KeyLimitPage {
+  default: KeyLimit | null;
+  items: { key: string; limit: KeyLimit }[];
+  next: string | null;
+}
+
 export interface QueueDetail extends QueueStats {
-  key_limits?: { default: KeyLimit; named?: Record<string, KeyLimit> } | null;
   workers?: WorkerRecord[];
 }
 

@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks';
 import { useOverview, useTopic } from '../api/live';
-import type { History, KeyLimit, QueueDetail, QueueStats, WorkerRecord } from '../api/schema';
+import type { History, QueueDetail, QueueStats, WorkerRecord } from '../api/schema';
 import { newest } from '../charts';
-import { count, duration, figure, jobs, percent, plural, rate } from '../format';
+import { count, figure, jobs, percent, perTime, plural, rate } from '../format';
 import { failing, isEnd, shares, type Grid } from '../history';
 import { may } from '../session';
 import { to } from '../router';
 import { Spark } from '../parts/Chart';
 import { EditLimits } from '../parts/EditLimits';
 import { Icon } from '../parts/Icon';
+import { KeyLimits } from '../parts/KeyLimits';
 import { Panel } from '../parts/Panel';
 import { Jobs, PauseButton, Slots, tags } from '../parts/QueueTable';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
@@ -57,23 +58,14 @@ function Kinds({ queue, history, steps }: { queue: string; history: History | un
   );
 }
 
-const perTime = (count_: number, ms: number): string => `${count(count_)} per ${ms === 1000 ? 'second' : ms === 60_000 ? 'minute' : ms === 3_600_000 ? 'hour' : duration(ms)}`;
-
-function Limits({ queue, edit }: { queue: QueueDetail; edit(): void }) {
-  const { limits: { concurrency, rate: limit }, key_limits: keys } = queue;
-  const named = Object.entries(keys?.named ?? {});
-  const key = ({ serial, concurrency: most, rate: limited, weight }: KeyLimit): string =>
-    [serial ? 'one after the other' : most ? `${count(most)} at once` : !limited && 'no limit', limited && perTime(limited.count, limited.period_ms), weight !== 1 && `weight ${weight}`]
-      .filter(Boolean).join(', ');
+function Limits({ queue, edit }: { queue: QueueStats; edit(): void }) {
+  const { concurrency, rate: limit } = queue.limits;
   return (
     <Panel title="Limits" ruled tools={may('admin') && <button class="btn quiet" type="button" onClick={edit}>Edit…</button>}>
       <dl class="facts pad">
         <dt>At once</dt><dd>{concurrency === undefined ? 'no limit' : <span class="slots"><Slots busy={queue.running} of={concurrency} /><span class="tab">{count(queue.running)} <span class="faint">/ {count(concurrency)}</span></span></span>}</dd>
         <dt>Starts</dt><dd>{limit ? perTime(limit.count, limit.period_ms) : 'no limit'}</dd>
         {limit?.burst && <><dt>In a burst</dt><dd>{count(limit.burst)}</dd></>}
-        {keys && <><dt>Each key</dt><dd>{key(keys.default)}</dd></>}
-        {named.slice(0, 20).map(([name, one]) => <><dt class="mono">{name}</dt><dd>{key(one)}</dd></>)}
-        {named.length > 20 && <><dt>{named.length - 20} more keys</dt><dd><code>windlass queues</code></dd></>}
       </dl>
     </Panel>
   );
@@ -112,7 +104,7 @@ export function Queue({ name }: { name: string }) {
       <div class="cols two-one"><Throughput queue={name} /><Backlog queue={name} /></div>
       <div class="cols three-one">
         <div class="stack"><Times queue={name} /><Kinds queue={name} history={history} steps={steps} /><Causes queue={name} /><Serving workers={workers} /></div>
-        <Limits queue={queue} edit={() => setEditing(true)} />
+        <div class="stack"><Limits queue={queue} edit={() => setEditing(true)} /><KeyLimits key={name} queue={name} /></div>
       </div>
       {editing && <EditLimits queue={queue} close={() => setEditing(false)} />}
     </>

@@ -115,6 +115,35 @@ function limits(mock, [name], { concurrency, rate }) {
   return [200, queue];
 }
 
+const namedOf = keys => [...keys.named].sort(([a], [b]) => (a < b ? -1 : 1));
+
+function keyLimits(mock, [name], _, { search = '', after = '', limit = 50 }) {
+  found(mock.store.queues.find(each => each.name === name), `queue ${name}`);
+  const keys = mock.store.keys.get(name);
+  if (!keys) return [200, { default: null, items: [], next: null }];
+  const all = namedOf(keys).filter(([key]) => key > after && key.toLowerCase().includes(search.toLowerCase()));
+  const items = all.slice(0, Number(limit)).map(([key, limit]) => ({ key, limit }));
+  return [200, { default: keys.default, items, next: all.length > items.length ? items.at(-1).key : null }];
+}
+
+function limitKeys(mock, [name, key], { weight = 1, ...limit }) {
+  if (weight < 1 || weight > 1000) refuse(422, 'invalid_option', 'Invalid option', `the weight of a key must be 1 to 1000, got ${weight}`);
+  const kept = { ...limit, weight }, keys = mock.store.keys.get(name) ?? { default: { weight: 1 }, named: new Map() };
+  mock.store.keys.set(name, keys);
+  if (key === undefined) keys.default = kept;
+  else keys.named.set(key, kept);
+  mock.push();
+  return [200, kept];
+}
+
+function unlimitKeys(mock, [name, key]) {
+  const keys = found(mock.store.keys.get(name), `limit of keys of queue ${name}`);
+  if (key === undefined) mock.store.keys.delete(name);
+  else if (!keys.named.delete(key)) refuse(404, 'not_found', 'Not found', `key ${key} of queue ${name} has no limit of its own`);
+  mock.push();
+  return [204];
+}
+
 function queuesOf(mock, _, __, { search = '', after = '', limit = 50 }) {
   const found = mock.store.queues.filter(({ name }) => name > after && name.toLowerCase().includes(search.toLowerCase())).sort((a, b) => (a.name < b.name ? -1 : 1));
   const items = found.slice(0, Number(limit));
@@ -123,8 +152,9 @@ function queuesOf(mock, _, __, { search = '', after = '', limit = 50 }) {
 
 function queueOf(mock, [name]) {
   const queue = found(mock.store.queues.find(each => each.name === name), `queue ${name}`);
-  const keys = name === 'webhooks' ? { default: { concurrency: 20, weight: 1 }, named: { 'hooks.acme-retail.example': { concurrency: 5, rate: { count: 100, period_ms: 60000 }, weight: 1 } } } : null;
-  return [200, { ...queue, key_limits: keys, workers: mock.store.workers.filter(worker => worker.queues.includes(name)) }];
+  const keys = mock.store.keys.get(name);
+  const beside = keys ? { default: keys.default, named: Object.fromEntries(namedOf(keys).slice(0, 50)), named_count: keys.named.size } : null;
+  return [200, { ...queue, key_limits: beside, workers: mock.store.workers.filter(worker => worker.queues.includes(name)) }];
 }
 
 const scheduleOf = (mock, name) => found(mock.store.schedules.find(schedule => schedule.name === name), `schedule ${name}`);
@@ -165,6 +195,11 @@ export const ROUTES = [
   ['POST', 'queues/*/pause', 'operator', pause(true)],
   ['POST', 'queues/*/resume', 'operator', pause(false)],
   ['PUT', 'queues/*/limits', 'admin', limits],
+  ['GET', 'queues/*/key-limits', 'viewer', keyLimits],
+  ['PUT', 'queues/*/key-limits', 'admin', limitKeys],
+  ['DELETE', 'queues/*/key-limits', 'admin', unlimitKeys],
+  ['PUT', 'queues/*/key-limits/*', 'admin', limitKeys],
+  ['DELETE', 'queues/*/key-limits/*', 'admin', unlimitKeys],
   ['GET', 'jobs', 'viewer', (mock, _, __, query) => [200, page(mock, query)]],
   ['GET', 'jobs/*', 'viewer', (mock, [id]) => [200, shown(found(mock.store.jobs.get(id), `job ${id}`))]],
   ['GET', 'jobs/*/args', 'admin', (mock, [id]) => [200, { args: { ...found(mock.store.jobs.get(id), `job ${id}`).args, ...mock.store.jobs.get(id).secret } }]],

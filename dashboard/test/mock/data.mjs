@@ -31,6 +31,12 @@ const QUEUES = [
   ['reports', 640, 0, 0, {}, 'report.weekly'],
 ];
 
+/** Limits of keys, by queue. */
+const keys = () => new Map([['webhooks', {
+  default: { concurrency: 20, weight: 1 },
+  named: new Map([['hooks.acme-retail.example', { concurrency: 5, rate: { count: 100, period_ms: MINUTE }, weight: 1 }], ['hooks.bank.example/settlements', { serial: true, weight: 3 }]]),
+}]]);
+
 function queue(now, [name, available, running, claimed, limits], i) {
   const oldest = { webhooks: 24_000, media: 580_000, reports: 6_720_000 }[name] ?? 300;
   return {
@@ -172,7 +178,7 @@ export function failures(store, { queue: only }) {
 export function sample(now = Date.now()) {
   const queues = QUEUES.map((row, i) => queue(now, row, i));
   return {
-    queues, jobs: jobs(now), schedules: SCHEDULES.map(row => schedule(now, row)), audit: audit(now), bulks: new Map(),
+    queues, keys: keys(), jobs: jobs(now), schedules: SCHEDULES.map(row => schedule(now, row)), audit: audit(now), bulks: new Map(),
     workers: WORKERS.map(([id, name, of, seen, up]) => ({ id, name, queues: of, started_at: iso(now - up), heartbeat_at: iso(now - seen), live: id !== 10 })),
     needs: [
       { what: 'discarded', queue: 'webhooks', count: 74, since: iso(now - 3 * MINUTE) }, { what: 'worker_died', worker: 'media-2', count: 31, since: iso(now - 17 * MINUTE) }, { what: 'schedule_error', schedule: 'broken' },
@@ -182,7 +188,7 @@ export function sample(now = Date.now()) {
 }
 
 /** A store in which nothing ever happened. */
-export const empty = () => ({ queues: [], jobs: new Map(), schedules: [], audit: [], bulks: new Map(), workers: [], needs: [] });
+export const empty = () => ({ queues: [], keys: new Map(), jobs: new Map(), schedules: [], audit: [], bulks: new Map(), workers: [], needs: [] });
 
 const STATES = ['available', 'running', 'scheduled', 'retryable', 'completed', 'cancelled', 'discarded'];
 
