@@ -31,7 +31,7 @@ async fn read(
         assert_eq!(timed.at.as_second() % step, 0, "{timed:?}");
         let name = |name: Option<String>| name.unwrap_or_else(|| Timing::OTHER.to_owned());
         let (queue, kind) = (name(timed.queue), name(timed.kind));
-        match sums.iter_mut().find(|(q, k, ..)| (&*q, &*k) == (&queue, &kind)) {
+        match sums.iter_mut().find(|(q, k, ..)| (q, k) == (&queue, &kind)) {
             Some((_, _, wait, run)) => {
                 wait.merge(&timed.wait);
                 run.merge(&timed.run);

@@ -11,7 +11,6 @@ use crate::{
     epoch::ClaimScope,
     expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
-    meter::Begun,
     outbox::{LAST_WORDS_WAIT, told},
     popped::{Gathered, Popped},
     queue_runner::QueueRunner,
@@ -80,14 +79,13 @@ pub(crate) async fn run_batch(
             waits();
         }
     };
-    let now = Instant::now();
-    let begun = |(member, job): (&Member, &ClaimedJob)| {
-        member.scope.measures(member.done.index).map(|times| Begun::of(&member.scope, job, now, times))
-    };
+    let begun = |(member, job): (&Member, &ClaimedJob)| member.scope.begin(member.done.index, job);
     let begun: Vec<_> = members.iter().zip(&jobs).map(begun).collect();
     let ended = attempt(core, found, handler, (&members, jobs), &mut wait).await;
     for ((member, begun), ended) in members.iter().zip(begun).zip(&ended) {
-        core.meter.note_unless_returned(&member.scope.queue, begun, ended);
+        if let Some(begun) = begun.filter(|_| ended.ran()) {
+            core.meter.note(&member.scope.queue, &begun);
+        }
     }
     last_words(&members, &mut wait).await;
     over.extend(members.into_iter().zip(ended).map(|(Member { scope, id, ending, done }, ended)| {

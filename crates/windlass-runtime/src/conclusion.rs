@@ -26,6 +26,13 @@ pub(crate) enum Ended {
     NotRun,
 }
 
+impl Ended {
+    /// Whether the handler ran to an end, whatever that was.
+    pub(crate) fn ran(&self) -> bool {
+        !matches!(self, Self::NotRun | Self::Expired(_))
+    }
+}
+
 impl Ending {
     /// The handler map panicked.
     pub(crate) fn without_handler(&self, core: &Core, error: String) -> Settlement {

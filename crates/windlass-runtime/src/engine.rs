@@ -1,6 +1,6 @@
 use crate::{
     Dispatch, Handler, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance,
-    meter, reporter, schedules, settler::Settler, sharer, shutdown,
+    measuring, reporter, schedules, settler::Settler, sharer, shutdown,
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -52,7 +52,7 @@ impl WorkerEngine {
         upkeep.spawn(maintenance::lead(Arc::clone(&core)));
         upkeep.spawn(sharer::run(Arc::clone(&core)));
         upkeep.spawn(schedules::run(Arc::clone(&core)));
-        upkeep.spawn(meter::run(Arc::clone(&core)));
+        upkeep.spawn(measuring::run(Arc::clone(&core)));
         let tasks = shutdown::Tasks {
             claimer: tokio::spawn(Claimer::new(Arc::clone(&core)).run()),
             settler: tokio::spawn(Settler::new(Arc::clone(&core)).run()),

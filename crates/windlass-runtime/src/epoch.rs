@@ -1,7 +1,7 @@
 use crate::{
     job_reporter::JobReporter,
     job_switch::JobSwitch,
-    meter::waited,
+    meter::{Begun, waited},
     outbox::{Destination, Outbox},
     per_job::PerJob,
     sync::{
@@ -253,14 +253,13 @@ impl ClaimScope {
         Self { claimed_at, measured, ..self }
     }
 
-    /// As how many the job at this index is measured: none, or those around it as well.
-    pub(crate) fn measures(&self, index: u32) -> Option<u32> {
-        index.is_multiple_of(self.measured).then_some(self.measured)
-    }
-
-    /// How long a job was available when it started at that time.
-    pub(crate) fn waited(&self, job: &ClaimedJob, started: Instant) -> Option<Duration> {
-        waited(job, self.claimed_at, self.asked_at, started)
+    /// The job at this index begins. `None`: it is not measured, another one counts for it.
+    pub(crate) fn begin(&self, index: u32, job: &ClaimedJob) -> Option<Begun> {
+        index.is_multiple_of(self.measured).then(|| {
+            let started = Instant::now();
+            let waited = waited(job, self.claimed_at, self.asked_at, started);
+            Begun::new(job, waited, started, self.measured)
+        })
     }
 
     pub(crate) fn asked_at(&self) -> Instant {

@@ -12,7 +12,6 @@ use crate::{
     epoch::ClaimScope,
     expiry::{Expiry, instead_of_start},
     last_handler::{Found, LastHandler},
-    meter::Begun,
     outbox::{LAST_WORDS_WAIT, told},
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
@@ -234,9 +233,11 @@ async fn measured(
     job: ClaimedJob,
     done: &mut Done,
 ) -> Ended {
-    let begun = scope.measures(done.index).map(|times| Begun::of(scope, &job, Instant::now(), times));
+    let begun = scope.begin(done.index, &job);
     let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
-    core.meter.note_unless_returned(&scope.queue, begun, &ended);
+    if let Some(begun) = begun.filter(|_| ended.ran()) {
+        core.meter.note(&scope.queue, &begun);
+    }
     ended
 }
 

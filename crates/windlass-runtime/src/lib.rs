@@ -81,6 +81,7 @@ pub mod lend;
 #[cfg(test)]
 mod made_up;
 mod maintenance;
+mod measuring;
 mod meter;
 mod open_claim;
 mod open_claims;

@@ -1,23 +1,18 @@
 //! How long jobs waited and ran here, and why attempts failed: measured beside the jobs, and told the store every ten seconds.
 
-use crate::{
-    conclusion::Ended,
-    core::Core,
-    epoch::ClaimScope,
-    sync::{Mutex, MutexGuard},
-};
+use crate::sync::{Mutex, MutexGuard};
 use jiff::Timestamp;
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError},
     time::Duration,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::Instant;
 use tracing::debug;
 use windlass_core::{ClaimedJob, Failure, JobId, Store, Timing};
 
 /// How often the store is told.
-const INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
 /// How many queues and kinds it is told apart.
 const MOST: usize = Timing::MAX_BATCH - 1;
 
@@ -33,10 +28,6 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    pub(crate) fn of(scope: &ClaimScope, job: &ClaimedJob, started: Instant, times: u32) -> Self {
-        Self::new(job, scope.waited(job, started), started, times)
-    }
-
     pub(crate) fn new(job: &ClaimedJob, waited: Option<Duration>, started: Instant, times: u32) -> Self {
         Self { kind: Arc::clone(&job.kind), waited, started, times }
     }
@@ -80,13 +71,6 @@ impl Default for Meter {
 impl Meter {
     fn lock(&self) -> MutexGuard<'_, Measured> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The attempt is over, if it is measured and the job ran.
-    pub(crate) fn note_unless_returned(&self, queue: &Arc<str>, begun: Option<Begun>, ended: &Ended) {
-        if let Some(begun) = begun.filter(|_| !matches!(ended, Ended::NotRun | Ended::Expired(_))) {
-            self.note(queue, &begun);
-        }
     }
 
     /// The attempt is over.
@@ -147,15 +131,5 @@ impl Meter {
         if is_due {
             self.send(store).await;
         }
-    }
-}
-
-/// Tells the store every now and then, until it is aborted.
-pub(crate) async fn run(core: Arc<Core>) {
-    let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        core.meter.send(&*core.store).await;
     }
 }

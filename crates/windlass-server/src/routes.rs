@@ -1,9 +1,7 @@
 //! The one list of routes. The router, the roles, the names in the audit log and metrics, and the description of the API come from it.
 
 use crate::{
-    api::{
-        audit, bulk, jobs, key_limits, live, queues, schedules, session, settings, store, timings, work,
-    },
+    api::{audit, bulk, jobs, key_limits, live, queues, schedules, session, settings, store, timings, work},
     app::App,
     auth::Role::{self, Admin, Operator, Viewer, Worker},
     gate::Does::{self, Read, Reveal, Stream, Work, Write},

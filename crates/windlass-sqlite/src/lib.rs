@@ -97,6 +97,7 @@ mod starts;
 mod stats;
 mod store;
 mod threads;
+mod timing_store;
 mod timings;
 mod tx;
 mod unique;

@@ -1,21 +1,15 @@
 //! What workers measured: a row for each that a worker sent, put together by the minute, later by the quarter of an hour.
 
 use crate::{
-    SqliteStore,
     clock::{Micros, micros, timestamp},
     error::Outcome,
-    store::RELAXED,
     tx::Tx,
 };
-use async_trait::async_trait;
 use jiff::Timestamp;
 use rusqlite::{Connection, params};
-use windlass_core::{
-    Failure, FailureGroup, Histogram, HistoryRequest, JobId, Result, Timing, TimingRequest, TimingStore,
-    Timings,
-};
+use windlass_core::{Failure, Histogram, HistoryRequest, JobId, Timing, TimingRequest};
 
-const MINUTE: Micros = 60_000_000;
+pub(crate) const MINUTE: Micros = 60_000_000;
 const QUARTER: Micros = 15 * MINUTE;
 /// The most rows that one transaction removes.
 const CHUNK: usize = 1_000;
@@ -29,35 +23,9 @@ const READ_FAILURES: &str = "SELECT at, queue, kind, fingerprint, sample, last_j
 const OLDEST: &str = "SELECT min(at) FROM (SELECT min(at) AS at FROM timing WHERE at >= ?1
     UNION ALL SELECT min(at) FROM failure WHERE at >= ?1)";
 
-type FailureRow = (String, String, Failure);
+pub(crate) type FailureRow = (String, String, Failure);
 
-#[async_trait]
-impl TimingStore for SqliteStore {
-    async fn measure(&self, timings: &[Timing]) -> Result<()> {
-        Timing::check(timings)?;
-        if timings.is_empty() {
-            return Ok(());
-        }
-        let timings = timings.to_vec();
-        self.write(RELAXED, move |tx| add(tx, tx.now.div_euclid(MINUTE) * MINUTE, &timings)).await
-    }
-
-    async fn timings(&self, request: &TimingRequest) -> Result<Timings> {
-        request.check()?;
-        let (asked, now) = (request.clone(), self.options.clock.now());
-        let rows = self.read(move |conn| read(conn, &asked, now)).await?;
-        Ok(Timings::of(request, rows))
-    }
-
-    async fn failures(&self, request: &TimingRequest) -> Result<Vec<FailureGroup>> {
-        request.check()?;
-        let (asked, now) = (request.clone(), self.options.clock.now());
-        let rows = self.read(move |conn| read_failures(conn, &asked, now)).await?;
-        Ok(FailureGroup::of(rows.into_iter().map(|(at, (queue, kind, failure))| (at, queue, kind, failure))))
-    }
-}
-
-fn add(tx: &Tx<'_>, at: Micros, timings: &[Timing]) -> Outcome<()> {
+pub(crate) fn add(tx: &Tx<'_>, at: Micros, timings: &[Timing]) -> Outcome<()> {
     let (mut insert, mut insert_failure) =
         (tx.conn.prepare_cached(ADD)?, tx.conn.prepare_cached(ADD_FAILURE)?);
     for Timing { queue, kind, wait, run, failures, .. } in timings {
@@ -81,7 +49,11 @@ fn since(request: &TimingRequest, now: Micros) -> Micros {
     now.saturating_sub(micros(request.last)).div_euclid(MINUTE) * MINUTE
 }
 
-fn read(conn: &Connection, request: &TimingRequest, now: Micros) -> Outcome<Vec<(Timestamp, Timing)>> {
+pub(crate) fn read(
+    conn: &Connection,
+    request: &TimingRequest,
+    now: Micros,
+) -> Outcome<Vec<(Timestamp, Timing)>> {
     let mut find = conn.prepare_cached(READ)?;
     let most = TimingRequest::MOST as i64 + 1;
     let mut rows = find.query(params![since(request, now), request.queue, request.kind, most])?;
@@ -105,7 +77,7 @@ fn timing(row: &rusqlite::Row<'_>, from: usize) -> Outcome<Timing> {
     Ok(timing)
 }
 
-fn read_failures(
+pub(crate) fn read_failures(
     conn: &Connection,
     request: &TimingRequest,
     now: Micros,

@@ -11,7 +11,6 @@ use crate::{
     expiry::Expiry,
     last_handler::{Found, LastHandler},
     lend::{Lender, ToLend},
-    meter::Begun,
     popped::{Popped, is_suspect},
     queue_runner::QueueRunner,
     sync::spawn,
@@ -19,7 +18,6 @@ use crate::{
     unattended::{Home, Unattended},
 };
 use std::{future::Future, pin::Pin, sync::Arc};
-use tokio::time::Instant;
 use tracing::Level;
 use windlass_core::{ClaimedJob, Outcome};
 
@@ -58,7 +56,7 @@ impl Lot {
         let Popped { slot, index, job } = popped;
         let (position, settlement) = (job.position, Settlement::WithClaim);
         let done = Done { slot, index, position, settlement, waited: false };
-        let begun = scope.measures(index).map(|times| Begun::of(scope, &job, Instant::now(), times));
+        let begun = scope.begin(index, &job);
         let unattended = Unattended { home, scope: Arc::clone(scope), ending: Ending::of(&job), begun, done };
         let (args, context) = Context::split(job, Arc::clone(scope));
         self.jobs.push((args, context, Box::new(unattended)));
@@ -124,7 +122,9 @@ impl Origin {
     /// How a job is settled whose handler has said everything.
     fn conclude(&self, job: Unattended, ended: Ended) -> Done {
         let Unattended { scope, ending, begun, done, .. } = job;
-        self.core.meter.note_unless_returned(&scope.queue, begun, &ended);
+        if let Some(begun) = begun.filter(|_| ended.ran()) {
+            self.core.meter.note(&scope.queue, &begun);
+        }
         let cancelled = scope.is_cancel_asked(ending.id);
         scope.forget_switch(ending.id);
         Done { settlement: ending.settlement(&self.core, &scope, &self.found, ended, cancelled), ..done }
