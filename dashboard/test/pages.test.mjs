@@ -116,8 +116,23 @@ test('an entry of the audit log leads to what was changed', async t => {
 
 test('another range of history is asked for', async t => {
   const { page, mock } = await open(t);
-  await page.getByRole('button', { name: '24h' }).click();
-  await page.getByRole('button', { name: '24h', pressed: true }).waitFor();
-  await settled(page);
-  assert.ok(mock.calls.some(({ path, query }) => path === 'history' && query.last_s === '86400' && query.step_s === '900'));
+  for (const [panel, asked] of [['Throughput', 'history'], ['Wait and run', 'timings']]) {
+    const region = page.getByRole('region', { name: panel });
+    await region.getByRole('button', { name: '24h' }).click();
+    await region.getByRole('button', { name: '24h', pressed: true }).waitFor();
+    await settled(page);
+    assert.ok(mock.calls.some(({ path, query }) => path === asked && query.last_s === '86400' && query.step_s === '900'), asked);
+  }
+});
+
+test('what workers measured is drawn, and failures lead to their jobs', async t => {
+  const { page, mock: { url } } = await open(t, { mock });
+  const chart = page.getByRole('img', { name: /How long jobs waited and ran/ });
+  assert.match(await chart.getAttribute('aria-label'), /Now run [\d.]+ s, wait [\d.]+ s/);
+  const why = page.getByRole('region', { name: 'Why attempts failed' });
+  assert.match(await why.innerText(), /ffmpeg ended with code 1\s+video.encode in media[\s\S]*31/);
+  await why.getByText('the text is hidden').waitFor();
+  assert.match(await page.getByRole('region', { name: 'Throughput' }).innerText(), /release 4f2a9c1/);
+  await why.getByRole('link', { name: /upstream answered 503/ }).click();
+  await page.waitForURL(`${url}jobs/*`);
 });

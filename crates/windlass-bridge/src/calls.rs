@@ -9,6 +9,7 @@ mod listed;
 mod schedules;
 mod select;
 mod store;
+mod timings;
 
 pub(crate) use enqueue::sql_json;
 pub use listed::{event_json, schedule_json};
@@ -34,6 +35,7 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         | "resume_schedule" | "run_schedule" | "preview_schedule" => {
             schedules::call(client, op, payload).await
         }
+        "timings" | "failures" | "mark" | "marks" => timings::call(client, op, payload).await,
         _ => store::call(client, op, payload).await,
     };
     said.map_err(Failure::from)

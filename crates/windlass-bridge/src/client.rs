@@ -65,6 +65,9 @@ impl Client {
     /// | `preview_schedule` | `schedule`, `after`, `count` | times |
     /// | `events` | `from`, `queues`, `kinds`, `events`, `limit` | `events`, `next`, `more` |
     /// | `history` | `last_ms`, `step_ms`, `queue`, `kind`, `outcome` | the counts |
+    /// | `timings`, `failures` | `last_ms`, `step_ms`, `queue`, `kind` | `step_ms`, `timed`; `failures` |
+    /// | `mark` | `label`, `actor` | |
+    /// | `marks` | `last_ms` | `marks` |
     /// | `queues` | `name`, `search`, `after`, `limit` | the list |
     /// | `status`, `settings`, `retention` | | the list or record |
     /// | `audit` | `actor`, `action`, `target`, `since`, `before`, `limit` | `entries`, `next` |

@@ -175,6 +175,10 @@ fn the_store_tells_its_state_and_keeps_its_policy() {
     assert_eq!(store.ask("any_available", &json!({"queues": ["default"], "kinds": ["a"]})), true);
     assert_eq!(store.ask("any_available", &json!({"queues": ["other"]})), false);
     assert_eq!(store.ask("history", &json!({"last_ms": 60_000}))["counts"], json!([]));
+    assert_eq!(store.ask("timings", &json!({"last_ms": 60_000, "queue": "q"}))["timed"], json!([]));
+    assert_eq!(store.ask("failures", &json!({"last_ms": 60_000}))["failures"], json!([]));
+    store.ask("mark", &json!({"label": "v1", "actor": "ci"}));
+    assert_eq!(store.ask("marks", &json!({"last_ms": 60_000}))["marks"][0]["label"], "v1");
 }
 
 #[test]
@@ -250,6 +254,9 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
         ("configure", json!({"max_crashes": 2}), "invalid_option", "at least 3, got 2"),
         ("configure", json!({"retention": "1d"}), "invalid_option", "unknown field `retention`"),
         ("history", json!({"last_ms": 60_000, "outcome": "lost"}), "invalid_option", "lost"),
+        ("timings", json!({"last_ms": 60_000, "step_ms": 90_000}), "invalid_option", "whole minutes"),
+        ("failures", json!({"last_ms": 0}), "invalid_option", "30 days"),
+        ("mark", json!({"label": " ", "actor": "ci"}), "invalid_option", "label of a mark is empty"),
         ("events", json!({"from": "nonsense"}), "invalid_option", "nonsense"),
         ("fly", json!({}), "internal", "\"fly\" is no operation"),
     ] {

@@ -66,8 +66,8 @@ pub struct Timed {
     pub run: Histogram,
 }
 
-/// What the workers measured, by time, queue and kind. Approximate: a worker that is killed takes up to ten seconds of it along, and where many jobs are claimed
-/// at once one in eight is measured, and counts as eight.
+/// What the workers measured, by time, queue and kind. Approximate: a worker that is killed takes up to ten seconds of it along, and of a claim of many jobs
+/// some 32 to 63 are measured, and count for the others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Timings {

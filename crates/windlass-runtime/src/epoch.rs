@@ -19,9 +19,8 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 use windlass_core::{ClaimRef, ClaimedJob, JobId, WorkerId};
 
-/// Of a claim of so many jobs one of [`ONE_OF_MANY`] is measured: a look at the clock costs as much as a fiftieth of the job.
-const MANY: usize = 64;
-const ONE_OF_MANY: u32 = 8;
+/// Of a claim about so many jobs are measured, evenly spread: a look at the clock costs as much as a tenth of a job that does nothing.
+const MEASURED: usize = 32;
 
 /// One registration of this process with the store, from register to deregister: a fencing token and
 /// everything that was claimed under it.
@@ -249,17 +248,22 @@ impl ClaimScope {
 
     /// Of so many jobs, handed out then.
     pub(crate) fn handed_out(self, claimed_at: Option<Timestamp>, jobs: usize) -> Self {
-        let measured = if jobs < MANY { 1 } else { ONE_OF_MANY };
+        // A power of two, because each job is asked whether it is one.
+        let measured = 1 << (jobs / MEASURED).checked_ilog2().unwrap_or(0).min(16);
         Self { claimed_at, measured, ..self }
     }
 
     /// The job at this index begins. `None`: it is not measured, another one counts for it.
-    pub(crate) fn begin(&self, index: u32, job: &ClaimedJob) -> Option<Begun> {
-        index.is_multiple_of(self.measured).then(|| {
-            let started = Instant::now();
-            let waited = waited(job, self.claimed_at, self.asked_at, started);
-            Begun::new(job, waited, started, self.measured)
-        })
+    pub(crate) fn begin(&self, index: u32, job: &ClaimedJob) -> Option<Box<Begun>> {
+        (index & (self.measured - 1) == 0).then(|| self.begun(job))
+    }
+
+    /// Out of the way of the many that are not measured.
+    #[cold]
+    fn begun(&self, job: &ClaimedJob) -> Box<Begun> {
+        let started = Instant::now();
+        let waited = waited(job, self.claimed_at, self.asked_at, started);
+        Box::new(Begun::new(job, waited, started, self.measured))
     }
 
     pub(crate) fn asked_at(&self) -> Instant {

@@ -174,8 +174,10 @@ pub(crate) async fn run(
             return done;
         }
     };
+    let mut begun = None;
     let ended = if !is_suspect(&job) {
-        measured(core, runner, scope, found, job, &mut done).await
+        begun = scope.begin(index, &job);
+        attempt(core, runner, scope, found, job, &mut done.waited).await
     } else {
         done.waited = true;
         activate(core, runner, runner.waits());
@@ -185,13 +187,19 @@ pub(crate) async fn run(
                 // It may have waited for long.
                 let ended = match expiry.and_then(|expiry| expiry.look(|left| scope.is_over(left))) {
                     Some(expired) => Ended::Expired(expired),
-                    None => measured(core, runner, scope, found, job, &mut done).await,
+                    None => {
+                        begun = scope.begin(index, &job);
+                        attempt(core, runner, scope, found, job, &mut done.waited).await
+                    }
                 };
                 alone.end(core).await;
                 ended
             }
         }
     };
+    if let Some(begun) = begun.filter(|_| ended.ran()) {
+        core.meter.note(&scope.queue, &begun);
+    }
     if let Some(stored) = said_last(scope, id) {
         if !std::mem::replace(&mut done.waited, true) {
             activate(core, runner, runner.waits());
@@ -222,23 +230,6 @@ async fn stored_last(scope: &ClaimScope, id: JobId, stored: oneshot::Receiver<Re
         _ = told(id, stored) => {}
         () = tokio::time::sleep(LAST_WORDS_WAIT) => {}
     }
-}
-
-/// An attempt, and how long it took.
-async fn measured(
-    core: &Arc<Core>,
-    runner: &Arc<QueueRunner>,
-    scope: &Arc<ClaimScope>,
-    found: &Found,
-    job: ClaimedJob,
-    done: &mut Done,
-) -> Ended {
-    let begun = scope.begin(done.index, &job);
-    let ended = attempt(core, runner, scope, found, job, &mut done.waited).await;
-    if let Some(begun) = begun.filter(|_| ended.ran()) {
-        core.meter.note(&scope.queue, &begun);
-    }
-    ended
 }
 
 async fn attempt(

@@ -110,26 +110,24 @@ impl Meter {
 
     /// Tells the store what was measured. What it does not take is lost: nothing depends on it, and a call may have been counted whose answer was not heard.
     pub(crate) async fn send(&self, store: &dyn Store) {
-        let timings = self.take();
-        if !timings.is_empty()
-            && let Err(error) = store.measure(&timings).await
-        {
-            debug!(%error, "the store did not take the timings of the last seconds; they are lost");
-        }
+        tell(store, self.take()).await;
     }
 
-    /// The same, when it is time; for what has no task of its own.
-    pub(crate) async fn send_when_due(&self, store: &dyn Store) {
-        let is_due = {
-            let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_due = told_at.elapsed() >= INTERVAL;
-            if is_due {
-                *told_at = Instant::now();
-            }
-            is_due
-        };
-        if is_due {
-            self.send(store).await;
+    /// The same beside its caller, when it is time; for what has no task of its own.
+    pub(crate) fn send_when_due(&self, store: &Arc<dyn Store>) {
+        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if told_at.elapsed() >= INTERVAL {
+            *told_at = Instant::now();
+            let (store, timings) = (Arc::clone(store), self.take());
+            tokio::spawn(async move { tell(&*store, timings).await });
         }
+    }
+}
+
+async fn tell(store: &dyn Store, timings: Vec<Timing>) {
+    if !timings.is_empty()
+        && let Err(error) = store.measure(&timings).await
+    {
+        debug!(%error, "the store did not take the timings of the last seconds; they are lost");
     }
 }

@@ -27,7 +27,7 @@ use table::Table;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::Instant,
+    time::{Instant, timeout},
 };
 use windlass_core::{ClaimedJob, Error, ErrorKind, Result, Store, WorkerId, WorkerSpec};
 
@@ -242,7 +242,8 @@ impl RemoteWorker {
         self.lock().advance(Phase::Lost);
         self.ring();
         let ended = self.store.deregister(self.worker).await;
-        self.meter.send(&*self.store).await;
+        // Nothing depends on it.
+        let _ = timeout(Duration::from_secs(1), self.meter.send(&*self.store)).await;
         ended
     }
 

@@ -8,7 +8,7 @@ pub(crate) struct Unattended {
     pub(crate) home: Arc<dyn Home>,
     pub(crate) scope: Arc<ClaimScope>,
     pub(crate) ending: Ending,
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<Box<Begun>>,
     /// Where its result is entered.
     pub(crate) done: Done,
 }

@@ -21,7 +21,7 @@ export function Times({ queue }: { queue?: string }) {
   const series: Series[] = found ? [{ name: 'run', values: found.run, kind: 'line', tone: 'running' }, { name: 'wait', values: found.wait, kind: 'line', tone: 'available' }] : [];
   return (
     <Panel title="Wait and run" note="95 of 100 take no longer" legend={series.map(one => <Key key={one.name} series={one} unit=" s" />)}
-      tools={<Seg<Range> label="How far back" of={RANGES} chosen={range} choose={setRange} />}>
+      tools={<Seg<Range> label="How far back, of wait and run" of={RANGES} chosen={range} choose={setRange} />}>
       {found && data ? <>
         {data.timed.length ? <Chart label="How long jobs waited and ran, in seconds" series={series} times={found.times} unit=" s" size="short" least={0.001} />
           : <p class="state calm">No job was measured in that time. Workers tell every ten seconds.</p>}

@@ -116,6 +116,22 @@ onBoth('history counts how jobs ended', async ({ windlass }, t) => {
   await assert.rejects(windlass.history('1h', { outcome: 'lost' as never }), /lost/)
 })
 
+onBoth('timings, failures and marks are told', async ({ windlass }, t) => {
+  const worker = await started(t, windlass.worker(quiet).handle(any, () => {}).handle(other, () => { throw new Error('no paper in tray 7') }))
+  const ids = [await windlass.enqueue(any, {}), await windlass.enqueue(other, {}, { maxAttempts: 1 })]
+  for (const id of ids) await ended(windlass, id)
+  await worker.close()
+  const timed = await windlass.timings('1d', { step: '1d' })
+  assert.deepEqual(timed.map(({ kind, wait, run }) => [kind, wait.count, run.count, typeof run.p95Ms]).sort(), [[any.kind, 1, 1, 'number'], [other.kind, 1, 1, 'number']].sort())
+  const [failure, ...more] = await windlass.failures('1d')
+  assert.deepEqual([failure?.kind, failure?.lastJob, failure?.count, more.length, failure?.lastAt instanceof Date], [other.kind, ids[1], 1, 0, true])
+  assert.match(failure?.sample ?? '', /no paper in tray 7/)
+  await windlass.mark('release 7', 'ci')
+  assert.deepEqual((await windlass.marks('1h')).map(({ label, actor }) => [label, actor]), [['release 7', 'ci']])
+  await assert.rejects(windlass.mark(' ', 'ci'), /label of a mark is empty/)
+  await assert.rejects(windlass.timings('31d'), /up to 30 days/)
+})
+
 onBoth('it is known whether a worker would be given a job', async ({ windlass }) => {
   const id = await windlass.enqueue(any, {})
   const available = (queues: string[], kinds?: string[]) => windlass.anyAvailable({ queues, kinds })

@@ -15,6 +15,7 @@ import {
 } from './select.js'
 import type { EnqueueSqlOptions } from './sql/enqueue_by.js'
 import type { Executor } from './sql/executor.js'
+import * as timings from './timings.js'
 import { Worker, type WorkerOptions } from './worker.js'
 
 /**
@@ -152,6 +153,18 @@ export class Windlass {
 
   /** How many jobs ended in which way, by time, queue and kind, for up to 30 days back. */
   async history (last: Duration, options: policy.HistoryOptions = {}): Promise<policy.History> { return policy.history(this.#on, last, options) }
+
+  /** How long jobs waited and ran, by time, queue and kind, for up to 30 days back, as the workers measured it. */
+  async timings (last: Duration, options: timings.TimingsOptions = {}): Promise<timings.Timed[]> { return timings.timings(this.#on, last, options) }
+
+  /** Why attempts failed, by cause, the most frequent first. */
+  async failures (last: Duration, filter: Omit<timings.TimingsOptions, 'step'> = {}): Promise<timings.Failure[]> { return timings.failures(this.#on, last, filter) }
+
+  /** Marks this moment, as a deploy does: the dashboard draws it into its charts. */
+  async mark (label: string, actor: string): Promise<void> { await timings.mark(this.#on, label, actor) }
+
+  /** The marks of that time, the newest first. */
+  async marks (last: Duration): Promise<timings.Mark[]> { return timings.marks(this.#on, last) }
 
   /** The store's policy. */
   async settings (): Promise<policy.Settings> { return policy.settings(this.#on) }

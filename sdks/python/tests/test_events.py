@@ -97,3 +97,31 @@ def test_history_has_times_and_says_until_when(sqlite: App) -> None:
 
     asyncio.run(main())
     assert sqlite.sync.history("1h", step="2m", outcome="failed").counts == []
+
+
+def test_timings_failures_and_marks(sqlite: App) -> None:
+    @sqlite.job("good", queue="q")
+    async def good() -> None: ...
+
+    @sqlite.job("bad", queue="q", max_attempts=1)
+    async def bad() -> None:
+        raise KeyError("city")
+
+    async def main() -> int:
+        ids = [await good.enqueue(), await bad.enqueue()]
+        async with sqlite.worker():
+            for id in ids:
+                await sqlite.client.wait(id)
+        await sqlite.client.mark("release 7", "ci")
+        return ids[1]
+
+    failed = asyncio.run(main())
+    timed = {each.kind: each for each in sqlite.sync.timings("1d", step="1d", queue="q")}
+    assert set(timed) == {"good", "bad"} and timed["good"].run.count == timed["good"].wait.count == 1
+    assert timed["bad"].run.p99_ms is not None and timed["bad"].run.p99_ms < 60_000
+    [failure] = sqlite.sync.failures("1d")
+    assert (failure.last_job, failure.count, failure.kind) == (failed, 1, "bad")
+    assert "city" in failure.sample
+    assert [(mark.label, mark.actor) for mark in sqlite.sync.marks("1h")] == [("release 7", "ci")]
+    with pytest.raises(InvalidOption, match="label of a mark is empty"):
+        sqlite.sync.mark(" ", "ci")

@@ -49,6 +49,8 @@ async def right() -> None:
     async for event in app.client.follow_events():
         print(event.cursor)
     counted: int = (await app.client.history("1h")).counts[0].count
+    ran: float | None = (await app.client.timings("1h", step="1h"))[0].run.p95_ms
+    why: str = app.sync.failures("1h", queue="q")[0].sample
     print(counted)
 
 

@@ -175,7 +175,7 @@ BEGIN
                 WITH batch AS MATERIALIZED (
                     SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                     CROSS JOIN LATERAL (
-                        SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
+                        SELECT j.xid, j.id, CASE WHEN j.moved THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                         FROM {schema}.job j
                         WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                         ORDER BY j.xid, j.id LIMIT v_most) AS j
@@ -219,7 +219,7 @@ BEGIN
                 WITH ahead AS MATERIALIZED (
                     SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
                     CROSS JOIN LATERAL (
-                        SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
+                        SELECT j.xid, j.id, CASE WHEN j.moved THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes
                         FROM {schema}.job j
                         WHERE j.lane_id = v_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                         ORDER BY j.xid, j.id LIMIT v_most) AS j

@@ -53,7 +53,8 @@ $$;
 -- keep_timings(most): one step of housekeeping: puts the rows of the oldest minute together whose transactions have ended, or of the oldest quarter of an hour of more than six hours ago, or removes
 -- some of more than 30 days ago. `most` where there is more to do, 0 otherwise.
 CREATE OR REPLACE FUNCTION {schema}.keep_timings(p_most integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 AS $$
 DECLARE
     v_now  timestamptz := clock_timestamp();

@@ -147,7 +147,7 @@ BEGIN
     SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
            clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
     UNION ALL
-    (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, b.id, CASE WHEN b.moved OR b.attempt > 0 THEN b.attempt END, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind,
+    (SELECT NULL::bigint[], ({direct} + v_seq)::text::xid8, b.id, CASE WHEN b.moved THEN b.attempt END, nullif(b.max_attempts, 20), nullif(b.crash_count, 0), b.enqueued_at, b.kind,
             b.args, b.attributes
      FROM chosen b WHERE b.starts <> 'NaN' ORDER BY b.starts, b.place);
     GET DIAGNOSTICS v_got = ROW_COUNT;

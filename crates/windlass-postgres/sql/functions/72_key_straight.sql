@@ -84,7 +84,7 @@ BEGIN
         SELECT row_number() OVER () AS place, {schema}.read_key(j.attributes) AS key, j.* FROM (
             SELECT j.* FROM unnest(c.lo, c.lo_id, c.hi) AS r(lo, lo_id, hi)
             CROSS JOIN LATERAL (
-                SELECT j.xid, j.id, CASE WHEN j.moved OR j.attempt > 0 THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
+                SELECT j.xid, j.id, CASE WHEN j.moved THEN j.attempt END AS attempt, j.max_attempts, j.crash_count, j.enqueued_at, j.kind, j.args, j.attributes FROM {schema}.job j
                 WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                 ORDER BY j.xid, j.id LIMIT p_limit + 1) AS j
             LIMIT p_limit + 1) AS j

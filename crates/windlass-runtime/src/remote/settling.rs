@@ -132,7 +132,7 @@ impl RemoteWorker {
                 self.measured(*job, &attempt);
             }
         }
-        self.meter.send_when_due(&*self.store).await;
+        self.meter.send_when_due(&self.store);
         let reply = |(ticket, before): (Ticket, bool)| {
             let first = if before { Settled::Already } else { Settled::Refused };
             let Some(known) = replies.get_mut(&ticket) else { return first };

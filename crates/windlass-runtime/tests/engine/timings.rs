@@ -87,7 +87,7 @@ async fn each_job_of_a_batch_has_the_time_of_the_whole() {
 }
 
 #[tokio::test]
-async fn one_in_eight_of_many_counts_as_eight() {
+async fn of_many_some_count_for_the_others() {
     let store = FakeStore::new();
     store.add("q", "noop", 800);
     let engine = start(&store, Handlers::default().on("noop", |_| async {})).await;

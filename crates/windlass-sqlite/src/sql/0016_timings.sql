@@ -23,4 +23,5 @@ CREATE INDEX failure_at ON failure (at);
 -- Up to where minutes and quarters were put together.
 CREATE TABLE timing_kept (minutes INTEGER NOT NULL, quarters INTEGER NOT NULL) STRICT;
 INSERT INTO timing_kept VALUES (0, 0);
-INSERT INTO migration VALUES (16, 6);
+-- What shut older programs out holds on.
+INSERT INTO migration SELECT 16, compatible_with FROM migration ORDER BY version DESC LIMIT 1;

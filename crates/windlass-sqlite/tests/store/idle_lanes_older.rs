@@ -158,9 +158,26 @@ async fn a_program_that_is_shut_out_is_told_when_it_opens_the_file() {
     let conn = sql(&f);
     let version = number(&conn, "PRAGMA user_version") + 1;
     conn.pragma_update(None, "user_version", version).unwrap();
-    conn.execute("UPDATE migration SET version = version + 1, compatible_with = compatible_with + 1 WHERE version = 15", [])
+    conn.execute("UPDATE migration SET version = version + 1, compatible_with = version + 1 WHERE version = (SELECT max(version) FROM migration)", [])
         .unwrap();
     drop(conn);
     let error = SqliteStore::open(f.path().to_str().unwrap(), SqliteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SchemaTooNew);
+}
+
+/// A later migration lets none in again whom a removal shut out, and shuts none out by itself.
+#[tokio::test]
+async fn a_migration_keeps_shut_out_who_was() {
+    for shut_out in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let older = file_of(15, &path);
+        if shut_out {
+            older.execute("UPDATE migration SET compatible_with = 15", []).unwrap();
+        }
+        SqliteStore::open(path.to_str().unwrap(), SqliteOptions::default()).unwrap();
+        let compatible = "SELECT compatible_with FROM migration ORDER BY version DESC LIMIT 1";
+        assert!(number(&older, "PRAGMA user_version") > 15);
+        assert_eq!(number(&older, compatible), if shut_out { 15 } else { 6 });
+    }
 }

@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("../../src/sql/0012_start_waits.sql"),
     include_str!("../../src/sql/0013_audit.sql"),
     include_str!("../../src/sql/0014_key_rates.sql"),
+    include_str!("../../src/sql/0015_idle_lanes.sql"),
 ];
 
 /// A new file of this version of the schema, and a connection of an older program to it.

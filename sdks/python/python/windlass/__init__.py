@@ -17,6 +17,7 @@ from .outcome import Cancel, Discard, Outcome, Retry, Snooze
 from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
 from .schedule import Schedule
+from .timings import Failure, Mark, Quantiles, Timed
 from .worker import Worker
 
 __all__ = [
@@ -32,13 +33,16 @@ __all__ = [
     "Event",
     "EventPage",
     "Events",
+    "Failure",
     "History",
     "Job",
     "JobEdit",
     "JobPage",
     "JobRecord",
+    "Mark",
     "Options",
     "Outcome",
+    "Quantiles",
     "QueueStats",
     "RetentionRule",
     "Retry",
@@ -46,6 +50,7 @@ __all__ = [
     "ScheduleRecord",
     "Snooze",
     "SyncClient",
+    "Timed",
     "Touched",
     "Unique",
     "Worker",

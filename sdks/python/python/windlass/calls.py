@@ -15,6 +15,7 @@ from .history import History
 from .options import instant
 from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
+from .timings import Failure, Mark, Timed
 
 T = TypeVar("T")
 
@@ -188,6 +189,26 @@ def events(after: str | None, **filter: Any) -> Call[EventPage]:
 def history(last: Duration, step: Duration | None, **filter: Any) -> Call[History]:
     step_ms = None if step is None else millis(step, "step")
     return Call("history", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), History._read)
+
+
+def timings(last: Duration, step: Duration | None, **filter: Any) -> Call[list[Timed]]:
+    step_ms = None if step is None else millis(step, "step")
+    read: Callable[[Any], list[Timed]] = lambda told: [Timed._read(timed) for timed in told["timed"]]
+    return Call("timings", _given(last_ms=millis(last, "last"), step_ms=step_ms, **filter), read)
+
+
+def failures(last: Duration, **filter: Any) -> Call[list[Failure]]:
+    read: Callable[[Any], list[Failure]] = lambda told: [Failure._read(failure) for failure in told["failures"]]
+    return Call("failures", _given(last_ms=millis(last, "last"), **filter), read)
+
+
+def mark(label: str, actor: str) -> Call[None]:
+    return Call("mark", _given(label=label, actor=actor), _nothing)
+
+
+def marks(last: Duration) -> Call[list[Mark]]:
+    read: Callable[[Any], list[Mark]] = lambda told: [Mark._read(mark) for mark in told["marks"]]
+    return Call("marks", _given(last_ms=millis(last, "last")), read)
 
 
 def audit(*, since: datetime | None, **filter: Any) -> Call[tuple[list[AuditRecord], str | None]]:

@@ -13,6 +13,7 @@ from .events import Events
 from .history import History
 from .records import AuditRecord, Event, JobEdit, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
+from .timings import Failure, Mark, Timed
 
 if TYPE_CHECKING:
     from .schedule import Schedule
@@ -183,6 +184,22 @@ class Client:
         Raises :class:`windlass.errors.InvalidOption` for other times, and for more than 100,000 counts.
         """
         return await self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
+
+    async def timings(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None) -> list[Timed]:
+        """How long jobs waited and ran in the ``last`` time, up to 30 days, by time, queue and kind, as the workers measured it. A ``step`` is of whole minutes, by default one."""
+        return await self._send(calls.timings(last, step, queue=queue, kind=kind))
+
+    async def failures(self, last: Duration, *, queue: str | None = None, kind: str | None = None) -> list[Failure]:
+        """Why attempts failed in the ``last`` time, by cause, the most frequent first."""
+        return await self._send(calls.failures(last, queue=queue, kind=kind))
+
+    async def mark(self, label: str, actor: str) -> None:
+        """Marks this moment, as a deploy does: the dashboard draws it into its charts."""
+        return await self._send(calls.mark(label, actor))
+
+    async def marks(self, last: Duration) -> list[Mark]:
+        """The marks of the ``last`` time, the newest first."""
+        return await self._send(calls.marks(last))
 
     async def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:
         """A page of the audit log, the newest entries first, and where the next one goes on ``before``; None when there is none."""
@@ -380,6 +397,22 @@ class SyncClient:
         Raises :class:`windlass.errors.InvalidOption` for other times, and for more than 100,000 counts.
         """
         return self._send(calls.history(last, step, queue=queue, kind=kind, outcome=outcome))
+
+    def timings(self, last: Duration, *, step: Duration | None = None, queue: str | None = None, kind: str | None = None) -> list[Timed]:
+        """How long jobs waited and ran in the ``last`` time, up to 30 days, by time, queue and kind, as the workers measured it. A ``step`` is of whole minutes, by default one."""
+        return self._send(calls.timings(last, step, queue=queue, kind=kind))
+
+    def failures(self, last: Duration, *, queue: str | None = None, kind: str | None = None) -> list[Failure]:
+        """Why attempts failed in the ``last`` time, by cause, the most frequent first."""
+        return self._send(calls.failures(last, queue=queue, kind=kind))
+
+    def mark(self, label: str, actor: str) -> None:
+        """Marks this moment, as a deploy does: the dashboard draws it into its charts."""
+        return self._send(calls.mark(label, actor))
+
+    def marks(self, last: Duration) -> list[Mark]:
+        """The marks of the ``last`` time, the newest first."""
+        return self._send(calls.marks(last))
 
     def audit(self, *, actor: str | None = None, action: str | None = None, target: str | None = None, since: datetime | None = None, before: str | None = None, limit: int = 100) -> tuple[list[AuditRecord], str | None]:
         """A page of the audit log, the newest entries first, and where the next one goes on ``before``; None when there is none."""

@@ -62,6 +62,17 @@ async fn every_outcome_is_settled_by_the_rules_of_the_engine() {
         let turn = site.turn(&worker, json!({ "done": said, "again": true, "want": {} })).await;
         assert_eq!(turn, json!({ "settled": vec!["already"; 8], "jobs": [], "cancel": [] }));
         site.work("DELETE", &format!("/{worker}"), Value::Null).await.is(204);
+        // Each attempt was measured once, and told when the worker ended.
+        let timings = site.get("/timings?last_s=86400&step_s=86400&by=none").await.is(200);
+        assert_eq!(
+            (&timings["timed"][0]["run"]["count"], &timings["timed"][0]["wait"]["count"]),
+            (&json!(8), &json!(8))
+        );
+        let failures = site.get("/failures").await.is(200);
+        let kinds: Vec<_> =
+            failures["items"].as_array().unwrap().iter().map(|group| group["kind"].clone()).collect();
+        assert_eq!(kinds.len(), 3, "{failures}");
+        assert!(["retry", "last", "discard"].iter().all(|kind| kinds.contains(&json!(kind))));
     }
 }
 
