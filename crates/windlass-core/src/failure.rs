@@ -1,6 +1,6 @@
 //! Why attempts fail, by cause.
 
-use crate::{JobId, fingerprint::first_line, limits};
+use crate::{JobId, fingerprint::telling_line, limits};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct Failure {
     /// [What they have in common](crate::fingerprint()); [`Self::OTHER`] of what is not told apart.
     pub fingerprint: String,
-    /// The first line of the error of [`Self::last_job`], cut.
+    /// The [telling line](crate::telling_line) of the error of [`Self::last_job`], cut.
     pub sample: String,
     /// The newest of the jobs.
     pub last_job: JobId,
@@ -29,7 +29,7 @@ impl Failure {
 
     /// One attempt that failed with this error.
     pub fn new(kind: &str, job: JobId, error: &str) -> Self {
-        let sample = limits::storable(first_line(error), Self::MAX_SAMPLE_BYTES);
+        let sample = limits::storable(telling_line(error), Self::MAX_SAMPLE_BYTES);
         Self { fingerprint: crate::fingerprint(kind, error), sample, last_job: job, count: 1 }
     }
 
@@ -90,7 +90,7 @@ pub struct FailureGroup {
     pub queue: Option<String>,
     /// Of which kind; `None`: not told apart.
     pub kind: Option<String>,
-    /// The first line of the error of [`Self::last_job`], cut.
+    /// The [telling line](crate::telling_line) of the error of [`Self::last_job`], cut.
     pub sample: String,
     /// The newest of the jobs.
     pub last_job: JobId,

@@ -1,6 +1,6 @@
 use sha2::{Digest, Sha256};
 
-/// What errors of one cause have in common: a name for the kind of job and the first line of the error, without what differs from one to the next: numbers,
+/// What errors of one cause have in common: a name for the kind of job and the [line of the error](telling_line) that says what it was, without what differs from one to the next: numbers,
 /// ids, and what stands in quotes. 16 hexadecimal digits.
 ///
 /// ```
@@ -15,13 +15,25 @@ pub fn fingerprint(kind: &str, error: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(kind);
     digest.update([0]);
-    digest.update(pattern_of(first_line(error)));
+    digest.update(pattern_of(telling_line(error)));
     digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The line that says what it was.
-pub(crate) fn first_line(error: &str) -> &str {
-    error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+/// The line of an error that says what it was: the first, or the last where Python tells first how it got there.
+///
+/// ```
+/// use windlass_core::telling_line;
+/// assert_eq!(telling_line("no route\n    at send (mail.js:7)"), "no route");
+/// assert_eq!(telling_line("Traceback (most recent call last):\n  File \"mail.py\"\nKeyError: 'city'\n"), "KeyError: 'city'");
+/// ```
+pub fn telling_line(error: &str) -> &str {
+    let mut lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    match lines.next() {
+        Some(first) if first.starts_with("Traceback (most recent call last)") => {
+            lines.next_back().unwrap_or(first)
+        }
+        first => first.unwrap_or(""),
+    }
 }
 
 /// The most of a line that counts, in bytes: what follows is rarely of the cause.
@@ -70,7 +82,12 @@ mod tests {
         ] {
             assert_eq!(pattern_of(line), pattern);
         }
-        assert_eq!(first_line("\n \n  RuntimeError: no\nTraceback"), "RuntimeError: no");
+        assert_eq!(telling_line("\n \n  RuntimeError: no\nTraceback"), "RuntimeError: no");
+        assert_eq!(
+            telling_line("Traceback (most recent call last):\n"),
+            "Traceback (most recent call last):"
+        );
+        assert_eq!(telling_line(""), "");
     }
 
     proptest! {

@@ -81,7 +81,7 @@ pub use envelope::Envelope;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{EventCursor, EventPage, EventRequest, EventType, JobEvent};
 pub use failure::{Failure, FailureGroup};
-pub use fingerprint::fingerprint;
+pub use fingerprint::{fingerprint, telling_line};
 pub use histogram::{Histogram, Quantiles};
 pub use history::{Count, History, HistoryRequest};
 pub use id::{JobId, WorkerId};

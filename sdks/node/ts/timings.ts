@@ -23,7 +23,7 @@ export interface Failure {
   fingerprint: string
   queue: string | null
   kind: string | null
-  /** The first line of the error of `lastJob`, cut. */
+  /** The line of the error of `lastJob` that says what it was, cut. */
   sample: string
   /** The newest of the jobs. */
   lastJob: number

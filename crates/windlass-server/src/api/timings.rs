@@ -12,7 +12,7 @@ use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::{AuditEntry, FailureGroup, TimingRequest, fingerprint};
+use windlass::{AuditEntry, FailureGroup, TimingRequest, fingerprint, telling_line};
 
 /// How much of a sample is shown, in characters.
 const LONGEST: usize = 200;
@@ -94,8 +94,8 @@ async fn shown(app: &App, group: FailureGroup) -> Result<Value, Problem> {
     if let Some(error) = errors.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
         let mut whole = Value::String(error.clone());
         secrets_of(&job, &app.redaction).scrub(&mut whole);
-        let line = whole.as_str().and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
-        shown["sample"] = line.map(|line| line.chars().take(LONGEST).collect::<String>()).into();
+        let line = telling_line(whole.as_str().unwrap_or_default());
+        shown["sample"] = line.chars().take(LONGEST).collect::<String>().into();
     }
     Ok(shown)
 }

@@ -49,7 +49,7 @@ class Failure(_Record):
     kind: str | None
     """``None``: not told apart."""
     sample: str
-    """The first line of the error of ``last_job``, cut."""
+    """the line of the error of ``last_job`` that says what it was, cut."""
     last_job: int
     """The newest of the jobs."""
     count: int
