@@ -2,7 +2,7 @@
 
 use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Disposition, ErrorKind, Failure, Histogram, JobId, Store, Timing, TimingRequest};
+use windlass_core::{Count, Disposition, ErrorKind, Failure, Histogram, JobId, Store, Timing, TimingRequest};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -29,7 +29,7 @@ async fn read(
     let mut sums: Vec<(String, String, Histogram, Histogram)> = Vec::new();
     for timed in timings.timed {
         assert_eq!(timed.at.as_second() % step, 0, "{timed:?}");
-        let name = |name: Option<String>| name.unwrap_or_else(|| Timing::OTHER.to_owned());
+        let name = |name: Option<String>| name.unwrap_or_else(|| Count::ANY.to_owned());
         let (queue, kind) = (name(timed.queue), name(timed.kind));
         match sums.iter_mut().find(|(q, k, ..)| (q, k) == (&queue, &kind)) {
             Some((_, _, wait, run)) => {

@@ -1,6 +1,6 @@
 //! Why attempts fail, by cause.
 
-use crate::{JobId, fingerprint::telling_line, limits};
+use crate::{Count, JobId, fingerprint::telling_line, limits};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// [What they have in common](crate::fingerprint()); [`Self::OTHER`] of what is not told apart.
+    /// [What they have in common](crate::fingerprint()); [`Count::ANY`] of what is not told apart.
     pub fingerprint: String,
     /// The [telling line](crate::telling_line) of the error of [`Self::last_job`], cut.
     pub sample: String,
@@ -24,8 +24,6 @@ impl Failure {
     pub const MAX_SAMPLE_BYTES: usize = 200;
     /// How many causes a store tells apart in each minute, and later in each quarter of an hour.
     pub const MOST_IN_A_SLOT: usize = 250;
-    /// The queue, kind and fingerprint of what is not told apart.
-    pub const OTHER: &'static str = "*";
 
     /// One attempt that failed with this error.
     pub fn new(kind: &str, job: JobId, error: &str) -> Self {
@@ -47,9 +45,9 @@ impl Failure {
             b.count.cmp(&a.count).then_with(|| a.fingerprint.cmp(&b.fingerprint))
         });
         let rest = joined.split_off(joined.len().min(Self::MOST_IN_A_SLOT));
-        let other = || Self::OTHER.to_owned();
+        let any = || Count::ANY.to_owned();
         joined.extend(
-            Self::of_the_rest(rest.iter().map(|(.., failure)| failure)).map(|rest| (other(), other(), rest)),
+            Self::of_the_rest(rest.iter().map(|(.., failure)| failure)).map(|rest| (any(), any(), rest)),
         );
         joined
     }
@@ -66,7 +64,7 @@ impl Failure {
     pub(crate) fn of_the_rest<'f>(failures: impl Iterator<Item = &'f Self>) -> Option<Self> {
         let mut rest: Option<Self> = None;
         for failure in failures {
-            let empty = || Self::stored(Self::OTHER.to_owned(), String::new(), failure.last_job, 0);
+            let empty = || Self::stored(Count::ANY.to_owned(), String::new(), failure.last_job, 0);
             let rest = rest.get_or_insert_with(empty);
             rest.count = rest.count.saturating_add(failure.count);
             rest.last_job = rest.last_job.max(failure.last_job);
@@ -105,15 +103,14 @@ pub struct FailureGroup {
 impl FailureGroup {
     /// For stores: from rows of when they begin, queue, kind, and what failed. The most frequent first.
     pub fn of(rows: impl IntoIterator<Item = (Timestamp, String, String, Failure)>) -> Vec<Self> {
-        let named = |name: String| (name != Failure::OTHER).then_some(name);
         let mut groups: HashMap<(String, String, String), Self> = HashMap::new();
         for (at, queue, kind, failure) in rows {
             let key = (failure.fingerprint.clone(), queue.clone(), kind.clone());
             let Failure { fingerprint, sample, last_job, count } = failure;
             let group = groups.entry(key).or_insert_with(|| Self {
                 fingerprint,
-                queue: named(queue),
-                kind: named(kind),
+                queue: Count::named(queue),
+                kind: Count::named(kind),
                 sample: String::new(),
                 last_job,
                 count: 0,

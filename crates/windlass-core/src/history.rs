@@ -142,8 +142,12 @@ impl Count {
 
     /// A count, of queue and kind as a store keeps them.
     pub fn new(at: Timestamp, queue: String, kind: String, outcome: EventType, count: u64) -> Self {
-        let named = |name: String| (name != Self::ANY).then_some(name);
-        Self { at, queue: named(queue), kind: named(kind), outcome, count }
+        Self { at, queue: Self::named(queue), kind: Self::named(kind), outcome, count }
+    }
+
+    /// A queue or kind as a store keeps it; `None`: not told apart.
+    pub(crate) fn named(name: String) -> Option<String> {
+        (name != Self::ANY).then_some(name)
     }
 }
 

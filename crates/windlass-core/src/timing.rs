@@ -1,6 +1,6 @@
 //! How long jobs wait and run, and why attempts fail: what workers measure.
 
-use crate::{Error, ErrorKind, Failure, Histogram, Result};
+use crate::{Count, Error, ErrorKind, Failure, Histogram, Result};
 use std::collections::HashMap;
 
 /// What a worker measured of the jobs of a queue and kind since it said so last.
@@ -20,12 +20,10 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The most that one call takes. A worker sends those of its most frequent queues and kinds, and all others as one of [`Self::OTHER`].
+    /// The most that one call takes. A worker sends those of its most frequent queues and kinds, and all others as one of [`Count::ANY`].
     pub const MAX_BATCH: usize = 65;
     /// The most causes that one of them has.
     pub const MAX_FAILURES: usize = 32;
-    /// The queue and kind of what is not told apart.
-    pub const OTHER: &'static str = Failure::OTHER;
     /// How many queues and kinds a store tells apart in each minute, and later in each quarter of an hour.
     pub const MOST_IN_A_SLOT: usize = 250;
 
@@ -69,7 +67,7 @@ impl Timing {
     pub fn bounded(mut timings: Vec<Self>, most: usize) -> Vec<Self> {
         if timings.len() > most {
             timings.sort_by_cached_key(|timing| (std::cmp::Reverse(timing.run.count()), timing.key()));
-            let mut other = Self::new(Self::OTHER, Self::OTHER);
+            let mut other = Self::new(Count::ANY, Count::ANY);
             timings.drain(most..).for_each(|timing| other.merge(&timing));
             match timings.iter_mut().find(|timing| timing.key() == other.key()) {
                 Some(known) => known.merge(&other),
@@ -85,7 +83,7 @@ impl Timing {
     /// Leaves the most frequent causes as they are, and makes one of the others.
     pub fn bound_failures(&mut self) {
         if self.failures.len() > Self::MAX_FAILURES {
-            let is_other = |failure: &Failure| failure.fingerprint == Self::OTHER;
+            let is_other = |failure: &Failure| failure.fingerprint == Count::ANY;
             self.failures.sort_by_key(|failure| (is_other(failure), std::cmp::Reverse(failure.count)));
             let rest = self.failures.split_off(Self::MAX_FAILURES - 1);
             self.failures.extend(Failure::of_the_rest(rest.iter()));

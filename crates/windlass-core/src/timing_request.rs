@@ -1,6 +1,6 @@
 //! Reading how long jobs waited and ran.
 
-use crate::{Error, ErrorKind, Histogram, HistoryRequest, Result, Timing, millis};
+use crate::{Count, Error, ErrorKind, Histogram, HistoryRequest, Result, Timing, millis};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::{collections::HashMap, time::Duration};
@@ -106,11 +106,10 @@ impl Timings {
             let key = (at.as_second().div_euclid(step) * step, timing.queue.clone(), timing.kind.clone());
             by_step.entry(key).or_default().merge(&timing);
         }
-        let named = |name: String| (name != Timing::OTHER).then_some(name);
         let timed = |((at, queue, kind), timing): ((i64, String, String), Timing)| Timed {
             at: Timestamp::from_second(at).unwrap_or(Timestamp::MIN),
-            queue: named(queue),
-            kind: named(kind),
+            queue: Count::named(queue),
+            kind: Count::named(kind),
             wait: timing.wait,
             run: timing.run,
         };

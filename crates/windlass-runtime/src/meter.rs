@@ -56,21 +56,12 @@ pub(crate) fn waited(
 type Measured = HashMap<Arc<str>, HashMap<Arc<str>, Timing>>;
 
 /// What was measured since the store was last told.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    measured: Mutex<Measured>,
-    told_at: Mutex<Instant>,
-}
-
-impl Default for Meter {
-    fn default() -> Self {
-        Self { measured: Mutex::default(), told_at: Mutex::new(Instant::now()) }
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct Meter(Mutex<Measured>);
 
 impl Meter {
     fn lock(&self) -> MutexGuard<'_, Measured> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The attempt is over.
@@ -103,7 +94,8 @@ impl Meter {
         change(kinds.entry(Arc::clone(kind)).or_insert_with(|| Timing::new(&**queue, &**kind)));
     }
 
-    fn take(&self) -> Vec<Timing> {
+    /// What was measured since the last call.
+    pub(crate) fn take(&self) -> Vec<Timing> {
         let queues = std::mem::take(&mut *self.lock());
         Timing::bounded(queues.into_values().flat_map(HashMap::into_values).collect(), MOST)
     }
@@ -112,19 +104,10 @@ impl Meter {
     pub(crate) async fn send(&self, store: &dyn Store) {
         tell(store, self.take()).await;
     }
-
-    /// The same beside its caller, when it is time; for what has no task of its own.
-    pub(crate) fn send_when_due(&self, store: &Arc<dyn Store>) {
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if told_at.elapsed() >= INTERVAL {
-            *told_at = Instant::now();
-            let (store, timings) = (Arc::clone(store), self.take());
-            tokio::spawn(async move { tell(&*store, timings).await });
-        }
-    }
 }
 
-async fn tell(store: &dyn Store, timings: Vec<Timing>) {
+/// Tells the store what was [taken](Meter::take).
+pub(crate) async fn tell(store: &dyn Store, timings: Vec<Timing>) {
     if !timings.is_empty()
         && let Err(error) = store.measure(&timings).await
     {

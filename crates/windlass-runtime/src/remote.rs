@@ -108,6 +108,8 @@ pub struct RemoteWorker {
     rounds: watch::Sender<u64>,
     gains: watch::Sender<u64>,
     meter: Meter,
+    /// When the store was told last what was measured.
+    told_at: Mutex<Instant>,
 }
 
 /// What the store allows of queues with limits from now on: see [`RemoteWorker::gains`].
@@ -172,6 +174,7 @@ impl RemoteWorker {
             rounds: watch::Sender::new(0),
             gains: watch::Sender::new(0),
             meter: Meter::default(),
+            told_at: Mutex::new(Instant::now()),
         }))
     }
 

@@ -19,7 +19,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use timings::Times;
 use windlass::{
     Client, Error, ErrorKind, History, Result, ScheduleFilter, ScheduleRecord, StoreStatus, Timings,
@@ -28,6 +28,21 @@ use windlass::{
 /// How many queues have figures of their own; the rest are one, `_other`.
 const MOST_QUEUES: usize = 200;
 const REST: &str = "_other";
+
+/// The queues that have figures of their own.
+#[derive(Debug, Default)]
+struct Named(HashSet<String>);
+
+impl Named {
+    /// The label of a queue: the first [`MOST_QUEUES`] have theirs; `None`: not told apart.
+    fn label(&mut self, queue: Option<&str>) -> String {
+        let queue = queue.unwrap_or(REST);
+        let has_room = self.0.len() < MOST_QUEUES || self.0.contains(queue);
+        let queue = if has_room { queue } else { REST };
+        self.0.insert(queue.to_owned());
+        queue.to_owned()
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfRequest {

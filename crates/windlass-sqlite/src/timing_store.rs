@@ -1,7 +1,7 @@
 use crate::{
     SqliteStore,
     store::RELAXED,
-    timings::{MINUTE, add, read, read_failures},
+    timings::{add, minute_of, read, read_failures},
 };
 use async_trait::async_trait;
 use windlass_core::{FailureGroup, Result, Timing, TimingRequest, TimingStore, Timings};
@@ -14,7 +14,7 @@ impl TimingStore for SqliteStore {
             return Ok(());
         }
         let timings = timings.to_vec();
-        self.write(RELAXED, move |tx| add(tx, tx.now.div_euclid(MINUTE) * MINUTE, &timings)).await
+        self.write(RELAXED, move |tx| add(tx, minute_of(tx.now), &timings)).await
     }
 
     async fn timings(&self, request: &TimingRequest) -> Result<Timings> {

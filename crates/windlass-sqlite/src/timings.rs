@@ -6,10 +6,10 @@ use crate::{
     tx::Tx,
 };
 use jiff::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use windlass_core::{Failure, Histogram, HistoryRequest, JobId, Timing, TimingRequest};
 
-pub(crate) const MINUTE: Micros = 60_000_000;
+const MINUTE: Micros = 60_000_000;
 const QUARTER: Micros = 15 * MINUTE;
 /// The most rows that one transaction removes.
 const CHUNK: usize = 1_000;
@@ -44,9 +44,9 @@ fn text(histogram: &Histogram) -> String {
     serde_json::to_string(histogram).unwrap_or_else(|_| "{}".to_owned())
 }
 
-/// From when on rows are asked for.
-fn since(request: &TimingRequest, now: Micros) -> Micros {
-    now.saturating_sub(micros(request.last)).div_euclid(MINUTE) * MINUTE
+/// The beginning of the minute.
+pub(crate) fn minute_of(at: Micros) -> Micros {
+    at.div_euclid(MINUTE) * MINUTE
 }
 
 pub(crate) fn read(
@@ -54,20 +54,39 @@ pub(crate) fn read(
     request: &TimingRequest,
     now: Micros,
 ) -> Outcome<Vec<(Timestamp, Timing)>> {
-    let mut find = conn.prepare_cached(READ)?;
+    rows_of(conn, READ, request, now, timing)
+}
+
+pub(crate) fn read_failures(
+    conn: &Connection,
+    request: &TimingRequest,
+    now: Micros,
+) -> Outcome<Vec<(Timestamp, FailureRow)>> {
+    rows_of(conn, READ_FAILURES, request, now, failure)
+}
+
+fn rows_of<T>(
+    conn: &Connection,
+    sql: &str,
+    request: &TimingRequest,
+    now: Micros,
+    read: fn(&Row<'_>, usize) -> Outcome<T>,
+) -> Outcome<Vec<(Timestamp, T)>> {
+    let mut find = conn.prepare_cached(sql)?;
+    let since = minute_of(now.saturating_sub(micros(request.last)));
     let most = TimingRequest::MOST as i64 + 1;
-    let mut rows = find.query(params![since(request, now), request.queue, request.kind, most])?;
-    let mut read = Vec::new();
+    let mut rows = find.query(params![since, request.queue, request.kind, most])?;
+    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        read.push((timestamp(row.get(0)?), timing(row, 1)?));
+        found.push((timestamp(row.get(0)?), read(row, 1)?));
     }
-    match read.len() > TimingRequest::MOST {
+    match found.len() > TimingRequest::MOST {
         true => Err(TimingRequest::too_much().into()),
-        false => Ok(read),
+        false => Ok(found),
     }
 }
 
-fn timing(row: &rusqlite::Row<'_>, from: usize) -> Outcome<Timing> {
+fn timing(row: &Row<'_>, from: usize) -> Outcome<Timing> {
     let mut timing = Timing::new(row.get::<_, String>(from)?, row.get::<_, String>(from + 1)?);
     let histogram = |column: usize| -> Outcome<Histogram> {
         Ok(serde_json::from_str(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
@@ -77,25 +96,7 @@ fn timing(row: &rusqlite::Row<'_>, from: usize) -> Outcome<Timing> {
     Ok(timing)
 }
 
-pub(crate) fn read_failures(
-    conn: &Connection,
-    request: &TimingRequest,
-    now: Micros,
-) -> Outcome<Vec<(Timestamp, FailureRow)>> {
-    let mut find = conn.prepare_cached(READ_FAILURES)?;
-    let most = TimingRequest::MOST as i64 + 1;
-    let mut rows = find.query(params![since(request, now), request.queue, request.kind, most])?;
-    let mut read = Vec::new();
-    while let Some(row) = rows.next()? {
-        read.push((timestamp(row.get(0)?), failure(row, 1)?));
-    }
-    match read.len() > TimingRequest::MOST {
-        true => Err(TimingRequest::too_much().into()),
-        false => Ok(read),
-    }
-}
-
-fn failure(row: &rusqlite::Row<'_>, from: usize) -> Outcome<FailureRow> {
+fn failure(row: &Row<'_>, from: usize) -> Outcome<FailureRow> {
     let count: i64 = row.get(from + 5)?;
     let job = JobId(row.get(from + 4)?);
     let failure = Failure::stored(row.get(from + 2)?, row.get(from + 3)?, job, count.unsigned_abs());

@@ -10,14 +10,15 @@ use crate::{
     ending::Ending,
     epoch::Phase,
     lend::{HandIn, Ticket},
-    meter::Begun,
+    meter::{Begun, INTERVAL, tell},
     refused::{instead, is_defect},
     suspect,
 };
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
+    sync::{Arc, PoisonError},
 };
+use tokio::time::Instant;
 use tracing::warn;
 use windlass_core::{
     ClaimRef, Completion, Exception, JobId, JobSet, Result, RetryPolicy, SettleReply, SettleRequest, Settled,
@@ -132,7 +133,7 @@ impl RemoteWorker {
                 self.measured(*job, &attempt);
             }
         }
-        self.meter.send_when_due(&self.store);
+        self.tell_when_due();
         let reply = |(ticket, before): (Ticket, bool)| {
             let first = if before { Settled::Already } else { Settled::Refused };
             let Some(known) = replies.get_mut(&ticket) else { return first };
@@ -144,6 +145,16 @@ impl RemoteWorker {
             reply
         };
         Ok(tickets.into_iter().zip(before).map(reply).collect())
+    }
+
+    /// Tells the store what was measured, beside its caller, every ten seconds: this worker has no task of its own.
+    fn tell_when_due(&self) {
+        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if told_at.elapsed() >= INTERVAL {
+            *told_at = Instant::now();
+            let (store, timings) = (Arc::clone(&self.store), self.meter.take());
+            tokio::spawn(async move { tell(&*store, timings).await });
+        }
     }
 
     fn measured(&self, job: JobId, attempt: &Attempted) {

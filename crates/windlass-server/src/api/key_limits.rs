@@ -1,24 +1,15 @@
 //! Limits of the keys of a queue.
 
-use super::{Answer, Shared, page_size, queues};
+use super::{Answer, Listed, Shared, page_size, queues};
 use crate::{
     app::App,
     extract::{Body, Name, Names, Query},
     problem::Problem,
 };
 use axum::{Json, extract::State, http::StatusCode};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ops::Bound::{Excluded, Unbounded};
 use windlass::{KeyLimit, KeyLimits, RateLimit};
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Listed {
-    search: Option<String>,
-    after: Option<String>,
-    limit: Option<u32>,
-}
 
 /// What holds for every key, and a page of the named ones.
 pub(crate) async fn list(State(app): Shared, Name(queue): Name, Query(asked): Query<Listed>) -> Answer {

@@ -1,25 +1,16 @@
-use super::{Answer, Shared, page_size};
+use super::{Answer, Listed, Shared, page_size};
 use crate::{
     app::App,
     extract::{Body, Name, Query},
     problem::Problem,
 };
 use axum::{Json, extract::State, http::StatusCode};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use windlass::{KeyLimits, QueueFilter, QueueLimits, QueueStats};
 
 /// How many named keys are shown with their queue.
 const NAMED: usize = 50;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Listed {
-    search: Option<String>,
-    after: Option<String>,
-    limit: Option<u32>,
-}
 
 /// A page of queues, by name. Those of other pages are not counted.
 pub(crate) async fn list(State(app): Shared, Query(asked): Query<Listed>) -> Answer {

@@ -1,6 +1,6 @@
 //! The store as a whole: its state, its past, what happens in it.
 
-use super::{Answer, Shared, page_size};
+use super::{Answer, Shared, page_size, times};
 use crate::{extract::Query, problem::Problem, record::event_shown};
 use axum::{
     Json,
@@ -10,14 +10,8 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    time::Duration,
-};
+use std::collections::{HashMap, hash_map::Entry};
 use windlass::{EventCursor, EventType, HistoryRequest};
-
-/// The most points in time that one answer has.
-const MOST_POINTS: u64 = 1_500;
 
 pub(crate) async fn overview(State(app): Shared) -> Answer {
     Ok(Json(app.overview.look(&app.client, &app.counts).await?))
@@ -38,15 +32,9 @@ pub(crate) struct Past {
 }
 
 pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Answer {
-    let (last, step) = (past.last_s.unwrap_or(3_600), past.step_s.unwrap_or(60));
-    if last / step.max(1) > MOST_POINTS {
-        let detail = format!(
-            "{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s"
-        );
-        return Err(Problem::invalid(detail));
-    }
-    let mut request = HistoryRequest::last(Duration::from_secs(last));
-    request.step = Duration::from_secs(step);
+    let (last, step) = times(past.last_s, past.step_s)?;
+    let mut request = HistoryRequest::last(last);
+    request.step = step;
     (request.queue, request.kind) = (past.queue, past.kind);
     request.outcome = past.outcome.map(|outcome| outcome.parse()).transpose()?;
     request.check()?;

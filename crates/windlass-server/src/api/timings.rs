@@ -1,6 +1,6 @@
 //! How long jobs wait and run, why attempts fail, and what happened beside them.
 
-use super::{Answer, Shared, page_size};
+use super::{Answer, Shared, page_size, times};
 use crate::{
     app::App,
     auth::Identity,
@@ -16,8 +16,6 @@ use windlass::{AuditEntry, FailureGroup, TimingRequest, fingerprint, telling_lin
 
 /// How much of a sample is shown, in characters.
 const LONGEST: usize = 200;
-/// The most points in time that one answer has.
-const MOST_POINTS: u64 = 1_500;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,15 +38,9 @@ enum By {
 }
 
 pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Answer {
-    let (last, step) = (past.last_s.unwrap_or(3_600), past.step_s.unwrap_or(60));
-    if last / step.max(1) > MOST_POINTS {
-        let detail = format!(
-            "{last} s in steps of {step} s are more than {MOST_POINTS} points; ask for a longer step_s"
-        );
-        return Err(Problem::invalid(detail));
-    }
-    let mut request = TimingRequest::last(Duration::from_secs(last));
-    request.step = Duration::from_secs(step);
+    let (last, step) = times(past.last_s, past.step_s)?;
+    let mut request = TimingRequest::last(last);
+    request.step = step;
     (request.queue, request.kind) = (past.queue, past.kind);
     let timings = app.client.timings(&request).await?;
     let by = past.by.unwrap_or(By::QueueAndKind);

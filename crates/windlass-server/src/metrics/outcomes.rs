@@ -13,7 +13,7 @@ use std::{
 };
 use windlass::{Count, EventType, History, HistoryRequest};
 
-use super::{MOST_QUEUES, REST};
+use super::{Named, REST};
 
 /// How many pairs of queue and kind have counters of their own; kinds beyond that are one, `_other`.
 const MOST_PAIRS: usize = 1_000;
@@ -43,7 +43,7 @@ struct Counted {
     /// What the minutes after it said last.
     minutes: HashMap<(Timestamp, Option<String>, Option<String>, EventType), u64>,
     /// The queues and pairs that have counters.
-    queues: HashSet<String>,
+    queues: Named,
     pairs: HashSet<(String, String)>,
 }
 
@@ -102,11 +102,8 @@ impl Outcomes {
 impl Counted {
     /// The labels of a count.
     fn names(&mut self, count: &Count) -> (String, String) {
-        let queue = count.queue.as_deref().unwrap_or(REST);
-        let has_room = self.queues.len() < MOST_QUEUES || self.queues.contains(queue);
-        let queue = if has_room { queue } else { REST };
-        self.queues.insert(queue.to_owned());
-        let pair = (queue.to_owned(), count.kind.as_deref().unwrap_or(REST).to_owned());
+        let queue = self.queues.label(count.queue.as_deref());
+        let pair = (queue, count.kind.as_deref().unwrap_or(REST).to_owned());
         if self.pairs.contains(&pair) {
             return pair;
         }
@@ -120,7 +117,7 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::MOST_QUEUES, *};
     use EventType::{Completed, Failed};
 
     fn at(minute: i64) -> Timestamp {
@@ -177,7 +174,7 @@ mod tests {
         let named = |n: usize| Count::new(at(1), format!("q{}", n % 300), format!("k{n}"), Completed, 1);
         look(&outcomes, 1, (0..3 * MOST_PAIRS).map(named).collect());
         let counted = outcomes.counted.lock().unwrap();
-        assert_eq!((counted.pairs.len(), counted.queues.len()), (MOST_PAIRS, MOST_QUEUES + 1));
+        assert_eq!((counted.pairs.len(), counted.queues.0.len()), (MOST_PAIRS, MOST_QUEUES + 1));
         let (mut registry, mut text) = (Registry::default(), String::new());
         outcomes.register(&mut registry);
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();

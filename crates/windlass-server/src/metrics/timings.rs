@@ -1,6 +1,6 @@
 //! How long jobs waited and ran, as histograms that never go back while this process runs.
 
-use super::{MOST_QUEUES, REST};
+use super::Named;
 use jiff::{SignedDuration, Timestamp};
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet},
@@ -8,7 +8,6 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use std::{
-    collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -82,7 +81,7 @@ pub(super) struct Times {
 struct Counted {
     /// Minutes before this are counted, or were before this process's time; `None` before the first look.
     until: Option<Timestamp>,
-    queues: HashSet<String>,
+    queues: Named,
 }
 
 impl Times {
@@ -102,7 +101,7 @@ impl Times {
         let next = counted.until.map_or(over, |until| until.max(over));
         let from = counted.until.replace(next);
         for timed in &timings.timed {
-            let of = counted.labels(timed.queue.as_deref().unwrap_or(REST));
+            let of = OfQueue { queue: counted.queues.label(timed.queue.as_deref()) };
             // There from the first sight of the queue on, so that its first minute is a step from 0.
             let (wait, run) = (self.wait.get_or_create(&of).clone(), self.run.get_or_create(&of).clone());
             if from.is_some_and(|from| timed.at >= from) && timed.at < over {
@@ -117,15 +116,6 @@ impl Times {
             "How long jobs were available before they were started; of those that were from their enqueue on";
         registry.register_with_unit("job_wait", help, Unit::Seconds, self.wait.clone());
         registry.register_with_unit("job_run", "How long attempts took", Unit::Seconds, self.run.clone());
-    }
-}
-
-impl Counted {
-    fn labels(&mut self, queue: &str) -> OfQueue {
-        let has_room = self.queues.len() < MOST_QUEUES || self.queues.contains(queue);
-        let queue = if has_room { queue } else { REST }.to_owned();
-        self.queues.insert(queue.clone());
-        OfQueue { queue }
     }
 }
 
