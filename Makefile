@@ -40,10 +40,10 @@ test: deps lint-text ## everything that CI runs; installs what is missing, start
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo 'cargo-deny is not installed: left out (cargo install cargo-deny)'; fi
 	python3 -m unittest discover --quiet --start-directory bench/tests --top-level-directory .
 	$(CARGO) build $(WORKSPACE) $(TARGETS)
-	$(MAKE) --jobs 2 --keep-going --output-sync=target --no-print-directory $(PARTS)
+	$(MAKE) --jobs 3 --keep-going --output-sync=target --no-print-directory $(PARTS)
 	$(MAKE) --no-print-directory chaos-short
 
-# Parts of `make test`, two at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
+# Parts of `make test`, three at a time: each waits for a server, a browser or a clock for a good part of its time. What each says is shown
 # when it ends. The longest comes first.
 PARTS := part-server part-local part-sdks part-dashboard part-oldest part-newest part-interleavings
 .PHONY: $(PARTS)
@@ -120,8 +120,8 @@ lint-text:
 
 chaos-short: deps ## faults against real processes, a short slice of each; the checker's seeded bugs (minutes)
 	$(CARGO) build $(WORKSPACE) $(TARGETS)
-	eval "$(CHAOS) suite $$(scripts/chaos-actors)"
-	$(CHAOS) bugs --until-caught --tries 12
+	eval "$(CHAOS) suite --side-by-side 5 $$(scripts/chaos-actors)"
+	$(CHAOS) bugs --side-by-side 6 --until-caught --tries 12
 
 chaos: deps ## the same in full, all interleavings, the simulator's long run: hours; the verdict goes to chaos.json
 	$(CARGO) build --package windlass-py-witness --package windlass-node-witness

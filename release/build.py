@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PLATFORMS = json.loads((ROOT / "release/platforms.json").read_text())
 LICENSES = ("LICENSE-APACHE", "LICENSE-MIT")
 OLDEST_GLIBC = "2.17"
+# Makefile, WORKSPACE and TARGETS.
+WORKSPACE = "--workspace --features windlass/sqlx,windlass/diesel,windlass/testing --lib --bins --tests --examples"
 LIBRARIES = {"linux": "lib{}.so", "darwin": "lib{}.dylib", "win32": "{}.dll"}
 
 
@@ -52,11 +54,28 @@ def python(build: Build) -> None:
     maturin = ["--manifest-path", "sdks/python/Cargo.toml", "--out", str(build.out)]
     if not build.optimized:
         run("maturin", "sdist", *maturin)
-        run("maturin", "build", "--quiet", "--profile", "dev", *maturin)
+        run("maturin", "build", "--quiet", "--profile", "dev", *maturin, PATH=f"{workspace_cargo(build)}:{os.environ['PATH']}")
         return
     zig = ["--zig"] if build.platform["os"] == "linux" else []
     options = ["--sdist", "--profile", "dist", "--target", build.target, "--compatibility", build.platform["wheel"], *zig]
     run("maturin", "build", *options, *maturin, RUSTFLAGS=rust_flags("windlass-py", build.target))
+
+
+def workspace_cargo(build: Build) -> Path:
+    """A folder with a cargo that builds the workspace when it is asked for one package: alone, that has other features, and would be compiled anew with all
+    that it depends on. Nor does it hear for which Python, which would compile pyo3 anew: with abi3 it is the same for all."""
+    folder = build.empty("cargo")
+    unset = " ".join(f"-u {name}" for name in ("PYO3_PYTHON", "PYO3_CONFIG_FILE", "PYO3_ENVIRONMENT_SIGNATURE", "PYTHON_SYS_EXECUTABLE"))
+    cargo, path = shutil.which("cargo"), os.environ.get("PATH_OF_CARGO", os.environ["PATH"])
+    script = f"""#!/bin/sh
+case $1 in
+rustc) env {unset} 'PATH={path}' '{cargo}' build {WORKSPACE} --quiet --message-format json-render-diagnostics | grep windlass_py ;;
+*) exec '{cargo}' "$@" ;;
+esac
+"""
+    (folder / "cargo").write_text(script)
+    (folder / "cargo").chmod(0o755)
+    return folder
 
 
 def node(build: Build) -> None:

@@ -1,5 +1,6 @@
 //! A job as data: a line of `windlass enqueue --many`, and what bindings send.
 
+use crate::retry_policy::written;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -21,6 +22,7 @@ pub struct JobSpec<'a> {
     expires_at: Option<Timestamp>,
     expires_in_ms: Option<u64>,
     timeout_ms: Option<u64>,
+    #[serde(default, deserialize_with = "written")]
     retry_policy: Option<RetryPolicy>,
     key: Option<String>,
     #[serde(borrow)]

@@ -23,6 +23,7 @@ mod failure;
 pub mod fork;
 mod job_spec;
 mod line;
+mod retry_policy;
 mod said;
 mod schedule_spec;
 mod worker;

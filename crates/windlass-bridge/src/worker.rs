@@ -1,4 +1,4 @@
-use crate::{Client, Desk, Engine, Failure};
+use crate::{Client, Desk, Engine, Failure, retry_policy::written};
 use serde::{Deserialize, Deserializer};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -27,6 +27,7 @@ pub struct WorkerSpec {
     #[serde(rename = "timeout_ms", deserialize_with = "millis")]
     pub timeout: Option<Duration>,
     /// How long failed attempts wait, of jobs that do not say themselves.
+    #[serde(deserialize_with = "written")]
     pub retry_policy: Option<RetryPolicy>,
     /// How long the worker may be silent before others take its jobs.
     #[serde(rename = "lease_ms", deserialize_with = "millis")]

@@ -414,6 +414,20 @@ pub async fn limits_show(fixture: &dyn Fixture) {
     assert_eq!(other.key_limits(QUEUE).await.expect("key limits"), None);
 }
 
+/// Who takes the limit of a key away where there is none begins no limits.
+pub async fn taking_away_begins_nothing(fixture: &dyn Fixture) {
+    let Some(store) = keyed(fixture).await else { return };
+    for names in [&["a", "b"][..], &[]] {
+        let named = names.iter().map(|name| ((*name).to_owned(), None)).collect();
+        change(&store, KeyLimitsChange::Named(named)).await;
+        assert_eq!(store.key_limits(QUEUE).await.expect("key limits"), None, "{names:?}");
+    }
+    change(&store, KeyLimitsChange::Off).await;
+    assert_eq!(store.key_limits(QUEUE).await.expect("key limits"), None);
+    let queues = store.queues().await.expect("queues");
+    assert!(queues.is_empty(), "nobody uses the queue: {queues:?}");
+}
+
 /// What cannot be is refused by name and changes nothing.
 pub async fn nonsense_is_refused(fixture: &dyn Fixture) {
     let Some(store) = keyed(fixture).await else { return };

@@ -80,7 +80,7 @@ macro_rules! suite {
                 the_end_of_a_worker_makes_room, a_cancelled_job_makes_room, no_slot_leaks, claims_race,
                 a_job_without_key_has_no_limit, limits_count_for_what_waits, limits_change, limits_end, a_paused_queue_gives_nothing,
                 a_limit_of_the_queue_holds_too, a_unique_job_has_a_key, a_claim_is_bounded_by_bytes, what_waits_for_room_is_available,
-                housekeeping_keeps_them, limits_show, nonsense_is_refused;
+                housekeeping_keeps_them, limits_show, taking_away_begins_nothing, nonsense_is_refused;
             keys_serial: one_after_the_other, only_its_own_jobs_wait, what_is_not_over_blocks, a_long_retry_blocks,
                 a_rescued_job_goes_first, an_end_frees_the_key, taking_the_blocker_away_frees_the_key, an_edited_blocker, a_replaced_blocker,
                 taking_a_replaced_blocker_away,

@@ -163,8 +163,20 @@ impl KeyLimitsChange {
         Ok(())
     }
 
+    /// Whether a queue that knows no keys stays as it is.
+    pub fn only_takes_away(&self) -> bool {
+        match self {
+            Self::Default(_) => false,
+            Self::Named(named) => named.iter().all(|(_, limit)| limit.is_none()),
+            Self::Off => true,
+        }
+    }
+
     /// The limits after the change of those before; `None` for a queue that knows no keys.
     pub fn apply(&self, before: Option<KeyLimits>) -> Option<KeyLimits> {
+        if before.is_none() && self.only_takes_away() {
+            return None;
+        }
         let mut limits = before.unwrap_or_default();
         match self {
             Self::Default(limit) => limits.default = *limit,

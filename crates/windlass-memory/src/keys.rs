@@ -128,6 +128,10 @@ pub(crate) fn take_turns(state: &mut State, lane: usize, ids: &[JobId]) {
 
 /// Changes the limits of a queue's keys. What is held counts from now on.
 pub(crate) fn limit(state: &mut State, queue: &str, change: &KeyLimitsChange) {
+    let is_keyed = state.queues.get(queue).is_some_and(|known| known.keys.is_some());
+    if !is_keyed && change.only_takes_away() {
+        return;
+    }
     let name = state.queue(queue);
     let known = state.queues.entry(name).or_default();
     known.keys = change.apply(known.keys.take());

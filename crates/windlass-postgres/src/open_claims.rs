@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry};
 use windlass_core::{Claim, ClaimRef, Completion, Exception, JobSet, SettleReply, SettleRequest, Settled};
 
-/// The most claims that a heartbeat lists. A worker with more old ones has its later claims looked at too.
-const MOST_LISTED: usize = 128;
+/// The most claims that a heartbeat lists, which makes its row 12 kB large. A worker with more old ones, a thousand long jobs that were claimed one
+/// by one beside a queue of short ones, has its later claims looked at too, until the oldest ends.
+const MOST_LISTED: usize = 1_000;
 
 /// Which claims of one worker can be open, that is have jobs that are not settled yet, as this process knows. It
 /// tells the store by each heartbeat, so that rescue and inspection look at these claims only, and not at all that
@@ -226,18 +227,19 @@ mod tests {
     #[test]
     fn the_list_is_short_and_covers_the_oldest() {
         let mut claims = OpenClaims::default();
-        for n in 1..=200 {
+        let most = MOST_LISTED as u64;
+        for n in 1..=most + 72 {
             hold(&mut claims, n, 1);
         }
         let (from, older) = open(&claims);
-        assert_eq!((from, older), (129, (1..=128).collect()));
+        assert_eq!((from, older), (most + 1, (1..=most).collect()));
     }
 
     #[test]
     fn claims_of_one_call_are_listed_together_or_not_at_all() {
         let mut claims = OpenClaims::default();
         let call = claims.claiming();
-        let many: Vec<_> = (1..=129).map(|n| claim(n, 1)).collect();
+        let many: Vec<_> = (1..=MOST_LISTED as u64 + 1).map(|n| claim(n, 1)).collect();
         claims.claimed(call, &many);
         assert_eq!(open(&claims), (1, vec![]));
     }

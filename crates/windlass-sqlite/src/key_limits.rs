@@ -35,16 +35,17 @@ const LANES: &str = "SELECT id FROM lane WHERE queue = ?1";
 /// Changes the limits of a queue's keys; name and values were checked. Its number, if jobs of it may have to be entered by their keys.
 pub(crate) fn change(tx: &mut Tx<'_>, name: &str, change: &KeyLimitsChange) -> Outcome<Option<i64>> {
     tx.flush()?;
-    let before = find(tx.conn, name)?;
-    if *change == KeyLimitsChange::Off {
-        if let Some((queue, true)) = before {
-            end(tx, queue)?;
-        }
+    let keyed = find(tx.conn, name)?.filter(|(_, keyed)| *keyed);
+    if keyed.is_none() && change.only_takes_away() {
         return Ok(None);
     }
     let queue = tx.queue(name)?;
+    if *change == KeyLimitsChange::Off {
+        end(tx, queue)?;
+        return Ok(None);
+    }
     let mut changed = 0;
-    if !before.is_some_and(|(_, keyed)| keyed) {
+    if keyed.is_none() {
         changed += tx.conn.prepare_cached(BEGIN)?.execute([queue])?;
         changed += set(tx.conn, queue, "", KeyLimit::default())?;
         let conn = tx.conn;

@@ -140,13 +140,17 @@ impl Watcher {
         while let Some(told) = told.upgrade() {
             let version = self.data_version();
             if version.is_some() && version != seen {
-                seen = version;
-                let now = self.last_request().unwrap_or(last);
+                let (requests, changes) = (self.last_request(), self.schedule_changes());
+                // What could not be read now is read next time.
+                if requests.is_some() && changes.is_some() {
+                    seen = version;
+                }
+                let now = requests.unwrap_or(last);
                 if now.0 > last.0 || now.1 > last.1 {
                     told(None);
                 }
                 last = now;
-                let change = self.schedule_changes().or(last_change);
+                let change = changes.or(last_change);
                 if change != last_change {
                     signal.upgrade().into_iter().for_each(|signal| signal.schedules_changed());
                 }

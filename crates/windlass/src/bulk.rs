@@ -80,7 +80,8 @@ impl<'a> Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// Cancels the jobs that wait or run, see [`Client::cancel`](crate::Client::cancel).
+    /// Cancels the jobs that wait or run, see [`Client::cancel`](crate::Client::cancel). Each job is cancelled, or asked to stop, once, for which
+    /// 8 bytes are remembered while it is under way.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOption`] for a filter that selects everything, unless [that is meant](Self::everything), for
@@ -142,15 +143,17 @@ impl Selection<'_> {
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
-        match self.ids.take() {
-            Some(ids) => self.run_ids(&verb, &ids, &mut touched).await?,
-            None => self.run_filter(&verb, &mut touched).await?,
-        }
-        if !self.dry_run {
+        let ended = match self.ids.take() {
+            Some(ids) => self.run_ids(&verb, &ids, &mut touched).await,
+            None => self.run_filter(&verb, &mut touched).await,
+        };
+        // What was done before an error is done.
+        if !self.dry_run && (ended.is_ok() || touched.selected > 0) {
             let Touched { selected, done, asked, encrypted, left, .. } = touched;
-            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, "jobs were touched");
+            let error = ended.as_ref().err().map(tracing::field::display);
+            tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, error, "jobs were touched");
         }
-        Ok(touched)
+        ended.map(|()| touched)
     }
 
     async fn run_ids(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
@@ -168,8 +171,8 @@ impl Selection<'_> {
 
     async fn run_filter(&mut self, verb: &Verb, touched: &mut Touched) -> Result<()> {
         self.check(verb)?;
-        // Retried and edited jobs may be met again, where they are then.
-        let once = matches!(verb, Verb::Retry | Verb::Edit(_));
+        // They may be met again, where they are then: a job that a worker took meanwhile runs, what is cancelled running is cancelled once.
+        let once = !matches!(verb, Verb::Delete);
         let mut seen = HashSet::new();
         let states = self.filter.state.map_or_else(|| verb.states().to_vec(), |only| vec![only]);
         for state in states {

@@ -102,6 +102,14 @@ impl Waiting {
         }
     }
 
+    /// Tells those who wait for these jobs that nobody can look for them.
+    fn fail(&self, jobs: &[JobId], error: &Error) {
+        let mut state = self.lock();
+        for told in jobs.iter().filter_map(|id| state.jobs.remove(id)).flatten() {
+            let _ = told.send(Err(Error::new(error.kind(), error.reason())));
+        }
+    }
+
     /// Whether the task may end: nobody waits.
     fn may_end(&self) -> bool {
         let mut state = self.lock();
@@ -136,6 +144,8 @@ async fn look(mut looking: Looking, store: Arc<dyn Store>) {
         for some in ids.chunks(TOGETHER) {
             match store.ended(some).await {
                 Ok(ended) => waiting.tell(ended),
+                // That does not pass by itself: a right that is missing, a schema that is none.
+                Err(error) if !error.is_retryable() && !error.is_ambiguous() => waiting.fail(some, &error),
                 Err(error) => {
                     // Whoever waits has a time limit; the store may be back before.
                     tracing::debug!(%error, "cannot look for the jobs that are waited for");

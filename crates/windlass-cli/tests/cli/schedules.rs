@@ -135,6 +135,11 @@ fn a_file_is_applied_as_a_whole() {
     assert_eq!(replies(&home.json(&command)), expected);
     assert_eq!(replies(&home.json(&command)), pairs(&[("b", "unchanged"), ("c", "unchanged")]));
 
+    file(&[entry("d", "@daily"), entry("d", "@weekly")]);
+    for how in [&[][..], &["--dry-run"]] {
+        home.run(&[&command[..], how].concat()).refused(2, &["schedule \"d\" is declared twice"]);
+    }
+
     file(&[entry("d", "@daily"), entry("e", "99 * * * *")]);
     home.run(&command).refused(2, &["cron.toml: line 6: schedule \"e\"", "the minute field"]);
     let names: Vec<_> = home.json(&["schedules", "list"])["schedules"]

@@ -79,10 +79,11 @@ BEGIN
     IF cardinality(v_places) = 0 THEN RETURN; END IF;
 
     IF EXISTS (SELECT 1 FROM {schema}.cancelled_in_log) THEN
-        -- With its lane locked nobody claims a job, cancels it or takes that back. A busy lane's jobs just move.
+        -- With its lane locked nobody claims a job, cancels it or takes that back. A busy lane's jobs just move; as do those of lanes beyond
+        -- 500, because each takes a place in the server's table of locks.
         FOR v_lane IN SELECT DISTINCT j.lane_id FROM {schema}.job j
                       WHERE j.segment = p_segment AND j.ctid = ANY (v_places)
-                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id) LOOP
+                        AND EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = j.id AND s.lane_id = j.lane_id) LIMIT 500 LOOP
             CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtext({name} || '.lane'), v_lane);
             WITH gone AS (
                 DELETE FROM {schema}.job j USING {schema}.cursor k

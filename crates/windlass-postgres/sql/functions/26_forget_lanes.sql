@@ -26,13 +26,15 @@ BEGIN
                            UNION SELECT s.lane_id FROM {schema}.cancelled_in_log s WHERE s.lane_id = ANY (v_rest));
 END $$;
 
--- forget_lanes(most): one look at all lanes, every six hours; removes at most so many lanes, and the queues that have
--- none left, unless they are paused, young or named by a live worker. Returns how many lanes were removed.
+-- forget_lanes(most): one look at all lanes, every six hours; removes at most so many lanes, and no more than 500, because each takes a place in the
+-- server's table of locks (of some 7,000 by default); and the queues that have none left, unless they are paused, young or named by a live worker.
+-- Returns how many lanes were removed.
 CREATE OR REPLACE FUNCTION {schema}.forget_lanes(p_most integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off
 AS $$
 DECLARE
     v_now   timestamptz := clock_timestamp();
+    v_most  integer := least(p_most, 500);
     v_lanes integer[];
     v_used  integer[];
     v_count bigint;
@@ -51,7 +53,7 @@ BEGIN
     v_lanes := ARRAY(
         SELECT id FROM (SELECT l.id FROM {schema}.lane l
                         WHERE l.idle_since < v_now - interval '2 days' AND l.retired_xid <= pg_snapshot_xmin(pg_current_snapshot())
-                        ORDER BY l.id LIMIT p_most) AS old
+                        ORDER BY l.id LIMIT v_most) AS old
         WHERE pg_try_advisory_xact_lock(hashtext({name} || '.lane'), old.id));
     IF cardinality(v_lanes) > 0 THEN
         v_used := {schema}.used_lanes(v_lanes);
@@ -67,6 +69,6 @@ BEGIN
           AND NOT EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = q.name)
           AND NOT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND q.name = ANY (w.queues));
     -- Where more are left, the next call goes on.
-    IF v_count < p_most THEN UPDATE {schema}.housekeeping SET lanes_checked_at = v_now; END IF;
+    IF v_count < v_most THEN UPDATE {schema}.housekeeping SET lanes_checked_at = v_now; END IF;
     RETURN v_count;
 END $$;

@@ -11,7 +11,7 @@
 
 -- touch_jobs(action, states, new, ...): part of the procedures below. states: those to whom it can be done, in the order in which jobs go from one to the
 -- next, so that one that moves on before its state is read is met there. new: the parameters of edit.
--- Invariant: each job is retried or edited once in a call, wherever it goes meanwhile. So their ids are remembered, and one call retries or edits 2^25 jobs at most.
+-- Invariant: each job is cancelled, retried or edited once in a call, wherever it goes meanwhile. So their ids are remembered, and one call does that to 2^25 jobs at most.
 -- Cost: the listing, what is done to each job, and for one that is remembered 2 us and 16 to 32 bytes.
 CREATE OR REPLACE PROCEDURE {schema}.touch_jobs(
     p_action text, p_states text[], p_new jsonb, p_state text, p_queue text, p_kind text, p_tag text, p_error text, p_args jsonb,
@@ -60,7 +60,7 @@ BEGIN
             RAISE 'the filter must be at most 4096 bytes as JSON, as the audit log keeps it, got %', octet_length(v_filter::text) USING ERRCODE = 'WL003';
         ELSE
     END CASE;
-    IF p_action IN ('retry', 'edit') THEN v_most := least(v_most, 33554432); END IF;
+    IF p_action <> 'delete' THEN v_most := least(v_most, 33554432); END IF;
     <<jobs>>
     FOREACH v_state IN ARRAY CASE WHEN p_state IS NULL THEN p_states ELSE ARRAY[p_state] END LOOP
         v_after := NULL;
@@ -77,7 +77,7 @@ BEGIN
                 GET STACKED DIAGNOSTICS v_code = RETURNED_SQLSTATE, v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL;
                 EXIT jobs;
             END;
-            IF p_action IN ('retry', 'edit') THEN
+            IF p_action <> 'delete' THEN
                 v_old := 0;
                 v_new := '{}';
                 IF cardinality(v_ids) > v_free THEN -- one twice as large, into which those of the old one go first

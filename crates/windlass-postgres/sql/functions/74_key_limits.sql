@@ -33,7 +33,12 @@ AS $$
 DECLARE
     v_period interval := extract(epoch FROM $6) * interval '1 second';
 BEGIN
-    PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4, $5, v_period), {schema}.begin_key_limits($1);
+    PERFORM {schema}.read_committed('limit_keys'), {schema}.check_key_limit($1, NULL, $2, coalesce($3, false), $4, $5, v_period);
+    IF EXISTS (SELECT 1 FROM {schema}.key_limit k JOIN {schema}.queue q ON q.name = k.queue AND q.keyed WHERE k.queue = $1 AND k.key = ''
+                   AND (k.concurrency, k.serial, k.weight, k.rate, k.rate_period) IS NOT DISTINCT FROM ($2, coalesce($3, false), $4, $5, v_period)) THEN
+        RETURN; -- as it is: nothing is counted anew, and nobody is woken
+    END IF;
+    PERFORM {schema}.begin_key_limits($1);
     INSERT INTO {schema}.key_limit AS k (queue, key, concurrency, serial, weight, rate, rate_period) VALUES ($1, '', $2, coalesce($3, false), $4, $5, v_period)
         ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET concurrency = $2, serial = coalesce($3, false), weight = $4, rate = $5, rate_period = v_period;
     PERFORM {schema}.key_limits_changed($1);
@@ -56,6 +61,13 @@ BEGIN
         END IF;
         PERFORM {schema}.check_key_limit(p_queue, u.key, u.concurrency, coalesce(u.serial, false), coalesce(u.weight, 1), u.rate, u.period);
     END LOOP;
+    -- As they are: nothing is counted anew, and nobody is woken; and who takes away what a queue does not have does not begin limits.
+    IF NOT EXISTS (SELECT 1 FROM unnest(p_keys, p_concurrency, p_serial, p_weights, p_rates, p_periods) AS x(key, concurrency, serial, weight, rate, period)
+            LEFT JOIN {schema}.key_limit k ON k.queue = p_queue AND k.key = x.key
+            WHERE CASE WHEN x.weight IS NULL THEN k.key IS NOT NULL ELSE k.key IS NULL
+                OR (k.concurrency, k.serial, k.weight, k.rate, k.rate_period) IS DISTINCT FROM (x.concurrency, coalesce(x.serial, false), x.weight, x.rate, x.period) END) THEN
+        RETURN;
+    END IF;
     PERFORM {schema}.begin_key_limits(p_queue);
     INSERT INTO {schema}.key_limit (queue, key) VALUES (p_queue, '') ON CONFLICT DO NOTHING;
     DELETE FROM {schema}.key_limit k WHERE k.queue = p_queue AND k.key = ANY (p_keys);

@@ -449,3 +449,28 @@ async fn a_missed_lane_forgets_no_end_of_another() {
         assert_eq!(claim(&worker, 10).await.len(), 0, "one in an hour");
     }
 }
+
+/// As `store keys::repeating_a_change_writes_and_tells_nothing` of SQLite.
+#[tokio::test]
+async fn repeating_a_change_writes_nothing() {
+    let fixture = Fixture::fresh().await;
+    let client = fixture.sql().await;
+    for change in [
+        "unlimit_key('q', 'a')",
+        "put_key_limits('q', '{a,b}', '{NULL,NULL}', '{NULL,NULL}', '{NULL,NULL}')",
+        "limit_keys('q', concurrency => 2, rate => 5, period => '1 minute')",
+        "limit_keys('q', serial => true)",
+        "limit_key('q', 'a', concurrency => 3)",
+        "put_key_limits('q', '{a,b}', '{3,NULL}', '{false,NULL}', '{1,NULL}')",
+        "unlimit_key('q', 'a')",
+    ] {
+        let change = fixture.text(&format!("SELECT windlass.{change}"));
+        client.batch_execute(&change).await.unwrap();
+        client.batch_execute(&format!("BEGIN; {change}")).await.unwrap();
+        let row = client.query_one("SELECT pg_current_xact_id_if_assigned() IS NOT NULL", &[]).await.unwrap();
+        assert!(!row.get::<_, bool>(0), "{change} wrote something");
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+    let keyed = fixture.text("SELECT bool_and(keyed) FROM windlass.queue");
+    assert_eq!(client.query_one(&keyed, &[]).await.unwrap().get::<_, Option<bool>>(0), Some(true));
+}

@@ -112,6 +112,29 @@ async fn idle_lanes_and_their_queues_vanish() {
     assert_eq!(place.number("SELECT count(*) FROM windlass.queue WHERE name = 'c'").await, 1, "paused");
 }
 
+/// The server's table of locks has a place for some 7,000 of all sessions together.
+#[tokio::test]
+async fn removing_many_lanes_takes_few_locks() {
+    let mut place = Place::fresh().await;
+    let many = "INSERT INTO windlass.lane (queue, priority, idle_since, retired_xid) SELECT 'q' || n, 0, now(), '3' FROM generate_series(1, 1200) AS n;
+                INSERT INTO windlass.queue (name) SELECT 'q' || n FROM generate_series(1, 1200) AS n";
+    place.client.batch_execute(&place.fixture.text(many)).await.unwrap();
+    place.later(72).await;
+    assert_eq!(place.lanes().await, 700, "no more than 500 in one transaction");
+    let text = place.fixture.text("SELECT windlass.forget_lanes(5000)");
+    let transaction = place.client.transaction().await.unwrap();
+    assert_eq!(transaction.query_one(&text, &[]).await.unwrap().get::<_, i64>(0), 500);
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+    assert_eq!(transaction.query_one(locks, &[]).await.unwrap().get::<_, i64>(0), 500);
+    transaction.commit().await.unwrap();
+    assert_eq!(
+        place.number("SELECT windlass.forget_lanes(5000)").await,
+        200,
+        "the next look does not wait for six hours"
+    );
+    assert_eq!(place.number("SELECT count(*) FROM windlass.queue").await, 0);
+}
+
 #[tokio::test]
 async fn a_job_that_comes_late_brings_its_lane_back() {
     let place = Place::fresh().await;

@@ -90,6 +90,8 @@ pub(crate) async fn a_drained_backlog_is_cancelled(client: &Client, jobs: usize)
         touched.done > 0 && touched.selected == touched.done + touched.asked + touched.left,
         "{touched:?}"
     );
+    // Who is met waiting and then, taken by the worker meanwhile, running, counts once.
+    assert!(touched.selected <= all && touched.done + touched.asked <= all, "of {all}: {touched:?}");
     let mut ended: BTreeMap<JobState, u64> = BTreeMap::new();
     for id in ids {
         let (state, _) = until_over(client, id).await;

@@ -200,7 +200,7 @@ async fn cancelling_while_workers_run() {
     let dir = tempfile::tempdir().unwrap();
     let (worker, asking) = (client(&dir).await, client(&dir).await);
     cancelling::a_running_job_is_told(&worker, &asking).await;
-    cancelling::a_drained_backlog_is_cancelled(&worker, 2_000).await;
+    cancelling::a_drained_backlog_is_cancelled(&worker, 10_000).await;
     cancelling::a_drained_backlog_is_edited(&worker, 2_000).await;
     cancelling::what_fails_again_is_retried_once(&worker).await;
 }

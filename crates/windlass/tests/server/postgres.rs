@@ -148,7 +148,7 @@ async fn cancelling_while_workers_run() {
     let (client, _) = connect("facade_cancel").await;
     let (asking, _) = connect("facade_cancel").await;
     cancelling::a_running_job_is_told(&client, &asking).await;
-    cancelling::a_drained_backlog_is_cancelled(&client, 1_000).await;
+    cancelling::a_drained_backlog_is_cancelled(&client, 10_000).await;
     cancelling::a_drained_backlog_is_edited(&client, 1_000).await;
     cancelling::what_fails_again_is_retried_once(&client).await;
     client.close().await;

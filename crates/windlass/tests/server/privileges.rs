@@ -62,6 +62,8 @@ async fn an_engine_runs_as_a_worker() {
 
     // A worker that dies with a job.
     let stranded = web.enqueue(Step::Run).await.unwrap();
+    // Who may not look at jobs is told so, and does not wait for nothing.
+    assert_eq!(web.wait(stranded, HOUR).await.unwrap_err().kind(), ErrorKind::PermissionDenied);
     let dies = format!(
         "SELECT c.* FROM {SCHEMA}.register('dies', '{{default}}', '{{}}', 0.001) AS w, {SCHEMA}.claim(w, '{{default}}', '{{1}}') AS c"
     );

@@ -7,7 +7,9 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{collections::HashSet, fmt::Write};
-use windlass::{AuditEntry, Client, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, SchedulesPut};
+use windlass::{
+    AuditEntry, Client, Limits, Schedule, ScheduleFile, ScheduleFilter, SchedulePut, SchedulesPut,
+};
 
 /// Which file, and how.
 #[derive(clap::Args)]
@@ -33,6 +35,8 @@ impl Apply {
             );
             return Err(Failure::usage("usage", message));
         }
+        // Of a dry run no store says so.
+        Limits::default().check_schedules(&schedules)?;
         let client = match self.dry_run {
             true => open::existing(globals.url()).await?,
             false => open::create(globals.url()).await?,

@@ -1,0 +1,81 @@
+// A database with much in it, the server of its pages, and drains of other jobs in it.
+
+import { execFile, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const { BUILT, WINDLASS_TEST_POSTGRES } = process.env;
+const BATCH = 100_000;
+/** Clock ticks in a second, as Linux counts processor time. */
+const TICKS = 100;
+const OTHERS = 100_000;
+
+export class Store {
+  url = WINDLASS_TEST_POSTGRES;
+
+  async fill(waiting, drained) {
+    await this.cli('migrate');
+    // States that are come by: discarded by what fails, completed by a drain, scheduled.
+    await this.enqueue(OTHERS, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: 'failing', max_attempts: 1 }));
+    await this.cli('work', '--exec', 'false', '--queue', 'failing', '--until-empty', '--concurrency', '1').catch(() => {});
+    await this.drain(drained);
+    for (let i = 0; i < 20; i++) await this.cli('queues', 'pause', `kept${i}`);
+    await this.enqueue(waiting, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: `kept${i % 20}` }));
+    await this.enqueue(OTHERS, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: `kept${i % 20}`, delay: '1d' }));
+    this.job = (await this.cli('jobs', '--queue', 'kept3', '--limit', '1', '--json')).match(/"id":\s*"?(\d+)/)[1];
+  }
+
+  /** Jobs by lines of JSON. */
+  async enqueue(count, job) {
+    const child = spawn(`${BUILT}/windlass`, ['enqueue', '--many', '-', '--store', this.url], { stdio: ['pipe', 'ignore', 'inherit'] });
+    const ended = new Promise(resolve => child.once('close', resolve));
+    for (let from = 0; from < count; from += BATCH) {
+      const lines = Array.from({ length: Math.min(BATCH, count - from) }, (_, i) => JSON.stringify(job(from + i)));
+      if (!child.stdin.write(`${lines.join('\n')}\n`)) await new Promise(resolve => child.stdin.once('drain', resolve));
+    }
+    child.stdin.end();
+    if (await ended) throw new Error('windlass enqueue failed');
+  }
+
+  /** Works so many other jobs; how many in a second, and how long all of it took. */
+  async drain(jobs) {
+    const begun = performance.now();
+    const { stdout } = await run(`${BUILT}/windlass-bench`, ['drain', '--jobs', String(jobs), '--store', this.url, '--json']);
+    return { rate: JSON.parse(stdout).figures.completed_per_second, seconds: (performance.now() - begun) / 1_000 };
+  }
+
+  async cli(...words) {
+    return (await run(`${BUILT}/windlass`, [...words, '--store', this.url])).stdout;
+  }
+
+  /** Starts `windlass serve`; its address. */
+  async serve() {
+    this.server = spawn(`${BUILT}/windlass`, ['serve', '--listen', '127.0.0.1:0', '--store', this.url], { stdio: ['ignore', 'pipe', 'pipe'] });
+    return new Promise((resolve, reject) => {
+      let said = '';
+      const look = part => {
+        said += part;
+        const found = said.match(/http:\/\/127\.0\.0\.1:\d+\//);
+        if (found) resolve(found[0]);
+      };
+      this.server.stdout.on('data', look);
+      this.server.stderr.on('data', look);
+      this.server.once('close', () => reject(new Error(`windlass serve ended: ${said}`)));
+    });
+  }
+
+  /** Seconds of a processor that the server of pages has used. */
+  cpu() {
+    const fields = readFileSync(`/proc/${this.server.pid}/stat`, 'utf8').replace(/.*\)/, '').trim().split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  }
+
+  async end() {
+    if (!this.server) return;
+    this.server.removeAllListeners('close');
+    const ended = new Promise(resolve => this.server.once('close', resolve));
+    this.server.kill('SIGTERM');
+    await ended;
+  }
+}

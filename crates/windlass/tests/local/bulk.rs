@@ -1,0 +1,47 @@
+//! What is done to many jobs while they move on.
+
+use std::{sync::Arc, time::Duration};
+use windlass::{Args, Client, JobFilter, JobState, NewJob};
+use windlass_core::{ClaimRequest, JobPage, QueueDemand, Result, Store, WorkerId, WorkerSpec, wrap_store};
+
+/// A store whose worker takes the jobs as soon as they are listed.
+struct Taking {
+    store: Arc<dyn Store>,
+    worker: WorkerId,
+}
+
+wrap_store! {
+    impl JobStore for Taking, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job any_available queues_by history events status wakeup close]
+
+    async fn jobs(&self, filter: &JobFilter) -> Result<JobPage> {
+        let page = self.store.jobs(filter).await?;
+        if filter.state == Some(JobState::Available) {
+            let demand = QueueDemand::new("default", 100);
+            self.store.claim(&ClaimRequest { worker: self.worker, queues: vec![demand] }).await?;
+        }
+        Ok(page)
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_begins_while_it_is_cancelled_counts_once() {
+    let store = Arc::clone(windlass::testing::client().store());
+    let spec = WorkerSpec {
+        name: "w".into(),
+        queues: vec!["default".into()],
+        kinds: vec![],
+        lease: Duration::from_secs(60),
+    };
+    let worker = store.register(&spec).await.unwrap().worker;
+    let client = Client::from_store(Arc::new(Taking { store, worker }));
+    let job = || NewJob::new("work", Args::parse("{}").unwrap());
+    client.enqueue_many((0..10).map(|_| job())).await.unwrap();
+    let touched = client
+        .select(JobFilter { kind: Some("work".into()), ..JobFilter::default() })
+        .cancel()
+        .await
+        .unwrap();
+    assert_eq!((touched.selected, touched.done, touched.asked, touched.left), (10, 0, 10, 0));
+}
