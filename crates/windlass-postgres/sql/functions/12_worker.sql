@@ -32,7 +32,7 @@ CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_worker integer, p_open_from bigi
 AS $$
 BEGIN
     -- One that a later heartbeat has overtaken only makes rescue look at more: what is open now was open then.
-    UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(),
+    UPDATE {schema}.worker SET heartbeat_at = clock_timestamp(), beat = beat + 1,
             in_touch_since = CASE WHEN clock_timestamp() BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since
                                   ELSE clock_timestamp() END,
             open_from = coalesce(p_open_from, open_from),

@@ -16,20 +16,24 @@ $$;
 -- rescue(rescuer): ends one worker whose lease is over and takes back what it holds. worker: NULL when there was none,
 -- when somebody else is at it, or when all of them are busy writing. Also how long until the next lease can end, in ms; NULL: no worker is live.
 -- One rescues at a time, so that many callers do the work of one.
--- Cost: a look at the live workers.
+-- Cost: one look at the live workers.
 CREATE OR REPLACE FUNCTION {schema}.rescue(
     p_rescuer integer, OUT worker integer, OUT rescued bigint, OUT discarded bigint, OUT next_end_ms double precision)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_overdue integer;
+    v_last    timestamptz; -- the latest heartbeat
+    v_end     timestamptz; -- of the first lease
 BEGIN
+    SELECT max(w.heartbeat_at), min(w.heartbeat_at + w.lease) INTO v_last, v_end FROM {schema}.worker w WHERE w.ended_at IS NULL;
     -- A heartbeat from the future is one from before the clock was set back: its lease begins anew.
-    IF EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.ended_at IS NULL AND w.heartbeat_at > clock_timestamp() + interval '1 second') THEN
+    IF v_last > clock_timestamp() + interval '1 second' THEN
         UPDATE {schema}.worker w SET heartbeat_at = clock_timestamp()
             WHERE w.ended_at IS NULL AND w.heartbeat_at > clock_timestamp() + interval '1 second';
+        v_end := '-infinity';
     END IF;
-    IF EXISTS (SELECT 1 FROM {schema}.overdue_workers(p_rescuer))
+    IF v_end < clock_timestamp() AND EXISTS (SELECT 1 FROM {schema}.overdue_workers(p_rescuer))
        AND pg_try_advisory_xact_lock(hashtext({name} || '.rescue'), 0) THEN
         FOR v_overdue IN SELECT o FROM {schema}.overdue_workers(p_rescuer) AS o LOOP
             SELECT e.rescued, e.discarded INTO rescued, discarded FROM {schema}.end_worker(v_overdue, true) e;
@@ -39,8 +43,10 @@ BEGIN
             END IF;
         END LOOP;
     END IF;
-    SELECT greatest(extract(epoch FROM min(w.heartbeat_at + w.lease) - clock_timestamp()) * 1000, 0) INTO next_end_ms
-        FROM {schema}.worker w WHERE w.ended_at IS NULL;
+    IF v_end < clock_timestamp() THEN
+        SELECT min(w.heartbeat_at + w.lease) INTO v_end FROM {schema}.worker w WHERE w.ended_at IS NULL;
+    END IF;
+    next_end_ms := greatest(extract(epoch FROM v_end - clock_timestamp()) * 1000, 0);
 END $$;
 
 -- end_worker(worker, crashed): takes back every job that the worker holds.

@@ -125,3 +125,22 @@ async fn a_job_without_handler_costs_its_lane_nothing() {
         assert!(least <= MOST_PAGES, "{who}: {least} pages");
     }
 }
+
+/// Each heartbeat writes the worker's row anew, and a held snapshot keeps all that it was: a day of them is 8,640, on as many pages where
+/// there are other workers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heartbeats_beside_a_held_snapshot_do_not_count() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    for _ in 0..9 {
+        worker_on(&store).await;
+    }
+    let (client, other) = (fixture.sql().await, fixture.sql().await);
+    check(&fixture, &client, &worker, 0, "before").await;
+    other.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()").await.unwrap();
+    let beats = "DO $$ BEGIN FOR n IN 1..3000 LOOP PERFORM windlass.heartbeat(w.id, NULL, NULL, NULL) FROM windlass.worker w; COMMIT; END LOOP; END $$";
+    client.batch_execute(&fixture.text(beats)).await.unwrap();
+    check(&fixture, &client, &worker, 0, "after 3,000 heartbeats").await;
+    check(&fixture, &fixture.sql().await, &worker, 0, "in another session").await;
+}
