@@ -15,6 +15,9 @@ export interface DrainReport extends WorkerStats {
   errors: unknown[]
 }
 
+/** Jobs of each queue that a drain runs at once, unless batches are larger. */
+const AT_ONCE = 10
+
 /** States of jobs that will still run. */
 const PENDING = ['available', 'scheduled', 'retryable'] as const
 
@@ -95,9 +98,11 @@ export class TestWindlass {
   }
 
   async #work (queues: string[], register: (worker: Worker) => unknown, errors: unknown[]): Promise<WorkerStats> {
-    const at = Object.fromEntries(queues.map(name => [name, 10]))
+    const at = Object.fromEntries(queues.map(name => [name, AT_ONCE]))
     const worker = this.windlass.worker({ queues: at, onError: error => { errors.push(error) } })
     register(worker)
+    // Batches are as large as their handlers take; the worker reads this when it starts.
+    for (const name of queues) at[name] = Math.max(AT_ONCE, worker.largestBatch)
     await worker.start()
     try {
       await worker.untilIdle()

@@ -114,7 +114,8 @@ class App:
         return call.read(await self.connection.call(call.op, call.payload))
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
-        """A :class:`Worker` for these queues, with how many jobs of each run at once. By default 10 of each queue that a job names."""
+        """A :class:`Worker` for these queues, with how many jobs of each run at once. By default those that its jobs name, with 10 of each, or as many as
+        the largest batch takes, or as there are processes where all jobs have ``process=True``."""
         return Worker(self, queues, **options)
 
     def run_worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> None:

@@ -53,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=JOBS",
         type=queue_option,
         action="append",
-        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names",
+        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names, or as many as its largest batch takes, or as there are "
+        "processes where all its jobs have process=True",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")
     parser.add_argument(
