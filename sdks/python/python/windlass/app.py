@@ -84,17 +84,17 @@ class App:
             return self._add(kind, None, None, {})
         return lambda function: self._add(function, kind, args, options, process=process)
 
-    def batch(
-        self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any
-    ) -> Callable[[Callable[[list[Any]], Any]], Job[Any]]:
+    def batch(self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any) -> BatchDecorator:
         """Makes a function a job that takes up to ``max_size`` jobs in one call: a list of their args, as dicts or models. It takes what is
-        there and never waits for more.
+        there and never waits for more, and no more of a queue than run at once. A first parameter of type ``list[Context]`` is handed in before
+        it: the context of each job, in the order of the args.
 
         Return ``None`` when all are done, or a list with one outcome or result (or ``None``) for each; raise, and all are tried again.
         """
         if max_size < 1:
             raise InvalidOption(f"max_size must be at least 1, got {max_size}")
-        return lambda function: self._add(function, kind, args, options, max_size)
+        decorator: Any = lambda function: self._add(function, kind, args, options, max_size)
+        return decorator  # type: ignore[no-any-return]
 
     def schedule(self, name: str, cron: str, job: Job[Any], args: Any = None, **options: Any) -> Schedule:
         """Declares a :class:`Schedule` of a job; workers store it when they start, and one of them enqueues its jobs::
@@ -162,6 +162,15 @@ if TYPE_CHECKING:
         def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P]: ...
         @overload
         def __call__(self, function: Callable[P, Any], /) -> Job[P]: ...
+        def __call__(self, function: Any, /) -> Any: ...
+
+    class BatchDecorator:
+        """What ``@app.batch(...)`` decorates with."""
+
+        @overload
+        def __call__(self, function: Callable[[list[Context], list[Any]], Any], /) -> Job[Any]: ...
+        @overload
+        def __call__(self, function: Callable[[list[Any]], Any], /) -> Job[Any]: ...
         def __call__(self, function: Any, /) -> Any: ...
 
 

@@ -314,11 +314,9 @@ class Worker:
         if not fit:
             return
         ended: list[Ended | None] | None
+        call = functools.partial(job.handler.call_batch, self._contexts(job.handler, fit))
         try:
-            if job.handler.is_async:
-                value = await job.handler.function(args)
-            else:
-                value = await in_thread(job.handler.function, args)
+            value = await call(args) if job.handler.is_async else await in_thread(call, args)
             ended = None if value is None else _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
             stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
@@ -333,6 +331,11 @@ class Worker:
         else:
             for one, said in zip(fit, ended):
                 self._end(one, said)
+
+    def _contexts(self, handler: Handler, jobs: list[_native.Job]) -> list[Context]:
+        if not handler.takes_context:
+            return []  # nor made, where nobody looks at them
+        return [Context(job, self._connection, self._reason_of) for job in jobs]
 
     def _read(self, job: Job[Any], jobs: list[_native.Job]) -> tuple[list[_native.Job], list[Any]]:
         """The jobs whose args fit, and their args; the others are discarded."""
