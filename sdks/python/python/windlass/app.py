@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
 
-from . import calls
 from .children import place_of
 from .client import Client, SyncClient
 from .connection import Connection
@@ -107,11 +106,9 @@ class App:
 
     async def declare_schedules(self) -> list[str]:
         """Stores the schedules now. For each ``created``, ``changed`` or ``unchanged``."""
-        specs = [schedule._spec() for schedule in self._schedules]
-        if not specs and not self.name:
+        if not self._schedules and not self.name:
             return []
-        call = calls.put_schedules(specs, self.name, prune=bool(self.name))
-        return call.read(await self.connection.call(call.op, call.payload))
+        return (await self.client.put_schedules(self._schedules, source=self.name, prune=bool(self.name))).replies
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
         """A :class:`Worker` for these queues, with how many jobs of each run at once. By default those that its jobs name, with 10 of each, or as many as
