@@ -155,6 +155,9 @@ onBoth('schedules are declared, previewed, run, paused and removed', async ({ wi
   assert.equal((await windlass.schedules.get('report'))!.paused, true)
   await windlass.schedules.resume('report')
   assert.equal((await windlass.schedules.get('report'))!.paused, false)
+  for (const options of [{ prune: true }, { source: '', prune: true }]) {
+    await assert.rejects(windlass.schedules.put([], options), { code: 'invalid_option', message: /say which one: put\(schedules, \{ source: 'shop', prune: true \}\)/ })
+  }
   assert.deepEqual((await windlass.schedules.put([], { source: 'app', prune: true })).removed, ['report'])
   assert.equal(await windlass.schedules.get('report'), null)
   await assert.rejects(windlass.schedules.put([schedule({ name: 'x', cron: 'soon', job: plain, args: { n: 1 } })]), WindlassError)

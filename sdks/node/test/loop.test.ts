@@ -128,6 +128,23 @@ test('a loop for one job at a time takes the next when it is done', async () => 
   assert.deepEqual([rooms, native.completed, ends.length], [[1, 1], [1], 2])
 })
 
+test('a loop for one job at a time asks for the next when a job that never ends was taken away', async () => {
+  const rooms: number[] = []
+  const [handlers, native] = [new Handlers(), new FakeNative()]
+  const begun: number[] = []
+  const handler = (n: number) => { begun.push(n); return new Promise(() => {}) }
+  handlers.add({ job, one: handler }, handler)
+  native.batches.push({ texts: ['1'] }, { told: '[[1,null]]' }, { texts: ['2'] })
+  const exchange = native.exchange.bind(native)
+  native.exchange = (done: Float64Array, said: string | null, room = 0) => { rooms.push(room); return exchange(done, said) }
+  const loop = new Loop(handlers, () => {}, 1)
+  loop.begin(native as unknown as NativeWorker)
+  await settled()
+  loop.schedule() // the bell that rings with the news; without room, it rings for no job
+  await settled()
+  assert.deepEqual([rooms, begun], [[1, 0, 1], [1, 2]])
+})
+
 test('an exchange that fails ends the loop with its error', async () => {
   const { native, loop, begin } = loopOf(() => {})
   native.exchange = () => { throw new Error('{"code":"internal","message":"broken"}') }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cancel, defineJob, discard, InvalidArgs, InvalidOption, JobInterrupted, LeaseLost, retry, snooze, Unsupported, type Job } from 'windlass'
-import { perform, testWindlass } from 'windlass/testing'
+import { perform, performBatch, testWindlass } from 'windlass/testing'
 import { z } from 'zod'
 
 const mail = defineJob<{ to: string, copies?: number }>('mail.send', { queue: 'mail', maxAttempts: 2 })
@@ -110,4 +110,57 @@ test('a handler that runs by itself is told to stop', async () => {
   for (const cancelWhen of [AbortSignal.abort(), stop.signal]) {
     assert.deepEqual((await perform(mail, handler, { to: 'a' }, { cancelWhen })).outcome, cancel('cancelled'))
   }
+})
+
+test('a test has the keys and the traces of its program', async () => {
+  const account = defineJob<{ passport: string }>('account.open', { encrypted: true })
+  const spans: string[] = []
+  const traces = {
+    send<T> ({ kind }: { kind: string }, run: (carried: undefined) => Promise<T>) { spans.push(`send ${kind}`); return run(undefined) },
+    process ({ kind }: { kind: string }, run: () => unknown) { spans.push(`process ${kind}`); return run() },
+  }
+  await using t = await testWindlass({ keys: `k1:${Buffer.alloc(32, 7).toString('base64')}`, traces })
+  const id = await t.windlass.enqueue(account, { passport: 'C01X00T47' })
+  assert.equal(JSON.stringify(await t.windlass.job(id)).includes('C01X00T47'), false)
+  assert.equal((await t.assertEnqueued(account, { passport: 'C01X00T47' })).id, id)
+  await assert.rejects(t.assertNotEnqueued(account, { passport: 'C01X00T47' }), /is enqueued with/)
+  const report = await t.drain(worker => worker.handle(account, ({ passport }) => `for ${passport}`))
+  assert.deepEqual([report.completed, await t.windlass.result(id), spans], [1, 'for C01X00T47', ['send account.open', 'process account.open']])
+})
+
+const event = defineJob('event', { args: z.object({ n: z.number(), at: z.coerce.date().default(new Date(0)) }), queue: 'events' })
+
+test('the handler of a batch runs by itself, and says what becomes of each job', async () => {
+  const ids: number[] = []
+  const index = (jobs: Array<Job<{ n: number, at: Date }>>) => jobs.map(job => {
+    ids.push(job.id)
+    assert.deepEqual([job.args.at, job.queue, job.attempt], [new Date(0), 'events', 2])
+    job.log(`event ${job.args.n}`)
+    return job.args.n % 2 === 1 ? discard('odd') : job.args.n * 10
+  })
+  const done = await performBatch(event, index, [{ n: 1 }, { n: 2 }], { attempt: 2 })
+  assert.deepEqual(done.map(({ outcome, result }) => [outcome, result]), [[discard('odd'), null], [null, 20]])
+  assert.deepEqual([done.map(({ report }) => report!.log.map(({ text }) => text)), ids], [[['event 1'], ['event 2']], [1, 2]])
+  assert.deepEqual((await performBatch(event, () => {}, [{ n: 1 }])), [{ outcome: null, result: null, report: null }])
+})
+
+test('what the handler of a batch throws is thrown, unless it may fail, and of what it must not return the same', async () => {
+  const wrong = (): never => { throw new RangeError('all of them') }
+  await assert.rejects(performBatch(event, wrong, [{ n: 1 }, { n: 2 }]), RangeError)
+  const failed = await performBatch(event, wrong, [{ n: 1 }, { n: 2 }], { allowFailures: true })
+  assert.deepEqual(failed.map(({ error }) => (error as Error).message), ['all of them', 'all of them'])
+  await assert.rejects(performBatch(event, () => [1], [{ n: 1 }, { n: 2 }]), /it returned 1 outcomes/)
+  await assert.rejects(performBatch(event, () => {}, [{ n: 'x' as unknown as number }]), InvalidArgs)
+  await assert.rejects(performBatch(event, () => {}, []), InvalidOption)
+  const [stopped] = await performBatch(event, ([job]) => [job!.signal.aborted], [{ n: 1 }], { cancelWhen: AbortSignal.abort() })
+  assert.equal(stopped!.result, true)
+})
+
+test('a drain has batches as large as in the program', async () => {
+  await using t = await testWindlass()
+  const many = defineJob<number>('many')
+  await t.windlass.enqueueMany(many, Array.from({ length: 60 }, (_, n) => n))
+  const sizes: number[] = []
+  await t.drain(worker => worker.handleBatch(many, { maxSize: 60 }, jobs => { sizes.push(jobs.length) }))
+  assert.ok(Math.max(...sizes) > 10, `${sizes}`)
 })

@@ -239,3 +239,13 @@ onBoth('limits of a queue and of its keys hold', async ({ windlass }, t) => {
   assert.ok(most.get('narrownull')! <= 2, `${most.get('narrownull')} of the queue ran at once`)
   assert.deepEqual([most.get('keyedodd'), most.get('keyedeven')], [1, 1])
 })
+
+onSqlite('a worker says which batches its queues keep small', async ({ windlass }, t) => {
+  const said = t.mock.method(console, 'warn', () => {})
+  const [small, large, elsewhere] = ['small', 'large', 'elsewhere'].map(kind => defineJob<number>(kind, { queue: kind === 'elsewhere' ? kind : undefined }))
+  await started(t, windlass.worker({ queues: { default: 10 } })
+    .handleBatch(small!, { maxSize: 10 }, () => {}).handleBatch(large!, { maxSize: 500 }, () => {}).handleBatch(elsewhere!, { maxSize: 500 }, () => {}))
+  assert.deepEqual(said.mock.calls.map(({ arguments: [text] }) => text), [
+    'windlass: a batch of "large" may have 500 jobs, but no more than 10 of the queue "default" run at once: give the queue 500, or the batch { maxSize: 10 }',
+  ])
+})

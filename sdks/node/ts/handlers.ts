@@ -36,6 +36,16 @@ export class Handlers {
 
   get largestBatch (): number { return Math.max(0, ...[...this.#byKind.values()].map(({ many }) => many?.maxSize ?? 0)) }
 
+  /** Batches that can never be as large as they may be, each with why. */
+  tooLarge (queues: Readonly<Record<string, number>>): string[] {
+    return [...this.#byKind.values()].flatMap(({ job: { kind, options: { queue = 'default' } }, many }) => {
+      const places = queues[queue]
+      if (!many || places === undefined || places >= many.maxSize) return []
+      return [`a batch of "${kind}" may have ${many.maxSize} jobs, but no more than ${places} of the queue "${queue}" run at once: ` +
+        `give the queue ${many.maxSize}, or the batch { maxSize: ${places} }`]
+    })
+  }
+
   add (registered: Registered, call: unknown): void {
     const { job } = registered
     const refuse = (what: string): never => { throw new InvalidOption('invalid_option', what) }

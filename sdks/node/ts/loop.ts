@@ -73,13 +73,14 @@ export class Loop implements Settle {
     const room = Math.min(this.#jobs, this.#atOnce - this.#running.size)
     const batch = direct(() => native.exchange(new Float64Array(done), handIn, room, BYTES))
     if (batch === null) return
-    if (batch.told !== undefined) this.#tell(JSON.parse(batch.told))
+    // The exchange had said that there is no room for these places, so no bell rings for them.
+    const freed = batch.told !== undefined && this.#tell(JSON.parse(batch.told))
     const jobs = this.#reader!.read(batch)
     this.#run(jobs)
     if (batch.closed) {
       this.#leave()
       this.#end()
-    } else if ((jobs.length > 0 || batch.more) && this.#running.size < this.#atOnce) {
+    } else if ((jobs.length > 0 || batch.more || freed) && this.#running.size < this.#atOnce) {
       this.schedule()
     }
   }
@@ -103,12 +104,15 @@ export class Loop implements Settle {
     }
   }
 
-  #tell (told: Array<[ticket: number, reason: StopReason | null]>): void {
+  /** Passes on what jobs are to hear. Whether one of them was taken away, which leaves its place to another. */
+  #tell (told: Array<[ticket: number, reason: StopReason | null]>): boolean {
+    let freed = false
     for (const [ticket, reason] of told) {
       const job = this.#running.get(ticket)
-      if (reason === null) this.#running.delete(ticket)
+      if (reason === null && this.#running.delete(ticket)) freed = true
       job?.interrupt(reason ?? 'lost')
     }
+    return freed
   }
 
   /** A handler returned. */

@@ -1,6 +1,7 @@
 import type { Connection } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { check } from './enqueue.js'
+import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import { span, time, wireJob, type EnqueueOptions } from './options.js'
 import type { Duration } from './duration.js'
@@ -70,6 +71,9 @@ export class Schedules {
    * ```
    */
   async put (schedules: ScheduleSpec[], options: { source?: string, prune?: boolean } = {}): Promise<{ replies: Array<'created' | 'changed' | 'unchanged'>, removed: string[] }> {
+    if (options.prune && !options.source) {
+      throw new InvalidOption('invalid_option', "prune removes what else is of a source, so say which one: put(schedules, { source: 'shop', prune: true })")
+    }
     const wire = await Promise.all(schedules.map(wireSchedule))
     return record(await this.#on.call('put_schedules', { schedules: wire, ...options }))
   }

@@ -2,12 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import type { WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import type { JobRecord } from './records.js'
 import { Windlass } from './windlass.js'
 import type { Worker, WorkerStats } from './worker.js'
 
-export { perform, type Performed, type PerformOptions } from './perform.js'
+export { perform, performBatch, type Performed, type PerformOptions } from './perform.js'
 
 /** What a drain did. */
 export interface DrainReport extends WorkerStats {
@@ -15,11 +16,14 @@ export interface DrainReport extends WorkerStats {
   errors: unknown[]
 }
 
+/** Jobs of each queue that a drain runs at once, unless batches are larger. */
+const AT_ONCE = 10
+
 /** States of jobs that will still run. */
 const PENDING = ['available', 'scheduled', 'retryable'] as const
 
 /**
- * A Windlass with a SQLite file of its own, for one test.
+ * A Windlass with a SQLite file of its own, for one test. Takes what the program gives its own: `keys` of encrypted jobs, `traces`.
  *
  * ```ts
  * const t = await testWindlass()
@@ -30,9 +34,9 @@ const PENDING = ['available', 'scheduled', 'retryable'] as const
  * await t.close()
  * ```
  */
-export async function testWindlass (): Promise<TestWindlass> {
+export async function testWindlass (options: WindlassOptions = {}): Promise<TestWindlass> {
   const folder = await mkdtemp(join(tmpdir(), 'windlass-'))
-  const windlass = new Windlass(`sqlite:${join(folder, 'jobs.db')}?synchronous=normal`)
+  const windlass = new Windlass(`sqlite:${join(folder, 'jobs.db')}?synchronous=normal`, options)
   await windlass.migrate()
   return new TestWindlass(windlass, folder)
 }
@@ -58,9 +62,16 @@ export class TestWindlass {
     return found.sort((a, b) => a.id - b.id)
   }
 
+  /** The same with args that can be read, also of encrypted jobs. */
+  async #opened (job: JobDefinition): Promise<JobRecord[]> {
+    const all = await this.enqueued(job)
+    if (!job.options.encrypted) return all
+    return Promise.all(all.map(async record => ({ ...record, args: await this.windlass.args(record.id) })))
+  }
+
   /** Finds a job whose args have these fields with these values; rejects with a list of what is there when there is none. */
   async assertEnqueued<J extends JobDefinition> (job: J, args?: Partial<ArgsInput<J>>): Promise<JobRecord> {
-    const all = await this.enqueued(job)
+    const all = await this.#opened(job)
     const found = all.find(record => matches(record.args, args))
     if (found) return found
     const there = all.map(record => `\n  ${JSON.stringify(record.args)}`).join('') || ' none'
@@ -69,7 +80,7 @@ export class TestWindlass {
 
   /** Rejects when there is such a job. */
   async assertNotEnqueued<J extends JobDefinition> (job: J, args?: Partial<ArgsInput<J>>): Promise<void> {
-    const found = (await this.enqueued(job)).find(record => matches(record.args, args))
+    const found = (await this.#opened(job)).find(record => matches(record.args, args))
     if (found) throw new Error(`a job "${job.kind}" is enqueued with ${JSON.stringify(found.args)}`)
   }
 
@@ -95,9 +106,11 @@ export class TestWindlass {
   }
 
   async #work (queues: string[], register: (worker: Worker) => unknown, errors: unknown[]): Promise<WorkerStats> {
-    const at = Object.fromEntries(queues.map(name => [name, 10]))
+    const at = Object.fromEntries(queues.map(name => [name, AT_ONCE]))
     const worker = this.windlass.worker({ queues: at, onError: error => { errors.push(error) } })
     register(worker)
+    // Batches are as large as their handlers take; the worker reads this when it starts.
+    for (const name of queues) at[name] = Math.max(AT_ONCE, worker.largestBatch)
     await worker.start()
     try {
       await worker.untilIdle()

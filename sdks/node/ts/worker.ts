@@ -113,6 +113,9 @@ export class Worker {
     return this
   }
 
+  /** @internal */
+  get largestBatch (): number { return this.#handlers.largestBatch }
+
   /** Begins to work, and resolves when the store knows this worker. */
   async start (): Promise<this> {
     if (this.#handlers.kinds.length + this.#handlers.modules.length === 0) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
@@ -136,6 +139,7 @@ export class Worker {
         console.error('windlass: onError threw', broken)
       }
     }
+    for (const problem of this.#handlers.tooLarge(this.#options.queues)) console.warn(`windlass: ${problem}`)
     const spec = this.#spec()
     const loop = this.#loop = new Loop(this.#handlers, onError)
     const client = await this.#on.client()

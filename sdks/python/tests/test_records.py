@@ -53,6 +53,27 @@ def test_a_schedule_is_previewed(app: App) -> None:
         app.sync.preview_schedule(Schedule("bad", "61 * * * *", report))
 
 
+def test_schedules_are_put_at_run_time(app: App) -> None:
+    @app.job("report")
+    async def report(customer: int) -> None: ...
+
+    def of(customer: int, cron: str = "@daily") -> Schedule:
+        return Schedule(f"report/{customer}", cron, report, {"customer": customer})
+
+    first = app.sync.put_schedules([of(1), of(2)], source="customers")
+    assert (first.replies, first.removed) == (["created", "created"], [])
+    again = asyncio.run(app.client.put_schedules([of(1), of(2, "@hourly")], source="customers"))
+    assert again.replies == ["unchanged", "changed"]
+    assert app.sync.put_schedules([of(3)]).replies == ["created"], "beside those of the source"
+    pruned = app.sync.put_schedules([of(1)], source="customers", prune=True)
+    assert (pruned.replies, pruned.removed) == (["unchanged"], ["report/2"])
+    assert [schedule.name for schedule in app.sync.schedules()] == ["report/1", "report/3"]
+    with pytest.raises(InvalidOption, match="say which one: put_schedules"):
+        app.sync.put_schedules([], prune=True)
+    with pytest.raises(InvalidOption, match="say which one: put_schedules"):
+        asyncio.run(app.client.put_schedules([], prune=True))
+
+
 def test_a_schedule_tells_when_it_fires(app: App) -> None:
     @app.job("report")
     async def report() -> None: ...

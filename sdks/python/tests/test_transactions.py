@@ -10,7 +10,7 @@ import asyncpg
 import psycopg
 import pytest
 import sqlalchemy
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import Session
 
 from windlass import App, Context, Job, Unique, errors
@@ -49,14 +49,62 @@ def test_psycopg(shop: App, pay: Job[Any], postgres: str) -> None:
         lost = pay.enqueue_in_sync(connection)
         connection.rollback()
         assert shop.sync.job(lost) is None
-    with psycopg.connect(postgres, row_factory=psycopg.rows.dict_row) as connection:  # type: ignore[arg-type]
-        assert pay.enqueue_in_sync(connection) > 0
 
     async def main() -> int:
         async with await psycopg.AsyncConnection.connect(postgres) as connection:
             return await pay.enqueue_in(connection, **ARGS)
 
     assert shop.sync.job(asyncio.run(main())).args == ARGS  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rows", ["dict_row", "scalar_row", "namedtuple_row"])
+def test_rows_of_psycopg_are_the_users(pay: Job[Any], postgres: str, rows: str) -> None:
+    factory: Any = getattr(psycopg.rows, rows)
+    with psycopg.connect(postgres, row_factory=factory) as connection:
+        assert pay.enqueue_in_sync(connection) > 0
+        assert connection.row_factory is factory
+
+    async def main() -> list[int]:
+        async with await psycopg.AsyncConnection.connect(postgres, row_factory=factory) as connection:
+            return await pay.enqueue_many_in(connection, [ARGS, ARGS])
+
+    first, second = asyncio.run(main())
+    assert first < second
+
+
+class Db(AsyncSession):
+    """A session of the user's own, whose name says nothing of how it is used."""
+
+
+class Link(psycopg.AsyncConnection[Any]):
+    """The same of psycopg's."""
+
+
+class AsyncFriend(psycopg.Connection[Any]):
+    """And one whose name says the wrong thing."""
+
+
+def test_classes_of_the_users_own_are_told_by_what_they_stand_on(shop: App, pay: Job[Any], postgres: str) -> None:
+    async def main() -> list[int]:
+        engine = create_async_engine(postgres.replace("postgres://", "postgresql+psycopg://"))
+        scoped = async_scoped_session(async_sessionmaker(engine, class_=Db), scopefunc=asyncio.current_task)
+        ids = []
+        async with Db(engine) as session, session.begin():
+            ids.append(await pay.enqueue_in(session))
+        async with scoped.begin():
+            ids.append(await pay.enqueue_in(scoped))
+        await scoped.remove()
+        await engine.dispose()
+        async with await Link.connect(postgres) as link:
+            ids.append(await pay.enqueue_in(link))
+            with pytest.raises(InvalidOption, match="a Link is to be awaited"):
+                pay.enqueue_in_sync(link)
+        return ids
+
+    ids = asyncio.run(main())
+    with AsyncFriend.connect(postgres) as friend:
+        ids.append(pay.enqueue_in_sync(friend))
+    assert all(shop.sync.job(id) is not None for id in ids)
 
 
 def test_asyncpg(shop: App, pay: Job[Any], postgres: str) -> None:
@@ -246,7 +294,7 @@ class Refusing:
     def __init__(self, sqlstate: str) -> None:
         self.sqlstate = sqlstate
 
-    def execute(self, *_: Any) -> Any:
+    def cursor(self, **_: Any) -> Any:
         error = psycopg.Error("the first line\nDETAIL: more")
         error.sqlstate = self.sqlstate
         raise error

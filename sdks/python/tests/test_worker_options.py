@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -42,6 +43,57 @@ def test_settling_is_pipelined_or_strict(app: App) -> None:
     assert asyncio.run(drain(app, settling="strict"))["settled"] == 20
     with pytest.raises(InvalidOption, match="settling must be 'pipelined' or 'strict', got 'loose'"):
         app.worker(settling="loose")
+
+
+def test_a_queue_has_places_for_its_largest_batch(sqlite: App) -> None:
+    sizes: list[int] = []
+
+    @sqlite.batch("events", max_size=500, queue="events")
+    async def index(events: list[Any]) -> None:
+        sizes.append(len(events))
+
+    @sqlite.batch("small", max_size=5, queue="small")
+    async def small(events: list[Any]) -> None: ...
+
+    @sqlite.job("mail", queue="events")
+    async def mail() -> None: ...
+
+    index.enqueue_many_sync([{}] * 500)
+    worker = sqlite.worker()
+    assert worker._queues == {"events": 500, "small": 10}
+    asyncio.run(drain(sqlite))
+    assert sum(sizes) == 500 and max(sizes) > 10, sizes
+
+
+def test_a_queue_of_child_processes_has_as_many_places(sqlite: App) -> None:
+    def sum_up() -> None: ...
+
+    for kind, queue in [("a", "sums"), ("b", "sums"), ("c", "mixed")]:
+        sqlite.job(kind, queue=queue, process=True)(sum_up_at_the_top)
+    sqlite.job("d", queue="mixed")(sum_up)
+    assert sqlite.worker()._queues == {"sums": os.cpu_count(), "mixed": 10}
+    assert sqlite.worker(processes=3)._queues == {"sums": 3, "mixed": 10}
+    assert sqlite.worker({"sums": 7}, processes=3)._queues == {"sums": 7}
+    for wrong in (0, -1):
+        with pytest.raises(InvalidOption, match="processes must be at least 1"):
+            sqlite.worker(processes=wrong)
+
+
+def sum_up_at_the_top() -> None: ...
+
+
+def test_a_worker_says_which_batches_its_queues_keep_small(sqlite: App, caplog: pytest.LogCaptureFixture) -> None:
+    for kind, size, queue in [("fits", 10, "a"), ("large", 500, "a"), ("elsewhere", 500, "b")]:
+        sqlite.batch(kind, max_size=size, queue=queue)(takes_many)
+    for queues in ({"a": 10}, {"a": 500}, None):
+        asyncio.run(drain(sqlite, queues=queues))
+    [said] = [each.getMessage() for each in caplog.records if each.name == "windlass"]
+    assert said == (
+        "large takes up to 500 jobs in one call, but no more than 10 of the queue 'a' run at once: give the queue 500 places, or the batch max_size=10"
+    )
+
+
+async def takes_many(jobs: list[Any]) -> None: ...
 
 
 JOBS = """

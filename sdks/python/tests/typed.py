@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windlass import App, Cancel, Context, EnqueuedUnique, Job, JobRecord
+from windlass import App, Cancel, Context, EnqueuedUnique, Job, JobRecord, Schedule
 
 app = App("sqlite:jobs.db")
 
@@ -33,6 +33,11 @@ async def ship(order: Order) -> int:
 async def index(jobs: list[dict[str, int]]) -> None: ...
 
 
+@app.batch("bulk")
+def bulk(contexts: list[Context], jobs: list[dict[str, int]]) -> list[int]:
+    return [ctx.attempt for ctx in contexts]
+
+
 async def right() -> None:
     id: int = await send_mail.enqueue(to="a")
     await send_mail.enqueue("a", template="b")
@@ -52,6 +57,10 @@ async def right() -> None:
     ran: float | None = (await app.client.timings("1h", step="1h"))[0].run.p95_ms
     why: str = app.sync.failures("1h", queue="q")[0].sample
     print(counted)
+    await bulk.enqueue_many([{"n": 1}])
+    put: list[str] = (await app.client.put_schedules([Schedule("a", "@daily", send_mail, {"to": "a"})], source="x", prune=True)).removed
+    app.sync.put_schedules(schedule for schedule in [Schedule("b", "@daily", ship, Order(7))])
+    print(put, ran, why)
 
 
 async def wrong() -> None:
@@ -66,6 +75,11 @@ async def wrong() -> None:
     await send_mail.enqueue_unique(to=7)  # type: ignore[arg-type]
     app.sync.edit_where({"priority": "high"}, queue="mail")  # type: ignore[typeddict-item]
     app.job(7)  # type: ignore[call-overload]
+    app.batch("none")(takes_nothing)  # type: ignore[arg-type]
+    app.sync.put_schedules([send_mail])  # type: ignore[list-item]
+
+
+def takes_nothing() -> None: ...
 
 
 def takes_a_job(job: Job[[str]]) -> None: ...

@@ -14,7 +14,7 @@ from .history import Count, History
 from .job import Job
 from .options import Backoff, Options, Unique
 from .outcome import Cancel, Discard, Outcome, Retry, Snooze
-from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
 from .schedule import Schedule
 from .timings import Failure, Mark, Quantiles, Timed
@@ -48,6 +48,7 @@ __all__ = [
     "Retry",
     "Schedule",
     "ScheduleRecord",
+    "SchedulesPut",
     "Snooze",
     "SyncClient",
     "Timed",

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _native
+from ._orm import fresh_connections
 from .args import encode
 from .connection import Connection
 from .context import Context, _current
@@ -96,7 +97,9 @@ class Desk:
             of: Any = ChildJob(self, told["job"])
             context = ChildContext(of, job._connection, self)
             _current.set(context)
-            return returned(job.handler.call(of, context), job.kind), False
+            with fresh_connections():
+                value = job.handler.call(of, context)
+            return returned(value, job.kind), False
         except BaseException as error:  # also SystemExit: it ends the job, not the child
             return failure(error), not isinstance(error, Outcome)
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
 
-from . import calls
 from .children import place_of
 from .client import Client, SyncClient
 from .connection import Connection
@@ -84,17 +83,17 @@ class App:
             return self._add(kind, None, None, {})
         return lambda function: self._add(function, kind, args, options, process=process)
 
-    def batch(
-        self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any
-    ) -> Callable[[Callable[[list[Any]], Any]], Job[Any]]:
+    def batch(self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any) -> BatchDecorator:
         """Makes a function a job that takes up to ``max_size`` jobs in one call: a list of their args, as dicts or models. It takes what is
-        there and never waits for more.
+        there and never waits for more, and no more of a queue than run at once. A first parameter of type ``list[Context]`` is handed in before
+        it: the context of each job, in the order of the args.
 
         Return ``None`` when all are done, or a list with one outcome or result (or ``None``) for each; raise, and all are tried again.
         """
         if max_size < 1:
             raise InvalidOption(f"max_size must be at least 1, got {max_size}")
-        return lambda function: self._add(function, kind, args, options, max_size)
+        decorator: Any = lambda function: self._add(function, kind, args, options, max_size)
+        return decorator  # type: ignore[no-any-return]
 
     def schedule(self, name: str, cron: str, job: Job[Any], args: Any = None, **options: Any) -> Schedule:
         """Declares a :class:`Schedule` of a job; workers store it when they start, and one of them enqueues its jobs::
@@ -107,14 +106,13 @@ class App:
 
     async def declare_schedules(self) -> list[str]:
         """Stores the schedules now. For each ``created``, ``changed`` or ``unchanged``."""
-        specs = [schedule._spec() for schedule in self._schedules]
-        if not specs and not self.name:
+        if not self._schedules and not self.name:
             return []
-        call = calls.put_schedules(specs, self.name, prune=bool(self.name))
-        return call.read(await self.connection.call(call.op, call.payload))
+        return (await self.client.put_schedules(self._schedules, source=self.name, prune=bool(self.name))).replies
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
-        """A :class:`Worker` for these queues, with how many jobs of each run at once. By default 10 of each queue that a job names."""
+        """A :class:`Worker` for these queues, with how many jobs of each run at once. By default those that its jobs name, with 10 of each, or as many as
+        the largest batch takes, or as there are processes where all jobs have ``process=True``."""
         return Worker(self, queues, **options)
 
     def run_worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> None:
@@ -161,6 +159,15 @@ if TYPE_CHECKING:
         def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> Job[P]: ...
         @overload
         def __call__(self, function: Callable[P, Any], /) -> Job[P]: ...
+        def __call__(self, function: Any, /) -> Any: ...
+
+    class BatchDecorator:
+        """What ``@app.batch(...)`` decorates with."""
+
+        @overload
+        def __call__(self, function: Callable[[list[Context], list[Any]], Any], /) -> Job[Any]: ...
+        @overload
+        def __call__(self, function: Callable[[list[Any]], Any], /) -> Job[Any]: ...
         def __call__(self, function: Any, /) -> Any: ...
 
 

@@ -7,17 +7,12 @@ import asyncio
 import importlib
 import logging
 import os
-import subprocess
 import sys
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from . import _native
+from . import _native, _reload
 from .app import App
 from .errors import WindlassError
-
-_RELOAD_LOOK = 0.5
 
 
 def main(args: list[str] | None = None) -> int:
@@ -33,7 +28,8 @@ def main(args: list[str] | None = None) -> int:
 def _worker(args: list[str]) -> int:
     options = _parser().parse_args(args)
     if options.reload:
-        return _reload([arg for arg in args if arg != "--reload"])
+        command = [sys.executable, "-m", "windlass", "worker", *(arg for arg in args if arg != "--reload")]
+        return _reload.run(command, Path.cwd())
     logging.basicConfig(level=options.log.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         app = load(options.app)
@@ -57,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=JOBS",
         type=queue_option,
         action="append",
-        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names",
+        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names, or as many as its largest batch takes, or as there are "
+        "processes where all its jobs have process=True",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")
     parser.add_argument(
@@ -68,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lease", metavar="TIME", help="how long it may be silent before others take its jobs; default: 30s")
     parser.add_argument("--grace-period", metavar="TIME", help="how long running jobs may go on after the first signal; a second one hands them back; default: 30s")
     parser.add_argument("--log", default="info", choices=["debug", "info", "warning", "error"], help="what is logged")
-    parser.add_argument("--reload", action="store_true", help="starts anew when a Python file below this folder changes; for development")
+    parser.add_argument("--reload", action="store_true", help="starts anew when a Python file below this folder changes, but for those of environments and of hidden folders; for development")
     return parser
 
 
@@ -98,28 +95,3 @@ def load(name: str) -> App:
         hint = f"; it has {', '.join(f'{module}:{key}' for key in apps)}" if apps else ""
         raise SystemExit(f"error: {module}:{attribute or 'app'} is no windlass.App{hint}")
     return found
-
-
-def _reload(args: list[str]) -> int:
-    """Runs the worker as a child, and a new one whenever a file has changed."""
-    while True:
-        before = _changed()
-        child = subprocess.Popen([sys.executable, "-m", "windlass", "worker", *args])
-        try:
-            while _changed() == before:
-                time.sleep(_RELOAD_LOOK)
-            print("windlass: files have changed, the worker starts anew", file=sys.stderr)
-        except KeyboardInterrupt:
-            return child.wait()
-        child.terminate()
-        child.wait()
-
-
-def _changed() -> dict[Path, float]:
-    return {file: file.stat().st_mtime for file in _files(Path.cwd()) if file.exists()}
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    for file in folder.rglob("*.py"):
-        if not any(part.startswith(".") or part in ("node_modules", "__pycache__") for part in file.relative_to(folder).parts):
-            yield file

@@ -11,7 +11,7 @@ from .connection import Connection
 from .duration import Duration
 from .events import Events
 from .history import History
-from .records import AuditRecord, Event, JobEdit, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, Touched
+from .records import AuditRecord, Event, JobEdit, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
 from .timings import Failure, Mark, Timed
 
@@ -139,6 +139,13 @@ class Client:
     async def schedule(self, name: str) -> ScheduleRecord | None:
         """A schedule by its name."""
         return await self._send(calls.schedule(name))
+
+    async def put_schedules(self, schedules: Iterable[Schedule], *, source: str = "", prune: bool = False) -> SchedulesPut:
+        """Stores schedules that only the running program knows, all or none, beside those that the app declares: :class:`windlass.Schedule`. Those of a ``source`` belong together; with ``prune`` what else is of that source is removed.
+
+        Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
+        """
+        return await self._send(calls.put_schedules(schedules, source, prune))
 
     async def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""
@@ -352,6 +359,13 @@ class SyncClient:
     def schedule(self, name: str) -> ScheduleRecord | None:
         """A schedule by its name."""
         return self._send(calls.schedule(name))
+
+    def put_schedules(self, schedules: Iterable[Schedule], *, source: str = "", prune: bool = False) -> SchedulesPut:
+        """Stores schedules that only the running program knows, all or none, beside those that the app declares: :class:`windlass.Schedule`. Those of a ``source`` belong together; with ``prune`` what else is of that source is removed.
+
+        Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
+        """
+        return self._send(calls.put_schedules(schedules, source, prune))
 
     def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""

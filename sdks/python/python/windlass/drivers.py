@@ -5,6 +5,7 @@ A connection is told by the module of its class, so no driver is imported that t
 
 from __future__ import annotations
 
+import importlib
 import re
 from typing import Any
 
@@ -60,6 +61,12 @@ def _library(connection: Any) -> str:
     raise InvalidOption(f"no transaction can be joined through a {kind}; known are {_KNOWN}")
 
 
+def _is_async(connection: Any, library: str) -> bool:
+    """Whether it is to be awaited: the library's own classes say so in their names, those of the user that stand on them need not."""
+    of_library = (ancestor for ancestor in type(connection).__mro__ if ancestor.__module__.split(".")[0] == library)
+    return library == "asyncpg" or any("async" in ancestor.__name__.lower() for ancestor in of_library)
+
+
 def _of_sqlalchemy(connection: Any, statement: Statement) -> tuple[str, tuple[Any, ...]]:
     dialect = getattr(connection, "dialect", None) or connection.get_bind().dialect
     if dialect.name != "postgresql":
@@ -89,13 +96,15 @@ def run_sync(connection: Any, statement: Statement) -> list[int]:
     Raises what Windlass's functions refuse as the engine does, with the driver's error as its cause, and all else as the driver raised it.
     """
     try:
-        return [_first(row) for row in _run_sync(connection, statement)]
+        return [int(row[0]) for row in _run_sync(connection, statement)]
     except Exception as error:
         raise _refused(error) or error from error
 
 
 def _run_sync(connection: Any, statement: Statement) -> Any:
     library = _library(connection)
+    if _is_async(connection, library):
+        raise InvalidOption(f"a {type(connection).__qualname__} is to be awaited: use enqueue_in and complete_in, without _sync")
     if library == "sqlalchemy":
         text, values = _of_sqlalchemy(connection, statement)
         on = connection.connection() if hasattr(connection, "get_bind") else connection
@@ -106,31 +115,33 @@ def _run_sync(connection: Any, statement: Statement) -> Any:
         with connection.cursor() as cursor:
             cursor.execute(*_percent(statement))
             return cursor.fetchall()
-    if library == "psycopg" and "Async" not in type(connection).__name__:
-        return connection.execute(*_percent(statement)).fetchall()
-    raise InvalidOption(f"a {type(connection).__qualname__} is to be awaited: use enqueue_in and complete_in, without _sync")
+    with connection.cursor(row_factory=_tuples()) as cursor:
+        return cursor.execute(*_percent(statement)).fetchall()
 
 
 async def run(connection: Any, statement: Statement) -> list[int]:
     """The same through an async connection."""
     try:
-        return [_first(row) for row in await _run(connection, statement)]
+        return [int(row[0]) for row in await _run(connection, statement)]
     except Exception as error:
         raise _refused(error) or error from error
 
 
 async def _run(connection: Any, statement: Statement) -> Any:
     library = _library(connection)
+    if not _is_async(connection, library):
+        raise InvalidOption(f"a {type(connection).__qualname__} is not to be awaited: use enqueue_in_sync and complete_in_sync")
     if library == "asyncpg":
         return await connection.fetch(statement["text"], *_values(statement))
-    if library == "sqlalchemy" and "Async" in type(connection).__name__:
+    if library == "sqlalchemy":
         on = await connection.connection() if hasattr(connection, "get_bind") else connection
         text, values = _of_sqlalchemy(on, statement)
         return (await on.exec_driver_sql(text, values)).fetchall()
-    if library == "psycopg" and "Async" in type(connection).__name__:
-        return await (await connection.execute(*_percent(statement))).fetchall()
-    raise InvalidOption(f"a {type(connection).__qualname__} is not to be awaited: use enqueue_in_sync and complete_in_sync")
+    async with connection.cursor(row_factory=_tuples()) as cursor:
+        return await (await cursor.execute(*_percent(statement))).fetchall()
 
 
-def _first(row: Any) -> int:
-    return int(next(iter(row.values())) if isinstance(row, dict) else row[0])
+def _tuples() -> Any:
+    """Rows of psycopg as they come: the user's ``row_factory`` is for the user's rows."""
+    rows: Any = importlib.import_module("psycopg.rows")
+    return rows.tuple_row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
 import logging
 import traceback
@@ -21,13 +22,26 @@ _FRAMES = 10  # of a traceback that is kept with the job
 
 def takes_context(function: Callable[..., Any]) -> bool:
     """Whether its first parameter is a ``Context``."""
+    hint = _first_hint(function)
+    return hint is Context or hint in ("Context", "windlass.Context")
+
+
+def takes_contexts(function: Callable[..., Any]) -> bool:
+    """Whether its first parameter is a list of them."""
+    hint = _first_hint(function)
+    is_list = typing.get_origin(hint) in (list, collections.abc.Sequence) and typing.get_args(hint) == (Context,)
+    return is_list or hint in ("list[Context]", "list[windlass.Context]")
+
+
+def _first_hint(function: Callable[..., Any]) -> Any:
+    """What is said of the first parameter: a type, the text of an annotation that only a type checker can read, or nothing."""
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or first.annotation is inspect.Parameter.empty:
-        return False
+        return None
     try:
-        return typing.get_type_hints(function).get(first.name) is Context
-    except Exception:  # annotations that only a type checker can read
-        return first.annotation in ("Context", "windlass.Context")
+        return typing.get_type_hints(function).get(first.name)
+    except Exception:
+        return first.annotation
 
 
 class Handler:
@@ -38,12 +52,14 @@ class Handler:
         self.is_async: bool = inspect.iscoroutinefunction(function)
         self.is_batch = is_batch
         self.model: Model | None = None if model is None else Model(model)
-        self.takes_context: bool = not is_batch and takes_context(function)
+        self.takes_context: bool = takes_contexts(function) if is_batch else takes_context(function)
         self.names: frozenset[str] = frozenset()
         self.needed: frozenset[str] = frozenset()
         self.signature: inspect.Signature = inspect.Signature()
         if not is_batch:
             self._read_signature(function)
+        elif self.takes_context and len(inspect.signature(function).parameters) < 2:
+            raise InvalidOption(f"{function.__qualname__} takes the contexts of several jobs, and behind them it must take the list of their args")
 
     def _read_signature(self, function: Callable[..., Any]) -> None:
         parameters = list(inspect.signature(function).parameters.values())[self.takes_context :]
@@ -83,6 +99,10 @@ class Handler:
             if self._fits(args):
                 raise  # the function's own
             raise Discard(f"the args do not fit: {self.function.__qualname__} takes {self.signature}: {error}") from error
+
+    def call_batch(self, contexts: list[Context], args: list[Any]) -> Any:
+        """Calls the function of a batch; a coroutine of an async one."""
+        return self.function(contexts, args) if self.takes_context else self.function(args)
 
     def _fits(self, args: Any) -> bool:
         try:

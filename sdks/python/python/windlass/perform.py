@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from ._fake import FakeContext, FakeJob
 from .args import encode
-from .context import _current
+from .context import Context, _current
 from .errors import InvalidOption
 from .handler import awaited, each_of
 from .job import Job
@@ -101,9 +102,9 @@ def perform_batch(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
     Raises what the function raises, :class:`windlass.errors.InvalidOption` for a job that is no batch, and
     :class:`windlass.errors.InvalidArgs` for args that do not fit.
     """
-    args = _args_of_batch(job, jobs)
+    call, args = _batch(job, jobs)
     try:
-        value = job.handler.function(args)
+        value = call(args)
         return each_of(on_a_loop(value) if job.handler.is_async else value, len(args), job.kind)
     except Outcome as outcome:
         return [outcome] * len(args)
@@ -111,22 +112,24 @@ def perform_batch(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
 
 async def perform_batch_async(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
     """The same on the running event loop; a plain function runs in a thread."""
-    args = _args_of_batch(job, jobs)
-    function: Callable[..., Any] = job.handler.function
+    call, args = _batch(job, jobs)
     try:
-        return each_of(await function(args) if job.handler.is_async else await in_thread(function, args), len(args), job.kind)
+        return each_of(await call(args) if job.handler.is_async else await in_thread(call, args), len(args), job.kind)
     except Outcome as outcome:
         return [outcome] * len(args)
 
 
-def _args_of_batch(job: Job[Any], jobs: Iterable[Any]) -> list[Any]:
+def _batch(job: Job[Any], jobs: Iterable[Any]) -> tuple[Callable[[list[Any]], Any], list[Any]]:
+    """What calls the function, and the args to call it with."""
     if not job.handler.is_batch:
         raise InvalidOption(f"{job.kind} takes one job in a call: use perform")
     fakes = [FakeJob(job, encode(args), id=id) for id, args in enumerate(job._checked(jobs), 1)]
     if not fakes:
         raise InvalidOption("a batch has at least one job, got none")
+    contexts: list[Context] = [FakeContext(job, fake, None, None) for fake in fakes]
     model = job.handler.model
-    return [model.read(fake) if model else fake.args for fake in fakes]
+    args = [model.read(fake) if model else fake.args for fake in fakes]
+    return functools.partial(job.handler.call_batch, contexts), args
 
 
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -173,6 +173,16 @@ class ScheduleRecord(_Record):
 
 
 @dataclass(frozen=True)
+class SchedulesPut(_Record):
+    """What became of schedules that were stored."""
+
+    replies: list[str]
+    """For each ``created``, ``changed`` or ``unchanged``."""
+    removed: list[str]
+    """The names of those that a ``prune`` removed."""
+
+
+@dataclass(frozen=True)
 class Event(_Record):
     """Something that happened to a job."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import _native
+from ._orm import fresh_connections
 from .connection import Connection
 from .context import Context, _current
 from .handler import Ended, Handler, raised, returned
@@ -30,7 +31,8 @@ async def in_thread(function: Callable[[Any], Any], args: Any) -> Any:
         value: Any = None
         error: BaseException | None = None
         try:
-            value = function(args)
+            with fresh_connections():
+                value = function(args)
         except BaseException as problem:
             error = problem
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
@@ -101,4 +103,5 @@ class InThread(Runner):
     def _call(self, desk: _native.ThreadDesk, job: _native.Job) -> Any:
         context = Context(job, self._connection, lambda _: desk.reason())
         _current.set(context)
-        return self._handlers[job.kind].call(job, context)
+        with fresh_connections():
+            return self._handlers[job.kind].call(job, context)

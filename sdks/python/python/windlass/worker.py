@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _logs, _native
+from . import _logs, _native, _places
 from ._greenlets import patched_by
 from .args import encode
 from .children import Child
@@ -59,6 +59,8 @@ class Worker:
         accept_plain_args: bool = False,
     ) -> None:
         """
+        :param queues: The queues that it works, with how many jobs of each run at once. By default those that the app's jobs name, with 10 each;
+            as many as the largest batch takes where that is more, and one for each child process where all its jobs have ``process=True``.
         :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
         :param processes: How many child processes run functions with ``process=True``; by default one for each processor.
         :param name: Its name for people; by default the host's and the process's.
@@ -78,14 +80,15 @@ class Worker:
         self._jobs: dict[str, Job[Any]] = dict(app.jobs)
         if app.traces is not None:
             self._jobs = {kind: traced(job, app.traces) for kind, job in app.jobs.items()}
-        self._queues = _checked(queues) if queues is not None else _of_jobs(app)
+        if processes is not None and processes < 1:
+            raise InvalidOption(f"processes must be at least 1, got {processes}")
+        processors = os.cpu_count() or 1
+        self._queues = _places.of_jobs(app.jobs.values(), processes or processors) if queues is None else _places.checked(queues)
         most = sum(self._queues.values())
         self._thread_count = min(_MOST_THREADS, most) if threads is None else threads
         if self._thread_count < 1:
             raise InvalidOption(f"threads must be at least 1, got {threads}")
-        self._process_count = min(os.cpu_count() or 1, most) if processes is None else processes
-        if self._process_count < 1:
-            raise InvalidOption(f"processes must be at least 1, got {processes}")
+        self._process_count = processes or min(processors, most)
         if settling not in ("pipelined", "strict"):
             raise InvalidOption(f"settling must be 'pipelined' or 'strict', got {settling!r}")
         self._spec: dict[str, Any] = {"queues": list(self._queues.items()), "name": name, "accept_plain_args": accept_plain_args}
@@ -99,7 +102,7 @@ class Worker:
         self._pools: list[Threads] = []
         self._native: _native.Worker | None = None
         self._process = os.getpid()
-        self._most = max(_MOST_AT_ONCE, *(job.max_size or 0 for job in self._jobs.values())) if self._jobs else _MOST_AT_ONCE
+        self._most = max(_MOST_AT_ONCE, _places.largest_batch(self._jobs.values()))
         self._tasks: dict[_native.Job, asyncio.Task[None]] = {}
         self._batches: dict[asyncio.Task[None], list[_native.Job]] = {}
         self._reasons: dict[_native.Job, str] = {}
@@ -127,6 +130,7 @@ class Worker:
                 )
         if not self._jobs:
             raise InvalidOption("the app has no jobs; decorate a function with @app.job, and import its module")
+        _places.warn_of_small(self._queues, self._jobs.values())
         _logs.listen()  # the logger's level may be another than when the store was opened
         connection = self._app.connection
         client = await connection.opened()
@@ -310,11 +314,9 @@ class Worker:
         if not fit:
             return
         ended: list[Ended | None] | None
+        call = functools.partial(job.handler.call_batch, self._contexts(job.handler, fit))
         try:
-            if job.handler.is_async:
-                value = await job.handler.function(args)
-            else:
-                value = await in_thread(job.handler.function, args)
+            value = await call(args) if job.handler.is_async else await in_thread(call, args)
             ended = None if value is None else _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
             stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
@@ -329,6 +331,11 @@ class Worker:
         else:
             for one, said in zip(fit, ended):
                 self._end(one, said)
+
+    def _contexts(self, handler: Handler, jobs: list[_native.Job]) -> list[Context]:
+        if not handler.takes_context:
+            return []  # nor made, where nobody looks at them
+        return [Context(job, self._connection, self._reason_of) for job in jobs]
 
     def _read(self, job: Job[Any], jobs: list[_native.Job]) -> tuple[list[_native.Job], list[Any]]:
         """The jobs whose args fit, and their args; the others are discarded."""
@@ -384,20 +391,6 @@ def _stopped(reason: str | None) -> Ended:
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
     """What became of each job of a batch, where something is said."""
     return [returned(one, kind) for one in each_of(value, count, kind)]
-
-
-def _checked(queues: Mapping[str, int]) -> dict[str, int]:
-    for queue, concurrency in queues.items():
-        if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
-            raise InvalidOption(f"queue {queue!r} must run at least 1 job at once, got {concurrency!r}")
-    if not queues:
-        raise InvalidOption("name at least one queue, with how many of its jobs run at once: queues={'default': 10}")
-    return dict(queues)
-
-
-def _of_jobs(app: App) -> dict[str, int]:
-    """All queues that the app's jobs name."""
-    return {job.options.queue or "default": 10 for job in app.jobs.values()} or {"default": 10}
 
 
 def _refuse_greenlets() -> None:

@@ -116,13 +116,8 @@ class Backend(BaseTaskBackend):
         """What the job of a task calls."""
 
         def run(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
-            # A connection of a thread may be dead since its last job.
-            close_old_connections()
-            try:
-                first = self._begin(task, ctx, args, kwargs)
-                return self._end(task, ctx, args, kwargs, task.func(*first, *args, **kwargs))
-            finally:
-                close_old_connections()
+            first = self._begin(task, ctx, args, kwargs)
+            return self._end(task, ctx, args, kwargs, task.func(*first, *args, **kwargs))
 
         async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
             # The asynchronous calls of the ORM have a thread, and with it a connection, of this job alone: one that is shared stays broken for all.

@@ -1,0 +1,58 @@
+"""How many jobs of each queue a worker runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import InvalidOption
+from .handler import logger
+
+if TYPE_CHECKING:
+    from .job import Job
+
+_PLACES = 10
+
+
+def checked(queues: Mapping[str, int]) -> dict[str, int]:
+    """What the user gave."""
+    for queue, places in queues.items():
+        if not isinstance(places, int) or isinstance(places, bool) or places < 1:
+            raise InvalidOption(f"queue {queue!r} must run at least 1 job at once, got {places!r}")
+    if not queues:
+        raise InvalidOption("name at least one queue, with how many of its jobs run at once: queues={'default': 10}")
+    return dict(queues)
+
+
+def of_jobs(jobs: Iterable[Job[Any]], processes: int) -> dict[str, int]:
+    """All queues that jobs name, each with as many places as its jobs have a use for."""
+    by_queue: dict[str, list[Job[Any]]] = {}
+    for job in jobs:
+        by_queue.setdefault(_queue(job), []).append(job)
+    return {queue: _of_queue(its, processes) for queue, its in by_queue.items()} or {"default": _PLACES}
+
+
+def _of_queue(jobs: list[Job[Any]], processes: int) -> int:
+    if all(job.in_child for job in jobs):
+        return processes  # what it took beyond that would wait for a child here, while another worker may have one that is free
+    return max(_PLACES, largest_batch(jobs))
+
+
+def largest_batch(jobs: Iterable[Job[Any]]) -> int:
+    """How many jobs one call takes at most; 0 where none takes several."""
+    return max((job.max_size or 0 for job in jobs), default=0)
+
+
+def warn_of_small(queues: Mapping[str, int], jobs: Iterable[Job[Any]]) -> None:
+    """Says which batches can never be as large as they may be."""
+    for job in jobs:
+        places = queues.get(_queue(job))
+        if places is not None and job.max_size and places < job.max_size:
+            logger.warning(
+                "%s takes up to %d jobs in one call, but no more than %d of the queue %r run at once: give the queue %d places, or the batch max_size=%d",
+                job.kind, job.max_size, places, _queue(job), job.max_size, places,
+            )  # fmt: skip
+
+
+def _queue(job: Job[Any]) -> str:
+    return job.options.queue or "default"
