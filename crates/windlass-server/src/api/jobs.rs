@@ -17,8 +17,8 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass::{
-    CancelReply, DeleteReply, EditReply, Error, ErrorKind, JobFilter, JobId, JobRecord, JobState, NewJob,
-    PageToken, RetryReply, TraceContext,
+    CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Error, ErrorKind, JobFilter, JobId,
+    JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
 };
 use windlass_bridge::{EditSpec, JobSpec};
 
@@ -128,7 +128,9 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
     if let Some(trace) = trace_of(&headers) {
         trace.carry(&mut jobs);
     }
+    let any_unique = jobs.iter().any(|job| job.unique().is_some());
     let (ids, repeated) = match headers.get("idempotency-key") {
+        None if any_unique => return Ok(stored(&app.client.enqueue_many_unique(jobs).await?)),
         None => (app.client.enqueue_many(jobs).await?, false),
         Some(key) => {
             let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key must be visible ASCII"))?;
@@ -145,6 +147,17 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         Some(header) => (header, answer).into_response(),
         None => answer.into_response(),
     })
+}
+
+/// The answer where jobs are unique: of each the job that has its key, and what became of the conflict, if there was one. Audited are those
+/// that were stored.
+fn stored(jobs: &[EnqueuedUnique]) -> Response {
+    let ids: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+    let conflicts: Vec<_> = jobs.iter().map(|job| job.conflict.map(Conflict::as_str)).collect();
+    let is_stored = |job: &&EnqueuedUnique| matches!(job.conflict, None | Some(Conflict::Replaced));
+    let count = jobs.iter().filter(is_stored).count() as u64;
+    let note = Extension(Note { count: Some(count), ..Note::default() });
+    (StatusCode::CREATED, note, Json(json!({ "ids": ids, "conflicts": conflicts }))).into_response()
 }
 
 /// The trace of which a request is a part. A header that is no trace context is as none: the standard has it ignored.

@@ -91,6 +91,25 @@ async fn an_idempotency_key_enqueues_once() {
 }
 
 #[tokio::test]
+async fn a_unique_job_says_what_became_of_the_conflict() {
+    for site in Site::all().await {
+        let unique = |n: u64| json!({"kind": "report", "args": {"user": n}, "unique_args": true});
+        let jobs = json!({"jobs": [unique(1), {"kind": "mail"}, unique(1)]});
+        let first = site.ask(Operator, "POST", "/jobs", jobs).await.is(201);
+        assert_eq!(first["conflicts"], json!([null, null, "kept"]));
+        assert_eq!((&first["ids"][0], first["ids"].as_array().unwrap().len()), (&first["ids"][2], 3));
+        let mut replacing = unique(1);
+        replacing["on_conflict"] = "replace".into();
+        let second = site.ask(Operator, "POST", "/jobs", json!({"jobs": [replacing]})).await.is(201);
+        assert_eq!(second["conflicts"], json!(["replaced"]));
+        let audited = site.ask(Admin, "GET", "/audit", Value::Null).await.is(200)["items"].clone();
+        assert_eq!((&audited[0]["count"], &audited[1]["count"]), (&json!(1), &json!(2)), "what was stored");
+        let plain = site.ask(Operator, "POST", "/jobs", json!({"jobs": [{"kind": "mail"}]})).await.is(201);
+        assert!(plain.get("conflicts").is_none(), "{plain}");
+    }
+}
+
+#[tokio::test]
 async fn queues_are_paused_and_limited() {
     for site in Site::all().await {
         site.enqueue("a", json!({})).await;
