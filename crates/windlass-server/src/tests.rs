@@ -9,6 +9,7 @@ mod hidden;
 mod jobs;
 mod key_limits;
 mod live;
+mod log;
 mod mounted;
 mod openapi;
 mod refusals;
