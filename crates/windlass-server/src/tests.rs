@@ -15,6 +15,7 @@ mod openapi;
 mod refusals;
 mod roles;
 mod sessions;
+mod side_by_side;
 mod site;
 mod store;
 mod timings;

@@ -1,11 +1,7 @@
 use super::{Action, Batch, MOST_JOBS, Shown, State, Which};
-use crate::{audit::Audit, problem::Problem};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use crate::{audit::Audit, problem::Problem, side_by_side::side_by_side};
 use std::collections::HashSet;
 use windlass::{Args, AuditEntry, Client, JobId, JobState, Result, Selection, Touched};
-
-/// How many jobs are looked at once more side by side: as many as the server has connections to PostgreSQL.
-const SIDE_BY_SIDE: usize = 4;
 
 /// The jobs that would be touched, and whether these are all.
 pub(super) async fn counted(client: &Client, action: Action, which: Which) -> Result<(Vec<JobId>, bool)> {
@@ -57,12 +53,10 @@ async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<()> {
 /// Those that are still in the state that was asked for. What is deleted is gone for good, and a job that was dead may have been retried
 /// since; the other actions do to one that moved on what was announced.
 async fn still(client: &Client, ids: Vec<JobId>, state: JobState) -> Result<Vec<JobId>> {
-    let look = |id: JobId| async move {
-        let job = client.job(id).await?;
-        Ok(job.filter(|job| job.state == state).map(|job| job.id))
+    let look = |id| async move {
+        client.job(id).await.map(|job| job.filter(|job| job.state == state).map(|job| job.id))
     };
-    let looks = stream::iter(ids).map(look).buffered(SIDE_BY_SIDE);
-    looks.try_filter_map(async |still| Ok(still)).try_collect().await
+    Ok(side_by_side(ids, look).await?.into_iter().flatten().collect())
 }
 
 /// Says how it ended, and gives the entry of the audit log.
