@@ -1,6 +1,7 @@
 //! The API as its callers meet it, on both stores that need no server. Every answer is held against the description.
 
 mod bulk;
+mod compressed;
 mod connections;
 mod fits;
 mod flood;
