@@ -75,6 +75,26 @@ test('of thousands of queues the busiest are shown, and the others found by name
   await page.getByText('tenant-0003').waitFor();
 });
 
+test('many schedules come page by page, and what is open stays in its page', async t => {
+  const { page } = await open(t, { mock });
+  const before = mock.store.schedules;
+  t.after(() => (mock.store.schedules = before));
+  mock.store.schedules = Array.from({ length: 120 }, (_, n) => ({ ...before[0], name: `nightly-${String(n).padStart(3, '0')}` }));
+  await page.goto(`${mock.url}schedules`);
+  await page.getByText('50, and more').waitFor();
+  await page.getByRole('link', { name: 'More' }).click();
+  await page.getByText('nightly-050').waitFor();
+  await page.keyboard.press(']');
+  await page.getByText('nightly-119').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'More' }).count(), 0);
+  await page.getByRole('link', { name: 'nightly-110' }).click();
+  await page.getByText('Next ticks').waitFor();
+  assert.equal(await page.locator('td.s-name .name').count(), 20);
+  assert.deepEqual(await findings(page), []);
+  await page.getByRole('link', { name: 'First page' }).click();
+  await page.getByText('nightly-000').waitFor();
+});
+
 test('what is told of all queues is not told of the listed ones only', async t => {
   const { page } = await open(t, { mock });
   const before = mock.store.queues;
