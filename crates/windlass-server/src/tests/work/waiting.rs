@@ -200,3 +200,25 @@ async fn a_stop_answers_those_who_wait_and_hands_back_what_they_have() {
         assert_eq!(site.client.job(held).await.unwrap().unwrap().attempt, 0);
     }
 }
+
+#[tokio::test]
+async fn who_waits_at_a_mounted_server_is_answered_when_it_is_closed() {
+    for site in Site::all_stores().await {
+        let (held, last) = (site.enqueue("a", json!({})).await, site.enqueue("a", json!({})).await);
+        let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+        let jobs = site.jobs(&worker).await;
+        assert_eq!(jobs.len(), 2);
+        let waits = site.turn(&worker, json!({ "done": [done(&jobs[1], "complete")], "wait_s": 30 }));
+        let closes = async {
+            // From then on it waits.
+            until(&site, last, JobState::Completed).await;
+            site.server.close().await;
+        };
+        let (turn, ()) = tokio::join!(waits, closes);
+        assert_eq!(turn["jobs"], json!([]));
+        let job = site.client.job(held).await.unwrap().unwrap();
+        assert_eq!((job.state, job.attempt), (JobState::Available, 0), "{}", site.name().await);
+        site.work("POST", "", json!({ "queues": { "mail": 1 } })).await.refused(503, "unavailable");
+        assert_eq!(site.send_text("GET", "/readyz", &[], "").await.text, "stopping\n");
+    }
+}
