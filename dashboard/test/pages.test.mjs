@@ -27,7 +27,7 @@ for (const size of Object.keys(SIZES)) {
         assert.equal(await page.title(), `${title} · Windlass`);
         assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
         assert.equal(await overflow(page), null, path);
-        if ((size === 'phone') === (theme === 'dark')) found.push(...(await findings(page)).map(text => `${path || '/'}: ${text}`));
+        found.push(...(await findings(page)).map(text => `${path || '/'}: ${text}`));
       }
       assert.deepEqual(found, []);
     });
