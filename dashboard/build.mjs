@@ -3,13 +3,14 @@
 //   node build.mjs           writes it
 //   node build.mjs --check   fails when what is committed is not the build of these sources
 //
-// The same sources give the same bytes: names carry a hash of the content, nothing carries a time or a path.
+// The same sources give the same bytes: names carry a hash of the content, nothing carries a time or a path. What is compressed is compared by
+// what it holds, and stays as it is committed while that is the same: another Node may compress otherwise.
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, '../crates/windlass-server/assets');
@@ -56,6 +57,13 @@ function hashed(name, text) {
   return `${stem}-${createHash('sha256').update(text).digest('hex').slice(0, 10)}.${ending}`;
 }
 
+/** Compressed as browsers take it, without the name of the system that did it. */
+function compressed(text) {
+  const bytes = gzipSync(text, { level: 9 });
+  bytes[9] = 255;
+  return bytes;
+}
+
 /** The files of the build: path -> content. */
 async function files() {
   const named = {
@@ -77,7 +85,9 @@ async function files() {
     path,
     type: TYPES[path.split('.').pop()],
     immutable: /-[0-9a-f]{10}\./.test(path),
+    gzip: /\.(js|css)$/.test(path),
   }));
+  for (const { path } of manifest.filter(({ gzip }) => gzip)) all.set(`${path}.gz`, compressed(all.get(path)));
   all.set('manifest.json', `${JSON.stringify(manifest, null, 2)}\n`);
   return all;
 }
@@ -86,18 +96,24 @@ async function files() {
 function weigh(all) {
   return Object.entries(BUDGET).map(([ending, most]) => {
     const paths = [...all.keys()].filter(path => path.endsWith(`.${ending}`));
-    const size = paths.reduce((sum, path) => sum + gzipSync(all.get(path), { level: 9 }).length, 0);
+    const size = paths.reduce((sum, path) => sum + all.get(`${path}.gz`).length, 0);
     return { text: `${ending}: ${size} of ${most} bytes gzipped`, over: size > most };
   });
 }
 
 function committed() {
   try {
-    return new Map(readdirSync(out).map(path => [path, readFileSync(join(out, path), 'utf8')]));
+    return new Map(readdirSync(out).map(path => [path, readFileSync(join(out, path))]));
   } catch (error) {
     if (error.code === 'ENOENT') return new Map();
     throw error;
   }
+}
+
+/** Whether a file of the build is there as it is to be. */
+function same(path, content, there) {
+  if (!there || !content) return false;
+  return path.endsWith('.gz') ? gunzipSync(there).equals(gunzipSync(content)) : there.equals(Buffer.from(content));
 }
 
 function fail(message) {
@@ -106,15 +122,15 @@ function fail(message) {
 }
 
 const all = await files();
+const there = committed();
 const weights = weigh(all);
 for (const { text } of weights) console.log(text);
 if (weights.some(({ over }) => over)) fail('the bundle is over its budget; take something out, or argue for another budget');
 if (process.argv.includes('--check')) {
-  const there = committed();
-  const wrong = [...new Set([...all.keys(), ...there.keys()])].filter(path => all.get(path) !== there.get(path));
+  const wrong = [...new Set([...all.keys(), ...there.keys()])].filter(path => !same(path, all.get(path), there.get(path)));
   if (wrong.length) fail(`crates/windlass-server/assets is not the build of dashboard/ (${wrong.join(', ')}); run make dashboard and commit what it writes`);
 } else {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  for (const [path, text] of all) writeFileSync(join(out, path), text);
+  for (const [path, content] of all) writeFileSync(join(out, path), same(path, content, there.get(path)) ? there.get(path) : content);
 }

@@ -11,13 +11,14 @@ fn main() {
     let mut table = String::from("&[\n");
     for entry in &entries {
         let text = |name: &str| entry[name].as_str().expect("path and type are strings");
-        let (path, immutable) = (text("path"), entry["immutable"].as_bool().unwrap_or(false));
-        let file = folder.join(path);
-        let media = text("type");
+        let (path, media) = (text("path"), text("type"));
+        let [immutable, gzip] = ["immutable", "gzip"].map(|name| entry[name].as_bool().unwrap_or(false));
+        let bytes = |name: &str| format!("include_bytes!({:?})", folder.join(name).display().to_string());
+        let gzip = if gzip { format!("Some({})", bytes(&format!("{path}.gz"))) } else { "None".to_owned() };
         writeln!(
             table,
-            "    Asset {{ path: {path:?}, media: {media:?}, immutable: {immutable}, bytes: include_bytes!({:?}) }},",
-            file.display().to_string()
+            "    Asset {{ path: {path:?}, media: {media:?}, immutable: {immutable}, bytes: {}, gzip: {gzip} }},",
+            bytes(path)
         )
         .expect("a string takes all");
     }

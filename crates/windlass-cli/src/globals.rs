@@ -1,4 +1,4 @@
-use crate::{failure::Outcome, text::json_text};
+use crate::{failure::Outcome, log::LogFormat, text::json_text};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -18,6 +18,9 @@ pub struct Globals {
     /// Which log lines to print on stderr: a level, or a filter such as windlass=debug
     #[arg(long, global = true, env = "WINDLASS_LOG", value_name = "FILTER", default_value = "warn", help_heading = HEADING)]
     pub log: String,
+    /// How to print log lines: as text, or as a JSON object each
+    #[arg(long, global = true, env = "WINDLASS_LOG_FORMAT", value_name = "FORMAT", default_value = "text", help_heading = HEADING)]
+    pub log_format: LogFormat,
     /// Who changes something, as the audit log says. Default: the user of this machine, as in anna@host
     #[arg(long = "as", global = true, env = "WINDLASS_ACTOR", value_name = "NAME", help_heading = HEADING)]
     pub actor: Option<String>,

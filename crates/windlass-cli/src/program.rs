@@ -3,10 +3,10 @@
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
+    log,
 };
 use clap::{Parser, error::ErrorKind};
 use std::{ffi::OsString, io::Write};
-use tracing_subscriber::EnvFilter;
 
 /// A command line that can be run.
 pub trait Program: Parser {
@@ -48,13 +48,8 @@ fn refuse(error: &clap::Error, args: &[OsString]) -> u8 {
 }
 
 fn start<P: Program>(program: P) -> Outcome {
-    let log = &program.globals().log;
-    let filter = EnvFilter::try_new(log).map_err(|error| {
-        let message = format!("invalid log filter {log:?}: {error}; try info or windlass=debug");
-        Failure::usage("invalid_option", message)
-    })?;
-    // A process that this command line is a part of may have its own.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let globals = program.globals();
+    log::begin(&globals.log, globals.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(program.run())
 }

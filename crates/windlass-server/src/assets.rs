@@ -3,7 +3,7 @@
 use crate::{app::App, problem::Problem};
 use axum::{
     extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
@@ -14,6 +14,8 @@ struct Asset {
     /// Its name has a hash of its content.
     immutable: bool,
     bytes: &'static [u8],
+    /// The same, compressed.
+    gzip: Option<&'static [u8]>,
 }
 
 static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -35,13 +37,36 @@ pub(crate) async fn serve(State(app): State<Arc<App>>, request: Request) -> Resp
     let asset = ASSETS.iter().find(|asset| asset.path == path && path != INDEX);
     let (base, _) = app.base(&mut parts).await;
     match asset {
-        Some(asset) => {
-            let cache = if asset.immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
-            ([(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, cache)], asset.bytes)
-                .into_response()
-        }
+        Some(asset) => file(asset, &parts.headers),
         None => index(&base),
     }
+}
+
+fn file(asset: &Asset, asked: &HeaderMap) -> Response {
+    let cache = if asset.immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let head = [(header::CONTENT_TYPE, asset.media), (header::CACHE_CONTROL, cache)];
+    let Some(gzip) = asset.gzip else { return (head, asset.bytes).into_response() };
+    // Caches on the way keep both.
+    let vary = [(header::VARY, "Accept-Encoding")];
+    if takes_gzip(asked) {
+        return (head, vary, [(header::CONTENT_ENCODING, "gzip")], gzip).into_response();
+    }
+    (head, vary, asset.bytes).into_response()
+}
+
+/// Whether who asks reads gzip: it is named with a weight that is not 0, or everything is.
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
+    let codings: Vec<(&str, bool)> = lists
+        .flat_map(|list| list.split(','))
+        .map(|coding| {
+            let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+            let weight = weight.trim().trim_start_matches(['q', 'Q']).trim_start_matches('=').parse::<f32>();
+            (name.trim(), weight.is_ok_and(|weight| weight > 0.0))
+        })
+        .collect();
+    let named = |wanted: &str| codings.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    named("gzip").or_else(|| named("*")).is_some_and(|(_, takes)| *takes)
 }
 
 fn index(base: &str) -> Response {
@@ -75,6 +100,24 @@ mod tests {
         assert_eq!(with_base("<head><base href=\"/\"></head>", "/jobs/"), expected);
         assert_eq!(with_base("<head></head>", "/jobs/"), expected);
         assert_eq!(with_base("<head></head>", "/\"><script>/"), "<head><base href=\"/script/\"></head>");
+    }
+
+    #[test]
+    fn gzip_is_for_who_reads_it() {
+        for (said, takes) in [
+            ("gzip, deflate, br, zstd", true),
+            ("br;q=1.0, GZIP;q=0.8, *;q=0.1", true),
+            ("*", true),
+            ("gzip;q=0, *", false),
+            ("gzip; q=0.000", false),
+            ("br", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            let headers = [(header::ACCEPT_ENCODING, HeaderValue::from_static(said))].into_iter().collect();
+            assert_eq!(takes_gzip(&headers), takes, "{said:?}");
+        }
+        assert!(!takes_gzip(&HeaderMap::new()));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What is done to many jobs: first previewed, then confirmed, then done in the background.
 
+mod kept;
 mod work;
 
 use crate::{audit::Audit, problem::Problem};
 use axum::http::StatusCode;
 use jiff::Timestamp;
+use kept::{Batch, Kept};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
@@ -18,8 +20,6 @@ use windlass::{Client, JobFilter, JobId};
 pub(crate) const MOST_JOBS: u64 = 100_000;
 /// How long a preview can be confirmed.
 const LIFE: Duration = Duration::from_secs(600);
-/// How many are remembered; the oldest that is over goes first, then the oldest preview.
-const KEPT: usize = 100;
 /// How many run at once.
 const AT_ONCE: usize = 4;
 
@@ -70,20 +70,6 @@ pub(crate) struct Shown {
     pub(crate) error: Option<String>,
 }
 
-/// One of them.
-struct Batch {
-    shown: Mutex<Shown>,
-    which: Which,
-    per_second: Option<f64>,
-    stop: CancellationToken,
-}
-
-impl Batch {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A preview to be kept.
 pub(crate) struct Preview {
     pub(crate) action: Action,
@@ -98,24 +84,28 @@ pub(crate) struct Bulk {
     client: Client,
     audit: Arc<Audit>,
     stop: CancellationToken,
-    batches: Mutex<Vec<Arc<Batch>>>,
+    kept: Mutex<Kept>,
 }
 
 impl Bulk {
     pub(crate) fn new(client: Client, audit: Arc<Audit>, stop: CancellationToken) -> Self {
-        Self { client, audit, stop, batches: Mutex::default() }
+        Self { client, audit, stop, kept: Mutex::default() }
     }
 
-    /// Counts what would be touched, and changes nothing.
+    /// Counts what would be touched, remembers which jobs these are, and changes nothing.
     pub(crate) async fn preview(&self, preview: Preview) -> Result<Shown, Problem> {
         let Preview { action, which, filter, per_second, actor } = preview;
-        let (count, exact) = work::count(&self.client, action, &which).await?;
+        let state = match &which {
+            Which::Filter(filter) => filter.state,
+            Which::Ids(_) => None,
+        };
+        let (ids, exact) = work::counted(&self.client, action, which).await?;
         let id = format!("b_{:016x}", fastrand::u64(..));
         let shown = Shown {
             id,
             action,
             filter,
-            count,
+            count: ids.len() as u64,
             exact,
             expires_at: Timestamp::now() + LIFE,
             actor,
@@ -126,34 +116,15 @@ impl Bulk {
             error: None,
         };
         let stop = self.stop.child_token();
-        let batch = Batch { shown: Mutex::new(shown.clone()), which, per_second, stop };
-        self.keep(Arc::new(batch));
+        let batch = Batch::new(shown.clone(), ids, state, per_second, stop);
+        self.lock().add(Arc::new(batch));
         Ok(shown)
-    }
-
-    fn keep(&self, batch: Arc<Batch>) {
-        let mut batches = self.lock();
-        batches.retain(|batch| {
-            let shown = batch.shown();
-            shown.state != State::Previewed || Timestamp::now() < shown.expires_at
-        });
-        if batches.len() >= KEPT {
-            let is_over = |state| !matches!(state, State::Running | State::Previewed);
-            let over = batches.iter().position(|batch| is_over(batch.shown().state));
-            let preview = || batches.iter().position(|batch| batch.shown().state == State::Previewed);
-            // No more than a few run at once, so there is one.
-            if let Some(least) = over.or_else(preview) {
-                batches.remove(least);
-            }
-        }
-        batches.push(batch);
     }
 
     /// Does what was previewed, in the background.
     pub(crate) fn confirm(&self, id: &str, count: u64) -> Result<Shown, Problem> {
-        let batches = self.lock();
-        let batch = find(&batches, id)?;
-        let running = batches.iter().filter(|batch| batch.shown().state == State::Running).count();
+        let kept = self.lock();
+        let (batch, running) = (kept.find(id).ok_or_else(|| unknown(id))?, kept.running());
         let mut shown = batch.shown();
         let conflict = |detail| Err(Problem::new(StatusCode::CONFLICT, "conflict", detail));
         if shown.state != State::Previewed {
@@ -170,12 +141,12 @@ impl Bulk {
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail).retry_after(5));
         }
         shown.state = State::Running;
-        let answer = shown.clone();
+        let (answer, ids) = (shown.clone(), batch.take_ids());
         drop(shown);
         let (client, audit) = (self.client.clone(), Arc::clone(&self.audit));
         tokio::spawn(async move {
             let of_task = Arc::clone(&batch);
-            let task = tokio::spawn(async move { work::run(&client, &audit, &of_task).await });
+            let task = tokio::spawn(async move { work::run(&client, &audit, &of_task, ids).await });
             if task.await.is_err() {
                 let mut shown = batch.shown();
                 shown.state = State::Failed;
@@ -197,24 +168,21 @@ impl Bulk {
         let mut shown = batch.shown();
         if shown.state == State::Previewed {
             shown.state = State::Stopped;
+            batch.take_ids();
         }
         Ok(shown.clone())
     }
 
     fn find(&self, id: &str) -> Result<Arc<Batch>, Problem> {
-        find(&self.lock(), id)
+        self.lock().find(id).ok_or_else(|| unknown(id))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Batch>>> {
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn find(batches: &[Arc<Batch>], id: &str) -> Result<Arc<Batch>, Problem> {
-    let found = batches.iter().find(|batch| batch.shown().id == id).cloned();
-    found.ok_or_else(|| {
-        let id: String = id.chars().take(40).collect();
-        let detail = format!("there is no bulk action {id:?}, or it was long ago, or in another process");
-        Problem::not_found(detail)
-    })
+fn unknown(id: &str) -> Problem {
+    let id: String = id.chars().take(40).collect();
+    Problem::not_found(format!("there is no bulk action {id:?}, or it was long ago, or in another process"))
 }

@@ -34,6 +34,7 @@ mod redact;
 mod routes;
 mod server;
 mod shell;
+mod side_by_side;
 #[cfg(test)]
 mod tests;
 mod trace_url;

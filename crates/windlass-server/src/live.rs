@@ -113,12 +113,12 @@ impl Live {
         let (mut last, mut cost) = (Value::Null, Cost::default());
         loop {
             let began = Instant::now();
-            let (event, data) = match source().await {
-                Ok(data) => (event, data),
+            let (event, data, problem) = match source().await {
+                Ok(data) => (event, data, None),
                 Err(problem) => {
                     let mut data = problem.json("");
                     data["topic"] = topic.into();
-                    ("problem", data)
+                    ("problem", data, Some(problem))
                 }
             };
             // The time of the look is no change.
@@ -126,6 +126,9 @@ impl Live {
             timeless.as_object_mut().map(|fields| fields.remove("at"));
             if timeless != last {
                 last = timeless;
+                if let Some(problem) = problem {
+                    problem.log("", &format!("live {topic}")); // once for all who look, and while it lasts
+                }
                 sender.send_replace(Some(Arc::new(Frame { event, data: data.to_string() })));
             }
             let pause = rest(cost.after(began.elapsed())).max(PERIOD);

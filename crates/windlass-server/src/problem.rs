@@ -21,11 +21,14 @@ pub(crate) struct Problem {
     retry_after: Option<u64>,
     /// Whether the write may have happened.
     ambiguous: bool,
+    /// What the log says where the answer does not: messages of the store name its files, hosts and users.
+    cause: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), errors: Vec::new(), retry_after: None, ambiguous: false }
+        let (detail, errors) = (detail.into(), Vec::new());
+        Self { status, code, detail, errors, retry_after: None, ambiguous: false, cause: None }
     }
 
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
@@ -57,6 +60,23 @@ impl Problem {
     /// What it says to people.
     pub(crate) fn detail(self) -> String {
         self.detail
+    }
+
+    /// A line of the log: a defect is an error, what the server or its store cannot do now a warning, what a caller did wrong is for who looks
+    /// into that.
+    pub(crate) fn log(&self, request_id: &str, route: &str) {
+        let Self { code, detail, cause, .. } = self;
+        let cause = cause.as_ref().unwrap_or(detail);
+        match self.status {
+            StatusCode::INTERNAL_SERVER_ERROR => {
+                tracing::error!(request_id, route, code, cause, "failed by a defect or a damaged store");
+            }
+            StatusCode::NOT_IMPLEMENTED => tracing::debug!(request_id, route, code, "refused"),
+            status if status.is_server_error() => {
+                tracing::warn!(request_id, route, code, cause, "could not be answered");
+            }
+            _ => tracing::debug!(request_id, route, code, "refused"),
+        }
     }
 
     /// The document; `request` names the request in the log.
@@ -109,12 +129,10 @@ impl IntoResponse for Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let kind = error.kind();
-        if kind == ErrorKind::Internal {
-            tracing::error!(%error, "a request failed by a defect or a damaged store");
-        }
         let problem = Self::new(status(kind), kind.code(), detail(&error));
         let retry_after = (kind == ErrorKind::Unavailable).then_some(1);
-        let problem = Self { ambiguous: error.is_ambiguous(), retry_after, ..problem };
+        let cause = Some(error.to_string());
+        let problem = Self { ambiguous: error.is_ambiguous(), retry_after, cause, ..problem };
         match error.job_index() {
             Some(index) => problem.at(format!("/jobs/{index}"), error.reason().to_owned()),
             None => problem,

@@ -55,6 +55,12 @@ use windlass::{Client, Result};
 /// };
 /// let server = Server::builder(client).access(Access::program(identify)).build();
 /// let app: axum::Router = axum::Router::new().nest_service("/jobs", server.router());
+/// let stop = async move {
+///     let _ = tokio::signal::ctrl_c().await;
+///     server.close().await; // or streams and waiting workers hold the stop up
+/// };
+/// // axum::serve(listener, app).with_graceful_shutdown(stop).await?;
+/// # drop(stop);
 /// # }
 /// ```
 #[derive(Clone)]
@@ -151,7 +157,7 @@ impl Server {
     }
 
     /// Its routes, to be nested into a router of yours (by `nest_service`, so that `/jobs/` is there as well as `/jobs`), or served as they are. With [`Access::loopback`], serve it with
-    /// `into_make_service_with_connect_info::<SocketAddr>()`.
+    /// `into_make_service_with_connect_info::<SocketAddr>()`. Before your program stops, [close](Self::close) it.
     pub fn router(&self) -> Router {
         let app = &self.0;
         let mut router = Router::new();
@@ -176,6 +182,14 @@ impl Server {
             .with_state(Arc::clone(app))
     }
 
+    /// Ends what goes on by itself: streams and bulk actions end, HTTP workers that wait are answered at once, and what the workers have goes
+    /// back. For a mounted server, whose program stops: without it a stream lasts for up to a quarter of an hour. Requests are still
+    /// answered, but `/readyz` says no and no worker registers any more. Takes five seconds at most; a second call does nothing.
+    pub async fn close(&self) {
+        self.0.stop.cancel();
+        self.0.work.close().await;
+    }
+
     /// Serves under a path until `until` is over: then streams and bulk actions end, HTTP workers are answered at once, running requests get ten seconds, and
     /// what the workers have goes back.
     ///
@@ -188,7 +202,7 @@ impl Server {
         until: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let served = connections::serve(&listener, &self.under(base), until, &self.0.stop).await;
-        self.0.work.close().await;
+        self.close().await;
         served
     }
 

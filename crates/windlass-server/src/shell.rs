@@ -56,7 +56,7 @@ pub(crate) async fn shell(State(app): State<Arc<App>>, mut request: Request, nex
     });
     let route = response.extensions().get::<Answered>().map_or("other", |answered| answered.0);
     if let Some(problem) = response.extensions().get::<Problem>() {
-        tracing::debug!(request_id = id, route, code = problem.code, "refused");
+        problem.log(&id, route);
         response = problem.response(&id);
     }
     let headers = response.headers_mut();

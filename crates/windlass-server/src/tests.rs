@@ -1,6 +1,7 @@
 //! The API as its callers meet it, on both stores that need no server. Every answer is held against the description.
 
 mod bulk;
+mod compressed;
 mod connections;
 mod fits;
 mod flood;
@@ -9,11 +10,13 @@ mod hidden;
 mod jobs;
 mod key_limits;
 mod live;
+mod log;
 mod mounted;
 mod openapi;
 mod refusals;
 mod roles;
 mod sessions;
+mod side_by_side;
 mod site;
 mod store;
 mod timings;

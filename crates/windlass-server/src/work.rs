@@ -40,6 +40,10 @@ const POLL: Duration = Duration::from_secs(1);
 const SPACING: Duration = Duration::from_millis(2);
 /// How soon it is noticed that a worker died: a third of it.
 const KEEPER_LEASE: Duration = Duration::from_secs(9);
+/// How often it is looked whether calls have ended.
+const GLANCE: Duration = Duration::from_millis(5);
+/// What calls under way may take to end at a stop; those that wait end at once.
+const CALLS: Duration = Duration::from_secs(2);
 /// What telling the store that the workers are gone may take at a stop.
 const LAST_CALL: Duration = Duration::from_secs(5);
 
@@ -104,12 +108,13 @@ impl Work {
 
     /// The server stops: what its workers have goes back at once, without using up attempts.
     pub(crate) async fn close(&self) {
-        let members: Vec<_> = self.lock().drain().map(|(_, member)| member).collect();
-        let mut ends = JoinSet::new();
-        for member in members {
-            ends.spawn(async move { member.remote.end().await });
-        }
         let ended = async {
+            let _ = timeout(CALLS, self.quiet()).await; // what they hand in is settled before their ends
+            let members: Vec<_> = self.lock().drain().map(|(_, member)| member).collect();
+            let mut ends = JoinSet::new();
+            for member in members {
+                ends.spawn(async move { member.remote.end().await });
+            }
             while let Some(ended) = ends.join_next().await {
                 if let Ok(Err(error)) = ended {
                     tracing::warn!(%error, "could not hand an HTTP worker's jobs back; its lease will end");
@@ -123,6 +128,13 @@ impl Work {
             tracing::warn!(
                 "the store did not answer; it will notice by their leases that the HTTP workers are gone"
             );
+        }
+    }
+
+    /// Waits until no worker's call is under way.
+    async fn quiet(&self) {
+        while self.lock().values().any(|member| member.is_calling()) {
+            sleep(GLANCE).await;
         }
     }
 

@@ -13,6 +13,8 @@ const CHUNK: u32 = 500;
 /// The longest rest between two calls.
 const YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
 
+type Found<'a> = Box<dyn FnMut(&[JobId]) + Send + 'a>;
+
 /// Something that is done to all jobs that a filter selects, or to those with some ids: see [`Client::select`](crate::Client::select) and
 /// [`Client::select_ids`](crate::Client::select_ids).
 ///
@@ -28,6 +30,7 @@ pub struct Selection<'a> {
     at_most: u64,
     per_second: Option<f64>,
     progress: Box<dyn FnMut(&Touched) + Send + 'a>,
+    found: Found<'a>,
 }
 
 impl<'a> Selection<'a> {
@@ -41,6 +44,7 @@ impl<'a> Selection<'a> {
             at_most: u64::MAX,
             per_second: None,
             progress: Box::new(|_| {}),
+            found: Box::new(|_| {}),
         }
     }
 
@@ -75,6 +79,12 @@ impl<'a> Selection<'a> {
     /// Is told how far it is.
     pub fn progress(mut self, told: impl FnMut(&Touched) + Send + 'a) -> Self {
         self.progress = Box::new(told);
+        self
+    }
+
+    /// Is told which jobs it is about to touch, or would in a dry run, some hundreds at a time.
+    pub fn found(mut self, told: impl FnMut(&[JobId]) + Send + 'a) -> Self {
+        self.found = Box::new(told);
         self
     }
 }
@@ -200,6 +210,7 @@ impl Selection<'_> {
 
     async fn touch(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
         touched.selected += ids.len() as u64;
+        (self.found)(ids);
         match self.dry_run {
             true => touched.done += ids.len() as u64,
             false => verb.act(self.store, ids, touched).await?,

@@ -3,9 +3,8 @@ import { useOverview } from '../api/live';
 import { useResource } from '../api/resource';
 import type { Overview, Page, QueueStats } from '../api/schema';
 import { count } from '../format';
-import { useKeys } from '../keys';
 import { go, here, to } from '../router';
-import { Icon } from '../parts/Icon';
+import { Pages } from '../parts/Pages';
 import { Panel } from '../parts/Panel';
 import { QueueTable } from '../parts/QueueTable';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
@@ -17,18 +16,13 @@ const EVERY_MS = 10_000;
 /** Where there are more queues than the overview has: those with something in their name, page by page. */
 function Found({ overview, flow, search, after }: { overview: Overview; flow: ReturnType<typeof flowOf>; search: string; after: string | null }) {
   const { data, problem, reload } = useResource<Page<QueueStats>>(query('queues', { search, after, limit: PAGE }), EVERY_MS);
-  const next = data?.next !== null && data?.next !== undefined ? to(['queues'], { search, after: data.next, by: 'name' }) : undefined;
-  useKeys({ ']': next ? () => go(next) : undefined, '[': after !== null ? () => history.back() : undefined });
   if (!data) return problem ? <Failed what="The queues cannot be read" problem={problem} again={reload} /> : <Loading what="the queues" />;
   return (
     <>
       {problem && <Stale problem={problem} />}
       {data.items.length ? <QueueTable queues={data.items} workers={overview.workers} flow={flow} />
         : <Nothing title={after === null ? 'No queue has this in its name' : 'Nothing follows'} />}
-      {(after !== null || next) && <div class="table-foot"><span class="tools">
-        {after !== null && <a class="btn" href={to(['queues'], { search, by: 'name' })}><Icon name="left" />First page</a>}
-        {next && <a class="btn" href={next}>More <kbd aria-hidden="true">]</kbd><Icon name="right" /></a>}
-      </span></div>}
+      <Pages after={after} first={to(['queues'], { search, by: 'name' })} next={data.next ? to(['queues'], { search, after: data.next, by: 'name' }) : undefined} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { act, busy } from '../act';
-import { path } from '../api/client';
+import { path, query } from '../api/client';
 import { useResource } from '../api/resource';
 import type { JobState, Page, ScheduleRecord } from '../api/schema';
 import { duration } from '../format';
@@ -11,6 +11,7 @@ import { here, go, to, toJob, toQueue } from '../router';
 import { Dialog } from '../parts/Dialog';
 import { Badge, Icon } from '../parts/Icon';
 import { Json } from '../parts/Json';
+import { Pages } from '../parts/Pages';
 import { Panel } from '../parts/Panel';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Ago, Moment, Until } from '../parts/Time';
@@ -48,11 +49,11 @@ function Next({ schedule }: { schedule: ScheduleRecord }) {
   return at ? <><b class="strong"><Until at={at} /></b> <span class="sub"><Moment at={at} parts="minutes" /></span></> : <span class="faint">no more</span>;
 }
 
-function Row({ schedule, at, open, reload }: { schedule: ScheduleRecord; at: boolean; open: boolean; reload(): void }) {
+function Row({ schedule, after, at, open, reload }: { schedule: ScheduleRecord; after: string | null; at: boolean; open: boolean; reload(): void }) {
   const { definition } = schedule;
   return (
     <tr class={at ? 'at' : undefined} aria-selected={open}>
-      <td class="s-name clip"><a class="name" href={to(['schedules'], { name: schedule.name })}>{schedule.name}</a></td>
+      <td class="s-name clip"><a class="name" href={to(['schedules'], { after, name: schedule.name })}>{schedule.name}</a></td>
       <td class="s-cron"><code>{definition?.cron ?? '?'}</code> <span class="sub wide-only">{definition?.zone ?? 'UTC'}</span></td>
       <td class="wide-only lo"><span class="row">{definition?.kind}<a class="tag" href={toQueue(definition?.queue ?? 'default')}>{definition?.queue ?? 'default'}</a></span></td>
       <td class="s-runs"><Last schedule={schedule} /></td>
@@ -127,8 +128,9 @@ function Detail({ name, reload: reloadList }: { name: string; reload(): void }) 
 }
 
 export function Schedules() {
-  const { data, problem, reload } = useResource<Page<ScheduleRecord>>('schedules', EVERY_MS);
-  const chosen = here.value.query.get('name');
+  const values = here.value.query;
+  const chosen = values.get('name'), after = values.get('after');
+  const { data, problem, reload } = useResource<Page<ScheduleRecord>>(query('schedules', { after }), EVERY_MS);
   if (!data) return problem ? <Failed what="The schedules cannot be read" problem={problem} again={reload} /> : <Loading what="the schedules" />;
   const paused = data.items.filter(schedule => schedule.paused).length;
   return (
@@ -139,9 +141,11 @@ export function Schedules() {
         {data.items.length ? (
           <table class="grid cards cards-sched" data-list>
             <thead><tr><th scope="col">Schedule</th><th scope="col">When</th><th scope="col" class="lo">Job</th><th scope="col">Last job</th><th scope="col" class="num">Next</th><th class="acts wide-only"><span class="vh">Actions</span></th></tr></thead>
-            <tbody>{data.items.map((schedule, i) => <Row key={schedule.name} schedule={schedule} at={row.value === i} open={schedule.name === chosen} reload={reload} />)}</tbody>
+            <tbody>{data.items.map((schedule, i) => <Row key={schedule.name} schedule={schedule} after={after} at={row.value === i} open={schedule.name === chosen} reload={reload} />)}</tbody>
           </table>
-        ) : <Nothing title="No schedule yet">Declare one in your program, in a file with <code>windlass schedules apply</code>, or with <code>windlass schedules set</code>.</Nothing>}
+        ) : after === null ? <Nothing title="No schedule yet">Declare one in your program, in a file with <code>windlass schedules apply</code>, or with <code>windlass schedules set</code>.</Nothing>
+          : <Nothing title="Nothing follows" />}
+        <Pages after={after} first={to(['schedules'])} next={data.next ? to(['schedules'], { after: data.next }) : undefined} />
       </Panel>
       {chosen && <Detail key={chosen} name={chosen} reload={reload} />}
     </>

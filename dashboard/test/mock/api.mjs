@@ -158,7 +158,12 @@ function queueOf(mock, [name]) {
 }
 
 const scheduleOf = (mock, name) => found(mock.store.schedules.find(schedule => schedule.name === name), `schedule ${name}`);
-const schedules = mock => [200, { items: mock.store.schedules.map(({ next: _, ...schedule }) => schedule) }];
+
+function schedules(mock, _, __, { after = '', limit = 50 }) {
+  const behind = mock.store.schedules.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const items = behind.slice(0, Number(limit)).map(({ next: _, ...schedule }) => schedule);
+  return [200, { items, next: behind.length > items.length ? items.at(-1).name : null }];
+}
 
 function setPaused(paused) {
   return (mock, [name]) => {

@@ -38,7 +38,8 @@ impl Home {
         command.args(args).current_dir(self.path());
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
-            if ["WINDLASS_STORE", "WINDLASS_LOG", "TRACEPARENT", "TRACESTATE"].contains(&&*name)
+            if ["WINDLASS_STORE", "WINDLASS_LOG", "WINDLASS_LOG_FORMAT", "TRACEPARENT", "TRACESTATE"]
+                .contains(&&*name)
                 || name.starts_with("OTEL_")
             {
                 command.env_remove(&*name);

@@ -7,6 +7,7 @@ use crate::{
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json, secrets_of},
     redact::Secrets,
+    side_by_side::side_by_side,
 };
 use axum::{
     Extension, Json,
@@ -50,11 +51,12 @@ pub(crate) async fn list(
     wanted::check(&app, &identity, &filter)?;
     let page = wanted::page(&app, &identity, filter).await?;
     let complete = page.jobs.len() >= limit as usize || page.next.is_none();
-    let mut items = Vec::with_capacity(page.jobs.len());
-    for mut job in page.jobs {
-        let secrets = told_elsewhere(&app, &mut job).await?;
-        items.push(job_json(job, &app.redaction, IN_LISTS, secrets)?);
-    }
+    let app = &app;
+    let items = side_by_side(page.jobs, |mut job| async move {
+        let secrets = told_elsewhere(app, &mut job).await?;
+        Ok::<_, Problem>(job_json(job, &app.redaction, IN_LISTS, secrets)?)
+    });
+    let items = items.await?;
     Ok(Json(json!({ "items": items, "next": page.next, "complete": complete })))
 }
 

@@ -1,7 +1,7 @@
 //! The store as a whole: its state, its past, what happens in it.
 
 use super::{Answer, Shared, page_size, times};
-use crate::{extract::Query, problem::Problem, record::event_shown};
+use crate::{extract::Query, problem::Problem, record::event_shown, side_by_side::side_by_side};
 use axum::{
     Json,
     extract::State,
@@ -10,7 +10,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{BTreeSet, HashMap};
 use windlass::{EventCursor, EventType, HistoryRequest};
 
 pub(crate) async fn overview(State(app): Shared) -> Answer {
@@ -65,12 +65,11 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
     }
     let page = events.next_page().await?;
     // A reason may quote what is hidden in its job.
-    let mut jobs = HashMap::new();
-    for event in page.events.iter().filter(|event| event.reason.is_some()) {
-        if let Entry::Vacant(place) = jobs.entry(event.job) {
-            place.insert(app.client.job(event.job).await?);
-        }
-    }
+    let quoting: BTreeSet<_> =
+        page.events.iter().filter(|event| event.reason.is_some()).map(|event| event.job).collect();
+    let client = &app.client;
+    let jobs = side_by_side(quoting, |id| async move { client.job(id).await.map(|job| (id, job)) }).await?;
+    let jobs: HashMap<_, _> = jobs.into_iter().collect();
     let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);
     let shown: Vec<_> =
         page.events.iter().map(|event| event_shown(event, job(event), &app.redaction)).collect();

@@ -7,6 +7,7 @@ use crate::{
     extract::{Body, Query},
     problem::Problem,
     record::secrets_of,
+    side_by_side::side_by_side,
 };
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::Deserialize;
@@ -68,10 +69,8 @@ pub(crate) async fn failures(State(app): Shared, Query(failed): Query<Failed>) -
     let limit = page_size(failed.limit)? as usize;
     let groups = app.client.failures(&request).await?;
     let total = groups.len();
-    let mut items = Vec::new();
-    for group in groups.into_iter().take(limit) {
-        items.push(shown(&app, group).await?);
-    }
+    let app = &app;
+    let items = side_by_side(groups.into_iter().take(limit), |group| shown(app, group)).await?;
     Ok(Json(json!({ "items": items, "total": total })))
 }
 

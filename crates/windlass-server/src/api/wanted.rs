@@ -5,6 +5,7 @@ use crate::{
     auth::{Identity, Role},
     problem::Problem,
     record::secrets_of,
+    side_by_side::side_by_side,
 };
 use serde_json::Value;
 use windlass::{Args, JobFilter, JobPage, JobRecord, JobState};
@@ -42,7 +43,7 @@ pub(crate) fn names_hidden(app: &App, filter: &JobFilter) -> bool {
     app.redaction.would_tell(filter.kind.as_deref(), &wanted)
 }
 
-/// A page of jobs. Who may not see hidden values finds jobs by their errors as these are shown: those are looked at one after the other, as
+/// A page of jobs. Who may not see hidden values finds jobs by their errors as these are shown: those are looked at one by one, as
 /// a page that ended where the store found a hidden text would tell of it.
 pub(crate) async fn page(app: &App, identity: &Identity, mut filter: JobFilter) -> Result<JobPage, Problem> {
     let is_hidden = identity.role() < Role::Admin;
@@ -54,11 +55,11 @@ pub(crate) async fn page(app: &App, identity: &Identity, mut filter: JobFilter) 
         filter.limit = limit - told.len() as u32;
         let page = app.client.jobs(&filter).await?;
         looked += page.jobs.len().max(MOST_LOOKED / MOST_PAGES);
-        for job in page.jobs {
-            if is_told(app, &job, &text).await? {
-                told.push(job);
-            }
-        }
+        let text = text.as_str();
+        let found = side_by_side(page.jobs, |job| async move {
+            is_told(app, &job, text).await.map(|is_told| is_told.then_some(job))
+        });
+        told.extend(found.await?.into_iter().flatten());
         filter.after = page.next;
         if filter.after.is_none() || told.len() >= limit as usize || looked >= MOST_LOOKED {
             return Ok(JobPage { jobs: told, next: filter.after });

@@ -161,7 +161,7 @@ impl Auth {
     /// Whom a trusted proxy names.
     fn of_proxy(&self, parts: &Parts) -> Option<Identity> {
         let proxy = self.access.of_file()?.proxy.as_ref()?;
-        let actor = parts.headers.get(proxy.header())?.to_str().ok()?;
+        let actor = parts.headers.get(proxy.header()?)?.to_str().ok()?;
         let is_good = proxy.trusts(peer(parts)?) && !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
         is_good.then(|| proxy.identify(actor)).flatten()
     }

@@ -21,9 +21,9 @@ use windlass::{Error, ErrorKind, Result};
 ///     sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 ///     expires = 2027-01-01T00:00:00Z  # optional
 ///
-///     [proxy]                         # optional: a proxy says who it is
+///     [proxy]                         # optional: a proxy that is believed how and from where it was reached
 ///     trusted = ["10.0.0.0/8"]
-///     header = "X-Forwarded-Email"
+///     header = "X-Forwarded-Email"    # optional: it also says who it is
 ///     roles = { admin = ["anna@shop.example"], operator = ["bob@shop.example"] }
 ///     others = "viewer"               # whom no list names; default: nobody
 ///
@@ -48,12 +48,12 @@ struct Token {
     expires: Option<Timestamp>,
 }
 
-/// A proxy that authenticates people.
+/// A proxy that is believed how it was reached, and, with a header for that, by whom.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Proxy {
     pub(super) trusted: Vec<IpNet>,
-    header: String,
+    header: Option<String>,
     #[serde(default)]
     roles: BTreeMap<Role, Vec<String>>,
     others: Option<Role>,
@@ -99,9 +99,10 @@ impl AuthFile {
     pub fn parse(text: &str) -> Result<Self> {
         let said: Said = toml::from_str(text).map_err(|cause| refused(cause.to_string()))?;
         let tokens: Vec<Token> = said.token.into_iter().map(SaidToken::token).collect::<Result<_>>()?;
-        if tokens.is_empty() && said.proxy.is_none() {
+        if tokens.is_empty() && said.proxy.as_ref().and_then(Proxy::header).is_none() {
             return Err(refused(
-                "it has no [[token]] and no [proxy]; `windlass token NAME` makes a token".to_owned(),
+                "it has no [[token]] and no [proxy] with a header; `windlass token NAME` makes a token"
+                    .to_owned(),
             ));
         }
         for (at, token) in tokens.iter().enumerate() {
@@ -109,11 +110,7 @@ impl AuthFile {
                 return Err(refused(format!("two tokens are alike in name or hash: {:?}", token.name)));
             }
         }
-        if let Some(proxy) = &said.proxy
-            && (proxy.trusted.is_empty() || proxy.header.is_empty())
-        {
-            return Err(refused("[proxy] needs addresses that are trusted, and a header".to_owned()));
-        }
+        said.proxy.as_ref().map_or(Ok(()), Proxy::check)?;
         Ok(Self { tokens, proxy: said.proxy, redaction: said.redact, hosts: said.hosts })
     }
 
@@ -133,13 +130,25 @@ impl AuthFile {
 }
 
 impl Proxy {
+    fn check(&self) -> Result<()> {
+        let names = !self.roles.is_empty() || self.others.is_some();
+        let wrong = match self.header() {
+            _ if self.trusted.is_empty() => "[proxy] needs addresses that are trusted",
+            Some("") => "the header of [proxy] is empty; leave it out where the proxy knows nobody",
+            None if names => "[proxy] gives roles, but has no header that says who somebody is",
+            _ => return Ok(()),
+        };
+        Err(refused(wrong.to_owned()))
+    }
+
     pub(super) fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.trusted.iter().any(|net| net.contains(&address))
     }
 
-    pub(super) fn header(&self) -> &str {
-        &self.header
+    /// The header that says who somebody is.
+    pub(super) fn header(&self) -> Option<&str> {
+        self.header.as_deref()
     }
 
     /// Whom the header names; the highest of their roles.
@@ -264,6 +273,8 @@ mod tests {
             ("tokens=[]", "tokens"),
             ("[proxy]\ntrusted=['10.0.0.0/99']\nheader='x'", "10.0.0.0/99"),
             ("[proxy]\ntrusted=[]\nheader='x'", "needs addresses"),
+            ("[proxy]\ntrusted=['::1/128']", "no [[token]]"),
+            ("[proxy]\ntrusted=['::1/128']\nheader=''", "is empty"),
         ] {
             let error = AuthFile::parse(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOption);

@@ -1,48 +1,66 @@
 use super::{Action, Batch, MOST_JOBS, Shown, State, Which};
-use crate::{audit::Audit, problem::Problem};
-use windlass::{Args, AuditEntry, Client, Result, Selection, Touched};
+use crate::{audit::Audit, problem::Problem, side_by_side::side_by_side};
+use std::collections::HashSet;
+use windlass::{Args, AuditEntry, Client, JobId, JobState, Result, Selection, Touched};
 
-/// How many jobs would be touched, and whether these are all.
-pub(super) async fn count(client: &Client, action: Action, which: &Which) -> Result<(u64, bool)> {
-    match which {
-        Which::Ids(ids) => Ok((ids.len() as u64, true)),
-        Which::Filter(filter) => {
-            // One more than may be touched tells whether there are more.
-            let selection = client.select(filter.clone()).dry_run(true).at_most(MOST_JOBS + 1);
-            let selected = act(selection, action).await?.selected;
-            Ok((selected.min(MOST_JOBS), selected <= MOST_JOBS))
-        }
-    }
+/// The jobs that would be touched, and whether these are all.
+pub(super) async fn counted(client: &Client, action: Action, which: Which) -> Result<(Vec<JobId>, bool)> {
+    let filter = match which {
+        Which::Ids(ids) => return Ok((ids, true)),
+        Which::Filter(filter) => filter,
+    };
+    let (mut ids, mut met) = (Vec::new(), HashSet::new());
+    // One that moves on while they are counted may be met twice.
+    let found = |some: &[JobId]| ids.extend(some.iter().filter(|id| met.insert(**id)));
+    // One more than may be touched tells whether there are more.
+    let selection = client.select(filter).dry_run(true).at_most(MOST_JOBS + 1).found(found);
+    let selected = act(selection, action).await?.selected;
+    ids.truncate(MOST_JOBS as usize);
+    ids.shrink_to_fit();
+    Ok((ids, selected <= MOST_JOBS))
 }
 
-/// Does it, until it is done, stopped, or fails; and notes how many jobs it touched.
-pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch) {
-    let (action, count) = {
-        let shown = batch.shown();
-        (shown.action, shown.count)
-    };
-    let told = |touched: &Touched| {
-        let mut shown = batch.shown();
-        (shown.done, shown.asked, shown.left) = (touched.done, touched.asked, touched.left);
-    };
-    let mut selection = match &batch.which {
-        Which::Filter(filter) => client.select(filter.clone()),
-        Which::Ids(ids) => client.select_ids(ids.clone()),
-    };
-    selection = selection.at_most(count).progress(told);
-    if let Some(rate) = batch.per_second {
-        selection = selection.per_second(rate);
-    }
+/// Does it to the jobs that were counted, until it is done, stopped, or fails; and notes how many jobs it touched.
+pub(super) async fn run(client: &Client, audit: &Audit, batch: &Batch, ids: Vec<JobId>) {
     let ended = tokio::select! {
-        done = act(selection, action) => Some(done),
+        done = touch(client, batch, ids) => Some(done),
         () = batch.stop.cancelled() => None,
     };
     let entry = over(&mut batch.shown(), ended);
     audit.store(entry).await;
 }
 
+async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<()> {
+    let action = batch.shown().action;
+    let counted = all.len();
+    let ids = match batch.state {
+        Some(state) if action == Action::Delete => still(client, all, state).await?,
+        _ => all,
+    };
+    let moved_on = (counted - ids.len()) as u64;
+    batch.shown().left = moved_on;
+    let told = |touched: &Touched| {
+        let mut shown = batch.shown();
+        (shown.done, shown.asked, shown.left) = (touched.done, touched.asked, touched.left + moved_on);
+    };
+    let mut selection = client.select_ids(ids).progress(told);
+    if let Some(rate) = batch.per_second {
+        selection = selection.per_second(rate);
+    }
+    act(selection, action).await.map(drop)
+}
+
+/// Those that are still in the state that was asked for. What is deleted is gone for good, and a job that was dead may have been retried
+/// since; the other actions do to one that moved on what was announced.
+async fn still(client: &Client, ids: Vec<JobId>, state: JobState) -> Result<Vec<JobId>> {
+    let look = |id| async move {
+        client.job(id).await.map(|job| job.filter(|job| job.state == state).map(|job| job.id))
+    };
+    Ok(side_by_side(ids, look).await?.into_iter().flatten().collect())
+}
+
 /// Says how it ended, and gives the entry of the audit log.
-fn over(shown: &mut Shown, ended: Option<Result<Touched>>) -> AuditEntry {
+fn over(shown: &mut Shown, ended: Option<Result<()>>) -> AuditEntry {
     let (state, outcome) = match ended {
         None => (State::Stopped, "stopped"),
         Some(Ok(_)) => (State::Done, "done"),

@@ -2,6 +2,7 @@ use super::site::Site;
 use crate::Role::{Admin, Operator, Viewer};
 use serde_json::{Value, json};
 use std::time::Duration;
+use windlass::JobState;
 
 /// Asks until it has left the state of running.
 async fn ended(site: &Site, id: &str) -> Value {
@@ -52,6 +53,48 @@ async fn what_is_previewed_and_confirmed_is_done() {
             noted(&site, id).await,
             json!(["operator", "jobs.cancel", 5, "done", {"queue": "mail", "kind": "a"}])
         );
+    }
+}
+
+/// Previews, does something meanwhile, confirms, and waits for the end.
+async fn confirmed(site: &Site, preview: Value, meanwhile: impl Future<Output = ()>) -> Value {
+    let shown = site.ask(Operator, "POST", "/bulk", preview).await.is(201);
+    meanwhile.await;
+    let (id, count) = (shown["id"].as_str().unwrap(), &shown["count"]);
+    site.ask(Operator, "POST", &format!("/bulk/{id}/confirm"), json!({ "count": count })).await.is(202);
+    ended(site, id).await
+}
+
+#[tokio::test]
+async fn the_jobs_that_were_counted_are_touched_and_none_that_came_later() {
+    for site in Site::all_stores().await {
+        let (mut counted, mut later) = (Vec::new(), Vec::new());
+        for n in 0..5 {
+            counted.push(site.enqueue("a", json!(n)).await);
+        }
+        let preview = json!({"action": "cancel", "filter": {"queue": "mail", "kind": "a"}});
+        let shown = confirmed(&site, preview, async {
+            for n in 0..3 {
+                later.push(site.enqueue("a", json!(n)).await);
+            }
+        })
+        .await;
+        assert_eq!((&shown["done"], &shown["left"]), (&json!(5), &json!(0)), "{shown}");
+        for (ids, state) in [(&counted, JobState::Cancelled), (&later, JobState::Available)] {
+            for id in ids {
+                let job = site.client.job(*id).await.unwrap().unwrap();
+                assert_eq!(job.state, state, "{id} on {}", site.name().await);
+            }
+        }
+        // Of dead jobs that are to be deleted one is retried meanwhile.
+        let preview = json!({"action": "delete", "filter": {"state": "cancelled", "queue": "mail"}});
+        let retried = counted[2];
+        let shown = confirmed(&site, preview, async {
+            site.client.retry(&[retried]).await.unwrap();
+        })
+        .await;
+        assert_eq!((&shown["done"], &shown["left"]), (&json!(4), &json!(1)), "{shown}");
+        assert_eq!(site.client.job(retried).await.unwrap().unwrap().state, JobState::Available);
     }
 }
 

@@ -123,6 +123,18 @@ async fn only_changes_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn streams_of_a_mounted_server_end_when_it_is_closed() {
+    let (site, _) = counted();
+    let mut stream = listen(&site, "overview").await;
+    assert_eq!(next(&mut stream).await.unwrap().0, "overview");
+    site.server.close().await;
+    // The last thing that it says is when to come back.
+    assert_eq!(next(&mut stream).await.unwrap().0, "retry");
+    assert!(next(&mut stream).await.is_none());
+    site.server.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn readers_are_bounded_and_streams_end() {
     let (site, _) = counted();
     let mut readers = Vec::new();

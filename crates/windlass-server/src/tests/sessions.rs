@@ -137,6 +137,41 @@ async fn the_key_of_the_start_is_good_once_and_not_for_long() {
     login(key).await.refused(401, "unauthenticated");
 }
 
+/// A proxy that knows nobody: there are tokens, and it says how it was reached and from where.
+#[tokio::test]
+async fn a_trusted_proxy_ends_tls_for_those_with_tokens() {
+    let token = NewToken::generate().unwrap();
+    let file = format!(
+        "[[token]]\nname='t'\nrole='viewer'\nsha256='{}'\n[proxy]\ntrusted=['127.0.0.1/32']\n",
+        token.sha256
+    );
+    let access = Access::file(AuthFile::parse(&file).unwrap());
+    let router = Server::builder(testing::client()).access(access).build().router();
+    let login = |token: String, headers: Vec<(&'static str, &'static str)>| {
+        let router = router.clone();
+        async move {
+            let headers: Vec<_> = [OURS, JSON].into_iter().chain(headers).collect();
+            let body = json!({ "token": token }).to_string();
+            exchange(&router, "POST", "/api/v1/session", &headers, body).await
+        }
+    };
+    for (headers, is_secure) in [(vec![("x-forwarded-proto", "https")], true), (vec![], false)] {
+        let answer = login(token.text.clone(), headers).await;
+        let set = answer.headers["set-cookie"].to_str().unwrap();
+        assert_eq!(set.ends_with("; Secure"), is_secure, "{set}");
+    }
+    // Each address behind it is slowed down by itself.
+    let from = |address| vec![("x-forwarded-for", address)];
+    for _ in 0..5 {
+        login("wl_0".into(), from("192.0.2.7, 203.0.113.1")).await.refused(401, "unauthenticated");
+    }
+    login("wl_0".into(), from("203.0.113.1")).await.refused(429, "throttled");
+    login("wl_0".into(), from("203.0.113.2")).await.refused(401, "unauthenticated");
+    // No header names anybody here.
+    let anna = [("x-forwarded-email", "a@x")];
+    exchange(&router, "GET", "/api/v1/queues", &anna, "").await.refused(401, "unauthenticated");
+}
+
 #[tokio::test]
 async fn a_trusted_proxy_says_who_it_is() {
     let token = NewToken::generate().unwrap();

@@ -69,6 +69,10 @@ impl Member {
         Call(Arc::clone(self))
     }
 
+    pub(super) fn is_calling(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
+    }
+
     pub(super) fn tell(&self) {
         self.remote.told();
         self.told.notify_one();
@@ -77,7 +81,7 @@ impl Member {
     /// Whether nothing was heard of it for so long that the store has ended it.
     pub(super) fn is_forgotten(&self) -> bool {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        self.calls.load(Ordering::Relaxed) == 0 && seen.elapsed() > self.remote.spec().lease + REMEMBERED
+        !self.is_calling() && seen.elapsed() > self.remote.spec().lease + REMEMBERED
     }
 }
 

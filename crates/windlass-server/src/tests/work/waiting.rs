@@ -1,7 +1,7 @@
 use super::{Site, done};
 use crate::{BasePath, Role};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -121,15 +121,23 @@ async fn who_asks_again_ends_the_wait_that_nobody_reads() {
     assert_eq!(unread["jobs"], json!([]));
 }
 
+/// Its jobs are another's a look or so after its lease, which is three seconds; a machine that has much to do may take ten times as long.
 #[tokio::test]
 async fn the_jobs_of_a_silent_worker_run_again_and_it_settles_nothing_any_more() {
-    for site in Site::all().await {
+    let lease = Duration::from_secs(1);
+    for site in Site::all_stores().await {
         let id = site.enqueue("a", json!({})).await;
-        let silent = site.register(json!({ "queues": { "mail": 1 }, "lease_s": 1 })).await;
+        let silent = site.register(json!({ "queues": { "mail": 1 }, "lease_s": lease.as_secs() })).await;
+        // Its last sign of life is not before this.
+        let asked = Instant::now();
         let late = site.jobs(&silent).await.remove(0);
+        let heard = Instant::now();
         let worker = site.register(json!({ "queues": { "mail": 1 } })).await;
         let job = site.jobs(&worker).await.remove(0);
         assert_eq!(job["id"], id.to_string());
+        let (most, least) = (asked.elapsed(), heard.elapsed());
+        assert!(most >= lease, "taken from it {most:?} after it asked, on {}", site.name().await);
+        assert!(least < lease + Duration::from_secs(30), "only after {least:?} on {}", site.name().await);
         let turn = format!("/{silent}/turn");
         site.work("POST", &turn, json!({ "done": [done(&late, "complete")] }))
             .await
@@ -198,5 +206,27 @@ async fn a_stop_answers_those_who_wait_and_hands_back_what_they_have() {
         serving.join_next().await.unwrap().unwrap().unwrap();
         assert_eq!(site.state(held).await, JobState::Available);
         assert_eq!(site.client.job(held).await.unwrap().unwrap().attempt, 0);
+    }
+}
+
+#[tokio::test]
+async fn who_waits_at_a_mounted_server_is_answered_when_it_is_closed() {
+    for site in Site::all_stores().await {
+        let (held, last) = (site.enqueue("a", json!({})).await, site.enqueue("a", json!({})).await);
+        let worker = site.register(json!({ "queues": { "mail": 2 } })).await;
+        let jobs = site.jobs(&worker).await;
+        assert_eq!(jobs.len(), 2);
+        let waits = site.turn(&worker, json!({ "done": [done(&jobs[1], "complete")], "wait_s": 30 }));
+        let closes = async {
+            // From then on it waits.
+            until(&site, last, JobState::Completed).await;
+            site.server.close().await;
+        };
+        let (turn, ()) = tokio::join!(waits, closes);
+        assert_eq!(turn["jobs"], json!([]));
+        let job = site.client.job(held).await.unwrap().unwrap();
+        assert_eq!((job.state, job.attempt), (JobState::Available, 0), "{}", site.name().await);
+        site.work("POST", "", json!({ "queues": { "mail": 1 } })).await.refused(503, "unavailable");
+        assert_eq!(site.send_text("GET", "/readyz", &[], "").await.text, "stopping\n");
     }
 }
