@@ -54,11 +54,12 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    pub async fn fresh() -> Self {
+    /// In a schema of its own of the database that tests share, for those that ask what names and places of roles the usual one does not have.
+    pub async fn shared() -> Self {
         Self::with("").await
     }
 
-    /// With more parameters in the URL, as in `&pooler=transaction`.
+    /// The same with more parameters in the URL, as in `&pooler=transaction`.
     pub async fn with(parameters: &str) -> Self {
         let schema = fresh_schema();
         let url = format!("{}?schema={schema}{parameters}", url());
@@ -69,7 +70,7 @@ impl Fixture {
 
     /// In a database of its own, which is a copy of one that was migrated once and goes with the test. A copy takes 50 ms and a
     /// migration 280, and what a server does for each schema that is there makes a run of a thousand tests twice as slow.
-    pub async fn copied() -> Self {
+    pub async fn fresh() -> Self {
         let name = fresh_schema();
         let url = format!("{}?schema={}", copies::make(&name).await, copies::SCHEMA);
         Self { name, schema: copies::SCHEMA.to_owned(), url, options: PostgresOptions::default() }

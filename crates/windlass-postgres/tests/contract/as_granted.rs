@@ -45,7 +45,7 @@ impl windlass_conformance::Fixture for GrantedFixture {
 }
 
 async fn fixture() -> GrantedFixture {
-    let fixture = Fixture::copied().await;
+    let fixture = Fixture::fresh().await;
     let url = fixture.role("both", &[Access::Worker, Access::Operator]).await;
     GrantedFixture { fixture, url }
 }

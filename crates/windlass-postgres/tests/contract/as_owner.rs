@@ -1,7 +1,7 @@
 //! The storage contract on PostgreSQL.
 
 async fn fixture() -> crate::cluster::Fixture {
-    crate::cluster::Fixture::copied().await
+    crate::cluster::Fixture::fresh().await
 }
 
 windlass_conformance::suite!(fixture);

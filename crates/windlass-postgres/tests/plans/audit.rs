@@ -29,7 +29,7 @@ fn page(parts: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_and_forgetting_touch_few_pages() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let (store, forget) = (fixture.store().await, "SELECT windlass.forget_audit(100)");
     // Whatever plan was made while the table was empty is used to the end.
@@ -72,7 +72,7 @@ async fn pages_and_forgetting_touch_few_pages() {
 #[tokio::test]
 async fn what_is_rare_is_found_page_by_page() {
     for (rare, expected) in [("1", vec![0, 0, 1]), ("1, 15001", vec![1, 0, 1])] {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let client = fixture.sql().await;
         let fill = format!(
             "INSERT INTO windlass.audit_entry (actor, via, action, target, outcome)

@@ -49,7 +49,7 @@ async fn check(
 /// One session, so that whatever plan it cached while the tables were empty is used to the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_walks_the_index_whatever_the_tables_hold() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&store).await;
     let client = fixture.sql().await;
@@ -93,7 +93,7 @@ async fn a_claim_walks_the_index_whatever_the_tables_hold() {
 /// A job that waits for a handler costs the claims of its lane nothing, beside a million that wait for their time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_without_handler_costs_its_lane_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let knows = worker(&store, &["q"], &["k", "l", "m"], LATER).await;
     let client = fixture.sql().await;
@@ -130,7 +130,7 @@ async fn a_job_without_handler_costs_its_lane_nothing() {
 /// there are other workers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn heartbeats_beside_a_held_snapshot_do_not_count() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&store).await;
     for _ in 0..9 {

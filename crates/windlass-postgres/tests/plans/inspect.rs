@@ -21,7 +21,7 @@ async fn bounded(session: &Session, call: &str, most: i64) {
 /// the job is not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_jobs_that_came_back_are_marked() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let client = fixture.sql().await;
     let holder = worker_on(&store).await;
@@ -146,7 +146,7 @@ async fn check(session: &Session, known: &[i64]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn looking_costs_the_same_whatever_the_tables_hold() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let session = &Session::of(fixture).await;
     check(session, &[]).await;
@@ -189,7 +189,7 @@ async fn looking_costs_the_same_whatever_the_tables_hold() {
 /// Several programs append at once, so that their rows stand mixed in the log, to two queues, under ids of which some are not in the log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_found_as_quickly_where_writers_mix_and_right_after_it_was_enqueued() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..4 {
         let store: Arc<dyn Store> = Arc::new(fixture.store().await);

@@ -18,7 +18,7 @@ const FILL: &str = "SET synchronous_commit = off;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn removing_costs_what_it_removes() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     // Whatever plan was made while the table was empty is used to the end.
     let forget = "SELECT * FROM windlass.forget_dead(100)";
@@ -63,7 +63,7 @@ async fn removing_costs_what_it_removes() {
 /// volatile: compared with it directly, an index is read to its end.)
 #[tokio::test]
 async fn looking_for_what_is_past_costs_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let calls = [
         "forget_dead(100)",
@@ -105,7 +105,7 @@ async fn looking_for_what_is_past_costs_nothing() {
 /// By SQL the same is refused as by the client libraries, by name.
 #[tokio::test]
 async fn nonsense_is_refused_by_sql() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     for (call, says, kind) in [
         ("'a', 'running', '1 day'", "unknown outcome 'running'", ErrorKind::InvalidOption),

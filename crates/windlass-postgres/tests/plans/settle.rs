@@ -19,7 +19,7 @@ struct Log {
 
 impl Log {
     async fn of(jobs: i64) -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let store: Arc<dyn Store> = Arc::new(fixture.store().await);
         let worker = worker_on(&store).await;
         let client = fixture.sql().await;

@@ -15,7 +15,7 @@ fn entry() -> AuditEntry {
 /// An operator adds and reads, a viewer reads, and nobody but the owner changes or removes what was said.
 #[tokio::test]
 async fn the_log_is_append_only() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = |access| fixture.role(if access == Access::Viewer { "viewer" } else { "operator" }, &[]);
     let (viewer, operator) = (url(Access::Viewer).await, url(Access::Operator).await);
     let owner = fixture.store().await;
@@ -55,7 +55,7 @@ async fn the_log_is_append_only() {
 /// psql users read the view, and may write entries of their own; the role that wrote is noted, whoever the entry names.
 #[tokio::test]
 async fn the_view_tells_who_wrote() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("operator", &[Access::Operator]).await;
     let client = crate::cluster::connect(url.split('?').next().unwrap()).await;
     let append = r#"SELECT windlass.append_audit('[{"actor": "anna", "action": "by hand", "target": "job 7", "filter": {"a": 1}, "count": 3}]')"#;
@@ -67,7 +67,7 @@ async fn the_view_tells_who_wrote() {
 
 #[tokio::test]
 async fn nonsense_is_refused_by_sql() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let long =
         format!(r#"append_audit('[{{"actor": "{}", "action": "b", "target": "c"}}]')"#, "x".repeat(201));
@@ -95,7 +95,7 @@ async fn nonsense_is_refused_by_sql() {
 /// On a schema that an older program made everything else works, and what is missing says what to do.
 #[tokio::test]
 async fn a_schema_without_it_is_worked_on() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let drop = "DROP TABLE windlass.audit_entry CASCADE; DROP TABLE windlass.audit_setting CASCADE;
         DROP FUNCTION windlass.append_audit, windlass.configure_audit; DELETE FROM windlass.migration WHERE version >= 16";
     let drop = drop.to_owned()
@@ -128,7 +128,7 @@ async fn a_schema_without_it_is_worked_on() {
 /// The newest are kept, as many as the setting says.
 #[tokio::test]
 async fn too_many_are_removed() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store = fixture.store().await;
     let entries: Vec<_> = (0..12).map(|n| AuditEntry::new("ci", "jobs.cancel", n.to_string())).collect();
     store.append_audit(&entries).await.unwrap();
@@ -146,7 +146,7 @@ async fn too_many_are_removed() {
 /// Times that PostgreSQL does not know are told apart from none.
 #[tokio::test]
 async fn any_time_is_a_time() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store = fixture.store().await;
     store.append_audit(&[entry()]).await.unwrap();
     for (since, found) in

@@ -39,7 +39,7 @@ async fn a_missing_schema_says_how_to_make_it() {
 
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     client
         .batch_execute(
@@ -72,7 +72,7 @@ async fn migrating_at_once_and_again_is_safe() {
 
 #[tokio::test]
 async fn a_role_without_privileges_is_told_which() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let admin = fixture.sql().await;
     let role = format!("r_{}", fixture.schema);
     admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_role_without_privileges_is_told_which() {
 
 #[tokio::test]
 async fn plain_sql_refuses_what_the_client_refuses() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let big = format!("windlass.enqueue('k', to_jsonb(repeat('x', {})))", 1 << 20);
     let deep = format!("windlass.enqueue('k', '{}{}')", "[".repeat(65), "]".repeat(65));
@@ -148,7 +148,7 @@ async fn plain_sql_refuses_what_the_client_refuses() {
 /// The limits are of our own functions; whoever writes rows by other means is shown all the same.
 #[tokio::test]
 async fn what_others_wrote_beyond_the_limits_is_listed() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let (most, beyond) =
         (format!("{}{}", "[".repeat(64), "]".repeat(64)), format!("{}{}", "[".repeat(100), "]".repeat(100)));
@@ -163,7 +163,7 @@ async fn what_others_wrote_beyond_the_limits_is_listed() {
 
 #[tokio::test]
 async fn functions_are_safe_from_a_hostile_search_path() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let loose = "SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
                  WHERE n.nspname = $1 AND p.prosecdef
@@ -186,7 +186,7 @@ async fn functions_are_safe_from_a_hostile_search_path() {
 
 #[tokio::test]
 async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (client, store) = (fixture.sql().await, fixture.store().await);
     let call = |options: &str| fixture.text(&format!("SELECT windlass.enqueue('k', {options})"));
     for (options, says) in [
@@ -256,7 +256,7 @@ async fn sql_refuses_absurd_options_and_keeps_good_ones_as_programs_read_them() 
 /// Compared as intervals a year has 360 days, and in seconds 365.25: what is negative is so however it is written.
 #[tokio::test]
 async fn intervals_are_what_their_seconds_say() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     for call in [
         "SELECT windlass.enqueue('k', timeout => '-1 year 361 days')",
@@ -275,7 +275,7 @@ async fn intervals_are_what_their_seconds_say() {
 /// What the audit log cannot keep is refused before the first job is touched.
 #[tokio::test]
 async fn a_filter_that_is_too_long_for_the_audit_log_touches_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     client.batch_execute(&fixture.text("SELECT windlass.enqueue('k', '{\"a\": [1]}')")).await.unwrap();
     let call = "CALL windlass.cancel_jobs(args => jsonb_build_object('a', array_fill(1, ARRAY[3000])))";

@@ -18,7 +18,7 @@ struct Ground {
 
 impl Ground {
     async fn fresh() -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let store: Arc<dyn Store> = Arc::new(fixture.store().await);
         let worker = worker_on(&store).await;
         let client = fixture.sql().await;

@@ -32,7 +32,7 @@ impl Ground {
     }
 
     async fn with(call_timeout: Duration) -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let url = url();
         let server = url.split('@').nth(1).unwrap().split('/').next().unwrap();
         let forwarder = Forwarder::start(server.to_owned()).await;

@@ -70,7 +70,7 @@ async fn an_acknowledged_job_after_a_failover_can_be_claimed() {
 /// The user's connection may come from a pool of the user's, and belong to any server by now.
 #[tokio::test]
 async fn a_job_of_the_users_transaction_after_a_failover_can_be_claimed() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store = Arc::new(fixture.store().await);
     let seam: Arc<dyn Store> = store.clone();
     let worker = worker_on(&seam).await;
@@ -100,7 +100,7 @@ async fn a_job_of_the_users_transaction_after_a_failover_can_be_claimed() {
 /// both in one call is told the truth about each, and the one that stands is settled.
 #[tokio::test]
 async fn a_claim_that_a_failover_forgot_does_not_stand_for_the_next_of_its_number() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let seam: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&seam).await;
     enqueue_jobs(&seam, 3).await;

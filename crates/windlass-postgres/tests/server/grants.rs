@@ -109,7 +109,7 @@ async fn available(fixture: &Fixture) -> usize {
 
 #[tokio::test]
 async fn a_producer_enqueues_and_does_nothing_else() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("producer", &[Access::Producer]).await;
     let (store, mut client) = (open(&fixture, &url).await, sql(&url).await);
     let mut expected = enqueue_by_all_ways(&store, &mut client).await;
@@ -150,7 +150,7 @@ async fn a_producer_works_behind_a_transaction_pooler() {
 
 #[tokio::test]
 async fn a_sql_producer_has_the_functions_alone() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("sql", &[Access::SqlProducer]).await;
     let client = sql(&url).await;
     client.batch_execute(&fixture.text(BY_SQL)).await.expect("by SQL");
@@ -167,7 +167,7 @@ async fn a_sql_producer_has_the_functions_alone() {
 /// Housekeeping empties segments, as the owner's does; the role itself may not.
 #[tokio::test]
 async fn a_worker_keeps_house() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     fixture.store().await.configure(&SMALL).await.unwrap();
     let url = fixture.role("worker", &[Access::Worker]).await;
     let store = Arc::new(open(&fixture, &url).await);
@@ -208,7 +208,7 @@ async fn a_worker_keeps_house() {
 
 #[tokio::test]
 async fn a_worker_completes_in_its_users_transaction() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("worker", &[Access::Worker]).await;
     let store = Arc::new(open(&fixture, &url).await);
     let seam: Arc<dyn Store> = Arc::clone(&store) as _;
@@ -233,7 +233,7 @@ async fn a_worker_completes_in_its_users_transaction() {
 /// A viewer sees what the owner sees and changes nothing; an operator acts.
 #[tokio::test]
 async fn viewers_look_and_operators_act() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let owner = Arc::new(fixture.store().await);
     let seam: Arc<dyn Store> = Arc::clone(&owner) as _;
     let ids = owner.enqueue(&jobs(30)).await.unwrap();

@@ -31,7 +31,7 @@ async fn works(store: PostgresStore) {
 /// What a version adds is granted to those who were granted their access before it.
 #[tokio::test]
 async fn a_migration_grants_what_is_new() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let producer = fixture.role("p", &[Access::Producer]).await;
     let viewer = fixture.role("v", &[Access::Viewer]).await;
     let worker = fixture.role("w", &[Access::Worker]).await;
@@ -69,7 +69,7 @@ async fn a_migration_grants_what_is_new() {
 /// What nobody granted by name is not widened: a right given by hand stays what it is.
 #[tokio::test]
 async fn a_migration_grants_nothing_else() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("hand", &[]).await;
     let by_hand = format!(
         "GRANT USAGE ON SCHEMA {} TO {role}; GRANT EXECUTE ON FUNCTION windlass.cancel TO {role}",
@@ -87,7 +87,7 @@ async fn a_migration_grants_nothing_else() {
 /// Neither waits for the other, as with the owner.
 #[tokio::test]
 async fn a_migration_waits_for_no_open_transaction_of_a_role() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("p", &[Access::Producer]).await;
     let store = open(&fixture, &url).await;
     let mut client = crate::cluster::connect(url.split('?').next().unwrap()).await;
@@ -101,7 +101,7 @@ async fn a_migration_waits_for_no_open_transaction_of_a_role() {
 /// `migrate=auto` is for owners; a role that was granted access connects with it while there is nothing to do.
 #[tokio::test]
 async fn a_role_connects_to_what_needs_no_migration() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = format!("{}&migrate=auto", fixture.role("p", &[Access::Producer]).await);
     open(&fixture, &url).await.enqueue(&jobs(1)).await.unwrap();
     let older = fixture.text("COMMENT ON TABLE windlass.migration IS 'definitions of windlass 0.0.1'");
@@ -113,7 +113,7 @@ async fn a_role_connects_to_what_needs_no_migration() {
 
 #[tokio::test]
 async fn what_is_taken_away_is_gone_and_the_rest_stays() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let owner = fixture.store().await;
     let url = fixture.role("both", &[Access::Worker, Access::Operator]).await;
     let role = name_of(&url);
@@ -137,7 +137,7 @@ async fn what_is_taken_away_is_gone_and_the_rest_stays() {
 
 #[tokio::test]
 async fn bad_names_say_what_to_do() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let owner = fixture.store().await;
     for (role, kind, words) in [
         ("", ErrorKind::InvalidName, "empty"),
@@ -174,7 +174,7 @@ async fn bad_names_say_what_to_do() {
 /// The printed statements do the same, piped through psql.
 #[tokio::test]
 async fn the_printed_statements_grant_the_same() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("printed", &[]).await;
     let sql = Access::Worker.grant_sql(&fixture.url, name_of(&url)).unwrap();
     fixture.sql().await.batch_execute(&sql).await.unwrap();

@@ -19,7 +19,7 @@ struct Held {
 
 impl Held {
     async fn new() -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let store = Arc::new(fixture.store().await);
         store.enqueue(&jobs(1)).await.unwrap();
         let (locker, watcher) = (fixture.sql().await, fixture.sql().await);
@@ -165,7 +165,7 @@ async fn a_connection_that_breaks_fails_every_call_that_it_carried() {
 /// What goes together is bounded by its bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_jobs_go_in_several_statements() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store = Arc::new(fixture.store().await);
     let args = Args::of(&"x".repeat(1_048_000)).unwrap();
     let mut calls = JoinSet::new();

@@ -32,7 +32,7 @@ struct Held {
 
 impl Held {
     async fn new() -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let store = Arc::new(fixture.store().await);
         store.enqueue(&[keyed("lane")]).await.unwrap();
         let (gate, watcher) = (fixture.sql().await, fixture.sql().await);
@@ -172,7 +172,7 @@ async fn an_older_schema_takes_them_one_by_one() {
 /// Many callers and few keys, plain calls and bulks beside them: no deadlock, and what was stored is done, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_several_stores_race_for_few_keys() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let mut callers = JoinSet::new();
     for store in 0..3 {
         let shared = Arc::new(fixture.store().await);

@@ -19,7 +19,7 @@ struct Lanes {
 
 impl Lanes {
     async fn new() -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let (watcher, holder) = (fixture.sql().await, fixture.sql().await);
         let mut lanes = Self { fixture, watcher, holder, job: 0, from: 0, to: 0 };
         lanes.job = lanes.number("SELECT windlass.enqueue('k')").await;

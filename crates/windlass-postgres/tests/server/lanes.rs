@@ -33,7 +33,7 @@ struct Place {
 
 impl Place {
     async fn fresh() -> Self {
-        let fixture = Fixture::fresh().await;
+        let fixture = Fixture::shared().await;
         let (store, client) = (fixture.store().await, fixture.sql().await);
         store.configure(&KEEP_NOTHING).await.expect("configure");
         Self { fixture, store, client }

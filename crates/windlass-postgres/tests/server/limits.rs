@@ -41,7 +41,7 @@ async fn writes(fixture: &Fixture, client: &Client, statement: &str) -> bool {
 
 #[tokio::test]
 async fn a_repeated_request_writes_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     let (holder, waiting) = (worker_on(&store).await.id, worker_on(&store).await.id);
     let share = |worker, running, slots, starts| {
@@ -75,7 +75,7 @@ async fn a_repeated_request_writes_nothing() {
 /// What a worker gave up waiting for changes nothing when it is carried out after all.
 #[tokio::test]
 async fn a_request_that_comes_too_late_changes_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     store.limit(QUEUE, &at_once(5)).await.unwrap();
     let (worker, other) = (worker_on(&store).await.id, worker_on(&store).await.id);
@@ -106,7 +106,7 @@ async fn listen(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_and_who_has_too_much_is_told() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let (one, other) = (worker_on(&store).await.id, worker_on(&store).await.id);
     let (_wakeup, told) = listen(&store).await;
@@ -138,7 +138,7 @@ async fn who_waits_and_who_has_too_much_is_told() {
 /// The last slot goes to one of two that ask at the same time, whatever else goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_slot_and_the_last_start_are_given_once() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let stores: [Arc<dyn Store>; 2] = [Arc::new(fixture.store().await), Arc::new(fixture.store().await)];
     stores[0].limit("load", &at_once(50)).await.unwrap();
     let store = Arc::clone(&stores[0]);
@@ -178,7 +178,7 @@ async fn the_last_slot_and_the_last_start_are_given_once() {
 /// Calls that name the same queues in different orders do not wait for one another in a circle.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_order_of_queues_does_not_matter() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let names: Vec<Arc<str>> = (0..8).map(|n| format!("q{n}").into()).collect();
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     for name in &names {
@@ -213,7 +213,7 @@ async fn the_order_of_queues_does_not_matter() {
 /// The server's clock cannot be moved here, so what was given out is: an hour into the future, by a clock that was ahead.
 #[tokio::test]
 async fn a_clock_that_is_set_back_neither_stalls_a_rate_nor_exceeds_it() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     let worker = worker_on(&store).await.id;
     let rate = RateLimit::new(3, Duration::from_millis(300));
@@ -241,7 +241,7 @@ async fn a_clock_that_is_set_back_neither_stalls_a_rate_nor_exceeds_it() {
 
 #[tokio::test]
 async fn people_set_limits_by_sql() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     let run = |sql: &'static str| {
         let text = fixture.text(sql);
@@ -285,7 +285,7 @@ async fn people_set_limits_by_sql() {
 
 #[tokio::test]
 async fn each_role_does_its_part() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let mut roles = Vec::new();
     for access in Access::ALL {
         let url = fixture.role(&access.to_string().replace('-', "_"), &[access]).await;
@@ -348,7 +348,7 @@ async fn shares_survive_a_crash() {
 /// After a restore nobody has a share but who asks anew; limits stay.
 #[tokio::test]
 async fn shares_do_not_move_to_another_cluster() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     store.limit(QUEUE, &at_once(3)).await.unwrap();
     let before = worker_on(&store).await.id;
@@ -370,7 +370,7 @@ async fn shares_do_not_move_to_another_cluster() {
 /// is given to others, whether housekeeping has removed it or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_open_change_of_limits_stops_no_rescue() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     store.limit(QUEUE, &at_once(3)).await.unwrap();
     enqueue_jobs(&store, 2).await;
@@ -400,7 +400,7 @@ async fn an_open_change_of_limits_stops_no_rescue() {
 /// Nor does it stop housekeeping, which leaves what the dead had of that queue for its next round.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_open_change_of_limits_stops_no_housekeeping() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     store.limit(QUEUE, &at_once(3)).await.unwrap();
     let dead = "INSERT INTO windlass.slot (queue, worker_id, slots, want) VALUES ('q', 997, 2, 2), ('q', 998, 2, 2), ('other', 998, 1, 1), ('other', 999, 1, 1)";
@@ -422,7 +422,7 @@ async fn an_open_change_of_limits_stops_no_housekeeping() {
 /// What a claim says of a queue without a share is to a program that knows no limits a claim without jobs.
 #[tokio::test]
 async fn an_older_program_gets_nothing_and_is_not_misled() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
     store.limit(QUEUE, &at_once(3)).await.unwrap();
     let worker = worker_on(&store).await;
@@ -442,7 +442,7 @@ async fn an_older_program_gets_nothing_and_is_not_misled() {
 /// On a schema that an older program made there are no limits, and everything else works.
 #[tokio::test]
 async fn a_schema_without_limits_is_worked_on() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let drop = "DROP FUNCTION windlass.limited_queues(integer);
         DROP FUNCTION windlass.share;
         DROP FUNCTION windlass.limit_queue(text, integer, integer, interval, integer);

@@ -21,7 +21,7 @@ fn complete_in(fixture: &Fixture, worker: &TestWorker, held: &Held) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
     const ROUNDS: usize = 300;
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     enqueue_jobs(&store, 1).await;
     let worker = worker_on(&store).await;
@@ -89,7 +89,7 @@ async fn a_cancelled_completion_leaves_no_lock_in_the_session() {
 /// What a user's transaction may do with the rest of its life once it completed a job.
 #[tokio::test]
 async fn a_completion_bounds_how_long_its_transaction_lies_idle() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     enqueue_jobs(&store, 2).await;
     let worker = worker_on(&store).await;
@@ -113,7 +113,7 @@ async fn a_completion_bounds_how_long_its_transaction_lies_idle() {
 /// A client that is gone in the middle of its transaction: the server ends that, and the job is rescued.
 #[tokio::test]
 async fn the_transaction_of_a_dead_client_does_not_keep_the_worker_from_rescue() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let ids = enqueue_jobs(&store, 3).await;
     let dead = worker(&store, &["q"], &[], Duration::from_millis(1)).await;
@@ -135,7 +135,7 @@ async fn the_transaction_of_a_dead_client_does_not_keep_the_worker_from_rescue()
 /// as a transaction-mode pooler has it.
 #[tokio::test]
 async fn a_limit_of_the_role_cancels_no_settlement() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let admin = fixture.sql().await;
     let role = format!("r_{}", fixture.schema);
     admin

@@ -9,7 +9,7 @@ use windlass_postgres::PostgresStore;
 /// Every function is created anew each time, so whoever is in the middle of one must not notice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_migration_is_repeated_under_load() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, other) = (fixture.store().await, fixture.store().await);
     let (migrated, ids) = tokio::join!(
         async {
@@ -33,7 +33,7 @@ async fn a_migration_is_repeated_under_load() {
 /// An open transaction that enqueued neither holds up a migration nor is held up by it.
 #[tokio::test]
 async fn a_migration_waits_for_no_open_transaction() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, mut client) = (fixture.store().await, fixture.sql().await);
     let open = client.transaction().await.unwrap();
     store.enqueue_in(&open, &jobs(50)).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_migration_waits_for_no_open_transaction() {
 /// What a definition of an older program left is replaced, grants stay.
 #[tokio::test]
 async fn a_migration_restores_definitions_and_keeps_grants() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let role = format!("{}_producer", fixture.schema);
     let damage = fixture.text(&format!(
@@ -65,7 +65,7 @@ async fn a_migration_restores_definitions_and_keeps_grants() {
 /// On a schema that an older program made nobody can ask a worker to stop a job.
 #[tokio::test]
 async fn a_schema_without_requests_to_cancel_is_worked_on() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let drop = fixture.text(
         "DROP FUNCTION windlass.cancel_requests(integer); DROP FUNCTION windlass.forget_requests(integer);",
     );
@@ -80,7 +80,7 @@ async fn a_schema_without_requests_to_cancel_is_worked_on() {
 /// call of it works.
 #[tokio::test]
 async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let role = format!("{}_producer", fixture.schema);
     let enqueue = "enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 0,
@@ -131,7 +131,7 @@ async fn a_function_with_new_parameters_takes_the_place_of_the_older_one() {
 /// A schema that an older program made has no batches of results; they are kept one by one there.
 #[tokio::test]
 async fn an_older_schema_keeps_results_too() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let drop = fixture.text(
         "DROP FUNCTION windlass.settle_with_results(integer, integer[], bigint[], integer[], integer[], integer[], bigint[],
              bigint[], json, bigint[], integer[], bigint[], text[], json[])",
@@ -153,7 +153,7 @@ async fn an_older_schema_keeps_results_too() {
 /// `migrate=auto` makes the schema, brings one of an older program up to date, and leaves the others alone.
 #[tokio::test]
 async fn connecting_migrates_where_the_url_says_so() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let connect = |parameter: &'static str| {
         let separator = if fixture.url.contains('?') { '&' } else { '?' };
@@ -188,7 +188,7 @@ async fn connecting_migrates_where_the_url_says_so() {
 /// not replaced by theirs.
 #[tokio::test]
 async fn a_newer_schema_says_which_programs_may_work() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let newer = fixture.text(
         "INSERT INTO windlass.migration (version, compatible_with) VALUES (1000, 1);

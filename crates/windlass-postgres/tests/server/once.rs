@@ -14,7 +14,7 @@ async fn count(fixture: &Fixture, client: &tokio_postgres::Client) -> i64 {
 
 #[tokio::test]
 async fn plain_sql_and_the_store_share_keys() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client) = (fixture.store().await, fixture.sql().await);
     let call =
         fixture.text("SELECT windlass.enqueue_once('a', 'k', '{\"n\": 1}', queue => 'q', priority => 3)");
@@ -45,7 +45,7 @@ async fn plain_sql_and_the_store_share_keys() {
 /// Ids of one call may have gaps: others take some in between.
 #[tokio::test]
 async fn gaps_between_ids_are_kept() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     for (ids, ranges) in [("{}", "{}"), ("{5}", "{5,5}"), ("{1,2,3,7,9,10}", "{1,3,7,7,9,10}")] {
         let text = fixture.text("SELECT windlass.ranges_of($1::text::bigint[])::text");
@@ -57,7 +57,7 @@ async fn gaps_between_ids_are_kept() {
 
 #[tokio::test]
 async fn an_open_transaction_with_the_key_is_waited_for() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, mut client, watcher) =
         (std::sync::Arc::new(fixture.store().await), fixture.sql().await, fixture.sql().await);
     enqueue_jobs(&(store.clone() as std::sync::Arc<dyn Store>), 1).await; // the lane is known
@@ -89,7 +89,7 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
 /// The connection breaks after the key was taken and before COMMIT was sent: nothing happened, and we know.
 #[tokio::test]
 async fn a_cut_before_the_commit_changes_nothing() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (mut locker, admin) = (fixture.sql().await, fixture.sql().await);
     for size in [1, 20] {
         let store = fixture.store().await;
@@ -114,7 +114,7 @@ async fn a_cut_before_the_commit_changes_nothing() {
 
 #[tokio::test]
 async fn a_producer_needs_no_more_than_execute() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let admin = fixture.sql().await;
     let role = format!("o_{}", fixture.schema);
     let grant = format!(
@@ -143,7 +143,7 @@ async fn a_producer_needs_no_more_than_execute() {
 /// More keys than one chunk of housekeeping takes, and one that somebody holds.
 #[tokio::test]
 async fn old_keys_are_forgotten_in_bounded_chunks() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client, mut holder) = (fixture.store().await, fixture.sql().await, fixture.sql().await);
     let old = "INSERT INTO windlass.enqueue_key (key, at, ranges)
                SELECT 'old' || n, now() - interval '2 days', '{1,1}' FROM generate_series(1, 25000) AS n";

@@ -55,7 +55,7 @@ async fn pgbouncer(folder: &Path, schema: &str) -> Option<(Child, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_works_behind_a_transaction_pooler() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let folder = tempfile::tempdir().unwrap();
     let Some((_pgbouncer, url)) = pgbouncer(folder.path(), &fixture.schema).await else { return };
     let connect = || async {

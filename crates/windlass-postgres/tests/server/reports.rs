@@ -70,7 +70,7 @@ impl Table {
 /// What the next attempt may need, or somebody may read, stays wherever its job is; the rest goes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn housekeeping_removes_those_of_jobs_that_are_gone() {
-    let table = Table::of(Fixture::fresh().await).await;
+    let table = Table::of(Fixture::shared().await).await;
     let store: Arc<dyn Store> = Arc::new(table.fixture.store().await);
     let worker = worker_on(&store).await;
     let mut ids = Vec::new();
@@ -124,7 +124,7 @@ async fn housekeeping_removes_those_of_jobs_that_are_gone() {
 /// A restored dump has checkpoints of jobs that nobody knows of there; no new job gets the id of one.
 #[tokio::test]
 async fn ids_of_reports_are_not_given_again() {
-    let table = Table::of(Fixture::fresh().await).await;
+    let table = Table::of(Fixture::shared().await).await;
     table
         .run(
             "INSERT INTO windlass.job_report (job_id, check_at, worker_id) VALUES (1000000, now(), 5000);
@@ -139,7 +139,7 @@ async fn ids_of_reports_are_not_given_again() {
 /// A worker's role reports and reads checkpoints, a viewer's reads what was said, also in SQL; no other does.
 #[tokio::test]
 async fn roles_may_what_they_need() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let url = fixture.role("worker", &[Access::Worker]).await;
     let store: Arc<dyn Store> =
         Arc::new(PostgresStore::connect(&url, fixture.options.clone()).await.expect("connects"));
@@ -176,7 +176,7 @@ async fn roles_may_what_they_need() {
 /// On a schema of an older program a checkpoint is refused with what to do; all else works. The migration brings the rest.
 #[tokio::test]
 async fn an_older_schema_is_worked_on_and_migrated() {
-    let table = Table::of(Fixture::fresh().await).await;
+    let table = Table::of(Fixture::shared().await).await;
     table
         .run(
             "DROP TABLE windlass.job_report; DROP FUNCTION windlass.report; DROP FUNCTION windlass.checkpoints;
@@ -217,7 +217,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
 async fn reports_cost_the_same_in_deep_tables() {
     let deep: i64 =
         std::env::var("WINDLASS_TEST_DEEP").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
-    let table = Table::of(Fixture::fresh().await).await;
+    let table = Table::of(Fixture::shared().await).await;
     let store: Arc<dyn Store> = Arc::new(table.fixture.store().await);
     let worker = worker(&store, &[QUEUE], &[], LATER).await;
     table.run("SELECT windlass.checkpoints('{1}'), windlass.forget_reports(10)").await;

@@ -1,5 +1,6 @@
 //! Schedules where they are rows: declared by SQL, on older schemas, and at what cost.
 
+use crate::cluster::Fixture;
 use crate::{cluster::WITHOUT_LIMITS, session::Session};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -234,7 +235,7 @@ async fn an_older_schema_is_worked_on_and_migrated() {
 /// Who works declares schedules and fires them; who operates looks after them; who produces does neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roles_have_what_they_need() {
-    let session = Session::fresh().await;
+    let session = Session::of(Fixture::shared().await).await;
     let as_role = async |name: &str, access: &[Access]| {
         let url = session.fixture.role(name, access).await;
         PostgresStore::connect(&url, session.fixture.options.clone()).await.expect("connects")

@@ -31,7 +31,7 @@ fn moved(by: &str) -> [String; 3] {
 
 #[tokio::test]
 async fn unfinished_jobs_are_available_again_after_a_restore() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let all = enqueue_jobs(&store, 30).await;
     let worker = worker_on(&store).await;
@@ -59,7 +59,7 @@ async fn unfinished_jobs_are_available_again_after_a_restore() {
 /// that changes are refused.
 #[tokio::test]
 async fn edited_jobs_come_once_after_a_restore() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let all = enqueue_jobs(&store, 12).await;
     let edit = JobEdit::new().with_args(args(100));
@@ -124,7 +124,7 @@ async fn enqueue_every_way(fixture: &Fixture, client: &Client) -> Vec<JobId> {
 /// Logical replication carries rows and no sequences.
 #[tokio::test]
 async fn ids_stay_unique_where_the_sequences_began_anew() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let old = enqueue_jobs(&store, 3).await;
     let before = worker_on(&store).await;
@@ -150,7 +150,7 @@ async fn ids_stay_unique_where_the_sequences_began_anew() {
 /// So are the ids of jobs of which only other tables know, and the numbers of what is no job.
 #[tokio::test]
 async fn numbers_that_only_other_tables_have_are_not_given_again() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let client = fixture.sql().await;
     let run = async |sql: &str| client.batch_execute(&fixture.text(sql)).await.expect(sql);
@@ -190,7 +190,7 @@ async fn numbers_that_only_other_tables_have_are_not_given_again() {
 /// The new cluster may be as old as the other was: then transaction ids of the copied rows lie where its own are.
 #[tokio::test]
 async fn what_was_finished_stays_finished_where_the_new_cluster_is_as_old() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let mut all = Vec::new();
     for _ in 0..6 {
@@ -225,7 +225,7 @@ async fn what_was_finished_stays_finished_where_the_new_cluster_is_as_old() {
 /// A worker that runs on knows of settlements that the dump does not, and its claims reach over rows of this cluster.
 #[tokio::test]
 async fn workers_of_before_change_nothing_until_the_log_is_in_order() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let old = enqueue_jobs(&store, 5).await;
     let before = worker_on(&store).await;
@@ -253,7 +253,7 @@ async fn workers_of_before_change_nothing_until_the_log_is_in_order() {
 /// Somebody writes on and reads while the log is put in order: the one is not lost, the other not thrown out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_and_readers_beside_the_move_are_waited_for() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let old = enqueue_jobs(&store, 3).await;
     let before = worker_on(&store).await;
@@ -301,7 +301,7 @@ async fn until_waited_for(fixture: &Fixture, client: &Client, table: &str) {
 /// A process that runs on remembers before which time nothing is due.
 #[tokio::test]
 async fn what_was_due_before_the_move_is_not_passed_over() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     assert_eq!(store.promote(1_000).await.unwrap().count, 0);
     let restored = "INSERT INTO windlass.waiting (id, available_at, lane_id, max_attempts, kind, args)
@@ -316,7 +316,7 @@ async fn what_was_due_before_the_move_is_not_passed_over() {
 /// A table that was only rewritten, as pg_repack does, moves nothing.
 #[tokio::test]
 async fn a_rewritten_table_is_not_a_move() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let all = enqueue_jobs(&store, 3).await;
     let worker = worker_on(&store).await;

@@ -53,7 +53,7 @@ async fn one(client: &tokio_postgres::Client, sql: &str) -> i64 {
 /// A rollback leaves the key free; whoever waits for it gets it. A commit has it taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_open_transaction_with_the_key_is_waited_for() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, mut client, watcher) =
         (Arc::new(fixture.store().await), fixture.sql().await, fixture.sql().await);
     unique(&*store, keyed("lane")).await;
@@ -106,7 +106,7 @@ async fn an_open_transaction_with_the_key_is_waited_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_key_ever_has_two_jobs() {
     const KEYS: usize = 40;
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (ended, looks) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (mut callers, mut others) = (JoinSet::new(), JoinSet::new());
     for caller in 0..8 {
@@ -186,7 +186,7 @@ async fn no_key_ever_has_two_jobs() {
 /// completed one whose segment was truncated, a moved one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_outlive_segments() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&store).await;
     let done = unique(&store, keyed("done")).await.id;
@@ -212,7 +212,7 @@ async fn keys_outlive_segments() {
 /// After a restore into another cluster positions in the log mean nothing: keys go by their jobs, once the log is in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_survive_a_restore() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&store).await;
     unique(&store, keyed("done")).await;
@@ -264,7 +264,7 @@ async fn keys_survive_a_restore() {
 /// Housekeeping forgets the keys of finished jobs, and looks at those of others ever more seldom.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_nobody_has_are_forgotten() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let client = fixture.sql().await;
     let batch: Vec<_> = (0..30).map(|n| keyed(&format!("{n}"))).collect();
@@ -299,7 +299,7 @@ async fn keys_that_nobody_has_are_forgotten() {
 /// Plain SQL computes the same keys, and follows the same rules.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plain_sql_and_the_store_share_keys() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let client = fixture.sql().await;
     let call = |rest: &str| {
@@ -361,7 +361,7 @@ async fn plain_sql_and_the_store_share_keys() {
 /// The statement for drivers that only run SQL: ids in the order of the jobs, plain ones among them.
 #[tokio::test]
 async fn other_drivers_enqueue_unique_jobs() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (store, client) = (fixture.store().await, fixture.sql().await);
     let run = async |call: windlass_postgres::SqlCall| -> Vec<JobId> {
         let windlass_postgres::SqlParam::Text(rows) = &call.params[0] else { panic!("{call:?}") };
@@ -406,7 +406,7 @@ struct Vector {
 /// The golden vectors.
 #[tokio::test]
 async fn plain_sql_has_the_golden_keys() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let vectors: HashMap<String, serde_json::Value> =
         serde_json::from_str(include_str!("../../../../conformance/vectors/unique.json")).unwrap();

@@ -72,7 +72,7 @@ async fn quiet(wakeup: &mut Box<dyn Wakeup>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_one_queue_does_not_notify_the_idle_workers_of_another() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let mut workers = Vec::new();
     for _ in 0..20 {
         workers.push(idle(&fixture, "b").await);
@@ -112,7 +112,7 @@ async fn a_flood_of_one_queue_does_not_notify_the_idle_workers_of_another() {
 /// Each way to enqueue wakes an idle worker of the queue; plain SQL into the tables wakes all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_to_enqueue_wakes() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (_store, _wakeup) = idle(&fixture, "q").await;
     let (client, mut payloads) = ear(&fixture).await;
     let producer = fixture.store().await;
@@ -156,7 +156,7 @@ async fn every_way_to_enqueue_wakes() {
 /// No statement of an enqueue leaves a lock behind, wherever it is interrupted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_enqueue_leaves_no_lock() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let client = fixture.sql().await;
     let insert =
         fixture.text("SELECT count(windlass.enqueue('k', queue => 'q')) FROM generate_series(1, 200)");
@@ -173,7 +173,7 @@ async fn an_interrupted_enqueue_leaves_no_lock() {
 /// A transaction that is to be prepared turns the wake-up off; polling finds what it brings.
 #[tokio::test]
 async fn with_the_wakeup_off_a_transaction_can_be_prepared_beside_an_idle_worker() {
-    let fixture = Fixture::fresh().await;
+    let fixture = Fixture::shared().await;
     let (ear, mut payloads) = ear(&fixture).await;
     let (store, _idle) = idle(&fixture, "q").await;
     let client = fixture.sql().await;
