@@ -19,7 +19,7 @@ TARGETS := --lib --bins --tests --examples
 LOCAL := --no-fail-fast --lib --bins $(addprefix --test ,$(LOCAL_TESTS))
 CHAOS := $${CARGO_TARGET_DIR:-target}/debug/windlass-chaos
 
-.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint lint-text bench bench-peers bench-sdks bench-check bench-report deps chaos chaos-short
+.PHONY: help dashboard demo check dist test test-dashboard test-dist test-node test-python test-interop test-versions lint lint-text bench bench-peers bench-pages bench-sdks bench-check bench-report deps chaos chaos-short
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -140,6 +140,9 @@ bench-peers: deps ## the other systems beside us, interleaved, and the ratios (A
 
 bench-sdks: deps ## the packages for Python and Node beside Rust, and the bars that they have to reach
 	bench/sdks/run $(ARGS)
+
+bench-pages: deps ## the dashboard over 10^7 jobs beside a drain: how long its pages take, what 20 viewers cost
+	bench/pages/run $(ARGS)
 
 bench-check: deps ## is this work tree slower than BASE (a revision; default: the newest release)?
 	scripts/bench-check $(BASE)

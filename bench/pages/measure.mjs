@@ -6,7 +6,7 @@ import { Store } from './store.mjs';
 import { replay, Viewers } from './viewers.mjs';
 
 const number = given => ({ type: 'string', default: String(given) });
-const { values } = parseArgs({ options: { waiting: number(10_000_000), drain: number(1_000_000), rounds: number(5), viewers: number(20), loads: number(20) } });
+const { values } = parseArgs({ options: { waiting: number(10_000_000), drain: number(5_000_000), rounds: number(4), viewers: number(20), loads: number(20) } });
 const options = Object.fromEntries(Object.entries(values).map(([name, given]) => [name, Number(given)]));
 for (const [name, given] of Object.entries(options)) if (!(given >= 1)) throw new Error(`--${name} must be a number of at least 1`);
 

@@ -5,11 +5,23 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-const { BUILT, WINDLASS_TEST_POSTGRES } = process.env;
+const { BUILT, WINDLASS_TEST_PGBIN, WINDLASS_TEST_POSTGRES } = process.env;
 const BATCH = 100_000;
 /** Clock ticks in a second, as Linux counts processor time. */
 const TICKS = 100;
-const OTHERS = 100_000;
+const SCHEDULED = 100_000;
+/** Each of them is a program that is run. */
+const FAILING = 2_000;
+const KINDS = 50;
+const QUEUES = 20;
+/** What a day of work in all these queues leaves in the counters and timings, of which pages draw their charts: they are written as housekeeping does. */
+const DAY = `
+  INSERT INTO windlass.counter (minute, queue, kind, outcome, n)
+    SELECT date_trunc('minute', now()) - make_interval(mins => m), 'kept' || q, 'kind' || k, o, 100
+    FROM generate_series(1, 60) m, generate_series(0, ${QUEUES - 1}) q, generate_series(0, ${KINDS - 1}, 5) k, unnest('{completed,failed}'::text[]) o;
+  INSERT INTO windlass.timing (at, n, queue, kind, wait, run)
+    SELECT date_trunc('hour', now()) - make_interval(mins => 15 * m), 100, 'kept' || q, 'kind' || k, '{"20": 60, "24": 30, "40": 10}', '{"30": 50, "33": 50}'
+    FROM generate_series(1, 96) m, generate_series(0, ${QUEUES - 1}) q, generate_series(0, ${KINDS - 1}, 5) k`;
 
 export class Store {
   url = WINDLASS_TEST_POSTGRES;
@@ -17,13 +29,15 @@ export class Store {
   async fill(waiting, drained) {
     await this.cli('migrate');
     // States that are come by: discarded by what fails, completed by a drain, scheduled.
-    await this.enqueue(OTHERS, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: 'failing', max_attempts: 1 }));
-    await this.cli('work', '--exec', 'false', '--queue', 'failing', '--until-empty', '--concurrency', '1').catch(() => {});
+    const job = (i, more) => ({ kind: `kind${i % KINDS}`, args: { tenant: i % 1_000 }, queue: `kept${i % QUEUES}`, ...more });
+    await this.enqueue(FAILING, i => job(i, { queue: 'failing', max_attempts: 1 }));
+    await this.cli('work', '--exec', 'false', '--queue', 'failing', '--until-empty');
     await this.drain(drained);
-    for (let i = 0; i < 20; i++) await this.cli('queues', 'pause', `kept${i}`);
-    await this.enqueue(waiting, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: `kept${i % 20}` }));
-    await this.enqueue(OTHERS, i => ({ kind: `kind${i % 20}`, args: { tenant: i % 1_000 }, queue: `kept${i % 20}`, delay: '1d' }));
-    this.job = (await this.cli('jobs', '--queue', 'kept3', '--limit', '1', '--json')).match(/"id":\s*"?(\d+)/)[1];
+    for (let i = 0; i < QUEUES; i++) await this.enqueue(1, () => job(i)).then(() => this.cli('queues', 'pause', `kept${i}`));
+    await this.enqueue(waiting, i => job(i));
+    await this.enqueue(SCHEDULED, i => job(i, { delay_ms: 86_400_000 }));
+    await run(`${WINDLASS_TEST_PGBIN}/psql`, ['-q', '-v', 'ON_ERROR_STOP=1', '-c', DAY, this.url]);
+    this.job = (await this.cli('jobs', 'list', '--queue', 'kept3', '--limit', '1', '--json')).match(/"id":\s*"?(\d+)/)[1];
   }
 
   /** Jobs by lines of JSON. */
