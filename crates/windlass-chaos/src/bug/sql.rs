@@ -12,6 +12,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         }
         Bug::RescueByTimeAlone => &[
             ("overdue_workers", "+ w.lease <", "+ w.lease / 100 <"),
+            ("rescue", "v_end < clock_timestamp() AND EXISTS", "EXISTS"),
             ("end_worker", "+ lease <", "+ lease / 100 <"),
         ],
         Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT EXISTS", "WHERE true OR NOT EXISTS")],
@@ -41,7 +42,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             ),
         ],
         Bug::MoveUnnoticed => &[
-            ("fence", "AND h.xmin = h.xid::xid", ""),
+            ("fence", "h.xmin = h.xid::xid", "true"),
             ("home_state", "WHEN h.xmin = h.xid::xid", "WHEN true"),
         ],
         Bug::UniqueForgetsRetries => &[(
