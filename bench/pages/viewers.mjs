@@ -21,15 +21,15 @@ export class Viewers {
     const streams = watched.filter(each => each.url.includes('/live?')).map(each => each.url);
     // Those of its first second are its load; what came later comes again after as long.
     const repeated = watched.filter(each => each.after > 1_500 && !each.url.includes('/live?'));
+    this.told = 0;
     this.open = Array.from({ length: many }, () => streams.slice(0, 1).map(stream => this.follow(stream)));
-    this.frames = 0;
     this.timers = Array.from({ length: many }, () => repeated.map(each => setInterval(() => void ask(each.url).catch(() => {}), last * (0.9 + 0.2 * Math.random()))));
   }
 
   async follow(stream) {
     const answer = await fetch(stream, { headers: { accept: 'text/event-stream' }, signal: this.closing.signal });
     const read = (async () => {
-      for await (const part of answer.body) this.frames += part.length;
+      for await (const part of answer.body) this.told += part.length;
     })();
     read.catch(() => {});
   }
@@ -41,6 +41,6 @@ export class Viewers {
   async end() {
     this.timers.flat().forEach(clearInterval);
     this.closing.abort();
-    if (!this.frames) throw new Error('no viewer was told anything');
+    if (!this.told) throw new Error('no viewer was told anything');
   }
 }

@@ -65,6 +65,15 @@ impl Fault {
         matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
     }
 
+    /// Whether a statement names what the schema does not have.
+    pub(crate) fn is_of_schema(&self) -> bool {
+        match self {
+            Self::Sqlite(rusqlite::Error::SqlInputError { .. }) => true,
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::Unknown),
+            Self::Refused(_) => false,
+        }
+    }
+
     /// Whether the transaction certainly did not happen and each command deserves its own try.
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))

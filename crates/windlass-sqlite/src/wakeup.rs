@@ -164,11 +164,15 @@ impl Watcher {
     /// Microseconds of work on mapped memory, so it runs in place; nobody waits for the lock.
     fn ask(&self, sql: &str) -> Option<i64> {
         let mut open = self.open.try_lock().ok()?;
-        let answer = self.ask_open(&mut open, sql);
-        if answer.is_err() {
-            *open = None;
+        match self.ask_open(&mut open, sql) {
+            Ok(answer) => answer,
+            // What an older schema does not have nobody has changed there.
+            Err(error) if error.is_of_schema() => Some(0),
+            Err(_) => {
+                *open = None;
+                None
+            }
         }
-        answer.ok().flatten()
     }
 
     /// `None` while the process is about to fork.
@@ -264,5 +268,26 @@ impl Wakeup for SqliteWakeup {
     fn on_schedules(&mut self, told: OnSchedules) {
         self.signal.on_schedules.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&told));
         self.told_of_schedules = Some(told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neither a column nor a table.
+    #[test]
+    fn nobody_changes_what_an_older_schema_does_not_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let file = Connection::open(&path).unwrap();
+        file.pragma_update(None, "application_id", crate::identity::APPLICATION_ID).unwrap();
+        file.execute_batch(
+            "CREATE TABLE cancel_request (n INTEGER); CREATE TABLE log_state (handed INTEGER)",
+        )
+        .unwrap();
+        let watcher = Watcher::new(path, SqliteOptions::default());
+        assert_eq!((watcher.last_request(), watcher.schedule_changes()), (Some((0, 0)), Some(0)));
+        assert!(watcher.open.lock().unwrap().is_some(), "it goes on with this connection");
     }
 }

@@ -3,9 +3,9 @@
 -- whose snapshot is older. Every write by a worker starts with it.
 -- Also refuses everybody in a database that was moved to another cluster, until a registration has put the log in order.
 -- Returns the kinds that the worker knows.
--- Cost: one version of the worker's row, by index worker_live: its newest comes first.
+-- Cost: one version of the worker's row, by index worker_live: its newest comes first. No other plan goes without a sort.
 CREATE OR REPLACE FUNCTION {schema}.fence(p_worker integer) RETURNS text[]
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_sort = off
 AS $$
 DECLARE
     v_kinds text[];

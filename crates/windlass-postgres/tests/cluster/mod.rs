@@ -31,7 +31,7 @@ pub const WITHOUT_EVENTS: &str = "DROP TABLE windlass.event, windlass.event_log 
     ALTER TABLE windlass.claim DROP COLUMN event_pos CASCADE, DROP COLUMN event_late CASCADE;
     ALTER TABLE windlass.settlement DROP COLUMN event_xid CASCADE; DROP SEQUENCE windlass.event_seq CASCADE;";
 
-/// Takes from a schema what versions 12 to 17, 19 and 20 brought; 18 may come twice.
+/// Takes from a schema what versions 12 to 17 and 19 to 21 brought; 18 may come twice.
 pub const WITHOUT_LIMITS: &str = "ALTER TABLE windlass.worker DROP COLUMN beat; DROP TABLE windlass.timing, windlass.failure, windlass.timing_kept CASCADE; DROP TABLE windlass.audit_entry, windlass.audit_setting CASCADE; DROP TABLE windlass.slot, windlass.started CASCADE;
     DROP TRIGGER key_freed ON windlass.settlement; DROP TRIGGER key_left ON windlass.waiting; DROP TRIGGER key_changed ON windlass.waiting;
     DROP TRIGGER key_left_elsewhere ON windlass.waiting; DROP TRIGGER key_changed_elsewhere ON windlass.waiting;
@@ -54,7 +54,8 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// In a schema of its own of the database that tests share, for those that ask what names and places of roles the usual one does not have.
+    /// In a schema of its own, in the database that such tests share: for those that look at what all databases of a server have together, as
+    /// locks, sessions, notifications and roles, where the copies of [`Self::fresh`] could be taken for one another.
     pub async fn shared() -> Self {
         Self::with("").await
     }

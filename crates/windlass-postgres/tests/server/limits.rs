@@ -31,7 +31,7 @@ async fn ask(store: &Arc<dyn Store>, worker: WorkerId, running: u32, slots: u32,
 }
 
 /// Whether a statement writes anything: then its transaction has an id.
-async fn writes(fixture: &Fixture, client: &Client, statement: &str) -> bool {
+pub(crate) async fn writes(fixture: &Fixture, client: &Client, statement: &str) -> bool {
     client.batch_execute("BEGIN").await.unwrap();
     client.batch_execute(&fixture.text(statement)).await.expect(statement);
     let row = client.query_one("SELECT pg_current_xact_id_if_assigned() IS NOT NULL", &[]).await.unwrap();

@@ -6,19 +6,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar
+from typing import Any, Callable, Generic, TypeVar
 
 from .args import encode
 from .duration import Duration, millis
 from .errors import InvalidOption
 from .history import History
 from .options import instant
-from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
+from .records import AuditRecord, EnqueuedUnique, EventPage, JobPage, JobRecord, QueueStats, ScheduleRecord, Touched
 from .retention import RetentionRule
 from .timings import Failure, Mark, Timed
-
-if TYPE_CHECKING:
-    from .schedule import Schedule
 
 T = TypeVar("T")
 
@@ -162,13 +159,6 @@ def schedules(source: str | None, after: str | None, limit: int) -> Call[list[Sc
 def schedule(name: str) -> Call[ScheduleRecord | None]:
     read: Callable[[Any], ScheduleRecord | None] = lambda one: None if one is None else ScheduleRecord._read(one)
     return Call("schedule", _given(name=name), read)
-
-
-def put_schedules(schedules: Iterable[Schedule], source: str, prune: bool) -> Call[SchedulesPut]:
-    if prune and not source:
-        raise InvalidOption("prune=True removes what else is of a source, so say which one: put_schedules(schedules, source='shop', prune=True)")
-    payload = encode({"schedules": [schedule._spec() for schedule in schedules], "source": source, "prune": prune})
-    return Call("put_schedules", payload, SchedulesPut._read)
 
 
 def of_schedule(op: str, name: str) -> Call[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from . import calls
 from .connection import Connection
@@ -13,10 +13,8 @@ from .events import Events
 from .history import History
 from .records import AuditRecord, Event, JobEdit, JobPage, JobRecord, JobState, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
+from .schedule import Schedule, put_schedules
 from .timings import Failure, Mark, Timed
-
-if TYPE_CHECKING:
-    from .schedule import Schedule
 
 T = TypeVar("T")
 
@@ -145,7 +143,7 @@ class Client:
 
         Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
         """
-        return await self._send(calls.put_schedules(schedules, source, prune))
+        return await self._send(put_schedules(schedules, source, prune))
 
     async def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""
@@ -365,7 +363,7 @@ class SyncClient:
 
         Raises :class:`windlass.errors.InvalidOption` for a schedule that cannot be, and for ``prune`` without a source.
         """
-        return self._send(calls.put_schedules(schedules, source, prune))
+        return self._send(put_schedules(schedules, source, prune))
 
     def pause_schedule(self, name: str) -> None:
         """Stops a schedule until it is resumed."""

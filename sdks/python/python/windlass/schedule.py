@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from .args import encode
+from .calls import Call
 from .duration import Duration, millis
 from .errors import InvalidOption
 from .job import Job
 from .options import instant
+from .records import SchedulesPut
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,11 @@ class Schedule:
             if time is not None:
                 spec[name] = instant(time, name)
         return spec
+
+
+def put_schedules(schedules: Iterable[Schedule], source: str, prune: bool) -> Call[SchedulesPut]:
+    """The call that stores them."""
+    if prune and not source:
+        raise InvalidOption("prune=True removes what else is of a source, so say which one: put_schedules(schedules, source='shop', prune=True)")
+    payload = encode({"schedules": [schedule._spec() for schedule in schedules], "source": source, "prune": prune})
+    return Call("put_schedules", payload, SchedulesPut._read)
