@@ -120,7 +120,15 @@ pub(crate) async fn heartbeat_on(
 }
 
 pub(crate) async fn deregister(db: &Database, worker: WorkerId) -> Result<()> {
-    end_worker_on(db, &db.upkeep("deregister").await?, worker, false).await?;
+    let connection = db.upkeep("deregister").await?;
+    // Else each claim since the last heartbeat counts as open, a million jobs where they returned results. What it says is for the speed only.
+    let open = db.caches.open_claims(worker, |claims| claims.possibly_open());
+    if open.is_some()
+        && let Err(error) = heartbeat_on(db, &connection, worker, open).await
+    {
+        tracing::debug!(%worker, %error, "the last heartbeat of a worker that ends");
+    }
+    end_worker_on(db, &connection, worker, false).await?;
     db.caches.forget_worker(worker);
     Ok(())
 }

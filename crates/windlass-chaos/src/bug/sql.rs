@@ -15,7 +15,7 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             ("rescue", "v_end < clock_timestamp() AND EXISTS", "EXISTS"),
             ("end_worker", "+ lease <", "+ lease / 100 <"),
         ],
-        Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT EXISTS", "WHERE true OR NOT EXISTS")],
+        Bug::RescueReruns => &[("unsettled_jobs", "WHERE NOT s.whole AND", "WHERE true OR")],
         Bug::CrashNotCounted => {
             &[("end_worker", "least(j.crash_count + 1, greatest(j.crash_count, 2))", "j.crash_count")]
         }

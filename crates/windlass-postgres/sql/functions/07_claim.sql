@@ -56,6 +56,7 @@ DECLARE
     v_lo_id   bigint[];
     v_hi      xid8[];
     v_began   timestamptz;
+    v_cancelled boolean; -- some of what lies ahead
     v_late    boolean; -- what is seen now may be of later transactions than this one; see table claim
     v_sum     bigint;
     v_limited boolean; -- some queue has limits
@@ -123,7 +124,6 @@ BEGIN
             EXIT WHEN v_most <= 0;
             -- One statement for all that the lane's state tells: statements cost more than probes.
             SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
-                   EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane) AS cancelled,
                    EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler,
                    EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.keyed AND q.name = p_queues[i]) AS keyed -- since
                 INTO v_cursor
@@ -153,13 +153,18 @@ BEGIN
             IF v_xid IS NULL THEN
                 v_from := coalesce(v_cursor.to_snapshot, '4:4:');
                 v_to := pg_current_snapshot();
-                SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(v_from, v_to) d;
-                v_lo_id := array_fill(0::bigint, ARRAY[cardinality(v_lo)]);
+                SELECT d.lo, d.hi, array_fill(0::bigint, ARRAY[cardinality(d.lo)]), EXISTS (
+                           SELECT 1 FROM unnest(d.lo, d.hi) AS r(lo, hi) CROSS JOIN LATERAL (
+                               SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND s.xid BETWEEN r.lo AND r.hi LIMIT 1) AS s)
+                    INTO v_lo, v_hi, v_lo_id, v_cancelled FROM {schema}.delta(v_from, v_to) d;
             ELSE
                 v_from := v_cursor.from_snapshot;
                 v_to := v_cursor.to_snapshot;
                 SELECT d.lo, d.hi INTO v_lo, v_hi FROM {schema}.delta(v_from, v_to) d;
-                SELECT a.lo, a.lo_id, a.hi INTO v_lo, v_lo_id, v_hi FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
+                SELECT a.lo, a.lo_id, a.hi, EXISTS (
+                           SELECT 1 FROM unnest(a.lo, a.lo_id, a.hi) AS r(lo, lo_id, hi) CROSS JOIN LATERAL (
+                               SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = v_lane AND (s.xid, s.job_id) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS s)
+                    INTO v_lo, v_lo_id, v_hi, v_cancelled FROM {schema}.after(v_lo, v_hi, v_xid, v_id) a;
             END IF;
             v_began := clock_timestamp();
             v_late := pg_current_xact_id_if_assigned() IS NOT NULL;
@@ -170,7 +175,7 @@ BEGIN
             -- server's own compression (pglz) makes args 91 times smaller at most.
             v_got := 0;
             v_sum := 0;
-            IF NOT v_cursor.cancelled THEN
+            IF NOT v_cancelled THEN
                 RETURN QUERY
                 WITH batch AS MATERIALIZED (
                     SELECT j.* FROM unnest(v_lo, v_lo_id, v_hi) AS r(lo, lo_id, hi)
@@ -210,7 +215,7 @@ BEGIN
                 IF v_sum IS NOT NULL THEN PERFORM set_config('windlass.bytes', '', true); END IF;
                 IF v_got > 1 THEN v_bytes := greatest(v_bytes - greatest(v_sum, v_bytes / 100), 1); END IF;
             END IF;
-            IF v_cursor.cancelled OR v_got = 0 AND v_sum > 0 THEN
+            IF v_cancelled OR v_got = 0 AND v_sum > 0 THEN
                 -- The same with two more things to see to, at most 1,000 jobs. Cancelled jobs are stepped over: they
                 -- count as the claim's and are settled with it. And args are added up, first as they are stored, so
                 -- that no more than v_bytes of those is read, then as they are.
@@ -270,7 +275,7 @@ BEGIN
                                             from_snapshot, to_snapshot)
                 VALUES (v_seq, v_xid, v_id, p_call, v_lane, 0, p_worker, 0, {schema}.current_segment(), v_from, v_to);
             END IF;
-            EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cursor.cancelled);
+            EXIT WHEN v_xid IS NULL AND (v_got = 0 OR NOT v_cancelled);
         END LOOP;
     END LOOP;
     IF v_more OR (v_busy AND v_left > 0) THEN

@@ -55,14 +55,20 @@ AS $$
 $$;
 
 -- unsettled_jobs(lane, seq): the log rows of one claim that no settlement names.
--- Cost: one settlement_of for each of its jobs: 0.2 s for a claim of 5,000 jobs with as many settlements, where 500
--- took 2 s when each job was looked for in all ranges.
+-- Cost: its settlements once, and for each of its jobs a search among their bounds: 1 s for 10^6 jobs of 200 claims on a busy machine, where
+-- a probe of the index for each job took 20 s. Ranges may overlap: the bounds are each low and the highest high up to there.
 CREATE OR REPLACE FUNCTION {schema}.unsettled_jobs(p_lane integer, p_seq bigint) RETURNS SETOF {schema}.job
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
-    SELECT j.* FROM {schema}.claim_jobs(p_lane, p_seq) j
-    WHERE NOT EXISTS (SELECT 1 FROM {schema}.settlement_of(p_lane, p_seq, j.id))
+    SELECT j.* FROM (
+        SELECT coalesce(bool_or(t.high_id IS NULL), false) AS whole,
+               array_agg(t.low_id ORDER BY t.low_id) FILTER (WHERE t.high_id IS NOT NULL) AS lows,
+               array_agg(t.highest ORDER BY t.low_id) FILTER (WHERE t.high_id IS NOT NULL) AS highs
+        FROM (SELECT s.low_id, s.high_id, max(s.high_id) OVER (ORDER BY s.low_id) AS highest
+              FROM {schema}.settlement s WHERE s.lane_id = p_lane AND s.seq = p_seq) AS t) AS s
+    CROSS JOIN LATERAL {schema}.claim_jobs(p_lane, p_seq) j
+    WHERE NOT s.whole AND NOT coalesce(s.highs[width_bucket(j.id, s.lows)] >= j.id, false)
 $$;
 
 -- open_claims(worker): the claims of one worker that may have unsettled jobs; NULL: of every worker that is

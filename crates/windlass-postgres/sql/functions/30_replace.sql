@@ -28,7 +28,7 @@ BEGIN
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id AND j.attempt = 0
             RETURNING enqueued_at INTO since;
         IF FOUND THEN
-            INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+            INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
             RETURN;
         END IF;
     END IF;

@@ -94,7 +94,7 @@ BEGIN
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
             RETURN 'edited';
         END IF;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         EXIT;
     END LOOP;
     IF w.id IS NULL THEN RETURN 'running'; END IF; -- it kept moving: somebody is working on it
@@ -174,7 +174,7 @@ BEGIN
         CONTINUE WHEN f.place <> 'log';
         IF f.settled_at IS NOT NULL THEN RETURN 'completed'; END IF;
         IF f.seq IS NOT NULL THEN RETURN 'running'; END IF;
-        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) VALUES (p_id, f.lane_id);
+        INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
             SELECT p_id, j.lane_id, j.attempt, {schema}.current_segment(), 'deleted', j.kind
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;

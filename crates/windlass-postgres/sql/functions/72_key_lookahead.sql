@@ -120,7 +120,7 @@ BEGIN
             WHERE NOT v.loud AND (v.xid IS NULL OR (q.xid, q.id) <= (v.xid, v.id))
               AND NOT {schema}.consumed(c.from_snapshot, c.to_snapshot, c.start_xid, c.start_id, q.xid, q.id)
               AND NOT EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.job_id = q.id AND s.lane_id = p_lane)
-        ), stepped_over AS (INSERT INTO {schema}.cancelled_in_log (job_id, lane_id) SELECT t.id, p_lane FROM taken t
+        ), stepped_over AS (INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT t.id, p_lane, t.xid FROM taken t
         ), put AS (
             INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
             SELECT t.id, t.enqueued_at, t.enqueued_at, p_keyed, t.attempt, t.max_attempts, t.crash_count, true, 'keyed', t.kind, t.args, t.attributes FROM taken t

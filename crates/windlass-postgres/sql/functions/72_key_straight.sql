@@ -4,7 +4,7 @@
 -- lane without keys, as in a queue without them, and no job is moved. What is kept is whose turn it is next.
 
 -- log_ahead(lane): what a claim of the lane's log reads next: its newest claim, that difference (open: the claim is in the middle of it), what of it comes next as
--- ascending ranges of the log (see after), and whether jobs in the log were cancelled. ahead: whether there is something to read, or to step over.
+-- ascending ranges of the log (see after), and whether jobs in them were cancelled. ahead: whether there is something to read, or to step over.
 -- Cost: three index probes. Never steps over uncommitted rows.
 CREATE OR REPLACE FUNCTION {schema}.log_ahead(
     p_lane integer, OUT seq bigint, OUT start_xid xid8, OUT start_id bigint, OUT from_snapshot pg_snapshot, OUT to_snapshot pg_snapshot, OUT open boolean,
@@ -16,9 +16,7 @@ AS $$
 DECLARE
     v_began timestamptz := clock_timestamp();
 BEGIN
-    SELECT coalesce(k.seq, 0), k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot,
-           EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s WHERE s.lane_id = p_lane)
-        INTO seq, start_xid, start_id, from_snapshot, to_snapshot, cancelled FROM (SELECT 1) AS one LEFT JOIN LATERAL (
+    SELECT coalesce(k.seq, 0), k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO seq, start_xid, start_id, from_snapshot, to_snapshot FROM (SELECT 1) AS one LEFT JOIN LATERAL (
             SELECT * FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1) AS k ON true;
     open := start_xid IS NOT NULL;
     IF open THEN
@@ -30,10 +28,12 @@ BEGIN
         SELECT d.lo, d.hi INTO lo, hi FROM {schema}.delta(from_snapshot, to_snapshot) d;
         lo_id := array_fill(0::bigint, ARRAY[cardinality(lo)]);
     END IF;
-    ahead := open OR EXISTS (
-        SELECT 1 FROM unnest(log_ahead.lo, log_ahead.lo_id, log_ahead.hi) AS r(lo, lo_id, hi) CROSS JOIN LATERAL (
-            SELECT 1 FROM {schema}.job j WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi ORDER BY j.xid, j.id LIMIT 1) AS j)
-        OR clock_timestamp() - v_began > '2 ms';
+    SELECT log_ahead.open OR coalesce(bool_or(r.filled), false) OR clock_timestamp() - v_began > '2 ms', coalesce(bool_or(r.cancelled), false) INTO ahead, cancelled FROM (
+        SELECT EXISTS (SELECT 1 FROM {schema}.job j
+                       WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi ORDER BY j.xid, j.id LIMIT 1) AS filled,
+               EXISTS (SELECT 1 FROM {schema}.cancelled_in_log s
+                       WHERE s.lane_id = p_lane AND (s.xid, s.job_id) > (r.lo, r.lo_id) AND s.xid <= r.hi LIMIT 1) AS cancelled
+        FROM unnest(log_ahead.lo, log_ahead.lo_id, log_ahead.hi) AS r(lo, lo_id, hi)) AS r;
 END $$;
 
 -- note_rest(open, began): what windlass.keyed_rest says after a claim that began then read the log where log_ahead said.

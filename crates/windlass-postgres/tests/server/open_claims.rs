@@ -3,7 +3,7 @@
 use crate::cluster::Fixture;
 use std::sync::Arc;
 use windlass_conformance::steps::{LEASE, MAX_CRASHES, QUEUE, enqueue_jobs, ids, rescue_of, worker};
-use windlass_core::Store;
+use windlass_core::{Args, Disposition, Exception, Store};
 
 /// The lease of this worker is over.
 const EXPIRE: &str = "UPDATE windlass.worker SET lease = '1 ms'";
@@ -25,6 +25,35 @@ async fn a_claim_made_after_the_clock_was_set_back_is_rescued() {
     client.batch_execute(&fixture.text(back)).await.unwrap();
     client.batch_execute(&fixture.text(EXPIRE)).await.unwrap();
     assert_eq!(rescue_of(&store, &dying, MAX_CRASHES).await.rescued, 2);
+}
+
+/// A million jobs that returned results since the last heartbeat were each looked for, 9 s long.
+#[tokio::test]
+async fn the_end_of_a_worker_looks_at_what_it_holds_only() {
+    let fixture = Fixture::fresh().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    enqueue_jobs(&store, 30).await;
+    let ending = worker(&store, &[QUEUE], &[], LEASE).await;
+    for _ in 0..2 {
+        let claim = ending.claim(10).await.remove(0);
+        let result = || Disposition::Complete { result: Some(Args::parse("1").expect("JSON")) };
+        let all = claim.jobs.iter().map(|job| Exception {
+            claim: claim.reference,
+            job: job.id,
+            position: job.position,
+            disposition: result(),
+        });
+        ending.settle(vec![], all.collect()).await;
+    }
+    let held = ending.claim(10).await.remove(0);
+    store.deregister(ending.id).await.expect("ends");
+    let client = fixture.sql().await;
+    let looked_at = fixture.text("SELECT count(*) FROM windlass.claim k JOIN windlass.worker w ON w.id = k.worker_id
+        WHERE k.worker_call >= w.open_from OR (k.lane_id, k.seq) IN (SELECT * FROM unnest(w.open_lanes, w.open_seqs))");
+    let looked_at: i64 = client.query_one(&looked_at, &[]).await.expect("counts").get(0);
+    assert_eq!(looked_at, 1, "of three claims one is open");
+    let next = worker(&store, &[QUEUE], &[], LEASE).await;
+    assert_eq!(ids(&next.claim(99).await).len(), held.jobs.len(), "what it held is available");
 }
 
 /// The pages that a look at one open claim beside any number of settled ones may touch.
