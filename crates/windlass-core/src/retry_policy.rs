@@ -79,6 +79,43 @@ impl RetryPolicy {
         Self { backoff: Backoff::Fixed, base: delay, factor: 1.0, max: delay, jitter: 0.0 }
     }
 
+    /// Reads how people write it: `linear:10s`, `exponential:15s:1h`, `fixed:1m`, that is how the delay grows, the first one, and
+    /// perhaps the longest. `duration` reads one of them.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use windlass_core::RetryPolicy;
+    /// let seconds = |text: &str| text.parse().map(Duration::from_secs).map_err(|_| format!("{text} is no number"));
+    /// assert_eq!(RetryPolicy::parse("linear:10", seconds), Ok(RetryPolicy::linear(Duration::from_secs(10))));
+    /// assert!(RetryPolicy::parse("cubic:10", seconds).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub fn parse(text: &str, duration: impl Fn(&str) -> Result<Duration, String>) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!("{what} in backoff {text:?}; write it like linear:10s, exponential:15s:1h or fixed:1m")
+        };
+        let mut parts = text.split(':');
+        let make = match parts.next() {
+            Some("exponential") => Self::exponential,
+            Some("linear") => Self::linear,
+            Some("fixed") => Self::fixed,
+            _ => return Err(wrong("unknown kind")),
+        };
+        let base = parts.next().ok_or_else(|| wrong("no first delay"))?;
+        let policy = make(duration(base)?);
+        let Some(longest) = parts.next() else { return Ok(policy) };
+        if text.starts_with("fixed") || parts.next().is_some() {
+            return Err(wrong("too many delays"));
+        }
+        let max = duration(longest)?;
+        if max < policy.base {
+            return Err(wrong("the longest delay is shorter than the first"));
+        }
+        Ok(Self { max, ..policy })
+    }
+
     /// The delay after failed attempt number `attempt` (from 1). `random` in 0..1 picks the jitter, so
     /// that tests and simulations decide it.
     pub fn delay(&self, attempt: u16, random: f64) -> Duration {
@@ -144,6 +181,27 @@ mod tests {
         let policy = RetryPolicy::default();
         assert_eq!(policy.delay(1, 0.0), Duration::from_secs_f64(13.5));
         assert!(policy.delay(1, 0.999_999) < Duration::from_secs_f64(16.5));
+    }
+
+    fn read(text: &str) -> Result<RetryPolicy, String> {
+        let minutes = |text: &str| text.parse().map(|n: u64| Duration::from_secs(60 * n));
+        RetryPolicy::parse(text, |text| minutes(text).map_err(|_| format!("{text:?} is no number")))
+    }
+
+    #[test]
+    fn backoffs_read_as_written() {
+        let minutes = |n: u64| Duration::from_secs(60 * n);
+        assert_eq!(read("linear:1"), Ok(RetryPolicy::linear(minutes(1))));
+        assert_eq!(read("fixed:1"), Ok(RetryPolicy::fixed(minutes(1))));
+        let capped = RetryPolicy { max: minutes(60), ..RetryPolicy::exponential(minutes(2)) };
+        assert_eq!(read("exponential:2:60"), Ok(capped));
+    }
+
+    #[test]
+    fn backoffs_that_are_none_are_refused() {
+        for text in ["", "linear", "linear:", "cubic:1", "linear:-1", "linear:2:1", "fixed:1:2", "linear:1:2:3"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use crate::{Args, NewJob, Schedule};
+use crate::{Args, NewJob, RetryPolicy, Schedule};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -114,6 +114,7 @@ struct Entry {
     #[serde(default)]
     tracked: bool,
     timeout: Option<String>,
+    backoff: Option<String>,
     cost: Option<u32>,
     expiry: Option<String>,
 }
@@ -165,6 +166,10 @@ impl Entry {
         }
         if let Some(timeout) = &self.timeout {
             job = job.with_timeout(duration("timeout", timeout)?);
+        }
+        if let Some(backoff) = &self.backoff {
+            let read = |text: &str| duration("backoff", text).map_err(|error| error.to_string());
+            job = job.with_retry_policy(RetryPolicy::parse(backoff, read).map_err(refuse)?);
         }
         if let Some(cost) = self.cost {
             job = job.with_cost(cost);
@@ -253,6 +258,7 @@ mod tests {
             tags = ["x"]
             tracked = true
             timeout = "30s"
+            backoff = "linear:10s:1m"
             cost = 5
             expiry = "1h"
             [[schedule]]
@@ -265,7 +271,7 @@ mod tests {
         assert_eq!(file.schedules.len(), 2);
         assert_eq!(
             file.schedules[0].to_json(),
-            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":3600000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"tags":["x"],"cost":5}}"#
+            r#"{"cron":"@daily","zone":"Europe/Berlin","starts_at":"2026-01-01T00:00:00Z","ends_at":"2027-01-01T00:00:00Z","jitter_ms":300000,"overlap":"queue_one","missed":{"all":7},"kind":"k","args":{"at":"2026-01-01","to":["a",1,1.5,true]},"queue":"q","priority":-3,"max_attempts":2,"expiry_ms":3600000,"attributes":{"key":"acme","meta":{"who":"me"},"tracked":true,"timeout_ms":30000,"retry_policy":{"backoff":"linear","base_ms":10000,"factor":2.0,"max_ms":60000,"jitter":0.1},"tags":["x"],"cost":5}}"#
         );
         assert!(file.schedules.iter().all(|schedule| schedule.source() == "app"));
         assert!(ScheduleFile::parse("").unwrap().schedules.is_empty());
@@ -285,6 +291,8 @@ mod tests {
             (entry("overlap = \"sometimes\""), "unknown variant `sometimes`"),
             (entry("missed = \"some\""), "missed must be"),
             (entry("missed = 70000"), "missed must be"),
+            (entry("backoff = \"cubic:1s\""), "unknown kind in backoff \"cubic:1s\""),
+            (entry("backoff = \"linear:soon\""), "backoff must be a length of time"),
             (entry("jitter = \"soon\""), "jitter must be a length of time"),
             (entry("starts_at = 2026-01-01"), "starts_at must be a time with its offset"),
             (entry("priority = 70000"), "70000"),

@@ -1,4 +1,3 @@
-mod backoff;
 mod input;
 mod line;
 mod many;

@@ -76,6 +76,32 @@ async fn a_schema_without_requests_to_cancel_is_worked_on() {
     store.maintain().await.unwrap();
 }
 
+/// Which rows of the log are to be stepped over is known by their place since table version 22: a migration finds it, also of a job that stood in the log
+/// before, and forgets an entry without a row.
+#[tokio::test]
+async fn cancelled_jobs_are_stepped_over_after_a_migration() {
+    let fixture = Fixture::shared().await;
+    let (store, sql): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    let ids = store.enqueue(&jobs(40)).await.unwrap();
+    let failed = worker.take_one().await;
+    let error = Disposition::Retry { delay: std::time::Duration::ZERO, error: "again".into() };
+    worker.settle(vec![], vec![failed.exception(error)]).await;
+    store.promote(10).await.unwrap();
+    let cancelled = [&[failed.job.id], &ids[10..20]].concat();
+    store.cancel(&cancelled).await.unwrap();
+    let older = "INSERT INTO windlass.cancelled_in_log SELECT 1000000, max(lane_id), '9' FROM windlass.cancelled_in_log;
+        ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; CREATE INDEX cancelled_in_log_lane ON windlass.cancelled_in_log (lane_id);
+        DELETE FROM windlass.migration WHERE version >= 22";
+    sql.batch_execute(&fixture.text(older)).await.unwrap();
+    fixture.store().await.migrate().await.unwrap();
+    let left = worker.take(29).await;
+    assert!(left.iter().all(|held| !cancelled.contains(&held.job.id)), "{cancelled:?} {left:?}");
+    assert!(worker.claim(100).await.is_empty());
+    let entries = fixture.text("SELECT count(*) FROM windlass.cancelled_in_log");
+    assert_eq!(sql.query_one(&entries, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
 /// A function whose parameters changed is one function, whoever was granted its older form may call it, and an older program's
 /// call of it works.
 #[tokio::test]

@@ -1,4 +1,3 @@
-use super::backoff;
 use crate::duration;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -11,7 +10,7 @@ pub(crate) struct JobOptions {
     #[arg(long, value_parser = duration::parse)]
     timeout: Option<Duration>,
     /// How long to wait after failed attempts, instead of what the worker says: linear:10s, exponential:15s:1h, fixed:1m
-    #[arg(long, value_name = "KIND:FIRST[:LONGEST]", value_parser = backoff::parse)]
+    #[arg(long, value_name = "KIND:FIRST[:LONGEST]", value_parser = |text: &str| RetryPolicy::parse(text, duration::parse))]
     backoff: Option<RetryPolicy>,
     /// Cancels the job as expired if it is not started within this time from now: 5m, 2h
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "expires_at")]
