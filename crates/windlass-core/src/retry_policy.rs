@@ -199,7 +199,9 @@ mod tests {
 
     #[test]
     fn backoffs_that_are_none_are_refused() {
-        for text in ["", "linear", "linear:", "cubic:1", "linear:-1", "linear:2:1", "fixed:1:2", "linear:1:2:3"] {
+        for text in
+            ["", "linear", "linear:", "cubic:1", "linear:-1", "linear:2:1", "fixed:1:2", "linear:1:2:3"]
+        {
             assert!(read(text).is_err(), "{text}");
         }
     }

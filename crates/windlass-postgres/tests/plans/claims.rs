@@ -25,7 +25,8 @@ async fn claim_pages(
     client: &tokio_postgres::Client,
     worker: &TestWorker,
 ) -> (usize, i64) {
-    let claim = format!("SELECT * FROM windlass.claim({}, ARRAY['q'], ARRAY[10]) WHERE id IS NOT NULL", worker.id);
+    let claim =
+        format!("SELECT * FROM windlass.claim({}, ARRAY['q'], ARRAY[10]) WHERE id IS NOT NULL", worker.id);
     fixture.rows_and_pages(client, &claim).await
 }
 
@@ -153,12 +154,18 @@ async fn cancelled_jobs_beside_a_held_snapshot_do_not_count() {
         let worker = worker_on(&store).await;
         let (client, other) = (fixture.sql().await, fixture.sql().await);
         if keyed {
-            client.execute(&fixture.text("SELECT windlass.limit_keys('q', concurrency => 5)"), &[]).await.unwrap();
+            client
+                .execute(&fixture.text("SELECT windlass.limit_keys('q', concurrency => 5)"), &[])
+                .await
+                .unwrap();
         }
         bulk(&fixture, &client, 60_000).await;
         claim_pages(&fixture, &client, &worker).await; // of a keyed queue it may only read ahead
         let before = check(&fixture, &client, &worker, 10, "before").await;
-        other.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()").await.unwrap();
+        other
+            .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()")
+            .await
+            .unwrap();
         let first = "INSERT INTO windlass.cancelled_in_log (job_id, lane_id, xid)
              SELECT j.id, j.lane_id, j.xid FROM windlass.job j ORDER BY j.id OFFSET 5000 LIMIT 50000";
         client.batch_execute(&fixture.text(first)).await.unwrap();
@@ -171,4 +178,42 @@ async fn cancelled_jobs_beside_a_held_snapshot_do_not_count() {
         println!("keyed: {keyed}, {before} and {after} pages");
         assert!(after <= before + 60, "keyed: {keyed}, {before} pages before, {after} after");
     }
+}
+
+/// What a claim reads is cut at each transaction that is open and may have written jobs: a probe of each leaf for each of them, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_transactions_cost_a_probe_each_once() {
+    const WRITERS: usize = 60;
+    let fixture = Fixture::shared().await;
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker_on(&store).await;
+    let client = fixture.sql().await;
+    bulk(&fixture, &client, 30).await;
+    let alone = check(&fixture, &client, &worker, 10, "nobody writes").await;
+    let late = fixture.text("BEGIN; INSERT INTO windlass.job_0 (lane_id, kind, args) VALUES ((SELECT windlass.lane_of('q', 0)), 'k', '{}')");
+    let mut writers = Vec::new();
+    for _ in 0..WRITERS {
+        let writer = fixture.sql().await;
+        writer.batch_execute(&late).await.unwrap();
+        writers.push(writer);
+        bulk(&fixture, &client, 1).await;
+    }
+    let claim =
+        format!("SELECT * FROM windlass.claim({}, ARRAY['q'], ARRAY[1000]) WHERE id IS NOT NULL", worker.id);
+    let (rows, pages) = fixture.rows_and_pages(&client, &claim).await;
+    println!("{alone} pages alone, {pages} beside {WRITERS} open transactions");
+    assert_eq!(rows, WRITERS, "what was committed between them");
+    assert!(
+        pages <= alone + 60 * WRITERS as i64,
+        "{pages} pages beside {WRITERS} open transactions, {alone} without"
+    );
+    bulk(&fixture, &client, 30).await;
+    let beside = check(&fixture, &client, &worker, 10, "beside them").await;
+    assert!(beside <= alone + 60, "{beside} pages beside {WRITERS} open transactions, {alone} without");
+    for writer in &writers {
+        writer.batch_execute("COMMIT").await.unwrap();
+    }
+    let (rows, pages) = fixture.rows_and_pages(&client, &claim).await;
+    assert_eq!(rows, WRITERS, "what was committed late");
+    assert!(pages <= alone + 60 * WRITERS as i64, "{pages} pages when {WRITERS} have ended, {alone} without");
 }
