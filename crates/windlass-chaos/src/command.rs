@@ -84,6 +84,9 @@ enum Command {
         /// Only these bugs.
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
+        /// Only one in so many of the bugs; the seed says which, so that each has its turn over some runs.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        one_in: u64,
         /// How many run side by side.
         #[arg(long, default_value_t = 4)]
         side_by_side: usize,
@@ -148,10 +151,13 @@ impl Cli {
                 bad.iter().for_each(|line| say_in_short(line));
                 Ok(if bad.is_empty() && !lines.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
             }
-            Command::Bugs { tries, until_caught, seed, only, side_by_side } => {
+            Command::Bugs { tries, until_caught, seed, only, one_in, side_by_side } => {
                 let seed = seed.unwrap_or_else(any_seed);
                 println!("storms from seed {seed} on, {side_by_side} side by side");
-                Ok(try_bugs(seed..seed + tries, until_caught, &only, side_by_side))
+                let is_wanted = |bug: &Bug| only.is_empty() || only.iter().any(|name| name == bug.name());
+                let wanted = Bug::ALL.iter().copied().filter(is_wanted);
+                let turn = (0..).zip(wanted).filter(|(n, _)| n % one_in == seed % one_in).map(|(_, bug)| bug);
+                Ok(try_bugs(seed..seed + tries, until_caught, turn.collect(), side_by_side))
             }
             Command::Check { folder } => {
                 let rules = std::fs::read(folder.join("rules.json")).ok();
@@ -183,11 +189,9 @@ impl Cli {
 fn try_bugs(
     seeds: std::ops::Range<u64>,
     until_caught: bool,
-    only: &[String],
+    mut bugs: Vec<Bug>,
     side_by_side: usize,
 ) -> ExitCode {
-    let wanted = |bug: &Bug| only.is_empty() || only.iter().any(|name| name == bug.name());
-    let mut bugs: Vec<Bug> = Bug::ALL.iter().copied().filter(wanted).collect();
     let mut lines = Vec::new();
     let rounds = if until_caught { seeds.map(|seed| seed..seed + 1).collect() } else { vec![seeds] };
     for round in rounds {

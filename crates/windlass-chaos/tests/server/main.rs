@@ -5,5 +5,6 @@ mod fuzz_stores;
 mod node;
 mod permuter_finds_bugs;
 mod permuter_postgres;
+mod planted;
 mod proxy;
 mod proxy_enqueue;
