@@ -102,6 +102,10 @@ bugs! {
     EndedNotCounted = "bug_ended_not_counted",
     /// Some jobs are stored without their key.
     KeysLost = "bug_keys_lost",
+    /// Of a serial key the newest job is handed out first.
+    SerialOutOfTurn = "bug_serial_out_of_turn",
+    /// While a job of a serial key waits to be tried again, the next one is handed out.
+    SerialOvertakes = "bug_serial_overtakes",
     /// Steps of schedules are taken whatever has become of the record that they were decided on.
     TicksUnfenced = "bug_ticks_unfenced",
     /// Some ticks are decided without their jobs.
@@ -131,6 +135,7 @@ impl Bug {
             Self::SlotsOverrun => "limits",
             Self::StartsForgotten => "rates",
             Self::KeysLost | Self::EndedNotCounted => "keys",
+            Self::SerialOutOfTurn | Self::SerialOvertakes => "serial",
             Self::TicksUnfenced | Self::TicksLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",

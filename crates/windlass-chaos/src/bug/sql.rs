@@ -77,6 +77,14 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             &[("rate_windows", "ARRAY[q.rate_period + v_grace]", "ARRAY[q.rate_period / 2]")]
         }
         Bug::EndedNotCounted => &[("note_ended", "HAVING max(u.at) + r.period > v_now", "HAVING false")],
+        Bug::SerialOutOfTurn => &[
+            ("claim_keyed", "AND h.id >= t.low_id", ""),
+            ("claim_keyed", ".key_of(h.attributes), h.id LIMIT", ".key_of(h.attributes), h.id DESC LIMIT"),
+        ],
+        Bug::SerialOvertakes => &[
+            ("claim_keyed", "m.serial AND coalesce(h.begun, '{}') <> '{}' AS again", "false AS again"),
+            ("make_room", ".key_pending(b, p_queue, r.key)", ".key_pending(b, p_queue, r.key) AND false"),
+        ],
         Bug::TicksUnfenced => &[("advance_schedules", "AND s.version = u.version", "")],
         // One in 64: ids are 16 apart.
         Bug::TicksLost => {

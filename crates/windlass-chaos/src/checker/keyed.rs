@@ -1,5 +1,5 @@
 //! I8 and I9 for keys: of one no more jobs are held at once, or start in a time, than its limit says; and of a serial one no other job is handed
-//! out while one that was is not over.
+//! out while one that was is not over, and none before an earlier one that was there.
 //!
 //! Nobody knows when a commit happened, only that it did between two notes. A job counts as held from the answer of its claim until its
 //! handler ended or was about to commit its end, while its lease stood; and as not over from the answer of its first claim that the database
@@ -30,6 +30,9 @@ pub(super) fn check(jobs: &Jobs, faults: &Faults, rules: &Rules, report: &mut Re
         }
         if serial {
             in_order(key, &jobs, faults, report);
+        }
+        if rules.all_serial {
+            in_turn(key, &jobs, report);
         }
     }
 }
@@ -104,6 +107,24 @@ fn in_order(key: u32, jobs: &[&Job], faults: &Faults, report: &mut Report) {
             let text =
                 format!("job {other} of serial key {key} was handed out while job {} was not over", job.id);
             report.violate(Invariant::I8, Some(*other), text);
+        }
+    }
+}
+
+/// A job is not handed out while one of a lower id is there and not over: in runs whose jobs are of one priority, and due at once. What ended a job is
+/// flushed before the next is handed out, so no crash explains another order.
+fn in_turn(key: u32, jobs: &[&Job], report: &mut Report) {
+    for (nth, later) in jobs.iter().enumerate() {
+        let Some(first) = later.holds.iter().min_by_key(|hold| hold.sent) else { continue };
+        let was_there =
+            |job: &&&Job| job.retries_asked == 0 && job.acked_key.is_some() && job.acked < first.sent;
+        let comes_after = |job: &&&Job| job.holds.iter().any(|hold| hold.sent > first.claimed);
+        if let Some(earlier) = jobs[..nth].iter().filter(was_there).find(comes_after) {
+            let text = format!(
+                "job {} of serial key {key} was handed out before job {}, which was there",
+                later.id, earlier.id
+            );
+            return report.violate(Invariant::I8, Some(later.id), text);
         }
     }
 }

@@ -53,7 +53,7 @@ async fn limit(url: &str, limit: KeyLimit) -> Result<()> {
     Ok(())
 }
 
-/// Every key is serial; in full there are 10,000 of them.
+/// Every key is serial; in full there are 10,000 of them, and each gets a hundred jobs until the storm is over.
 pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
@@ -61,8 +61,10 @@ pub(super) fn run_serial(trial: &Trial) -> Result<Ended> {
     run.rules.all_serial = true;
     run.block_on(limit(&ground.url, KeyLimit::serial()))?;
     let rates = trial
-        .scaled([(Mix::Plain, 300.0), (Mix::Failing, 100.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
-    limits::storm(run, &ground, trial, &rates)
+        .scaled([(Mix::Plain, 310.0), (Mix::Failing, 110.0)], [(Mix::Plain, 100.0), (Mix::Failing, 50.0)]);
+    let load = Load { keys: run.rules.keys, ..Load::default() };
+    limits::crew(&mut run, trial, &rates, &load)?;
+    limits::faults(run, &ground, trial, Duration::from_secs(2_400))
 }
 
 /// One key has nearly all jobs, and more of them than workers do; claims read so little at once that they look ahead
@@ -77,7 +79,7 @@ pub(super) fn run_backlog(trial: &Trial) -> Result<Ended> {
     })?;
     let load = Load { keys: KEYS, loud: true, ..Load::default() };
     limits::crew(&mut run, trial, &[(Mix::Long(20, 60), 300.0), (Mix::Varied, 100.0)], &load)?;
-    let ended = limits::faults(run, &ground, trial)?;
+    let ended = limits::faults(run, &ground, trial, limits::FULL_LENGTH)?;
     let lookers = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let database = database::connect(&ground.url).await?;
         anyhow::Ok(

@@ -59,13 +59,16 @@ fn limited(trial: &Trial, limits: &QueueLimits) -> Result<(Ground, Run)> {
 pub(super) fn storm(mut run: Run, ground: &Ground, trial: &Trial, producers: &[(Mix, f64)]) -> Result<Ended> {
     let keys = run.rules.keys;
     crew(&mut run, trial, producers, &Load { keys, ..Load::default() })?;
-    faults(run, ground, trial)
+    faults(run, ground, trial, FULL_LENGTH)
 }
 
+/// How long a storm lasts in full.
+pub(super) const FULL_LENGTH: Duration = Duration::from_secs(450);
+
 /// The storm, over a run that has its crew.
-pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial) -> Result<Ended> {
+pub(super) fn faults(run: Run, ground: &Ground, trial: &Trial, full_length: Duration) -> Result<Ended> {
     let faults = Faults {
-        length: trial.scaled(Duration::from_secs(450), Duration::from_secs(5)),
+        length: trial.scaled(full_length, Duration::from_secs(5)),
         crashes: trial.scaled(5, 1),
         rest: 150..450,
     };

@@ -1,6 +1,6 @@
 //! I8 and I9: limits of keys, and rates.
 
-use super::told::{INJECTOR, ONE, SECOND, Told, broken};
+use super::told::{INJECTOR, ONE, PRODUCER, SECOND, Told, broken};
 use std::time::Duration;
 use windlass_chaos::{
     checker::{Invariant, Report, Rules},
@@ -31,6 +31,9 @@ fn keyed_by(rules: &Rules, steps: &[(i64, &str)]) -> Report {
                 ONE,
                 What::Claimed { worker, id, lane: 1, seq: seq + 100, attempt: 2, crashes: 0, sent },
             ),
+            "stored" => told
+                .then(PRODUCER, What::EnqueueSent { key: id % 4 })
+                .then(PRODUCER, What::EnqueueAcked { key: id % 4, id }),
             "retry" => told.then(ONE, What::RetryAsked { id, done: false }),
             "commits" => told.then(ONE, What::EffectSent { worker, id, seq }),
             "crash" => [true, false].into_iter().fold(told, |told, begins| {
@@ -89,6 +92,23 @@ fn i8_where_every_key_is_serial() {
     assert_eq!(of_keys(&two), [], "elsewhere two at once are fine for this key");
     let in_turn = [(8, "claim"), (8, "ends"), (12, "claim"), (12, "ends")];
     assert!(!broken(&keyed_by(&rules, &in_turn)).contains(&Invariant::I8));
+}
+
+#[test]
+fn i8_the_earlier_job_of_a_serial_key_goes_first() {
+    let rules = Rules { keys: 4, all_serial: true, ..Rules::default() };
+    let out_of_turn = |steps: &[(i64, &str)]| broken(&keyed_by(&rules, steps)).contains(&Invariant::I8);
+    let turned = [(8, "stored"), (12, "stored"), (12, "claim"), (12, "ends"), (8, "claim"), (8, "ends")];
+    assert!(out_of_turn(&turned));
+    let in_turn = [(8, "stored"), (12, "stored"), (8, "claim"), (8, "ends"), (12, "claim"), (12, "ends")];
+    assert!(!out_of_turn(&in_turn));
+    let late = [(12, "stored"), (12, "claim"), (12, "ends"), (8, "stored"), (8, "claim"), (8, "ends")];
+    assert!(!out_of_turn(&late), "it was not there yet");
+    let by_hand =
+        [(8, "stored"), (8, "retry"), (12, "stored"), (12, "claim"), (12, "ends"), (8, "claim"), (8, "ends")];
+    assert!(!out_of_turn(&by_hand), "nobody knows since when it was there again");
+    let beside = [(8, "stored"), (13, "stored"), (13, "claim"), (13, "ends"), (8, "claim"), (8, "ends")];
+    assert!(!out_of_turn(&beside), "they have different keys");
 }
 
 #[test]
