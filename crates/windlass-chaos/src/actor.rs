@@ -4,6 +4,7 @@
 //! language, with the same argument: see [`Watch`] and docs/design/proof.md. It ends gracefully on SIGTERM, and when its standard
 //! input closes, so that none outlives the run.
 
+mod gate;
 mod keeper;
 mod leading;
 mod listener;
@@ -15,6 +16,7 @@ mod timetable;
 mod watch;
 mod worker;
 
+pub(crate) use gate::Gate;
 pub(crate) use leading::LEADER;
 pub use load::{Load, Mix};
 pub(crate) use producer::unique_key;

@@ -106,6 +106,12 @@ bugs! {
     SerialOutOfTurn = "bug_serial_out_of_turn",
     /// While a job of a serial key waits to be tried again, the next one is handed out.
     SerialOvertakes = "bug_serial_overtakes",
+    /// The slots of a worker that died are lost.
+    SlotsLeak = "bug_slots_leak",
+    /// The slot of one of two jobs of a key that end together is lost.
+    KeySlotsLeak = "bug_key_slots_leak",
+    /// A start of a worker that died is lost.
+    StartsLeak = "bug_starts_leak",
     /// Steps of schedules are taken whatever has become of the record that they were decided on.
     TicksUnfenced = "bug_ticks_unfenced",
     /// Some ticks are decided without their jobs.
@@ -132,9 +138,9 @@ impl Bug {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
-            Self::SlotsOverrun => "limits",
-            Self::StartsForgotten => "rates",
-            Self::KeysLost | Self::EndedNotCounted => "keys",
+            Self::SlotsOverrun | Self::SlotsLeak => "limits",
+            Self::StartsForgotten | Self::StartsLeak => "rates",
+            Self::KeySlotsLeak | Self::KeysLost | Self::EndedNotCounted => "keys",
             Self::SerialOutOfTurn | Self::SerialOvertakes => "serial",
             Self::TicksUnfenced | Self::TicksLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",

@@ -135,6 +135,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     if rules.limit > 0 {
         limited::check(history, &faults, rules.limit, &mut report);
     }
+    limited::admitted(history, &mut report);
     if let Some(rate) = rules.rate {
         rates::check(history, &faults, rate, &mut report);
     }

@@ -4,12 +4,14 @@
 //! which everything that was acknowledged must end. What the run does is decided by its seed; how its
 //! processes and the machine answer is not, so a replay repeats the faults, not every interleaving.
 
+mod admission;
 mod crew;
 mod disk;
 mod drain;
 mod dump;
 mod keys;
 mod schedules;
+mod starts;
 
 use crate::{
     bug::{self, Bug},
@@ -147,9 +149,16 @@ impl Run {
             self.take_every_key()?;
             drained = self.drain(patience)?;
         }
+        if drained && (self.rules.limit > 0 || self.rules.keys > 0) {
+            self.fill_limits(patience)?;
+            drained = self.drain(patience)?;
+        }
         self.phase(if drained { Phase::Drained } else { Phase::Stuck });
         self.dismiss_workers()?;
         self.dismiss_listeners()?;
+        if let Some(rate) = self.rules.rate {
+            self.use_up(rate)?;
+        }
         let records = self.runtime.block_on(dump::dump(&self.setup.store))?;
         for part in records.chunks(10_000) {
             self.recorder.note_all(part.iter().copied());

@@ -37,4 +37,6 @@ pub enum Act {
     Abort(u16),
     /// Allocates without end.
     Allocate,
+    /// Says that it runs, and goes on when the run opens its gate.
+    Gate,
 }

@@ -1,4 +1,4 @@
-use super::{Order, Task, Work, connect, dismissed, task::Act, watch};
+use super::{Gate, Order, Task, Work, connect, dismissed, task::Act, watch};
 use crate::{
     bug, database,
     history::{Outcome as Ended, Recorder, Tick, What},
@@ -16,7 +16,8 @@ const RETRIES: RetryPolicy = RetryPolicy::fixed(Duration::from_millis(30));
 pub(super) async fn run(order: &Order, work: Work, recorder: Arc<Recorder>) -> Result<()> {
     let client = connect(&order.store).await?;
     let store = watch::watched(order, &work, Arc::clone(client.store()), &recorder);
-    let desk = Arc::new(Desk { recorder, client, store: order.store.clone() });
+    let gate = Gate::of(order.history.parent().unwrap_or(&order.history));
+    let desk = Arc::new(Desk { recorder, client, store: order.store.clone(), gate });
     let worker = start(&Client::from_store(store), order, work, &desk).await?;
     tokio::select! {
         ended = worker.run_until_signal() => ended?,
@@ -78,6 +79,7 @@ struct Desk {
     /// The store without a witness: completions inside transactions are noted by the handler.
     client: Client,
     store: String,
+    gate: Gate,
 }
 
 /// Notes the end of a handler, also of one whose future is dropped or that panics.
@@ -117,6 +119,10 @@ async fn handle(desk: Arc<Desk>, job: RawJob, ctx: Context) -> Outcome {
             Ok(()) if ctx.attempt() > times => Outcome::Complete(None),
             Ok(()) => Outcome::Retry { after: None, error: "goes on from its checkpoint".to_owned() },
             Err(error) => Outcome::Retry { after: None, error: error.to_string() },
+        },
+        Act::Gate => match desk.gate.pass(id).await {
+            Ok(()) => Outcome::Complete(None),
+            Err(error) => Outcome::Retry { after: None, error: format!("the gate: {error}") },
         },
         other => act(other, &ctx).await,
     };

@@ -73,6 +73,22 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::SlotsOverrun => {
             &[("share_slots", "v_most := least(v_most, greatest(o.free, 0));", "v_most := v_most + 1;")]
         }
+        // One for each, and all but one at most.
+        Bug::SlotsLeak => &[(
+            "share_slots",
+            "greatest(o.free, 0)",
+            "greatest(o.free - least(p_limit - 1, (SELECT count(*) FROM windlass.worker w WHERE w.ended_at IS NOT NULL)), 0)",
+        )],
+        Bug::KeySlotsLeak => &[(
+            "make_room",
+            "greatest(r.held - r.freed, 0)",
+            "greatest(r.held - r.freed, CASE WHEN r.freed > 1 THEN 1 ELSE 0 END)",
+        )],
+        Bug::StartsLeak => &[(
+            "rate_windows",
+            "ARRAY[q.rate];",
+            "ARRAY[greatest(q.rate - (SELECT count(*) FROM windlass.worker w WHERE w.ended_at IS NOT NULL), 1)];",
+        )],
         Bug::StartsForgotten => {
             &[("rate_windows", "ARRAY[q.rate_period + v_grace]", "ARRAY[q.rate_period / 2]")]
         }

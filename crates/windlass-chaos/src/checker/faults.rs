@@ -1,4 +1,4 @@
-use crate::history::{Fault, History, What};
+use crate::history::{Fate, Fault, History, What};
 use std::collections::HashMap;
 
 /// A fault still explains what happens this long after it ended, and a lease longer: connections come back
@@ -47,6 +47,8 @@ pub(super) struct Faults {
     unanswered: Vec<u64>,
     /// Answered ones, for a claim that comes between a rescue's commit and its note.
     calls: Vec<RescueCall>,
+    /// When each registration sent the last call that the store took from it: it was not declared dead before.
+    alive: HashMap<i32, u64>,
     pub(super) leases: HashMap<i32, u64>,
     pub(super) suspects: HashMap<i32, Vec<u64>>,
 }
@@ -82,6 +84,11 @@ impl Faults {
                     if let Some(sent) = calls.remove(&(recorded.process, call)) {
                         faults.calls.push(RescueCall { sent, done: at });
                     }
+                }
+                What::Claimed { worker, sent, .. }
+                | What::Settled { worker, fate: Fate::Accepted, sent, .. } => {
+                    let alive = faults.alive.entry(worker).or_default();
+                    *alive = sent.max(*alive);
                 }
                 What::DeregisterSent { worker } => {
                     faults.deregistered.entry(worker).or_insert(at);
@@ -123,8 +130,11 @@ impl Faults {
     }
 
     /// Whether the worker may have been declared dead before `at`: a rescue says so, or one whose answer
-    /// nobody heard was under way.
+    /// nobody heard was under way. But not if the store took later what it wrote.
     pub(super) fn may_be_dead(&self, worker: i32, at: u64) -> bool {
+        if self.was_alive(worker, at) {
+            return false;
+        }
         match self.rescued.get(&worker) {
             Some((sent, _)) => *sent <= at,
             None => {
@@ -132,6 +142,14 @@ impl Faults {
                     || self.calls.iter().any(|call| call.sent <= at && at <= call.done)
             }
         }
+    }
+
+    /// Whether the store took something later that the worker wrote. A store that forgot what was between may have forgotten a rescue.
+    fn was_alive(&self, worker: i32, at: u64) -> bool {
+        let forgets = |window: &Window| matches!(window.fault, Fault::Failover | Fault::Restore);
+        let alive = self.alive.get(&worker).copied().unwrap_or_default();
+        alive > at
+            && !self.windows.iter().any(|window| forgets(window) && (at..=alive).contains(&window.begin))
     }
 
     /// Whether the worker had begun to hand everything back before `at`.

@@ -1,4 +1,4 @@
-//! I9: no more jobs of a queue run at once than its limit says, of those whose lease may stand.
+//! I9: no more jobs of a queue run at once than its limit says, of those whose lease may stand; and in the end no fewer.
 
 use super::{
     Invariant, Report,
@@ -27,6 +27,18 @@ pub(super) fn check(history: &History, faults: &Faults, limit: u32, report: &mut
                 running.remove(&(process, worker, id));
             }
             _ => {}
+        }
+    }
+}
+
+/// What the injector saw when the faults were over: of each limit all is to be had.
+pub(super) fn admitted(history: &History, report: &mut Report) {
+    for recorded in &history.events {
+        if let What::Admitted { limit, got } = recorded.event.what
+            && got != limit
+        {
+            let text = format!("when the faults were over a limit of {limit} admitted {got}");
+            report.violate(Invariant::I9, None, text);
         }
     }
 }

@@ -75,6 +75,8 @@ pub enum What {
     DeleteAsked { id: i64, done: bool },
     /// The same of a retry by hand.
     RetryAsked { id: i64, done: bool },
+    /// When the faults were over, so many jobs of a limit ran at once, or could start, where so many may.
+    Admitted { limit: i64, got: i64 },
     /// A fault began or ended. `target`: the process it hits; none: all of them.
     Fault { fault: Fault, target: Option<i64>, begins: bool },
     /// The run moved on.

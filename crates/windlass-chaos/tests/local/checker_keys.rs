@@ -1,6 +1,6 @@
 //! I8 and I9: limits of keys, and rates.
 
-use super::told::{INJECTOR, ONE, PRODUCER, SECOND, Told, broken};
+use super::told::{INJECTOR, ONE, PRODUCER, SECOND, TWO, Told, broken};
 use std::time::Duration;
 use windlass_chaos::{
     checker::{Invariant, Report, Rules},
@@ -34,6 +34,7 @@ fn keyed_by(rules: &Rules, steps: &[(i64, &str)]) -> Report {
             "stored" => told
                 .then(PRODUCER, What::EnqueueSent { key: id % 4 })
                 .then(PRODUCER, What::EnqueueAcked { key: id % 4, id }),
+            "unheard" => told.then(TWO, What::RescueSent { call: 1 }),
             "retry" => told.then(ONE, What::RetryAsked { id, done: false }),
             "commits" => told.then(ONE, What::EffectSent { worker, id, seq }),
             "crash" => [true, false].into_iter().fold(told, |told, begins| {
@@ -120,6 +121,30 @@ fn i9_the_rates_of_keys() {
     let forgotten =
         [(6, "claim"), (10, "claim"), (0, "crash"), (14, "claim"), (6, "ends"), (10, "ends"), (14, "ends")];
     assert_eq!(of_keys(&forgotten), [], "the first two claims were lost with the crash");
+}
+
+#[test]
+fn i9_the_limit_of_a_queue_after_a_rescue_whose_answer_nobody_heard() {
+    let rules = Rules { limit: 1, ..Rules::default() };
+    let exceeded = |steps: &[(i64, &str)]| broken(&keyed_by(&rules, steps)).contains(&Invariant::I9);
+    let one = [(0, "unheard"), (8, "claim"), (8, "ends"), (9, "claim"), (9, "ends")];
+    assert!(!exceeded(&one));
+    let two = [(0, "unheard"), (8, "claim"), (9, "claim"), (8, "ends"), (9, "ends")];
+    assert!(exceeded(&two), "the store took what it wrote afterwards: it was not dead");
+    assert!(
+        !exceeded(&[(0, "unheard"), (8, "claim"), (9, "claim")]),
+        "it may have been declared dead meanwhile"
+    );
+}
+
+#[test]
+fn i9_what_a_limit_admits_in_the_end() {
+    let admits = |got| {
+        let told = Told::good().then(INJECTOR, What::Admitted { limit: 5, got });
+        !told.check().violated.contains_key(&Invariant::I9)
+    };
+    assert!(admits(5));
+    assert!(!admits(4) && !admits(6));
 }
 
 #[test]
