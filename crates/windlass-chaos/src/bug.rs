@@ -116,6 +116,12 @@ bugs! {
     TicksUnfenced = "bug_ticks_unfenced",
     /// Some ticks are decided without their jobs.
     TicksLost = "bug_ticks_lost",
+    /// Every other look at jobs does not see that they have ended.
+    EndsUnseen = "bug_ends_unseen",
+    /// A tick that waits for the job before is forgotten.
+    TicksQueuedLost = "bug_ticks_queued_lost",
+    /// Of ticks that were missed none fires.
+    TicksMissedLost = "bug_ticks_missed_lost",
     /// Nobody notices that the database came from another cluster.
     MoveUnnoticed = "bug_move_unnoticed",
 }
@@ -142,7 +148,11 @@ impl Bug {
             Self::StartsForgotten | Self::StartsLeak => "rates",
             Self::KeySlotsLeak | Self::KeysLost | Self::EndedNotCounted => "keys",
             Self::SerialOutOfTurn | Self::SerialOvertakes => "serial",
-            Self::TicksUnfenced | Self::TicksLost => "schedules",
+            Self::TicksUnfenced
+            | Self::TicksLost
+            | Self::EndsUnseen
+            | Self::TicksQueuedLost
+            | Self::TicksMissedLost => "schedules",
             Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",
@@ -168,6 +178,7 @@ pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
         | Bug::LostCheckpoint
         | Bug::CancelLies
         | Bug::DeleteForgets
+        | Bug::EndsUnseen
         | Bug::SwappedResults => Arc::new(Mutant::new(bug, store, seed)),
         _ => store,
     }

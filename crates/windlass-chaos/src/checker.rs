@@ -13,6 +13,7 @@ mod leases;
 mod limited;
 mod moved;
 mod order;
+mod passed_over;
 mod rates;
 mod recovery;
 mod slots;
@@ -20,13 +21,14 @@ mod spared;
 mod stored;
 mod taken_back;
 mod tell;
+mod ticking;
 mod ticks;
 mod told;
 mod unique;
 mod verdict;
 
 pub use tell::tell;
-pub use ticks::Ticking;
+pub use ticking::Ticking;
 pub use verdict::{Counts, Invariant, Report, Verdict, Violation};
 
 use crate::history::{Fault, History, Phase, What};

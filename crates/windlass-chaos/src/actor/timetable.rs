@@ -87,6 +87,12 @@ impl Timetable {
             every_s: period(number),
             fires_all: policy == Policy::Exact,
             overlaps: !matches!(policy, Policy::Skip | Policy::QueueOne),
+            queues: policy == Policy::QueueOne,
+            most_missed: match policy {
+                Policy::Exact => Missed::MOST.into(),
+                Policy::Skip | Policy::QueueOne => 3,
+                Policy::Last | Policy::None => 1,
+            },
         }
     }
 

@@ -2,7 +2,7 @@ use super::Bug;
 use fastrand::Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_core::{
-    CancelReply, Claim, ClaimRequest, Claimed, Completion, DeleteReply, Disposition, JobId, JobSet,
+    CancelReply, Claim, ClaimRequest, Claimed, Completion, DeleteReply, Disposition, Ended, JobId, JobSet,
     ReportRequest, Reported, Result, SettleReply, SettleRequest, Settled, Store, wrap_store,
 };
 
@@ -103,7 +103,7 @@ fn all_accepted(request: &SettleRequest) -> SettleReply {
 wrap_store! {
     impl JobStore for Mutant, through store:
     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister checkpoints suspect rescue promote
-     maintain settings configure retention set_retention retry edit pause limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+     maintain settings configure retention set_retention retry edit pause limit limit_keys key_limits share job jobs any_available queues_by history status ends events wakeup close]
 
     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
         let claimed = self.store.claim(request).await?;
@@ -118,6 +118,13 @@ wrap_store! {
             }
         }
         self.store.report(&spoiled).await
+    }
+
+    async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
+        match self.bug == Bug::EndsUnseen && self.one_in(2) {
+            true => Ok(Ended::default()),
+            false => self.store.ended(ids).await,
+        }
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

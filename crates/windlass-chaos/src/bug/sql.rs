@@ -106,6 +106,15 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
         Bug::TicksLost => {
             &[("advance_schedules", "WHERE u.id IS NOT NULL ORDER BY", "WHERE u.id / 16 % 64 <> 0 ORDER BY")]
         }
+        Bug::TicksQueuedLost => &[("advance_schedules", "queued_tick = u.queued", "queued_tick = NULL")],
+        // Those of which the last fires.
+        Bug::TicksMissedLost => &[(
+            "advance_schedules",
+            "WHERE u.id IS NOT NULL ORDER BY",
+            "WHERE u.id IS NOT NULL AND NOT EXISTS (
+                SELECT 1 FROM unnest(p_steps, ids) AS x(step, id) JOIN windlass.schedule s ON s.name = p_names[x.step] COLLATE \"C\"
+                WHERE x.id = u.id AND s.next_tick < p_decided[x.step] AND s.definition::jsonb @> '{\"missed\": \"last\"}') ORDER BY",
+        )],
         Bug::CancelsRunning => &[("cancel", "IF f.seq IS NOT NULL THEN", "IF false THEN")],
         _ => return None,
     })

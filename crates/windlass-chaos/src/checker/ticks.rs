@@ -3,35 +3,19 @@
 use super::{
     Invariant, Report,
     holds::{Job, Jobs},
+    passed_over::Looks,
+    ticking::{Fired, Ticking, micros, show},
 };
 use crate::history::{History, Outcome, Tick, What};
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// A schedule of the run: what the checker has to know of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ticking {
-    /// Its number in the run.
-    pub schedule: u32,
-    /// Seconds between its ticks, counted from 1970.
-    pub every_s: u32,
-    /// Every tick fires, however late, but for those of a pause.
-    pub fires_all: bool,
-    /// A job may run while that of the tick before does.
-    pub overlaps: bool,
-}
 
 /// The most ticks of a schedule that are looked for: a day of one each second. A damaged history may say that it ticked for ever.
 const MOST_TICKS: i64 = 86_400;
 /// The most missing ticks of one schedule that are told.
 const MOST_MISSING: usize = 100;
 
-/// The job of each tick that fired, by its second.
-type Fired<'a> = BTreeMap<i64, &'a Job>;
-
 pub(super) fn check(history: &History, jobs: &Jobs, rules: &[Ticking], report: &mut Report) {
-    let told = Told::of(history);
+    let (told, looks) = (Told::of(history), Looks::of(history));
     let mut fired: BTreeMap<u32, Fired<'_>> = BTreeMap::new();
     let mut by_hand: HashMap<u32, HashSet<i64>> = HashMap::new();
     for job in jobs.by_id.values() {
@@ -52,6 +36,10 @@ pub(super) fn check(history: &History, jobs: &Jobs, rules: &[Ticking], report: &
         wrong.missing(report);
         wrong.paused(report);
         wrong.overlapping(report);
+        looks.last_ticks(rule, fired, report);
+        if let Some(until) = told.decided.get(&rule.schedule).filter(|_| !rule.overlaps) {
+            looks.passed_over(rule, fired, *until, |second| wrong.is_passed_over(second), report);
+        }
     }
     let known: HashSet<u32> = rules.iter().map(|rule| rule.schedule).collect();
     for (schedule, fired) in fired.iter().filter(|(schedule, _)| !known.contains(schedule)) {
@@ -64,11 +52,6 @@ pub(super) fn check(history: &History, jobs: &Jobs, rules: &[Ticking], report: &
 fn tick_of(job: &Job) -> Option<Tick> {
     let keys = job.records.iter().map(|record| record.key).chain(job.seen_keys.iter().copied());
     keys.filter_map(Tick::of_key).next()
-}
-
-fn show(tick: Tick) -> String {
-    let at = Timestamp::from_second(tick.second).map_or_else(|_| "?".to_owned(), |at| at.to_string());
-    format!("tick {at} of schedule {}", tick.schedule)
 }
 
 /// From when on nothing fires, by the wall clock, and until when.
@@ -155,7 +138,7 @@ struct Schedule<'a> {
 
 impl Schedule<'_> {
     fn show(&self, second: i64) -> String {
-        show(Tick { schedule: self.rule.schedule, second })
+        self.rule.show(second)
     }
 
     fn pauses(&self) -> &[Pause] {
@@ -242,8 +225,4 @@ impl Schedule<'_> {
             }
         }
     }
-}
-
-fn micros(second: i64) -> i64 {
-    second.saturating_mul(1_000_000)
 }

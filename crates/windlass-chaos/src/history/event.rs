@@ -86,6 +86,10 @@ pub enum What {
     Told { page: u64, id: i64, event: Told },
     /// The injector made a schedule before any worker was there; ticks up to here are none of its.
     ScheduleMade { schedule: u32, from_us: i64 },
+    /// The injector looked at schedules; the wall clock then.
+    Looked { wall_us: i64 },
+    /// It saw up to where one was decided, and which tick had fired last; 0: none.
+    Ticked { schedule: u32, decided_us: i64, last_us: i64 },
     /// Somebody is about to pause a schedule, or to have it go on (`done` false), or was told that it is so; the wall clock then.
     PauseAsked { schedule: u32, paused: bool, done: bool, wall_us: i64 },
     /// Somebody is about to run a schedule by hand.

@@ -31,6 +31,26 @@ impl Run {
         Ok(())
     }
 
+    /// Notes how far schedules are. A database that is away is looked at the next time.
+    pub fn look_at_schedules(&self) {
+        let store = self.setup.store.clone();
+        let records = self.block_on(async {
+            let client = Client::connect(&store).await?;
+            let records = all(&client).await;
+            client.close().await;
+            records
+        });
+        let wall_us = jiff::Timestamp::now().as_microsecond();
+        self.recorder.note(What::Looked { wall_us });
+        let Ok(records) = records else { return };
+        let Ok(records) = numbered(&records) else { return };
+        self.recorder.note_all(records.into_iter().map(|(schedule, record)| What::Ticked {
+            schedule,
+            decided_us: record.decided.as_microsecond(),
+            last_us: record.last_tick.map_or(0, jiff::Timestamp::as_microsecond),
+        }));
+    }
+
     /// Waits until schedules have caught up with their ticks, and stops them, so that the store can drain.
     pub(super) fn end_schedules(&mut self, patience: Duration) -> Result<()> {
         let (healed, end) = (jiff::Timestamp::now(), Instant::now() + patience);

@@ -20,7 +20,7 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         rest: 100..350,
     };
     let report = faults.inject(run, &ground, trial, |run| {
-        let strikes_reader = run.rng.u32(0..3) == 0;
+        let strikes_reader = run.rng.u32(0..4) == 0;
         if let Some(listener) = run.any_running("listener").filter(|_| strikes_reader) {
             let gone = Duration::from_millis(run.rng.u64(0..300));
             run.kill(listener, gone)?;

@@ -18,6 +18,9 @@ use std::{
 /// The share of commits that is cut.
 const CUT: f64 = 0.02;
 
+/// How often what else there is to do is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Kills, pauses, shutdowns, cut commits and crashes of the database, for as long as they last.
 pub(super) struct Faults {
     pub(super) length: Duration,
@@ -28,7 +31,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Injects them, and `also` after each, and concludes the run.
+    /// Injects them, and `also` several times a second, and concludes the run.
     pub(super) fn inject(
         self,
         mut run: Run,
@@ -46,10 +49,14 @@ impl Faults {
         }
         let (began, mut crashed) = (Instant::now(), 0);
         while began.elapsed() < self.length {
-            let rest = run.rng.u64(self.rest.clone());
-            run.wait(Duration::from_millis(rest))?;
+            let rest = Instant::now() + Duration::from_millis(run.rng.u64(self.rest.clone()));
+            while let left = rest.saturating_duration_since(Instant::now())
+                && !left.is_zero()
+            {
+                run.wait(left.min(LOOK_EVERY))?;
+                also(&mut run)?;
+            }
             strike(&mut run, ground, trial)?;
-            also(&mut run)?;
             let share = f64::from(crashed + 1) / f64::from(self.crashes + 1);
             let due = began.elapsed() > self.length.mul_f64(share);
             if let Some(server) = ground.server.as_ref().filter(|_| due && crashed < self.crashes) {

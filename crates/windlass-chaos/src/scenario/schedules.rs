@@ -14,6 +14,9 @@ const LEASE_MS: u64 = 1_500;
 /// longer nobody does when one dies.
 const TERMS_MS: [u64; 3] = [50, 1_000, 4_000];
 
+/// How often it is looked how far schedules are.
+const LOOK_EVERY: Duration = Duration::from_millis(700);
+
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let ground = Ground::proxied(trial)?;
     let mut run = ground.open(trial)?;
@@ -22,6 +25,8 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
     let term_ms = match (trial.bug, trial.full) {
         // What it shows in is two that decide at the same time.
         (Some(Bug::TicksUnfenced), _) => TERMS_MS[0],
+        // And what this one does: ticks that nobody was there for.
+        (Some(Bug::TicksMissedLost), _) => TERMS_MS[2],
         (_, true) => TERMS_MS[1],
         _ => TERMS_MS[run.rng.usize(..TERMS_MS.len())],
     };
@@ -32,12 +37,17 @@ pub(super) fn run(trial: &Trial) -> Result<Ended> {
         rest: trial.scaled(1_000..3_000, 150..450),
     };
     let every = trial.scaled(Duration::from_secs(5), Duration::from_secs(1));
-    let (mut killed_at, mut kills) = (Instant::now(), 0_u32);
+    let (mut due, mut looked, mut kills) = (Instant::now() + every, Instant::now(), 0_u32);
     let report = faults.inject(run, &ground, trial, |run| {
-        if let Some(leader) = run.leader().filter(|_| killed_at.elapsed() >= every) {
+        if let Some(leader) = run.leader().filter(|_| Instant::now() >= due) {
             let gone = Duration::from_millis(run.rng.u64(0..300));
             run.kill(leader, gone)?;
-            (killed_at, kills) = (Instant::now(), kills + 1);
+            // What held one up does not make the next ones late.
+            (due, kills) = (due + every, kills + 1);
+        }
+        if looked.elapsed() >= LOOK_EVERY {
+            run.look_at_schedules();
+            looked = Instant::now();
         }
         Ok(())
     })?;

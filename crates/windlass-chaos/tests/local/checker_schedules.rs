@@ -11,6 +11,7 @@ const MS: u64 = 1_000_000;
 const NOON: i64 = 1_800_000_000;
 
 /// A run with one schedule of two seconds, whose ticks are those of `fired` (seconds after noon), decided up to ten.
+#[derive(Clone)]
 struct Told {
     rule: Ticking,
     /// Which ticks fired, when their jobs were claimed and for how many milliseconds they ran.
@@ -21,7 +22,14 @@ struct Told {
 
 impl Told {
     fn ticks(seconds: &[i64]) -> Self {
-        let rule = Ticking { schedule: 3, every_s: 2, fires_all: true, overlaps: true };
+        let rule = Ticking {
+            schedule: 3,
+            every_s: 2,
+            fires_all: true,
+            overlaps: true,
+            queues: false,
+            most_missed: 3,
+        };
         let fired = seconds.iter().map(|second| (*second, second.unsigned_abs() * 1_000, 10)).collect();
         Self { rule, fired, made: true, more: Vec::new() }
     }
@@ -176,6 +184,60 @@ fn what_must_not_overlap_does_not() {
     let mut may = told(2_500);
     may.rule.overlaps = true;
     assert!(says(&may.check()).is_empty());
+}
+
+/// A schedule that passes ticks over while the job before runs, or has one of them wait; the wall was looked at.
+fn passes(seconds: &[i64], queues: bool) -> Told {
+    let mut told = Told::ticks(seconds);
+    told.rule = Ticking { fires_all: false, overlaps: false, queues, ..told.rule };
+    told.with(What::Looked { wall_us: NOON * 1_000_000 + 89_000_000 })
+}
+
+#[test]
+fn a_tick_is_passed_over_for_a_reason() {
+    assert!(says(&passes(&ALL, false).check()).is_empty());
+    let report = passes(&[2, 6, 8, 10], false).check();
+    assert!(
+        says(&report).len() == 1 && says(&report)[0].contains("nothing kept it from firing"),
+        "{report:?}"
+    );
+    let mut ran = passes(&[2, 6, 8, 10], false);
+    ran.fired[0].2 = 2_500;
+    assert!(says(&ran.check()).is_empty(), "the job before had not ended");
+    assert!(says(&passes(&[2, 6, 8, 10], false).paused(2_500, 5_000).check()).is_empty());
+    // Nobody decided until the tenth second: three fire of more that are due, and then the first of them is not over for the others.
+    let mut late = passes(&[2, 6], false);
+    late.fired[1] = (6, 10_100, 10);
+    assert!(says(&late.clone().check()).is_empty(), "{:?}", late.check());
+    // The last ones, behind which none fired.
+    assert_eq!(says(&passes(&[2, 4], false).check()).len(), 3);
+}
+
+#[test]
+fn a_tick_waits_for_the_job_before() {
+    let running = |claimed| {
+        let mut told = passes(&[2, 6, 8, 10], true);
+        told.fired[0] = (2, claimed, 2_500);
+        told.fired[1].1 = claimed + 2_600;
+        told
+    };
+    assert_eq!(says(&running(2_000).check()).len(), 1, "it should have waited and fired then");
+    assert!(says(&running(4_500).check()).is_empty(), "the one before waited itself");
+}
+
+#[test]
+fn the_last_tick_that_was_decided_fires() {
+    let seen = |decided: i64, last: i64| {
+        let at = |second: i64| (NOON + second) * 1_000_000;
+        What::Ticked { schedule: 3, decided_us: at(decided), last_us: at(last) }
+    };
+    let mut last = Told::ticks(&[2, 6, 10]);
+    last.rule.fires_all = false;
+    let check = |what| Told { more: vec![what], ..last.clone() }.check();
+    assert!(says(&check(seen(6, 6))).is_empty());
+    assert!(says(&check(seen(5, 2))).is_empty(), "where a pause ended");
+    assert!(says(&check(seen(8, 6)))[0].contains("was the last one decided, and did not fire"));
+    assert!(says(&check(seen(8, 8)))[0].contains("has no job"));
 }
 
 #[test]
