@@ -144,7 +144,14 @@ fn round_trip(events: &[Event]) {
 }
 
 fn ticking(schedule: u32) -> Ticking {
-    Ticking { schedule, every_s: schedule, fires_all: schedule == 0, overlaps: schedule == 0 }
+    Ticking {
+        schedule,
+        every_s: schedule,
+        fires_all: schedule == 0,
+        overlaps: schedule == 0,
+        queues: schedule == 1,
+        most_missed: 3,
+    }
 }
 
 fn judge(logs: Vec<ProcessLog>) {
@@ -163,6 +170,8 @@ fn judge(logs: Vec<ProcessLog>) {
             all_serial: bits == 3,
             key_rate: (bits & 1 != 0).then_some(rate),
             unique_keys: 0,
+            expires: bits & 1 != 0,
+            waits: bits & 2 != 0,
             listens: bits & 1 != 0,
             schedules: (0..2).map(ticking).collect(),
             recovers: bits & 1 == 0,

@@ -13,6 +13,7 @@ mod producer;
 mod sweep;
 mod task;
 mod timetable;
+mod wait;
 mod watch;
 mod worker;
 

@@ -116,6 +116,12 @@ bugs! {
     TicksUnfenced = "bug_ticks_unfenced",
     /// Some ticks are decided without their jobs.
     TicksLost = "bug_ticks_lost",
+    /// Workers do not hear that a job expires.
+    ExpiredRuns = "bug_expired_runs",
+    /// Some who wait for a job are told that it ended otherwise.
+    WaitLies = "bug_wait_lies",
+    /// Some who wait for a job are told nothing.
+    WaitHangs = "bug_wait_hangs",
     /// Every other look at jobs does not see that they have ended.
     EndsUnseen = "bug_ends_unseen",
     /// A tick that waits for the job before is forgotten.
@@ -144,6 +150,7 @@ impl Bug {
             Self::RescuesOutOfTouch => "outage",
             Self::MoveUnnoticed => "restore",
             Self::EventsForgetLate => "events",
+            Self::ExpiredRuns | Self::WaitLies | Self::WaitHangs => "waits",
             Self::SlotsOverrun | Self::SlotsLeak => "limits",
             Self::StartsForgotten | Self::StartsLeak => "rates",
             Self::KeySlotsLeak | Self::KeysLost | Self::EndedNotCounted => "keys",
@@ -179,6 +186,9 @@ pub fn wrap(bug: Bug, store: Arc<dyn Store>, seed: u64) -> Arc<dyn Store> {
         | Bug::CancelLies
         | Bug::DeleteForgets
         | Bug::EndsUnseen
+        | Bug::ExpiredRuns
+        | Bug::WaitLies
+        | Bug::WaitHangs
         | Bug::SwappedResults => Arc::new(Mutant::new(bug, store, seed)),
         _ => store,
     }

@@ -6,6 +6,7 @@
 
 mod attempts;
 mod checkpoints;
+mod expiry;
 mod faults;
 mod holds;
 mod keyed;
@@ -26,6 +27,7 @@ mod ticks;
 mod told;
 mod unique;
 mod verdict;
+mod waited;
 
 pub use tell::tell;
 pub use ticking::Ticking;
@@ -58,6 +60,12 @@ pub struct Rules {
     /// Somebody cancels and deletes jobs while they are worked.
     #[serde(default)]
     pub takes_back: bool,
+    /// Some jobs are not to be started late.
+    #[serde(default)]
+    pub expires: bool,
+    /// Somebody waits for jobs to end.
+    #[serde(default)]
+    pub waits: bool,
     /// Whether somebody read what happened to jobs, from the first to the last.
     #[serde(default)]
     pub listens: bool,
@@ -93,6 +101,8 @@ impl Default for Rules {
             most_living_second_starts: None,
             unique_keys: 0,
             takes_back: false,
+            expires: false,
+            waits: false,
             listens: false,
             limit: 0,
             rate: None,
@@ -127,6 +137,8 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     stored::check(&jobs, rules, &mut report);
     unique::check(&jobs, rules, &mut report);
     taken_back::check(&jobs, rules, &mut report);
+    expiry::check(&jobs, &faults, rules, &mut report);
+    waited::check(&jobs, rules, &mut report);
     checkpoints::check(&jobs, &faults, rules, &mut report);
     if rules.listens {
         told::check(history, &jobs, &faults, &mut report);
@@ -152,7 +164,9 @@ pub fn check(history: &History, rules: &Rules) -> Report {
         recovery::check(history, &faults, &mut report);
     }
     count(history, &jobs, &mut report);
-    report.conclude(unknowns(history, rules, &report.counts));
+    let mut unknowns = unknowns(history, rules, &report.counts);
+    unknowns.append(&mut report.doubts);
+    report.conclude(unknowns);
     report
 }
 

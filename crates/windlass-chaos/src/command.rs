@@ -36,6 +36,9 @@ enum Command {
         /// The full length instead of a short slice.
         #[arg(long)]
         full: bool,
+        /// How many seconds the faults go on instead: of scenarios with storms.
+        #[arg(long)]
+        seconds: Option<u64>,
         /// Plants this bug, to see it caught.
         #[arg(long)]
         bug: Option<String>,
@@ -120,7 +123,7 @@ impl Cli {
                 }
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Run { scenario, seed, store, full, bug, keep, json, actor: actors } => {
+            Command::Run { scenario, seed, store, full, seconds, bug, keep, json, actor: actors } => {
                 let chosen = scenario::named(&scenario)
                     .with_context(|| format!("no scenario {scenario:?}; `windlass-chaos list` shows them"))?;
                 let store = match store.as_str() {
@@ -134,7 +137,7 @@ impl Cli {
                 };
                 let seed = seed.unwrap_or_else(any_seed);
                 let folder = keep.unwrap_or_else(|| place_of(&scenario, seed));
-                run_one(chosen, &Trial { seed, full, store, bug, folder, actors }, json)
+                run_one(chosen, &Trial { seed, full, seconds, store, bug, folder, actors }, json)
             }
             Command::Suite { full, seed, only, side_by_side, json, actor: actors } => {
                 let seed = seed.unwrap_or_else(any_seed);

@@ -16,6 +16,7 @@ mod storm;
 mod sweeps;
 mod unique;
 mod unreachable;
+mod waits;
 
 use crate::{bug::Bug, checker::Report};
 use anyhow::Result;
@@ -40,6 +41,8 @@ pub struct Trial {
     pub full: bool,
     /// The store.
     pub store: Store,
+    /// How many seconds the faults go on, for those that say so; otherwise what their length says.
+    pub seconds: Option<u64>,
     /// The bug on trial.
     pub bug: Option<Bug>,
     /// Where its histories go.
@@ -98,6 +101,7 @@ scenarios! {
     "keys" BOTH alone=false x 2 keys::run: "a storm beside limits of keys: none is exceeded, serial ones keep their order";
     "serial" BOTH alone=false x 1 keys::run_serial: "a storm beside many serial keys: the jobs of each run one after the other, in order";
     "backlog" POSTGRES alone=false x 2 keys::run_backlog: "a storm beside a key with nearly all jobs, ahead of which others are found: none is lost or doubled";
+    "waits" BOTH alone=false x 2 waits::run: "a storm while somebody waits for jobs, some of which expire: told how each ended, and none runs late";
     "events" BOTH alone=false x 8 events::run: "a storm while somebody reads what happens: each thing once, in order, from a kept cursor";
     "schedules" BOTH alone=false x 1 schedules::run: "leaders die by the dozen, several at once believe that they lead: each tick fires once";
     "kills" BOTH alone=false x 1 deaths::kills: "SIGKILL of workers and producers: nothing acknowledged is lost";

@@ -105,7 +105,7 @@ fn entry(
 ) -> Entry {
     let what = bug.map_or(scenario.name, Bug::name);
     let folder = folder.join(format!("{what}-{store:?}-{seed}").to_lowercase());
-    Entry { scenario, trial: Trial { seed, full, store, bug, folder, actors: Vec::new() } }
+    Entry { scenario, trial: Trial { seed, full, seconds: None, store, bug, folder, actors: Vec::new() } }
 }
 
 /// Runs trials, `side_by_side` at once, those that want to be alone in the end one by one.

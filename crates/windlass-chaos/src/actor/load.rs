@@ -35,6 +35,12 @@ pub struct Load {
     /// One of them has nearly all jobs.
     #[serde(default)]
     pub loud: bool,
+    /// Some of its jobs are not to be started later than some time.
+    #[serde(default)]
+    pub expires: bool,
+    /// Waits for the ends of some of its jobs.
+    #[serde(default)]
+    pub waits: bool,
     /// How many connections enqueue side by side.
     pub lanes: u32,
     /// The queue.
@@ -55,6 +61,8 @@ impl Default for Load {
             unique_keys: 0,
             keys: 0,
             loud: false,
+            expires: false,
+            waits: false,
             lanes: 1,
             queue: "default".to_owned(),
         }

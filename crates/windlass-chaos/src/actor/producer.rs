@@ -1,4 +1,4 @@
-use super::{Load, Order, connect, dismissed, sweep};
+use super::{Load, Order, connect, dismissed, sweep, wait::Waits};
 use crate::{
     bug::Bug,
     database,
@@ -17,6 +17,10 @@ use windlass::{Client, Conflict, EnqueuedUnique, JobId, NewJob, OnConflict, Uniq
 const REST: Duration = Duration::from_millis(10);
 /// How many of the newest jobs are cancelled and retried by chance: young enough to run just now.
 const MEDDLED_WITH: usize = 20;
+/// One of so many jobs is waited for.
+const WAITED_FOR: usize = 3;
+/// How long a job may take until it starts, of those that may not take as long as they like, in milliseconds.
+const EXPIRY_MS: std::ops::Range<u64> = 20..1_500;
 /// How long it goes on asking under an idempotency key after it was told to stop.
 const LAST_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -27,6 +31,7 @@ pub(super) async fn run(order: &Order, load: Load, recorder: Arc<Recorder>) -> R
         let sweep = sweep::Sweep::new(order, &load, &client, &recorder);
         tokio::spawn(sweep.run(stop.clone()));
     }
+    let waits = load.waits.then(|| Waits::new(order, &client, &recorder));
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..load.lanes {
         let lane = Lane {
@@ -37,6 +42,7 @@ pub(super) async fn run(order: &Order, load: Load, recorder: Arc<Recorder>) -> R
             next_key: i64::try_from(order.number).unwrap_or(0) << 40 | i64::from(lane) << 32,
             known: Vec::new(),
             bug: order.bug,
+            waits: waits.clone(),
             load: Load { rate: load.rate / f64::from(load.lanes), ..load.clone() },
         };
         lanes.spawn(lane.run(stop.clone()));
@@ -51,6 +57,9 @@ pub(super) async fn run(order: &Order, load: Load, recorder: Arc<Recorder>) -> R
     }
     stop.cancel();
     all.await;
+    if let Some(waits) = waits {
+        waits.end().await;
+    }
     Ok(())
 }
 
@@ -64,6 +73,7 @@ struct Lane {
     /// Some ids, to meddle with.
     known: Vec<JobId>,
     bug: Option<Bug>,
+    waits: Option<Waits>,
     load: Load,
 }
 
@@ -87,7 +97,10 @@ impl Lane {
         let count = if self.rng.u32(0..4) == 0 { 1 } else { self.rng.usize(1..=self.load.batch) };
         let keys: Vec<i64> = (0..count as i64).map(|n| self.next_key + n).collect();
         self.next_key += count as i64;
-        let jobs: Vec<NewJob> = keys.iter().map(|key| self.job(*key)).collect();
+        let mut jobs: Vec<NewJob> = keys.iter().map(|key| self.job(*key)).collect();
+        if self.load.expires {
+            jobs = keys.iter().zip(jobs).map(|(key, job)| self.hurried(*key, job)).collect();
+        }
         self.recorder.note_all(keys.iter().map(|key| What::EnqueueSent { key: *key }));
         if self.load.unique_keys > 0 {
             self.uniquely(&keys, jobs).await;
@@ -110,6 +123,16 @@ impl Lane {
             true => job,
             false => self.load.about(job, number),
         }
+    }
+
+    /// Some jobs are not to be started late.
+    fn hurried(&mut self, key: i64, job: NewJob) -> NewJob {
+        if self.rng.u32(0..4) != 0 {
+            return job;
+        }
+        let after_ms = self.rng.u64(EXPIRY_MS);
+        self.recorder.note(What::Expires { key, after_ms });
+        job.with_expiry(Duration::from_millis(after_ms))
     }
 
     async fn plainly(&mut self, keys: &[i64], jobs: &[NewJob]) {
@@ -188,6 +211,9 @@ impl Lane {
     fn acknowledged(&mut self, keys: &[i64], ids: &[JobId]) {
         let pairs = keys.iter().zip(ids);
         self.recorder.note_all(pairs.map(|(key, id)| What::EnqueueAcked { key: *key, id: id.0 }));
+        if let Some(waits) = &self.waits {
+            ids.iter().step_by(WAITED_FOR).for_each(|id| waits.begin(*id));
+        }
         if self.load.meddles {
             self.known.extend(ids.iter().take(2));
             let old = self.known.len().saturating_sub(MEDDLED_WITH);

@@ -3,7 +3,7 @@ use fastrand::Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_core::{
     CancelReply, Claim, ClaimRequest, Claimed, Completion, DeleteReply, Disposition, Ended, JobId, JobSet,
-    ReportRequest, Reported, Result, SettleReply, SettleRequest, Settled, Store, wrap_store,
+    JobState, ReportRequest, Reported, Result, SettleReply, SettleRequest, Settled, Store, wrap_store,
 };
 
 /// A store that does one thing wrong, now and then.
@@ -41,6 +41,9 @@ impl Mutant {
                 if self.one_in(8) {
                     claims.extend(last);
                 }
+            }
+            Bug::ExpiredRuns => {
+                claims.iter_mut().flat_map(|claim| &mut claim.jobs).for_each(|job| job.expires_in = None);
             }
             Bug::SwappedArgs => {
                 for claim in claims.iter_mut().filter(|claim| claim.jobs.len() > 1) {
@@ -121,10 +124,18 @@ wrap_store! {
     }
 
     async fn ended(&self, ids: &[JobId]) -> Result<Ended> {
-        match self.bug == Bug::EndsUnseen && self.one_in(2) {
-            true => Ok(Ended::default()),
-            false => self.store.ended(ids).await,
+        let mut ended = self.store.ended(ids).await?;
+        match self.bug {
+            Bug::EndsUnseen if self.one_in(2) => return Ok(Ended::default()),
+            Bug::WaitHangs => ended.jobs.retain(|job| job.id.0 / 16 % 8 != 0),
+            Bug::WaitLies => {
+                for job in ended.jobs.iter_mut().filter(|_| self.one_in(8)) {
+                    job.state = JobState::Discarded;
+                }
+            }
+            _ => {}
         }
+        Ok(ended)
     }
 
     async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {

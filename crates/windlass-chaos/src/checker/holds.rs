@@ -100,6 +100,10 @@ pub(super) struct Job {
     /// Whether somebody wanted to delete it.
     pub(super) delete_asked: bool,
     pub(super) retries_asked: usize,
+    /// What those who waited for it were told, and when.
+    pub(super) waited: Vec<(Option<JobState>, u64)>,
+    /// Stored as cancelled because nobody started it in time.
+    pub(super) expired: bool,
     pub(super) records: Vec<Record>,
     /// When commits of its effect together with its completion were begun.
     pub(super) effects_sent: Vec<u64>,
@@ -123,6 +127,8 @@ pub(super) struct Key {
     pub(super) acked_twice: Option<i64>,
     /// Acknowledged as not stored, because another job has its unique key.
     pub(super) kept: bool,
+    /// How long after the store has it it may be started, in nanoseconds, and when that was said.
+    pub(super) expires: Option<(u64, u64)>,
     /// Its unique key, and when it was sent.
     pub(super) unique: Option<(i64, u64)>,
 }
@@ -188,6 +194,10 @@ impl Jobs {
         match event.what {
             What::UniqueSent { key, unique } => {
                 self.keys.entry(key).or_default().unique = Some((unique, event.at));
+            }
+            What::Expires { key, after_ms } => {
+                self.keys.entry(key).or_default().expires =
+                    Some((after_ms.saturating_mul(1_000_000), event.at));
             }
             What::Kept { key, id, sent } => {
                 self.keys.entry(key).or_default().kept = true;
@@ -293,6 +303,8 @@ impl Job {
                     hold.checkpoints.push((value, true, at));
                 }
             }
+            What::Waited { state, .. } => self.waited.push((state, at)),
+            What::Expired { .. } => self.expired = true,
             What::RetryAsked { done: false, .. } => self.retries_asked += 1,
             What::Stored { key, state, crashes, .. } => self.records.push(Record { key, state, crashes }),
             _ => {}

@@ -11,6 +11,8 @@ use crate::history::{History, What};
 
 /// How exact it is which time on the wall an event has.
 const INEXACT_US: i64 = 100_000;
+/// The most ticks between two that fired which are looked at: a day of one each second.
+const MOST_TICKS: i64 = 86_400;
 /// The most that is told of one schedule.
 const MOST: usize = 20;
 
@@ -42,7 +44,7 @@ impl Looks {
     fn wall(&self, at: u64) -> Option<i64> {
         let at = micros_of(at);
         let (then, wall) = self.walls.iter().min_by_key(|(then, _)| then.abs_diff(at))?;
-        Some(wall + (at - then))
+        Some(wall.saturating_add(at.saturating_sub(*then)))
     }
 
     /// Whenever somebody looked, the tick that was said to be the last had its job; and where no job keeps the next one waiting, it was the last that was decided.
@@ -76,7 +78,6 @@ impl Looks {
         report: &mut Report,
     ) {
         let mut ticks = fired.iter().map(|(second, job)| (*second, *job)).peekable();
-        let mut told = 0;
         while let Some((before, first)) = ticks.next() {
             let next = ticks.peek().copied();
             let end = next.map_or_else(|| decided.div_euclid(1_000_000) + 1, |(second, _)| second);
@@ -87,18 +88,16 @@ impl Looks {
             let most = i64::from(rule.most_missed) * rule.every();
             let was_missed = |tick: i64| match next {
                 // Who decided on it saw so many later ones due.
-                Some((_, job)) => self.claimed(job).is_none_or(|at| at >= micros(tick + most)),
-                None => decided >= micros(tick + most),
+                Some((_, job)) => self.claimed(job).is_none_or(|at| at >= micros(tick.saturating_add(most))),
+                None => decided >= micros(tick.saturating_add(most)),
             };
-            let mut tick = before + rule.every();
-            while tick < end && told < MOST {
-                if free + INEXACT_US < micros(tick) && !was_missed(tick) && !excused(tick) {
-                    let text =
-                        format!("{} was passed over, and nothing kept it from firing", rule.show(tick));
-                    report.violate(Invariant::I10, Some(first.id), text);
-                    told += 1;
-                }
-                tick += rule.every();
+            let between = (1..MOST_TICKS).map(|nth| before.saturating_add(nth * rule.every()));
+            let is_wrong = |tick: &i64| {
+                free.saturating_add(INEXACT_US) < micros(*tick) && !was_missed(*tick) && !excused(*tick)
+            };
+            for tick in between.take_while(|tick| *tick < end).filter(is_wrong).take(MOST) {
+                let text = format!("{} was passed over, and nothing kept it from firing", rule.show(tick));
+                report.violate(Invariant::I10, Some(first.id), text);
             }
         }
     }

@@ -37,7 +37,7 @@ pub(super) fn check(history: &History, faults: &Faults, rate: RateLimit, report:
 
 /// The earliest time at which the process may have decided on a start that it noted at `at`: it may have been paused since, or had no
 /// processor.
-fn decided(faults: &Faults, process: i64, at: u64) -> u64 {
+pub(super) fn decided(faults: &Faults, process: i64, at: u64) -> u64 {
     let ours = || faults.windows.iter().filter(|window| window.target == Some(process));
     let held_up = |window: &&Window| window.begin <= at && at <= window.end.saturating_add(LATE);
     let pauses = || ours().filter(|window| window.fault == Fault::Pause);

@@ -61,7 +61,7 @@ fn lost(job: &Job, jobs: &Jobs, rules: &Rules, report: &mut Report) {
         JobState::Completed if completions_refused(job) => {
             report.violate(Invariant::I5, id, "completed, but every completion of it was refused".to_owned());
         }
-        JobState::Cancelled if !said(Outcome::Cancel) && job.cancel_asked.is_none() => {
+        JobState::Cancelled if !said(Outcome::Cancel) && job.cancel_asked.is_none() && !job.expired => {
             report.violate(Invariant::I1, id, "cancelled, but nobody asked for it".to_owned());
         }
         JobState::Discarded if !may_be_discarded(job, record, said) => {

@@ -167,6 +167,9 @@ pub struct Report {
     pub failures: Vec<String>,
     /// Why the verdict is unknown.
     pub unknowns: Vec<String>,
+    /// What single checks missed.
+    #[serde(skip)]
+    pub(super) doubts: Vec<String>,
     /// What the history holds.
     pub counts: Counts,
 }

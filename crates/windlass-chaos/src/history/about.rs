@@ -34,6 +34,8 @@ impl What {
             | Self::EffectSent { id, .. }
             | Self::Effect { id }
             | Self::Ran { id, .. }
+            | Self::Waited { id, .. }
+            | Self::Expired { id }
             | Self::Stored { id, .. } => Some(id),
             Self::Suspected { id, .. } => id.as_mut(),
             _ => None,

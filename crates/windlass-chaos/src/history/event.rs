@@ -21,6 +21,8 @@ pub enum What {
     EnqueueSent { key: i64 },
     /// It is unique until it is finished, among all jobs with this number. Noted together with `EnqueueSent`.
     UniqueSent { key: i64, unique: i64 },
+    /// It is not to be started later than so many milliseconds after the store has it. Noted together with `EnqueueSent`.
+    Expires { key: i64, after_ms: u64 },
     /// The store acknowledged that it did not store it, because job `id` has its unique key.
     Kept { key: i64, id: i64, sent: u64 },
     /// The store acknowledged it.
@@ -98,6 +100,10 @@ pub enum What {
     Ran { schedule: u32, id: i64 },
     /// A schedule in the final dump: its ticks up to here were decided.
     Decided { schedule: u32, until_us: i64 },
+    /// Somebody who waited for a job's end was told that it is this; none: was told nothing for as long as it had said.
+    Waited { id: i64, state: Option<JobState> },
+    /// In the final dump: it was cancelled because nobody had started it in time.
+    Expired { id: i64 },
     /// A job in the final dump. Several of one id: several records of one job.
     Stored { id: i64, key: i64, state: JobState, attempt: u16, crashes: u16 },
 }

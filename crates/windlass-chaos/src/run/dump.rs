@@ -20,7 +20,7 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
     let database = database::connect(store).await?;
     // The key of a schedule's job says which tick it is of: see `Tick`.
     let text = "SELECT id, (args->>'key')::bigint + coalesce(extract(epoch FROM (meta->>'windlass.tick')::timestamptz)::bigint, 0),
-        state, attempt, crash_count, (result->>'key')::bigint FROM windlass.jobs";
+        state, attempt, crash_count, (result->>'key')::bigint, coalesce(reason ^@ 'expired', false) FROM windlass.jobs";
     let rows = database.query_raw::<_, i32, _>(text, []).await?;
     pin_mut!(rows);
     let mut records = Vec::new();
@@ -33,6 +33,9 @@ async fn dump_postgres(store: &str) -> Result<Vec<What>> {
             attempt: row.get::<_, i16>(3).unsigned_abs(),
             crashes: row.get::<_, i16>(4).unsigned_abs(),
         });
+        if row.get(6) && state == "cancelled" {
+            records.push(What::Expired { id: row.get(0) });
+        }
         if let Some(key) = row.get::<_, Option<i64>>(5) {
             records.push(What::StoredResult { id: row.get(0), key });
         }
@@ -59,6 +62,10 @@ async fn dump_pages(store: &str) -> Result<Vec<What>> {
             let (state, attempt, crashes) = (job.state, job.attempt, job.crash_count);
             let key = Tick::key_in(task.key, job.meta.as_ref().map(windlass::Args::as_str));
             records.push(What::Stored { id: job.id.0, key, state, attempt, crashes });
+            let is_expired = job.reason.as_ref().is_some_and(|reason| reason.starts_with("expired"));
+            if state == JobState::Cancelled && is_expired {
+                records.push(What::Expired { id: job.id.0 });
+            }
             if let Some(result) = &job.result {
                 let Returned { key } = serde_json::from_str(result.as_str())
                     .with_context(|| format!("job {} has a result that names no key", job.id))?;

@@ -40,10 +40,15 @@ impl Run {
             client.close().await;
             records
         });
+        if let Ok(records) = records {
+            self.note_ticked(&records);
+        }
+    }
+
+    fn note_ticked(&self, records: &[ScheduleRecord]) {
         let wall_us = jiff::Timestamp::now().as_microsecond();
         self.recorder.note(What::Looked { wall_us });
-        let Ok(records) = records else { return };
-        let Ok(records) = numbered(&records) else { return };
+        let Ok(records) = numbered(records) else { return };
         self.recorder.note_all(records.into_iter().map(|(schedule, record)| What::Ticked {
             schedule,
             decided_us: record.decided.as_microsecond(),
@@ -61,6 +66,7 @@ impl Run {
                 Err(error) if Instant::now() >= end => return Err(error),
                 records => records.unwrap_or_default(),
             };
+            self.note_ticked(&records);
             let behind = records.iter().filter(|record| record.decided < healed).count();
             if !records.is_empty() && behind == 0 {
                 break;

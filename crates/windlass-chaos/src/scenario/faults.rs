@@ -48,7 +48,8 @@ impl Faults {
             proxy.cut_commits(Some(cuts.counting(writes)));
         }
         let (began, mut crashed) = (Instant::now(), 0);
-        while began.elapsed() < self.length {
+        let length = trial.seconds.map_or(self.length, Duration::from_secs);
+        while began.elapsed() < length {
             let rest = Instant::now() + Duration::from_millis(run.rng.u64(self.rest.clone()));
             while let left = rest.saturating_duration_since(Instant::now())
                 && !left.is_zero()
@@ -58,7 +59,7 @@ impl Faults {
             }
             strike(&mut run, ground, trial)?;
             let share = f64::from(crashed + 1) / f64::from(self.crashes + 1);
-            let due = began.elapsed() > self.length.mul_f64(share);
+            let due = began.elapsed() > length.mul_f64(share);
             if let Some(server) = ground.server.as_ref().filter(|_| due && crashed < self.crashes) {
                 crash(&mut run, server)?;
                 crashed += 1;

@@ -4,5 +4,6 @@ mod checker_events;
 mod checker_keys;
 mod checker_schedules;
 mod checker_unique;
+mod checker_waits;
 mod permuter_sqlite;
 mod told;
