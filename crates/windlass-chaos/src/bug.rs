@@ -80,6 +80,8 @@ bugs! {
     RescuesOutOfTouch = "bug_rescues_out_of_touch",
     /// A job that waits to be tried again is not seen under its unique key.
     UniqueForgetsRetries = "bug_unique_forgets_retries",
+    /// A job has its unique key for a quarter of its window.
+    WindowsShort = "bug_windows_short",
     /// A job that was handed out keeps its unique key for ever.
     UniqueNeverFree = "bug_unique_never_free",
     /// Two jobs have each other's results.
@@ -160,7 +162,7 @@ impl Bug {
             | Self::EndsUnseen
             | Self::TicksQueuedLost
             | Self::TicksMissedLost => "schedules",
-            Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
+            Self::WindowsShort | Self::UniqueForgetsRetries | Self::UniqueNeverFree => "unique",
             Self::CancelLies | Self::DeleteForgets | Self::CancelledRuns => "sweeps",
             _ => "storm",
         }

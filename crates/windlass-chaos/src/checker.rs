@@ -28,6 +28,7 @@ mod told;
 mod unique;
 mod verdict;
 mod waited;
+mod windows;
 
 pub use tell::tell;
 pub use ticking::Ticking;
@@ -136,6 +137,7 @@ pub fn check(history: &History, rules: &Rules) -> Report {
     let mut report = Report::default();
     stored::check(&jobs, rules, &mut report);
     unique::check(&jobs, rules, &mut report);
+    windows::check(&jobs, &mut report);
     taken_back::check(&jobs, rules, &mut report);
     expiry::check(&jobs, &faults, rules, &mut report);
     waited::check(&jobs, rules, &mut report);

@@ -29,6 +29,9 @@ pub struct Load {
     /// All its jobs are unique until they are finished, under so many keys, which all producers share; 0: none is.
     #[serde(default)]
     pub unique_keys: u32,
+    /// They have these keys for so many milliseconds instead, whatever becomes of them; 0: as said.
+    #[serde(default)]
+    pub window_ms: u64,
     /// Each of its jobs has one of so many keys, which follows from its number; 0: none has.
     #[serde(default)]
     pub keys: u32,
@@ -59,6 +62,7 @@ impl Default for Load {
             meddles: false,
             sweeps: false,
             unique_keys: 0,
+            window_ms: 0,
             keys: 0,
             loud: false,
             expires: false,

@@ -158,14 +158,20 @@ impl Lane {
     /// Under unique keys that all producers share.
     async fn uniquely(&mut self, keys: &[i64], jobs: Vec<NewJob>) {
         let uniques: Vec<u32> = keys.iter().map(|_| self.rng.u32(0..self.load.unique_keys)).collect();
-        let pairs = keys.iter().zip(&uniques);
-        self.recorder
-            .note_all(pairs.map(|(key, unique)| What::UniqueSent { key: *key, unique: (*unique).into() }));
+        let window_ms = self.load.window_ms;
+        self.recorder.note_all(keys.iter().zip(&uniques).map(|(key, unique)| match window_ms {
+            0 => What::UniqueSent { key: *key, unique: (*unique).into() },
+            _ => What::WindowSent { key: *key, unique: (*unique).into(), window_ms },
+        }));
         if self.load.transactions && self.rng.u32(0..20) == 0 {
             return self.uniquely_in_transaction(keys, &uniques, jobs).await;
         }
         let rule = if self.rng.u32(0..8) == 0 { OnConflict::Error } else { OnConflict::Keep };
-        let with_key = |(job, unique): (NewJob, &u32)| job.with_unique(unique_key(*unique).on_conflict(rule));
+        let key = |unique: u32| match window_ms {
+            0 => unique_key(unique),
+            _ => window_key(unique, Duration::from_millis(window_ms)),
+        };
+        let with_key = |(job, unique): (NewJob, &u32)| job.with_unique(key(*unique).on_conflict(rule));
         let jobs: Vec<NewJob> = jobs.into_iter().zip(&uniques).map(with_key).collect();
         let sent = now_ns();
         match self.client.store().enqueue_unique(&jobs).await {
@@ -291,6 +297,11 @@ impl Lane {
 /// What the jobs of number `unique` are unique by: among those of their queue, for there are two kinds.
 pub(crate) fn unique_key(unique: u32) -> Unique {
     Unique::by_key(format!("unique-{unique}")).in_queue()
+}
+
+/// The same of jobs that are so for a while.
+fn window_key(unique: u32, window: Duration) -> Unique {
+    Unique::by_key(format!("window-{unique}")).in_queue().for_window(window)
 }
 
 enum Transacted {

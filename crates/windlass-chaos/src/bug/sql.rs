@@ -50,6 +50,9 @@ pub(super) fn patches(bug: Bug) -> Option<&'static [Patch]> {
             "IF p_until_finished THEN",
             "IF p_until_finished AND f.place <> 'waiting' THEN",
         )],
+        Bug::WindowsShort => {
+            &[("take_unique", "p_windows[u.place] * v_us,", "p_windows[u.place] * v_us / 4,")]
+        }
         Bug::UniqueNeverFree => {
             &[("unique_holders", "WHEN NOT h.until_finished THEN false", "WHEN true THEN true")]
         }

@@ -127,6 +127,8 @@ pub(super) struct Key {
     pub(super) acked_twice: Option<i64>,
     /// Acknowledged as not stored, because another job has its unique key.
     pub(super) kept: bool,
+    /// The key that it has for a while, for how many nanoseconds, and when it was sent.
+    pub(super) window: Option<(i64, u64, u64)>,
     /// How long after the store has it it may be started, in nanoseconds, and when that was said.
     pub(super) expires: Option<(u64, u64)>,
     /// Its unique key, and when it was sent.
@@ -194,6 +196,10 @@ impl Jobs {
         match event.what {
             What::UniqueSent { key, unique } => {
                 self.keys.entry(key).or_default().unique = Some((unique, event.at));
+            }
+            What::WindowSent { key, unique, window_ms } => {
+                let window = (unique, window_ms.saturating_mul(1_000_000), event.at);
+                self.keys.entry(key).or_default().window = Some(window);
             }
             What::Expires { key, after_ms } => {
                 self.keys.entry(key).or_default().expires =

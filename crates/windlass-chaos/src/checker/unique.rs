@@ -41,7 +41,8 @@ pub(super) fn check(jobs: &Jobs, rules: &Rules, report: &mut Report) {
             longest = longest.max(Some((until, id)));
         }
     }
-    for kept in &jobs.kept {
+    let has_window = |kept: &&Kept| jobs.keys.get(&kept.key).is_some_and(|key| key.window.is_some());
+    for kept in jobs.kept.iter().filter(|kept| !has_window(kept)) {
         if let Some(why) = wrongly_kept(kept, jobs, rules) {
             let text =
                 format!("key {} was told that job {} has its unique key, {why}", kept.key, kept.holder);

@@ -21,6 +21,8 @@ pub enum What {
     EnqueueSent { key: i64 },
     /// It is unique until it is finished, among all jobs with this number. Noted together with `EnqueueSent`.
     UniqueSent { key: i64, unique: i64 },
+    /// It is unique for so many milliseconds, among all jobs with this number. Noted together with `EnqueueSent`.
+    WindowSent { key: i64, unique: i64, window_ms: u64 },
     /// It is not to be started later than so many milliseconds after the store has it. Noted together with `EnqueueSent`.
     Expires { key: i64, after_ms: u64 },
     /// The store acknowledged that it did not store it, because job `id` has its unique key.

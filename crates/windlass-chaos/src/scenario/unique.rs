@@ -10,6 +10,9 @@ use std::time::Duration;
 
 /// Few, so that most enqueues find their key taken.
 const KEYS: u32 = 30;
+/// Of those that jobs have for a while, and for how long.
+const WINDOW_KEYS: u32 = 8;
+const WINDOW_MS: u64 = 700;
 const LEASE_MS: u64 = 1_500;
 
 pub(super) fn run(trial: &Trial) -> Result<Ended> {
@@ -41,5 +44,13 @@ fn crew(run: &mut Run, trial: &Trial) -> Result<()> {
             ..Load::default()
         })?;
     }
+    run.producer(Load {
+        rate: 80.0,
+        batch: 4,
+        unique_keys: WINDOW_KEYS,
+        window_ms: WINDOW_MS,
+        lanes: 2,
+        ..Load::default()
+    })?;
     Ok(())
 }

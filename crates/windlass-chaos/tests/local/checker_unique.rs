@@ -1,9 +1,9 @@
 //! I7: unique keys.
 
-use super::told::{ONE, PRODUCER, SECOND, TWO, Told, broken};
+use super::told::{INJECTOR, ONE, PRODUCER, SECOND, TWO, Told, broken};
 use windlass_chaos::{
     checker::{Invariant, Verdict},
-    history::{Fate, Outcome, What},
+    history::{Fate, Outcome, Phase, What},
 };
 use windlass_core::JobState;
 
@@ -80,6 +80,40 @@ fn i7_never_two_jobs_of_one_unique_key() {
         let report = told.done_again().both_completed().check();
         assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
     }
+}
+
+/// Jobs 7, 8, ... of one key that they have for a second; each is stored or kept at that tenth of a second, kept by the job named.
+fn windowed(steps: &[(u64, Result<i64, i64>)]) -> Vec<Invariant> {
+    let mut told = Told::good();
+    let begun = told.now();
+    for (tenth, stored) in steps {
+        while told.now() < begun + tenth * SECOND / 10 {
+            told = told.then(INJECTOR, What::Phase { phase: Phase::Warm });
+        }
+        let sent = told.now();
+        let key = 100 + i64::try_from(told.0.len()).expect("fits");
+        told = told
+            .then(PRODUCER, What::EnqueueSent { key })
+            .then(PRODUCER, What::WindowSent { key, unique: 1, window_ms: 1_000 })
+            .then(
+                PRODUCER,
+                match stored {
+                    Ok(id) => What::EnqueueAcked { key, id: *id },
+                    Err(holder) => What::Kept { key, id: *holder, sent },
+                },
+            );
+    }
+    let mut broken: Vec<_> = told.check().violated.into_keys().collect();
+    broken.retain(|invariant| *invariant == Invariant::I7);
+    broken
+}
+
+#[test]
+fn i7_a_key_is_taken_for_its_window_and_no_longer() {
+    assert_eq!(windowed(&[(0, Ok(17)), (6, Err(17)), (13, Ok(18))]), []);
+    assert_eq!(windowed(&[(0, Ok(17)), (6, Ok(18))]), [Invariant::I7], "the window was not over");
+    assert_eq!(windowed(&[(0, Ok(17)), (14, Err(17))]), [Invariant::I7], "it was long over");
+    assert_eq!(windowed(&[(0, Ok(17)), (5, Err(7))]), [Invariant::I7], "that one never had the key");
 }
 
 #[test]
