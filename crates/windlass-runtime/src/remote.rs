@@ -8,9 +8,12 @@ mod asking;
 mod claiming;
 mod hints;
 mod limits;
+mod reporting;
 mod settling;
 mod sharing;
+mod spec;
 mod table;
+mod time_limits;
 mod wanting;
 
 use crate::{
@@ -25,7 +28,7 @@ use std::{
 };
 use table::Table;
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
     task::JoinHandle,
     time::{Instant, timeout},
 };
@@ -36,21 +39,10 @@ pub use crate::{
     lend::{HandIn, Ticket},
 };
 pub use hints::Hints;
+pub use reporting::RemoteReport;
+pub use spec::RemoteSpec;
 pub use wanting::Wanting;
-pub use windlass_core::Settled;
-
-/// What a worker that runs elsewhere says of itself.
-#[derive(Clone, Debug)]
-pub struct RemoteSpec {
-    /// A name for people.
-    pub name: String,
-    /// Its queues, and how many jobs of each it has at the same time.
-    pub queues: Vec<QueueConfig>,
-    /// The kinds that it can run; empty: any.
-    pub kinds: Vec<String>,
-    /// How long it may be silent before others take its jobs.
-    pub lease: Duration,
-}
+pub use windlass_core::{Reported, Settled};
 
 /// A job that such a worker was given.
 #[derive(Clone, Debug)]
@@ -63,12 +55,14 @@ pub struct RemoteJob {
     pub queue: Arc<str>,
     /// Its priority.
     pub priority: i16,
+    /// How long the attempt may take, from when it is handed out.
+    pub timeout: Option<Duration>,
 }
 
 /// What such a worker has to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
-    /// Jobs that it has and that somebody wants [cancelled](windlass_core::JobStore::cancel).
+    /// Jobs that it has and that are to stop: somebody wants them [cancelled](windlass_core::JobStore::cancel), or their time is over.
     pub cancel: Vec<Ticket>,
     /// Some of them were not told before.
     pub is_news: bool,
@@ -83,7 +77,7 @@ pub struct Beat {
 /// use windlass_runtime::remote::{HandIn, QueueConfig, RemoteSpec, RemoteWorker};
 /// # let store: Arc<dyn Store> = Arc::new(windlass_memory::MemoryStore::new());
 /// let queues = vec![QueueConfig { queue: "mail".to_owned(), concurrency: 10 }];
-/// let spec = RemoteSpec { name: "php".to_owned(), queues, kinds: vec![], lease: Duration::from_secs(60) };
+/// let spec = RemoteSpec { name: "php".to_owned(), queues, lease: Duration::from_secs(60), ..RemoteSpec::default() };
 /// let worker = RemoteWorker::register(store, spec).await?;
 /// worker.beat().await?;
 /// let jobs = worker.take(None, &worker.losses()).await?; // as many as it has room for
@@ -107,6 +101,11 @@ pub struct RemoteWorker {
     /// How often the store was asked for shares, and how often it said something after which there may be more to give out.
     rounds: watch::Sender<u64>,
     gains: watch::Sender<u64>,
+    /// Wakes who holds jobs to their time limits, once there is somebody.
+    limits_bell: Arc<Notify>,
+    holds_limits: AtomicBool,
+    /// One call at a time says what the worker said of its jobs: of two, the later one counts.
+    reporting: Arc<Semaphore>,
     meter: Meter,
     /// When the store was told last what was measured.
     told_at: Mutex<Instant>,
@@ -153,7 +152,7 @@ impl RemoteWorker {
     /// # Errors
     /// `invalid_option` or `invalid_name` for what cannot work, or the store's.
     pub async fn register(store: Arc<dyn Store>, spec: RemoteSpec) -> Result<Arc<Self>> {
-        check(&spec)?;
+        spec.check()?;
         let registered = WorkerSpec {
             name: spec.name.clone(),
             queues: spec.queues.iter().map(|queue| queue.queue.clone()).collect(),
@@ -173,6 +172,9 @@ impl RemoteWorker {
             shares: AtomicBool::new(false),
             rounds: watch::Sender::new(0),
             gains: watch::Sender::new(0),
+            limits_bell: Arc::default(),
+            holds_limits: AtomicBool::new(false),
+            reporting: Arc::new(Semaphore::new(1)),
             meter: Meter::default(),
             told_at: Mutex::new(Instant::now()),
         }))
@@ -209,7 +211,7 @@ impl RemoteWorker {
             self.lock().renewed(asked_at, heartbeat.cancel);
             self.limits_told(&heartbeat.limited);
         }
-        Ok(self.lock().tell_cancelled())
+        Ok(self.lock().tell_stops())
     }
 
     /// The store has something to say to it: its next [beat](Self::beat) asks.
@@ -244,6 +246,7 @@ impl RemoteWorker {
     pub async fn end(&self) -> Result<()> {
         self.lock().advance(Phase::Lost);
         self.ring();
+        self.limits_bell.notify_one();
         let ended = self.store.deregister(self.worker).await;
         // Nothing depends on it.
         let _ = timeout(Duration::from_secs(1), self.meter.send(&*self.store)).await;
@@ -270,10 +273,11 @@ impl RemoteWorker {
     }
 }
 
-/// Whoever asks for its shares ends.
+/// Whoever asks for its shares, or holds its jobs to their time, ends.
 impl Drop for RemoteWorker {
     fn drop(&mut self) {
         self.ring();
+        self.limits_bell.notify_one();
     }
 }
 
@@ -307,17 +311,4 @@ async fn whole<T>(call: JoinHandle<Result<T>>) -> Result<T> {
     call.await.unwrap_or_else(|error| {
         Err(Error::new(ErrorKind::Internal, format!("a call of a worker did not end: {error}")))
     })
-}
-
-fn check(spec: &RemoteSpec) -> Result<()> {
-    let queues = spec.queues.clone();
-    crate::WorkerConfig { queues, lease: spec.lease, ..crate::WorkerConfig::default() }.check()?;
-    spec.kinds.iter().try_for_each(|kind| windlass_core::Limits::check_kind_name(kind))?;
-    let (jobs, most) =
-        (spec.queues.iter().map(|queue| queue.concurrency).sum::<usize>(), RemoteWorker::MOST_JOBS);
-    if jobs > most {
-        let message = format!("a worker has at most {most} jobs at once, over all its queues, got {jobs}");
-        return Err(Error::new(ErrorKind::InvalidOption, message));
-    }
-    Ok(())
 }

@@ -46,13 +46,13 @@ pub(crate) async fn run(core: Arc<Core>) {
 
 /// What goes to the store in one call.
 #[derive(Default)]
-struct Batch {
-    jobs: Vec<Arc<JobReporter>>,
-    reports: Vec<JobReport>,
+pub(crate) struct Batch {
+    pub(crate) jobs: Vec<Arc<JobReporter>>,
+    pub(crate) reports: Vec<JobReport>,
 }
 
 impl Batch {
-    fn of(jobs: &mut impl Iterator<Item = Arc<JobReporter>>) -> Self {
+    pub(crate) fn of(jobs: &mut impl Iterator<Item = Arc<JobReporter>>) -> Self {
         let (mut batch, mut bytes) = (Self::default(), 0);
         while bytes < MOST_BYTES && batch.jobs.len() < MOST_JOBS {
             let Some(job) = jobs.next() else { break };

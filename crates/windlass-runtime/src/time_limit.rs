@@ -68,6 +68,7 @@ impl TimeLimit {
     }
 }
 
-fn text(limit: Duration, error: &str) -> String {
+/// The error of an attempt that ended in this one after its time was over.
+pub(crate) fn text(limit: Duration, error: &str) -> String {
     format!("timeout after {limit:?}: {error}")
 }

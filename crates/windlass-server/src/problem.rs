@@ -173,6 +173,11 @@ fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
+/// The field at this place of the body makes no sense.
+pub(crate) fn wrong_at(pointer: &str, what: String) -> Problem {
+    Problem::invalid(format!("{pointer}: {what}")).at(pointer.to_owned(), what)
+}
+
 /// A key as a part of a JSON pointer (RFC 6901).
 pub(crate) fn pointer_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")

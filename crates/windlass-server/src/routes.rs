@@ -103,10 +103,11 @@ pub(crate) fn routes() -> Vec<Route> {
 /// The calls of HTTP workers: docs/protocols/http.md describes them.
 pub(crate) fn work_routes() -> Vec<Route> {
     let turn = worker(Method::POST, "/workers/{worker}/turn", "work.turn", work::take_turn);
+    let beat = worker(Method::POST, "/workers/{worker}/beat", "work.beat", work::beat);
     vec![
         worker(Method::POST, "/workers", "work.register", work::register),
         Route { body_limit: ENQUEUE_BODY, ..turn },
-        worker(Method::POST, "/workers/{worker}/beat", "work.beat", work::beat),
+        Route { body_limit: ENQUEUE_BODY, ..beat },
         worker(Method::DELETE, "/workers/{worker}", "work.end", work::end),
     ]
 }

@@ -4,12 +4,16 @@
 //! one listener for all of them. Nothing of it outlives the process: who is not known registers anew.
 
 mod member;
+mod register;
+mod reports;
 mod said;
 mod turn;
 mod waiters;
 
 pub(crate) use member::Member;
-pub(crate) use said::{Register, TurnAnswer, receipts};
+pub(crate) use register::Register;
+pub(crate) use reports::{Report, read as read_reports, store as store_reports};
+pub(crate) use said::{TurnAnswer, receipts};
 pub(crate) use turn::turn;
 
 use crate::{auth::Identity, problem::Problem};
@@ -76,10 +80,11 @@ impl Work {
             let detail = format!("{MOST} workers are registered here; start another server");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many", detail).retry_after(5));
         }
+        let checkpoints = said.checkpoints;
         let spec = said.spec(identity.actor())?;
         self.keeper.get_or_try_init(|| self.keep()).await?;
         let remote = RemoteWorker::register(Arc::clone(self.client.store()), spec).await?;
-        let (name, member) = Member::new(identity.actor(), remote)?;
+        let (name, member) = Member::new(identity.actor(), remote, checkpoints)?;
         tracing::info!(target: "windlass::audit", actor = identity.actor(), worker = %member.remote.id(), "an HTTP worker registered");
         self.lock().insert(member.remote.id(), Arc::clone(&member));
         Ok((name, member))

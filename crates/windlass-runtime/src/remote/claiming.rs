@@ -38,6 +38,9 @@ impl RemoteWorker {
         }
         let mut given = Vec::new();
         let taken = self.take_into(&mut given, want).await;
+        if given.iter().any(|job| job.timeout.is_some()) {
+            self.hold_limits();
+        }
         // What was given must be told; what cannot be settled now is settled before the next.
         match taken.and(self.pay().await) {
             Err(error) if given.is_empty() => Err(error),
@@ -137,8 +140,9 @@ impl RemoteWorker {
         for job in jobs {
             let instead = self.instead_of(&job);
             let held = |ticket| {
-                let given = RemoteJob { ticket, job, queue: Arc::clone(&queue), priority };
-                Held { given, claim: reference, asked_at, claimed_at, handed_at: None }
+                let timeout = self.spec.timeout_of(&job);
+                let given = RemoteJob { ticket, job, queue: Arc::clone(&queue), priority, timeout };
+                Held::new(given, reference, asked_at, claimed_at)
             };
             match instead {
                 None => table.keep(held),

@@ -21,9 +21,17 @@ use std::{
 use tokio::time::Instant;
 use tracing::warn;
 use windlass_core::{
-    ClaimRef, Completion, Exception, JobId, JobSet, Result, RetryPolicy, SettleReply, SettleRequest, Settled,
-    WorkerId,
+    ClaimRef, Completion, Exception, JobId, JobSet, Outcome, Result, RetryPolicy, SettleReply, SettleRequest,
+    Settled, WorkerId,
 };
+
+/// Who says what became of jobs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Worker,
+    /// Nobody else any more: they took too long.
+    TimeLimit,
+}
 
 /// What is sent to the store, and for which tickets.
 #[derive(Default)]
@@ -45,17 +53,22 @@ struct Attempted {
 }
 
 impl Sheet {
-    fn enter(&mut self, table: &Table, hand_in: HandIn) {
+    fn enter(&mut self, table: &mut Table, hand_in: HandIn, by: By) {
         let HandIn { ticket, outcome } = hand_in;
         // Of a ticket that comes twice the first counts.
         if self.jobs.contains_key(&ticket) {
             return;
         }
-        let Some(held) = table.find(ticket) else { return };
+        let Some((held, cancelled)) = table.settle(ticket, by == By::TimeLimit) else { return };
         let job = &held.given.job;
         self.jobs.insert(ticket, job.id);
         let ending = Ending::of(job);
-        let cancelled = table.is_cancelled(job.id);
+        let outcome = match outcome {
+            Outcome::Retry { after, error } => {
+                Outcome::Retry { after, error: held.late_error(&error).unwrap_or(error) }
+            }
+            other => other,
+        };
         let settlement = ending.outside(outcome, &RetryPolicy::default(), fastrand::f64(), cancelled);
         let (queue, kind) = (Arc::clone(&held.given.queue), Arc::clone(&job.kind));
         let error = settlement.failure().map(str::to_owned);
@@ -109,21 +122,24 @@ impl RemoteWorker {
             return Ok(Vec::new());
         }
         let worker = Arc::clone(self);
-        whole(tokio::spawn(async move { worker.settle_whole(done).await })).await
+        whole(tokio::spawn(async move { worker.settle_whole(done, By::Worker).await })).await
     }
 
-    async fn settle_whole(&self, done: Vec<HandIn>) -> Result<Vec<Settled>> {
+    pub(super) async fn settle_whole(&self, done: Vec<HandIn>, by: By) -> Result<Vec<Settled>> {
         let tickets: Vec<Ticket> = done.iter().map(|hand_in| hand_in.ticket).collect();
         let (mut sheet, before) = {
-            let table = self.lock();
+            let mut table = self.lock();
             let mut sheet = Sheet::default();
-            done.into_iter().for_each(|hand_in| sheet.enter(&table, hand_in));
+            done.into_iter().for_each(|hand_in| sheet.enter(&mut table, hand_in, by));
             sheet.find_whole(&table);
             let before: Vec<_> = tickets.iter().map(|ticket| table.was_settled(*ticket)).collect();
             (sheet, before)
         };
         let request = sheet.request(self.worker);
-        let settled = self.write(request, &sheet.completed).await?;
+        let settled = self.write(request, &sheet.completed).await.inspect_err(|_| {
+            sheet.jobs.keys().for_each(|ticket| self.lock().is_not_settled(*ticket));
+            self.limits_bell.notify_one();
+        })?;
         let mut replies: BTreeMap<Ticket, Settled> = BTreeMap::new();
         for (ticket, job) in &sheet.jobs {
             let reply = settled.get(job).copied().unwrap_or(Settled::Refused);

@@ -8,6 +8,7 @@ use crate::{
     QueueConfig,
     epoch::Phase,
     expiry::{Expiry, instead_of_start},
+    job_reporter::JobReporter,
     lend::Ticket,
     meter::{Begun, waited},
     popped::is_suspect,
@@ -32,9 +33,42 @@ pub(super) struct Held {
     pub(super) claimed_at: Option<Timestamp>,
     /// When the worker was given it; `None`: it is kept here.
     pub(super) handed_at: Option<Instant>,
+    /// How many calls settle it just now.
+    pub(super) settling: u32,
+    /// The worker was told that its time is over.
+    pub(super) told_late: bool,
+    /// Its time and the grace are over: it is not the worker's any more.
+    pub(super) timed_out: bool,
+    /// What is said of it, once something is.
+    pub(super) reporter: Option<Arc<JobReporter>>,
 }
 
 impl Held {
+    /// One that was claimed, and is kept here.
+    pub(super) fn new(
+        given: RemoteJob,
+        claim: ClaimRef,
+        asked_at: Instant,
+        claimed_at: Option<Timestamp>,
+    ) -> Self {
+        Self {
+            given,
+            claim,
+            asked_at,
+            claimed_at,
+            handed_at: None,
+            settling: 0,
+            told_late: false,
+            timed_out: false,
+            reporter: None,
+        }
+    }
+
+    /// Whether the worker has it.
+    fn is_handed(&self) -> bool {
+        self.handed_at.is_some() && !self.timed_out
+    }
+
     pub(super) fn exception(&self, disposition: Disposition) -> Exception {
         let job = &self.given.job;
         Exception { claim: self.claim, job: job.id, position: job.position, disposition }
@@ -62,6 +96,9 @@ pub(super) struct Over {
     pub(super) frees: bool,
 }
 
+/// Of so many jobs that took too long it is remembered that a late outcome is refused; older ones were settled by somebody.
+const MOST_TIMED_OUT: usize = 10_000;
+
 /// The jobs of one registration. Bounded by the concurrency of its queues.
 #[derive(Debug)]
 pub(super) struct Table {
@@ -73,6 +110,8 @@ pub(super) struct Table {
     last: u64,
     /// Tickets that the store did not take.
     refused: BTreeSet<Ticket>,
+    /// The newest tickets whose time was over before the worker said what became of them.
+    timed_out: BTreeSet<Ticket>,
     /// What is to be settled of jobs that were never given to the worker.
     pub(super) owed: Vec<Exception>,
     /// The suspect that the worker has: one at a time.
@@ -93,6 +132,7 @@ impl Table {
             jobs: BTreeMap::new(),
             last: 0,
             refused: BTreeSet::new(),
+            timed_out: BTreeSet::new(),
             owed: Vec::new(),
             alone: None,
             limits: Limits::default(),
@@ -127,29 +167,51 @@ impl Table {
         self.told.retain(|job| self.cancelled.contains(job));
     }
 
-    pub(super) fn is_cancelled(&self, job: JobId) -> bool {
-        self.cancelled.contains(&job)
-    }
-
-    /// Which of the jobs that the worker has are to be cancelled.
-    pub(super) fn tell_cancelled(&mut self) -> Beat {
+    /// Which of the jobs that the worker has are to stop.
+    pub(super) fn tell_stops(&mut self) -> Beat {
         let mut beat = Beat::default();
-        for (ticket, held) in self.jobs.iter().filter(|(_, held)| held.handed_at.is_some()) {
-            if self.cancelled.contains(&held.given.job.id) {
+        for (ticket, held) in self.jobs.iter_mut().filter(|(_, held)| held.is_handed()) {
+            let (is_cancelled, is_late) = (self.cancelled.contains(&held.given.job.id), held.is_late());
+            if is_cancelled || is_late {
                 beat.cancel.push(*ticket);
-                beat.is_news |= self.told.insert(held.given.job.id);
+                beat.is_news |= is_cancelled && self.told.insert(held.given.job.id);
+                beat.is_news |= is_late && !std::mem::replace(&mut held.told_late, true);
             }
         }
         beat
     }
 
     pub(super) fn handed(&self) -> Vec<RemoteJob> {
-        self.jobs.values().filter(|held| held.handed_at.is_some()).map(|held| held.given.clone()).collect()
+        self.jobs.values().filter(|held| held.is_handed()).map(|held| held.given.clone()).collect()
     }
 
-    /// The job that the worker was given with this ticket.
-    pub(super) fn find(&self, ticket: Ticket) -> Option<&Held> {
-        self.jobs.get(&ticket).filter(|held| held.handed_at.is_some())
+    /// The job that the worker has with this ticket.
+    fn find(&mut self, ticket: Ticket) -> Option<&mut Held> {
+        self.jobs.get_mut(&ticket).filter(|held| held.is_handed())
+    }
+
+    /// The job of this ticket, which the worker has or (`timed_out`) had for too long: it is being settled from here on, unless it is
+    /// [settled](Self::remove) or [not](Self::is_not_settled). With whether somebody wants it cancelled.
+    pub(super) fn settle(&mut self, ticket: Ticket, timed_out: bool) -> Option<(&Held, bool)> {
+        let held = self
+            .jobs
+            .get_mut(&ticket)
+            .filter(|held| held.handed_at.is_some() && held.timed_out == timed_out)?;
+        held.settling += 1;
+        Some((held, self.cancelled.contains(&held.given.job.id)))
+    }
+
+    /// The store did not settle it.
+    pub(super) fn is_not_settled(&mut self, ticket: Ticket) {
+        self.jobs.entry(ticket).and_modify(|held| held.settling -= 1);
+    }
+
+    /// What takes what the worker says of this job that it has.
+    pub(super) fn reporter(&mut self, ticket: Ticket) -> Option<(JobId, Arc<JobReporter>)> {
+        let held = self.find(ticket)?;
+        let (claim, job) = (held.claim, &held.given.job);
+        let new = || Arc::new(JobReporter::new(claim, job.id, job.position, job.attempt));
+        Some((job.id, Arc::clone(held.reporter.get_or_insert_with(new))))
     }
 
     /// Whether the store refused to settle a job.
@@ -168,6 +230,7 @@ impl Table {
         (1..=self.last).contains(&ticket.0)
             && !self.jobs.contains_key(&ticket)
             && !self.refused.contains(&ticket)
+            && !self.timed_out.contains(&ticket)
     }
 
     /// The job is over for this worker.
@@ -176,6 +239,12 @@ impl Table {
             self.refused.insert(ticket);
         }
         let removed = self.jobs.remove(&ticket);
+        if removed.as_ref().is_some_and(|held| held.timed_out) {
+            self.timed_out.insert(ticket);
+            while self.timed_out.len() > MOST_TIMED_OUT {
+                self.timed_out.pop_first();
+            }
+        }
         let frees = removed.is_some_and(|held| self.limits.ended(&held.given.queue, worker));
         Over { was_alone: self.alone == Some(ticket), frees }
     }

@@ -5,7 +5,7 @@ use crate::{
     auth::Identity,
     extract::{Body, Name},
     problem::Problem,
-    work::{Register, TurnAnswer, receipts, turn},
+    work::{Register, Report, TurnAnswer, read_reports, receipts, store_reports, turn},
 };
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::Deserialize;
@@ -18,7 +18,10 @@ const BEATS: u64 = 3;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Empty {}
+struct Said {
+    #[serde(default)]
+    reports: Vec<Report>,
+}
 
 type Who = Extension<Identity>;
 
@@ -58,9 +61,14 @@ pub(crate) async fn beat(
 ) -> Result<Json<Value>, Problem> {
     let member = app.work.find(&worker, &identity)?;
     let _call = member.call();
-    let Empty {} = body.read()?;
+    let Said { reports } = body.read()?;
+    let reported = store_reports(&member, read_reports(reports, &member)?).await?;
     let beat = member.remote.beat().await?;
-    Ok(Json(json!({ "cancel": receipts(&member, &beat) })))
+    let mut answer = json!({ "cancel": receipts(&member, &beat) });
+    if !reported.is_empty() {
+        answer["reported"] = json!(reported);
+    }
+    Ok(Json(answer))
 }
 
 pub(crate) async fn end(

@@ -4,6 +4,8 @@ mod broken;
 mod fencing;
 mod limits;
 mod outcomes;
+mod reports;
+mod timeouts;
 mod waiting;
 
 use super::site::{Answer, Site};

@@ -18,6 +18,8 @@ const REMEMBERED: Duration = Duration::from_secs(10);
 /// A worker that is registered here.
 pub(crate) struct Member {
     pub(crate) remote: Arc<RemoteWorker>,
+    /// It wants the last checkpoint of each job: a look at the store that others need not pay for.
+    pub(super) checkpoints: bool,
     /// Fires when the store has something to say.
     pub(super) told: Notify,
     secret: Hash,
@@ -31,12 +33,17 @@ pub(crate) struct Member {
 
 impl Member {
     /// One with a new secret; gives its name.
-    pub(super) fn new(actor: &str, remote: Arc<RemoteWorker>) -> Result<(String, Arc<Self>)> {
+    pub(super) fn new(
+        actor: &str,
+        remote: Arc<RemoteWorker>,
+        checkpoints: bool,
+    ) -> Result<(String, Arc<Self>)> {
         let random = random()?;
         let (secret, tag) = (hex(&random[..16]), hex(&random[16..20]));
         let name = format!("{}.{secret}", remote.id());
         let member = Self {
             remote,
+            checkpoints,
             told: Notify::new(),
             secret: Hash::of(&secret),
             actor: actor.to_owned(),

@@ -1,67 +1,23 @@
 //! What workers say and are told, as JSON.
 
-use super::Member;
-use crate::problem::{Problem, pointer_token};
+use super::{Member, reports::Report};
+use crate::problem::{Problem, pointer_token, wrong_at};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, time::Duration};
 use windlass::{
     Args, Outcome, Timestamp,
-    remote::{Beat, HandIn, QueueConfig, RemoteJob, RemoteSpec, Settled},
+    remote::{Beat, HandIn, RemoteJob, Settled},
 };
 
-/// How long a worker may be silent, in seconds.
-const LEASE: std::ops::RangeInclusive<u64> = 1..=3_600;
-const DEFAULT_LEASE: u64 = 60;
 /// How long a turn may wait for jobs, in seconds.
 const MOST_WAIT: u64 = 30;
-const LONGEST_NAME: usize = 200;
-const MOST_QUEUES: usize = 100;
-const MOST_KINDS: usize = 1_000;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Register {
-    name: Option<String>,
-    queues: BTreeMap<String, usize>,
-    #[serde(default)]
-    kinds: Vec<String>,
-    lease_s: Option<u64>,
-}
-
-impl Register {
-    pub(super) fn spec(self, actor: &str) -> Result<RemoteSpec, Problem> {
-        let Self { name, queues, kinds, lease_s } = self;
-        let name = name.unwrap_or_else(|| actor.to_owned());
-        let lease = lease_s.unwrap_or(DEFAULT_LEASE);
-        let (from, to) = LEASE.into_inner();
-        let wrong = match () {
-            () if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') => {
-                ("/name", format!("must be 1 to {LONGEST_NAME} bytes"))
-            }
-            () if queues.is_empty() || queues.len() > MOST_QUEUES => {
-                ("/queues", format!("must name 1 to {MOST_QUEUES} queues, got {}", queues.len()))
-            }
-            () if kinds.len() > MOST_KINDS => {
-                ("/kinds", format!("must be at most {MOST_KINDS}, got {}", kinds.len()))
-            }
-            () if !(from..=to).contains(&lease) => {
-                ("/lease_s", format!("must be {from} to {to}, got {lease}"))
-            }
-            () => {
-                let queues =
-                    queues.into_iter().map(|(queue, concurrency)| QueueConfig { queue, concurrency });
-                let lease = Duration::from_secs(lease);
-                return Ok(RemoteSpec { name, queues: queues.collect(), kinds, lease });
-            }
-        };
-        Err(wrong_at(wrong.0, wrong.1))
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TurnBody {
+    #[serde(default)]
+    pub(super) reports: Vec<Report>,
     #[serde(default)]
     done: Vec<Done>,
     want: Option<BTreeMap<String, usize>>,
@@ -150,13 +106,12 @@ impl Done {
     }
 }
 
-fn wrong_at(pointer: &str, what: String) -> Problem {
-    Problem::invalid(format!("{pointer}: {what}")).at(pointer.to_owned(), what)
-}
-
 /// What a turn is answered with.
 #[derive(Serialize)]
 pub(crate) struct TurnAnswer {
+    /// Of each report; left out where there was none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) reported: Vec<&'static str>,
     settled: Vec<&'static str>,
     jobs: Vec<JobAnswer>,
     cancel: Vec<String>,
@@ -181,6 +136,8 @@ struct JobAnswer {
     meta: Option<Args>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint: Option<Args>,
 }
 
 impl TurnAnswer {
@@ -188,7 +145,7 @@ impl TurnAnswer {
     pub(super) fn new(
         member: &Member,
         settled: &[Settled],
-        jobs: Vec<RemoteJob>,
+        jobs: impl Iterator<Item = (RemoteJob, Option<Args>)>,
         beat: &Beat,
     ) -> (Self, Vec<HandIn>) {
         let word = |settled: &Settled| match settled {
@@ -197,27 +154,27 @@ impl TurnAnswer {
             Settled::Refused => "refused",
         };
         let (mut told, mut untold) = (Vec::new(), Vec::new());
-        for job in jobs {
+        for (job, checkpoint) in jobs {
             let ticket = job.ticket;
-            match JobAnswer::new(member, job) {
+            match JobAnswer::new(member, job, checkpoint) {
                 Ok(job) => told.push(job),
                 Err(error) => untold.push(HandIn { ticket, outcome: Outcome::Discard(error) }),
             }
         }
-        let answer =
-            Self { settled: settled.iter().map(word).collect(), jobs: told, cancel: receipts(member, beat) };
+        let (settled, cancel) = (settled.iter().map(word).collect(), receipts(member, beat));
+        let answer = Self { reported: Vec::new(), settled, jobs: told, cancel };
         (answer, untold)
     }
 }
 
-/// Which of its jobs are to be cancelled.
+/// Which of its jobs are to stop.
 pub(crate) fn receipts(member: &Member, beat: &Beat) -> Vec<String> {
     beat.cancel.iter().map(|ticket| member.receipt(*ticket)).collect()
 }
 
 impl JobAnswer {
-    fn new(member: &Member, given: RemoteJob) -> Result<Self, String> {
-        let RemoteJob { ticket, job, queue, priority } = given;
+    fn new(member: &Member, given: RemoteJob, checkpoint: Option<Args>) -> Result<Self, String> {
+        let RemoteJob { ticket, job, queue, priority, timeout } = given;
         let args = std::str::from_utf8(&job.args)
             .map_err(|error| format!("the job's args are not UTF-8: {error}"))?;
         let args =
@@ -233,12 +190,11 @@ impl JobAnswer {
             attempt: job.attempt,
             max_attempts: job.max_attempts,
             enqueued_at: job.enqueued_at,
-            timeout_ms: attributes
-                .timeout
-                .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             key: attributes.key,
             meta: attributes.meta,
             tags: attributes.tags,
+            checkpoint,
         })
     }
 }

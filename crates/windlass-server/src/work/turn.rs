@@ -1,10 +1,13 @@
 //! One turn of a worker: what is done is settled, then it gets jobs, and where there are none it waits for some.
 
-use super::{Member, TurnAnswer, TurnBody, Work, waiters::Place};
+use super::{Member, TurnAnswer, TurnBody, Work, reports, waiters::Place};
 use crate::problem::Problem;
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
-use windlass::remote::{Beat, Losses, RemoteJob, Wanting};
+use windlass::{
+    Args, JobId,
+    remote::{Beat, Losses, RemoteJob, Wanting},
+};
 
 /// How often the lease of a worker that waits is renewed, within its length.
 const RENEWALS: u32 = 3;
@@ -15,10 +18,13 @@ pub(crate) async fn turn(
     mut said: TurnBody,
 ) -> Result<TurnAnswer, Problem> {
     let (done, want, wait) = (said.hand_ins(member)?, said.want(member)?, said.wait()?);
+    let reports = reports::read(std::mem::take(&mut said.reports), member)?;
     // Before jobs end: their slots of queues with limits are asked for anew, not given up.
     let wanting = (!want.as_ref().is_some_and(Vec::is_empty)).then(|| member.remote.wanting(want.clone()));
     // Before anything else: who asks again from here on does not read what this turn may still bring.
     let mut losses = member.remote.losses();
+    // Of a job that is done now, too.
+    let reported = reports::store(member, reports).await?;
     let settled = member.remote.settle(done).await?;
     let mut beat = member.remote.beat().await?;
     let held = if said.again {
@@ -35,9 +41,20 @@ pub(crate) async fn turn(
         },
         false => held,
     };
-    let (answer, untold) = TurnAnswer::new(member, &settled, jobs, &beat);
+    let checkpoints = checkpoints(work, member, &jobs).await?;
+    let (mut answer, untold) = TurnAnswer::new(member, &settled, jobs.into_iter().zip(checkpoints), &beat);
     member.remote.settle(untold).await?;
+    answer.reported = reported;
     Ok(answer)
+}
+
+/// The last checkpoint of each job, for a worker that wants them.
+async fn checkpoints(work: &Work, member: &Member, jobs: &[RemoteJob]) -> Result<Vec<Option<Args>>, Problem> {
+    if jobs.is_empty() || !member.checkpoints {
+        return Ok(vec![None; jobs.len()]);
+    }
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.job.id).collect();
+    Ok(work.client.store().checkpoints(&ids).await?)
 }
 
 async fn jobs(
@@ -72,6 +89,7 @@ async fn jobs(
             continue;
         };
         let renewal = Instant::now() + spec.lease / RENEWALS;
+        let news_at = member.remote.next_limit().map_or(renewal, |limit| limit.min(renewal));
         tokio::select! {
             biased;
             () = work.stop.cancelled() => return Ok(Vec::new()),
@@ -88,7 +106,7 @@ async fn jobs(
                 continue;
             }
             () = member.told.notified() => {}
-            () = sleep_until(renewal.min(deadline)) => {}
+            () = sleep_until(news_at.min(deadline)) => {}
         }
         *beat = member.remote.beat().await?;
         place = Some(waiting);

@@ -1,0 +1,79 @@
+//! What workers say of the jobs that they have: progress, lines for their logs, checkpoints.
+
+use super::Member;
+use crate::problem::{Problem, wrong_at};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use windlass::{
+    Args, Limits, Progress,
+    remote::{RemoteReport, Reported},
+};
+
+/// The most reports of one call.
+const MOST: usize = 1_000;
+
+/// What is new of one job.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Report {
+    receipt: String,
+    percent: Option<f64>,
+    note: Option<String>,
+    #[serde(default)]
+    log: Vec<String>,
+    checkpoint: Option<Box<RawValue>>,
+}
+
+/// A field, and what is wrong with it.
+type Wrong = (&'static str, String);
+
+impl Report {
+    fn read(self, member: &Member) -> Result<RemoteReport, Wrong> {
+        let Self { receipt, percent, note, log, checkpoint } = self;
+        if log.len() > Limits::MAX_LOG_LINES {
+            let what = format!("must be at most {} lines, got {}", Limits::MAX_LOG_LINES, log.len());
+            return Err(("log", what));
+        }
+        let progress = match (percent, note) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(("percent", "a note needs it".to_owned())),
+            (Some(percent), None) => Some(Progress::from(percent)),
+            (Some(percent), Some(note)) => Some(Progress::from((percent, note))),
+        };
+        progress.as_ref().map_or(Ok(()), Progress::check).map_err(|error| ("percent", error.to_string()))?;
+        let ticket = member.ticket(&receipt);
+        let checkpoint = checkpoint.map(|checkpoint| read_checkpoint(&checkpoint)).transpose()?;
+        Ok(RemoteReport { ticket, progress, log, checkpoint })
+    }
+}
+
+fn read_checkpoint(checkpoint: &RawValue) -> Result<Args, Wrong> {
+    let wrong = |what: String| ("checkpoint", what);
+    let checkpoint = Args::parse(checkpoint.get()).map_err(|error| wrong(error.to_string()))?;
+    Limits::check_checkpoint(&checkpoint).map_err(|error| wrong(error.to_string()))?;
+    Ok(checkpoint)
+}
+
+/// All of them, or none where one is wrong.
+pub(crate) fn read(reports: Vec<Report>, member: &Member) -> Result<Vec<RemoteReport>, Problem> {
+    if reports.len() > MOST {
+        return Err(wrong_at("/reports", format!("must be at most {MOST}, got {}", reports.len())));
+    }
+    let read = |(at, report): (usize, Report)| {
+        report.read(member).map_err(|(field, what)| wrong_at(&format!("/reports/{at}/{field}"), what))
+    };
+    reports.into_iter().enumerate().map(read).collect()
+}
+
+/// Has them stored; a word for each.
+pub(crate) async fn store(
+    member: &Arc<Member>,
+    reports: Vec<RemoteReport>,
+) -> Result<Vec<&'static str>, Problem> {
+    let word = |reported: Reported| match reported {
+        Reported::Accepted => "accepted",
+        Reported::Refused => "refused",
+    };
+    Ok(member.remote.report(reports).await?.into_iter().map(word).collect())
+}
