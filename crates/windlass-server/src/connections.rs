@@ -1,5 +1,6 @@
-//! The connections of a server: bounded in number, in the size of heads, and in the time to send one.
+//! The connections of a server: bounded in number, in the size of heads, in the time to send one, and in how long an answer goes unread.
 
+use crate::unread::Unread;
 use axum::{Router, body::Body, extract::ConnectInfo, http::Request};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -8,7 +9,8 @@ use hyper_util::{
 };
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
     sync::Semaphore,
     time::{sleep, timeout},
 };
@@ -21,6 +23,8 @@ const MOST: usize = 11_000;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The longest head, in bytes.
 const HEAD: usize = 16 << 10;
+/// So long an answer waits that nobody reads.
+const READ_TIME: Duration = Duration::from_secs(30);
 /// What running requests get at a stop.
 const GRACE: Duration = Duration::from_secs(10);
 /// The pause after the system refused a connection.
@@ -47,6 +51,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok(((stream, address), place)) => {
+                let _ = stream.set_nodelay(true);
                 let connection = open.watch(connection(stream, address, router.clone()));
                 tokio::spawn(async move {
                     if let Err(error) = connection.await {
@@ -69,12 +74,11 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-fn connection(
-    stream: TcpStream,
+pub(crate) fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     address: SocketAddr,
     router: Router,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> {
-    let _ = stream.set_nodelay(true);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
         router.clone().oneshot(request.map(Body::new))
@@ -83,5 +87,5 @@ fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Unread::new(stream, READ_TIME)), service)
 }

@@ -1,12 +1,13 @@
 use super::site::Site;
-use crate::{BasePath, Role};
+use crate::{BasePath, Role, connections::connection};
 use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     net::{TcpListener, TcpStream},
     sync::oneshot,
     task::JoinHandle,
+    time::{Instant, sleep, timeout},
 };
 
 /// A server on a port of its own.
@@ -63,6 +64,51 @@ async fn slow_clients_are_let_go() {
     }
     assert!(answer.starts_with("HTTP/1.1 504") && answer.contains("\"code\":\"timeout\""), "{answer}");
     assert!(site.client.jobs(&Default::default()).await.unwrap().is_empty());
+}
+
+/// Asks for this through a pipe that holds little, and reads as it is told. How long the server keeps the connection, at most an hour.
+async fn kept(site: &Site, path: &str, reads: impl AsyncFnOnce(DuplexStream)) -> Duration {
+    let (mut client, server) = tokio::io::duplex(512);
+    let began = Instant::now();
+    let connection = connection(server, SocketAddr::from(([127, 0, 0, 1], 1)), site.server.router());
+    let talk = async {
+        client.write_all(head(site, &format!("GET /api/v1{path}"), "").as_bytes()).await.unwrap();
+        reads(client).await;
+    };
+    let over = async {
+        let ended =
+            timeout(Duration::from_secs(3_600), connection).await.expect("the connection is kept for ever");
+        assert!(ended.is_err(), "it ended as if the answer had been read");
+        began.elapsed()
+    };
+    tokio::select! {
+        () = talk => unreachable!("the client stays"),
+        elapsed = over => elapsed,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_stops_reading_does_not_hold_the_connection() {
+    let site = Site::in_memory();
+    for _ in 0..20 {
+        site.enqueue("a", json!({})).await;
+    }
+    let patience = Duration::from_secs(30);
+    for path in ["/jobs?limit=20", "/live?topics=overview"] {
+        let never = async |_client: DuplexStream| std::future::pending().await;
+        let elapsed = kept(&site, path, never).await;
+        assert!((patience..2 * patience).contains(&elapsed), "{path}: {elapsed:?}");
+        // Slow is fine: until it stops, too.
+        let slowly = async |mut client: DuplexStream| {
+            for _ in 0..10 {
+                sleep(patience - Duration::from_secs(1)).await;
+                client.read_exact(&mut [0; 64]).await.unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let elapsed = kept(&site, path, slowly).await;
+        assert!((patience * 10..patience * 12).contains(&elapsed), "{path}: {elapsed:?}");
+    }
 }
 
 #[tokio::test]
