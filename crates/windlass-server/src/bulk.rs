@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tokio_util::sync::CancellationToken;
-use windlass::{Client, JobFilter, JobId};
+use windlass::{Client, JobEdit, JobFilter, JobId};
 
 /// The most jobs that one touches.
 pub(crate) const MOST_JOBS: u64 = 100_000;
@@ -30,6 +30,14 @@ pub(crate) enum Action {
     Cancel,
     Retry,
     Delete,
+    Edit,
+}
+
+/// What is changed of jobs that are edited, and how it was said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) edit: JobEdit,
+    pub(crate) said: Option<Value>,
 }
 
 /// To which jobs.
@@ -57,6 +65,9 @@ pub(crate) struct Shown {
     pub(crate) action: Action,
     /// The filter, or how many ids were named.
     pub(crate) filter: Value,
+    /// What is changed, where they are edited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) edit: Option<Value>,
     /// How many jobs it touches; the first so many, where more match.
     pub(crate) count: u64,
     pub(crate) exact: bool,
@@ -70,9 +81,21 @@ pub(crate) struct Shown {
     pub(crate) error: Option<String>,
 }
 
+impl Shown {
+    /// What the audit log has of it: which jobs, and what is changed of them.
+    pub(crate) fn noted(&self) -> Value {
+        let mut noted = self.filter.clone();
+        if let Some(edit) = &self.edit {
+            noted["edit"] = edit.clone();
+        }
+        noted
+    }
+}
+
 /// A preview to be kept.
 pub(crate) struct Preview {
     pub(crate) action: Action,
+    pub(crate) change: Change,
     pub(crate) which: Which,
     pub(crate) filter: Value,
     pub(crate) per_second: Option<f64>,
@@ -94,17 +117,18 @@ impl Bulk {
 
     /// Counts what would be touched, remembers which jobs these are, and changes nothing.
     pub(crate) async fn preview(&self, preview: Preview) -> Result<Shown, Problem> {
-        let Preview { action, which, filter, per_second, actor } = preview;
+        let Preview { action, change, which, filter, per_second, actor } = preview;
         let state = match &which {
             Which::Filter(filter) => filter.state,
             Which::Ids(_) => None,
         };
-        let (ids, exact) = work::counted(&self.client, action, which).await?;
+        let (ids, exact) = work::counted(&self.client, action, &change.edit, which).await?;
         let id = format!("b_{:016x}", fastrand::u64(..));
         let shown = Shown {
             id,
             action,
             filter,
+            edit: change.said,
             count: ids.len() as u64,
             exact,
             expires_at: Timestamp::now() + LIFE,
@@ -116,7 +140,7 @@ impl Bulk {
             error: None,
         };
         let stop = self.stop.child_token();
-        let batch = Batch::new(shown.clone(), ids, state, per_second, stop);
+        let batch = Batch::new(shown.clone(), ids, state, change.edit, per_second, stop);
         self.lock().add(Arc::new(batch));
         Ok(shown)
     }

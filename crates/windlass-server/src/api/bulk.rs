@@ -3,23 +3,26 @@ use crate::{
     app::App,
     audit::Note,
     auth::Identity,
-    bulk::{Action, Preview, Which},
+    bulk::{Action, Change, Preview, Which},
     extract::{Body, Name, parse_id},
-    problem::Problem,
+    problem::{Problem, wrong_at},
     redact::hidden,
 };
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
-use windlass::{Args, JobFilter, JobState};
+use windlass::{Args, JobFilter, JobState, Limits};
+use windlass_bridge::EditSpec;
 
 /// The most ids of one call.
 const MOST_IDS: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Create {
+struct Create<'a> {
     action: Action,
+    #[serde(borrow)]
+    edit: Option<&'a RawValue>,
     filter: Option<Filter>,
     ids: Option<Vec<String>>,
     per_second: Option<f64>,
@@ -57,17 +60,38 @@ pub(crate) async fn preview(
     Extension(identity): Extension<Identity>,
     body: Body,
 ) -> Noted {
-    let Create { action, filter, ids, per_second, reason } = body.read()?;
+    let Create { action, edit, filter, ids, per_second, reason } = body.read()?;
     if per_second.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
         return Err(Problem::invalid("per_second must be more than 0")
             .at("/per_second".into(), "must be more than 0".into()));
     }
+    let change = change(action, edit)?;
     let (which, filter) = which(&app, &identity, filter, ids)?;
     let actor = identity.actor().to_owned();
-    let shown =
-        app.bulk.preview(Preview { action, which, filter: filter.clone(), per_second, actor }).await?;
-    let note = Note { filter: Some(filter), reason, count: Some(shown.count) };
+    let shown = app.bulk.preview(Preview { action, change, which, filter, per_second, actor }).await?;
+    let note = Note { filter: Some(shown.noted()), reason, count: Some(shown.count) };
     Ok((StatusCode::CREATED, Extension(note), Json(json!(shown))))
+}
+
+/// What an edit changes. Args are changed job by job: one text for many would end up in the preview, and in the audit log.
+fn change(action: Action, edit: Option<&RawValue>) -> Result<Change, Problem> {
+    let wrong = |what: String| wrong_at("/edit", what);
+    let edit = match (action, edit) {
+        (Action::Edit, Some(edit)) => edit.get(),
+        (Action::Edit, None) => return Err(wrong("edit needs it".to_owned())),
+        (_, Some(_)) => return Err(wrong("is for the action edit alone".to_owned())),
+        (_, None) => return Ok(Change::default()),
+    };
+    let said: Value = serde_json::from_str(edit).map_err(|error| wrong(error.to_string()))?;
+    let spec: EditSpec<'_> = serde_json::from_str(edit).map_err(|error| wrong(error.to_string()))?;
+    let edit = spec.edit()?;
+    edit.check(&Limits { max_args_bytes: usize::MAX })?;
+    if edit.args().is_some() {
+        return Err(wrong(
+            "cannot change args of many jobs; PATCH /jobs/{id} changes those of one".to_owned(),
+        ));
+    }
+    Ok(Change { edit, said: Some(said) })
 }
 
 fn which(
@@ -114,7 +138,7 @@ pub(crate) async fn show(State(app): Shared, Name(id): Name) -> Answer {
 pub(crate) async fn confirm(State(app): Shared, Name(id): Name, body: Body) -> Noted {
     let Confirm { count } = body.read()?;
     let shown = app.bulk.confirm(&id, count)?;
-    let note = Note { filter: Some(shown.filter.clone()), count: Some(count), reason: None };
+    let note = Note { filter: Some(shown.noted()), count: Some(count), reason: None };
     Ok((StatusCode::ACCEPTED, Extension(note), Json(json!(shown))))
 }
 

@@ -2,7 +2,7 @@ use super::{Shown, State};
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
-use windlass::{JobId, JobState};
+use windlass::{JobEdit, JobId, JobState};
 
 /// How many are remembered; the oldest that is over goes first, then the oldest preview.
 const MOST: usize = 100;
@@ -16,6 +16,7 @@ pub(super) struct Batch {
     ids: Mutex<Vec<JobId>>,
     /// The state in which all of them were.
     pub(super) state: Option<JobState>,
+    pub(super) edit: JobEdit,
     pub(super) per_second: Option<f64>,
     pub(super) stop: CancellationToken,
 }
@@ -25,10 +26,11 @@ impl Batch {
         shown: Shown,
         ids: Vec<JobId>,
         state: Option<JobState>,
+        edit: JobEdit,
         per_second: Option<f64>,
         stop: CancellationToken,
     ) -> Self {
-        Self { shown: Mutex::new(shown), ids: Mutex::new(ids), state, per_second, stop }
+        Self { shown: Mutex::new(shown), ids: Mutex::new(ids), state, edit, per_second, stop }
     }
 
     pub(super) fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -102,6 +104,7 @@ mod tests {
             id: id.to_owned(),
             action: Action::Cancel,
             filter: serde_json::Value::Null,
+            edit: None,
             count: ids as u64,
             exact: true,
             expires_at: Timestamp::now() + Duration::from_secs(600),
@@ -112,7 +115,8 @@ mod tests {
             state: State::Previewed,
             error: None,
         };
-        Arc::new(Batch::new(shown, vec![JobId(1); ids], None, None, CancellationToken::new()))
+        let ids = vec![JobId(1); ids];
+        Arc::new(Batch::new(shown, ids, None, JobEdit::new(), None, CancellationToken::new()))
     }
 
     #[test]

@@ -1,10 +1,15 @@
 use super::{Action, Batch, MOST_JOBS, Shown, State, Which};
 use crate::{audit::Audit, problem::Problem, side_by_side::side_by_side};
 use std::collections::HashSet;
-use windlass::{Args, AuditEntry, Client, JobId, JobState, Result, Selection, Touched};
+use windlass::{Args, AuditEntry, Client, JobEdit, JobId, JobState, Result, Selection, Touched};
 
 /// The jobs that would be touched, and whether these are all.
-pub(super) async fn counted(client: &Client, action: Action, which: Which) -> Result<(Vec<JobId>, bool)> {
+pub(super) async fn counted(
+    client: &Client,
+    action: Action,
+    edit: &JobEdit,
+    which: Which,
+) -> Result<(Vec<JobId>, bool)> {
     let filter = match which {
         Which::Ids(ids) => return Ok((ids, true)),
         Which::Filter(filter) => filter,
@@ -14,7 +19,7 @@ pub(super) async fn counted(client: &Client, action: Action, which: Which) -> Re
     let found = |some: &[JobId]| ids.extend(some.iter().filter(|id| met.insert(**id)));
     // One more than may be touched tells whether there are more.
     let selection = client.select(filter).dry_run(true).at_most(MOST_JOBS + 1).found(found);
-    let selected = act(selection, action).await?.selected;
+    let selected = act(selection, action, edit).await?.selected;
     ids.truncate(MOST_JOBS as usize);
     ids.shrink_to_fit();
     Ok((ids, selected <= MOST_JOBS))
@@ -47,7 +52,7 @@ async fn touch(client: &Client, batch: &Batch, all: Vec<JobId>) -> Result<()> {
     if let Some(rate) = batch.per_second {
         selection = selection.per_second(rate);
     }
-    act(selection, action).await.map(drop)
+    act(selection, action, &batch.edit).await.map(drop)
 }
 
 /// Those that are still in the state that was asked for. What is deleted is gone for good, and a job that was dead may have been retried
@@ -78,19 +83,21 @@ fn over(shown: &mut Shown, ended: Option<Result<()>>) -> AuditEntry {
         Action::Cancel => "jobs.cancel",
         Action::Retry => "jobs.retry",
         Action::Delete => "jobs.delete",
+        Action::Edit => "jobs.edit",
     };
     let mut entry = AuditEntry::new(actor, what, format!("/bulk/{id}"))
         .with_via("bulk")
         .with_outcome(outcome)
         .with_count(done + asked);
-    entry.filter = Args::of(&shown.filter).ok();
+    entry.filter = Args::of(&shown.noted()).ok();
     entry
 }
 
-async fn act(selection: Selection<'_>, action: Action) -> Result<Touched> {
+async fn act(selection: Selection<'_>, action: Action, edit: &JobEdit) -> Result<Touched> {
     match action {
         Action::Cancel => selection.cancel().await,
         Action::Retry => selection.retry().await,
         Action::Delete => selection.delete().await,
+        Action::Edit => selection.edit(edit.clone()).await,
     }
 }

@@ -196,3 +196,59 @@ async fn previews_that_nobody_confirms_keep_nobody_out() {
     site.ask(Operator, "POST", &last, json!({"count": 1})).await.is(202);
     assert_eq!(ended(&site, &ids[149]).await["done"], 1);
 }
+
+#[tokio::test]
+async fn jobs_that_a_filter_selects_are_edited_once_their_number_is_confirmed() {
+    for site in Site::all_stores().await {
+        for kind in ["a", "a", "b"] {
+            site.enqueue(kind, json!({ "n": 1 })).await;
+        }
+        let before = site.snapshot().await;
+        let edit = json!({ "priority": -7, "max_attempts": 3, "scheduled_at": "2099-01-01T00:00:00Z" });
+        let preview = json!({ "action": "edit", "edit": edit, "filter": { "queue": "mail", "kind": "a" } });
+        site.ask(Viewer, "POST", "/bulk", preview.clone()).await.refused(403, "permission_denied");
+        let shown = site.ask(Operator, "POST", "/bulk", preview.clone()).await.is(201);
+        assert_eq!((&shown["count"], &shown["edit"]), (&json!(2), &edit));
+        assert_eq!(site.snapshot().await, before);
+        let shown = confirmed(&site, preview, async {}).await;
+        assert_eq!(
+            (&shown["state"], &shown["done"], &shown["left"]),
+            (&json!("done"), &json!(2), &json!(0)),
+            "{shown}"
+        );
+        for (kind, state, priority) in [("a", "scheduled", -7), ("b", "available", 0)] {
+            let items = site.get(&format!("/jobs?kind={kind}&state={state}")).await.is(200)["items"].clone();
+            let items = items.as_array().unwrap().clone();
+            assert!(!items.is_empty() && items.iter().all(|job| job["priority"] == priority), "{items:?}");
+        }
+        let filter = json!({ "queue": "mail", "kind": "a", "edit": edit });
+        let id = shown["id"].as_str().unwrap();
+        assert_eq!(noted(&site, id).await, json!(["operator", "jobs.edit", 2, "done", filter]));
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_makes_no_sense_is_refused_before_it_is_previewed() {
+    let site = Site::in_memory();
+    site.enqueue("a", json!({})).await;
+    let filter = json!({ "kind": "a" });
+    for (body, code) in [
+        (json!({ "action": "edit", "filter": filter }), "invalid_option"),
+        (json!({ "action": "edit", "filter": filter, "edit": {} }), "invalid_option"),
+        (json!({ "action": "edit", "filter": filter, "edit": { "priority": 101 } }), "invalid_option"),
+        (json!({ "action": "edit", "filter": filter, "edit": { "priority": "high" } }), "invalid_option"),
+        (json!({ "action": "edit", "filter": filter, "edit": { "args": {} } }), "invalid_option"),
+        (
+            json!({ "action": "edit", "filter": filter, "edit": { "now": true, "delay_ms": 5 } }),
+            "invalid_option",
+        ),
+        (json!({ "action": "edit", "ids": ["1"], "edit": { "max_attempts": 0 } }), "invalid_option"),
+        (
+            json!({ "action": "edit", "filter": { "state": "running" }, "edit": { "priority": 1 } }),
+            "invalid_option",
+        ),
+        (json!({ "action": "retry", "filter": filter, "edit": { "priority": 1 } }), "invalid_option"),
+    ] {
+        site.ask(Operator, "POST", "/bulk", body).await.refused(422, code);
+    }
+}

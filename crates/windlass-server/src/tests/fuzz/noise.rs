@@ -100,15 +100,20 @@ fn right(route: &str, names: &[String]) -> Value {
             json!({"now": false, "delay_ms": 5, "queue": "mail", "priority": 1, "max_attempts": 3, "args": {"n": 1}})
         }
         "bulk.preview" => {
-            json!({"action": "cancel", "filter": {"state": "available", "queue": "none"}, "per_second": 5, "reason": "why"})
+            json!({"action": "edit", "edit": {"now": true, "priority": 3}, "filter": {"state": "available", "queue": "none"}, "per_second": 5, "reason": "why"})
         }
         "bulk.confirm" => json!({"count": 1}),
         "schedules.put" => {
             json!({"cron": "30 6 * * *", "zone": "Europe/Berlin", "jitter_ms": 5, "overlap": "skip", "missed": {"all": 3}, "job": job})
         }
-        "work.register" => json!({"name": "php-7", "queues": {"none": 1}, "kinds": ["a"], "lease_s": 60}),
+        "work.register" => {
+            json!({"name": "php-7", "queues": {"none": 1}, "kinds": ["a"], "lease_s": 60, "timeout_ms": 5, "timeouts_ms": {"a": 7}, "timeout_grace_ms": 3, "checkpoints": true})
+        }
+        "work.beat" => {
+            json!({"reports": [{"receipt": "9a3e51c0.1", "percent": 5, "note": "n", "log": ["l"], "checkpoint": {"part": 2}}]})
+        }
         "work.turn" => {
-            json!({"done": [{"receipt": "9a3e51c0.1", "outcome": "retry", "error": "x", "after_ms": 5}], "want": {"none": 1}, "wait_s": 0, "again": true})
+            json!({"reports": [{"receipt": "9a3e51c0.1", "percent": 5}], "done": [{"receipt": "9a3e51c0.1", "outcome": "retry", "error": "x", "after_ms": 5}], "want": {"none": 1}, "wait_s": 0, "again": true})
         }
         _ => json!({"ids": names}),
     }
