@@ -13,7 +13,8 @@ use windlass::Client;
 pub(crate) struct App {
     pub(crate) client: Client,
     pub(crate) auth: Auth,
-    pub(crate) redaction: Redaction,
+    /// What the program says is hidden, whatever the auth file says.
+    pub(crate) redaction: Option<Arc<Redaction>>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) counts: Counts,
     pub(crate) overview: Overview,
@@ -33,6 +34,12 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// What is hidden.
+    pub(crate) fn redaction(&self) -> Arc<Redaction> {
+        let of_file = || self.auth.file().map(|file| Arc::clone(&file.redaction)).unwrap_or_default();
+        self.redaction.clone().unwrap_or_else(of_file)
+    }
+
     /// Which store it is, with its version: asked once.
     pub(crate) async fn store(&self) -> windlass::Result<&str> {
         let ask = || async { Ok(self.client.status().await?.store) };

@@ -91,6 +91,7 @@ impl Gate {
             }
             return within(TIMEOUT, next.run(Request::from_parts(parts, body))).await;
         };
+        let changes = self.app.auth.changes();
         let Some(identity) = self.app.auth.identify(&parts)? else {
             let detail = "log in: send `Authorization: Bearer` and a token, or POST /session";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail));
@@ -103,6 +104,10 @@ impl Gate {
             Err(problem) => Err(problem),
             Ok(()) => {
                 parts.extensions.insert(identity.clone());
+                if self.does == Does::Stream {
+                    // From before it was known who asks.
+                    parts.extensions.insert(changes);
+                }
                 let answer = next.run(Request::from_parts(parts, body));
                 match self.does {
                     Does::Stream => Ok(answer.await),

@@ -38,6 +38,7 @@ mod side_by_side;
 #[cfg(test)]
 mod tests;
 mod trace_url;
+mod unread;
 mod work;
 
 pub use auth::{Access, AuthFile, Identity, NewToken, Role};

@@ -4,7 +4,7 @@ use crate::{
     app::App,
     assets,
     audit::Audit,
-    auth::{Access, Auth, Role},
+    auth::{Access, Auth, AuthFile, Role},
     base_path::BasePath,
     bulk::Bulk,
     connections,
@@ -110,13 +110,11 @@ impl Builder {
     /// The server; it does nothing yet.
     pub fn build(self) -> Server {
         let Self { client, access, redaction, read_only, port, trace_url } = self;
-        let of_file = || access.of_file().map(|file| file.redaction.clone()).unwrap_or_default();
-        let redaction = redaction.unwrap_or_else(of_file);
         let stop = CancellationToken::new();
         let audit = Arc::new(Audit::new(client.clone(), read_only));
         Server(Arc::new(App {
             auth: Auth::new(access, port),
-            redaction,
+            redaction: redaction.map(Arc::new),
             audit: Arc::clone(&audit),
             counts: Counts::default(),
             overview: Overview::default(),
@@ -154,6 +152,18 @@ impl Server {
     /// When the system has no random numbers.
     pub fn start_key(&self) -> Result<Option<String>> {
         self.0.auth.start_key()
+    }
+
+    /// Takes this auth file in the place of the one that it was built with. At once: requests are held against it, tokens that it does not have as they
+    /// were open nothing any more, their sessions end, all streams end (browsers come back, if they still may), and workers that registered with such
+    /// a token hand back what they have.
+    ///
+    /// # Errors
+    /// `invalid_option` where it was not built with [`Access::file`].
+    pub async fn set_auth_file(&self, file: AuthFile) -> Result<()> {
+        let before = self.0.auth.replace(file)?;
+        self.0.work.end_those(|actor| !self.0.auth.keeps(&before, actor)).await;
+        Ok(())
     }
 
     /// Its routes, to be nested into a router of yours (by `nest_service`, so that `/jobs/` is there as well as `/jobs`), or served as they are. With [`Access::loopback`], serve it with

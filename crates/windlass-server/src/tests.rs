@@ -1,5 +1,6 @@
 //! The API as its callers meet it, on both stores that need no server. Every answer is held against the description.
 
+mod auth_file;
 mod bulk;
 mod compressed;
 mod connections;

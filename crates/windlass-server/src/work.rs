@@ -111,6 +111,17 @@ impl Work {
         Ok(())
     }
 
+    /// Those that registered as somebody who may not work any more: what they have goes back.
+    pub(crate) async fn end_those(&self, is_over: impl Fn(&str) -> bool) {
+        let over: Vec<_> = self.lock().extract_if(|_, member| is_over(member.actor())).collect();
+        for (_, member) in over {
+            if let Err(error) = member.remote.end().await {
+                tracing::warn!(%error, "could not hand an HTTP worker's jobs back; its lease will end");
+            }
+            member.tell();
+        }
+    }
+
     /// The server stops: what its workers have goes back at once, without using up attempts.
     pub(crate) async fn close(&self) {
         let ended = async {

@@ -1,14 +1,17 @@
+mod auth_file;
+
 use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     interrupt::Signals,
     open,
 };
+use auth_file::Watched;
 use serde_json::json;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use tokio::net::TcpListener;
 use windlass::ConnectOptions;
-use windlass_server::{Access, AuthFile, BasePath, Server, TraceUrl};
+use windlass_server::{Access, BasePath, Server, TraceUrl};
 
 /// How many PostgreSQL connections all requests share, and how long one of them waits for the store.
 const CONNECTIONS: usize = 4;
@@ -26,7 +29,7 @@ pub(crate) struct Serve {
     /// The path under which everything is, such as /jobs
     #[arg(long, value_name = "PATH", default_value = "", value_parser = base_path, hide_default_value = true)]
     base_path: BasePath,
-    /// Who may do what, and what is hidden: a TOML file that only its owner may read
+    /// Who may do what, and what is hidden: a TOML file that only its owner may read. Read anew when it changes, and at SIGHUP
     #[arg(long, value_name = "FILE")]
     auth: Option<PathBuf>,
     /// Where the page of a job links to for its trace, such as https://jaeger.example.com/trace/{trace_id}
@@ -39,7 +42,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
-        let access = self.access()?;
+        let (access, auth_file) = self.access()?;
         let mut signals = Signals::listen()?;
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
         let client = open::existing_with(globals.url(), options).await?;
@@ -61,15 +64,20 @@ impl Serve {
             Some(login) => format!("{url}\nto change things, open within 10 minutes: {login}"),
             None => url.clone(),
         })?;
+        let follow = auth_file.map(|file| tokio::spawn(file.follow(server.clone())));
         let served = server.serve(listener, &self.base_path, signals.next()).await;
+        follow.into_iter().for_each(|follow| follow.abort());
         client.close().await;
         Ok(served?)
     }
 
-    fn access(&self) -> Outcome<Access> {
+    fn access(&self) -> Outcome<(Access, Option<Watched>)> {
         match &self.auth {
-            Some(path) => Ok(Access::file(AuthFile::read(path)?)),
-            None if self.listen.ip().is_loopback() => Ok(Access::loopback()),
+            Some(path) => {
+                let (watched, file) = Watched::read(path)?;
+                Ok((Access::file(file), Some(watched)))
+            }
+            None if self.listen.ip().is_loopback() => Ok((Access::loopback(), None)),
             None => {
                 let message = format!(
                     "{} is reached from other machines, and nothing says who may do what; name a file with --auth \

@@ -2,7 +2,7 @@ use crate::program::{Home, eventually, signal};
 use serde_json::Value;
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, Read, Write},
     net::TcpStream,
     os::unix::fs::PermissionsExt,
     process::{Child, Stdio},
@@ -118,6 +118,35 @@ fn tokens_open_what_their_role_may() {
     assert!(ask("POST", "/api/v1/queues/mail/pause").starts_with("HTTP/1.1 204"));
     assert!(ask("GET", "/api/v1/audit").starts_with("HTTP/1.1 403"));
     assert_eq!(home.json(&["queues"])[0]["paused"], true);
+}
+
+#[test]
+fn the_auth_file_is_read_anew_when_it_changes() {
+    let home = Home::new();
+    let [goes, stays] = ["goes", "stays"].map(|name| home.json(&["token", name, "--role", "viewer"]));
+    let line = |name: &str, token: &Value| {
+        format!("[[token]]\nname = {name:?}\nrole = \"viewer\"\nsha256 = {}\n", token["sha256"])
+    };
+    let file = home.path().join("auth.toml");
+    fs::write(&file, line("goes", &goes) + &line("stays", &stays)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut served = Served::start(&home, &["--auth", "auth.toml"]);
+    let mut log = std::io::BufReader::new(served.child.stderr.take().unwrap()).lines();
+    let status = |token: &Value| {
+        let bearer = format!("Authorization: Bearer {}\r\n", token["token"].as_str().unwrap());
+        let answer = served.ask("GET", "/api/v1/queues", &bearer, "");
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!((status(&goes), status(&stays)), ("200".to_owned(), "200".to_owned()));
+    // One that makes no sense changes nothing, and says so.
+    fs::write(&file, "[[token]]\nname = 7").unwrap();
+    signal(&served.child, "HUP");
+    assert!(log.any(|line| line.unwrap().contains("the auth file is not taken")));
+    assert_eq!(status(&goes), "200");
+    // No signal is needed.
+    fs::write(&file, line("stays", &stays)).unwrap();
+    eventually("the token is taken away", || status(&goes) == "401");
+    assert_eq!(status(&stays), "200");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(crate) async fn list(
     let app = &app;
     let items = side_by_side(page.jobs, |mut job| async move {
         let secrets = told_elsewhere(app, &mut job).await?;
-        Ok::<_, Problem>(job_json(job, &app.redaction, IN_LISTS, secrets)?)
+        Ok::<_, Problem>(job_json(job, &app.redaction(), IN_LISTS, secrets)?)
     });
     let items = items.await?;
     Ok(Json(json!({ "items": items, "next": page.next, "complete": complete })))
@@ -69,7 +69,7 @@ async fn told_elsewhere(app: &App, job: &mut JobRecord) -> Result<Secrets, Probl
     if whole.is_none() {
         job.reason = None; // removed meanwhile: nobody knows what it may quote
     }
-    Ok(whole.map(|job| secrets_of(&job, &app.redaction)).unwrap_or_default())
+    Ok(whole.map(|job| secrets_of(&job, &app.redaction())).unwrap_or_default())
 }
 
 pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
@@ -78,7 +78,7 @@ pub(crate) async fn show(State(app): Shared, Id(id): Id) -> Answer {
 
 /// A job with its errors and what its handlers said.
 pub(crate) async fn one(app: &App, id: JobId) -> Result<Value, Problem> {
-    Ok(job_json(known(app, id).await?, &app.redaction, OF_ONE, Secrets::default())?)
+    Ok(job_json(known(app, id).await?, &app.redaction(), OF_ONE, Secrets::default())?)
 }
 
 async fn known(app: &App, id: JobId) -> Result<JobRecord, Problem> {

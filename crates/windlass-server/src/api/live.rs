@@ -6,6 +6,7 @@ use crate::{
     problem::Problem,
 };
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderName, StatusCode},
     response::{
@@ -36,7 +37,11 @@ pub(crate) struct Asked {
 }
 
 /// What changes in these topics, as server-sent events.
-pub(crate) async fn stream(State(app): Shared, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+pub(crate) async fn stream(
+    State(app): Shared,
+    Extension(auth): Extension<watch::Receiver<u64>>,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
     let mut topics: Vec<&str> = asked.topics.split(',').filter(|topic| !topic.is_empty()).collect();
     topics.sort_unstable();
     topics.dedup();
@@ -51,6 +56,7 @@ pub(crate) async fn stream(State(app): Shared, Query(asked): Query<Asked>) -> Re
     let following = Following {
         live: Arc::clone(&app.live),
         _reader: reader,
+        auth,
         receivers,
         until: Instant::now() + LIFE,
         ended: false,
@@ -99,10 +105,18 @@ fn subscribe(app: &Arc<App>, topic: &str) -> Result<watch::Receiver<Latest>, Pro
     Ok(receiver)
 }
 
+/// The last event of a stream: come back.
+fn last(ended: &mut bool, why: &str) -> Event {
+    *ended = true;
+    Event::default().retry(Duration::from_secs(1)).comment(why)
+}
+
 /// A stream, while it is read.
 struct Following {
     live: Arc<Live>,
     _reader: Reader,
+    /// Who may read is said anew: whoever still may comes back.
+    auth: watch::Receiver<u64>,
     receivers: Vec<watch::Receiver<Latest>>,
     until: Instant,
     ended: bool,
@@ -126,10 +140,8 @@ impl Following {
             let changes = self.receivers.iter_mut().map(|receiver| Box::pin(receiver.changed()));
             let (changed, at) = tokio::select! {
                 (changed, at, _) = select_all(changes) => (changed, at),
-                () = stop.cancelled() => {
-                    self.ended = true;
-                    return Some(Event::default().retry(Duration::from_secs(1)).comment("stopping"));
-                }
+                () = stop.cancelled() => return Some(last(&mut self.ended, "stopping")),
+                Ok(()) = self.auth.changed() => return Some(last(&mut self.ended, "who may read has changed")),
                 () = sleep_until(self.until) => return None,
             };
             if changed.is_err() {

@@ -28,7 +28,7 @@ pub(crate) async fn list(State(app): Shared, Query(list): Query<List>) -> Answer
     let filter = ScheduleFilter { name: None, source: list.source, after: list.after, limit };
     let listed = app.client.schedules().list(&filter).await?;
     let next = listed.last().filter(|_| listed.len() >= limit as usize).map(|last| last.record.name.clone());
-    let items: Vec<Value> = listed.iter().map(|listed| listed_json(listed, &app.redaction)).collect();
+    let items: Vec<Value> = listed.iter().map(|listed| listed_json(listed, &app.redaction())).collect();
     Ok(Json(json!({ "items": items, "next": next })))
 }
 
@@ -39,7 +39,7 @@ pub(crate) async fn show(State(app): Shared, Name(name): Name) -> Answer {
 async fn one(app: &App, name: &str) -> Answer {
     let listed = app.client.schedules().get(name).await?;
     let listed = listed.ok_or_else(|| Problem::not_found(format!("schedule {name:?} does not exist")))?;
-    let mut shown = listed_json(&listed, &app.redaction);
+    let mut shown = listed_json(&listed, &app.redaction());
     // One that makes no sense has its error shown, and no tick.
     let ticks = listed.record.schedule().and_then(|schedule| preview(&schedule, Timestamp::now(), TICKS));
     let ticks: Vec<_> = ticks.unwrap_or_default().iter().map(|tick| tick.timestamp()).collect();

@@ -72,7 +72,7 @@ pub(crate) async fn events(State(app): Shared, Query(asked): Query<Happened>) ->
     let jobs: HashMap<_, _> = jobs.into_iter().collect();
     let job = |event: &windlass::JobEvent| jobs.get(&event.job).and_then(Option::as_ref);
     let shown: Vec<_> =
-        page.events.iter().map(|event| event_shown(event, job(event), &app.redaction)).collect();
+        page.events.iter().map(|event| event_shown(event, job(event), &app.redaction())).collect();
     Ok(Json(json!({ "events": shown, "next": page.next.as_str(), "more": page.more })))
 }
 

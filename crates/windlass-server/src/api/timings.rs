@@ -84,7 +84,7 @@ async fn shown(app: &App, group: FailureGroup) -> Result<Value, Problem> {
     let mut errors = job.errors.iter().rev().map(|error| &error.error);
     if let Some(error) = errors.find(|error| fingerprint(&job.kind, error) == group.fingerprint) {
         let mut whole = Value::String(error.clone());
-        secrets_of(&job, &app.redaction).scrub(&mut whole);
+        secrets_of(&job, &app.redaction()).scrub(&mut whole);
         let line = telling_line(whole.as_str().unwrap_or_default());
         shown["sample"] = line.chars().take(LONGEST).collect::<String>().into();
     }

@@ -40,7 +40,7 @@ pub(crate) fn check(app: &App, identity: &Identity, filter: &JobFilter) -> Resul
 pub(crate) fn names_hidden(app: &App, filter: &JobFilter) -> bool {
     let Some(args) = &filter.args else { return false };
     let Ok(wanted) = serde_json::from_str::<Value>(args.as_str()) else { return true };
-    app.redaction.would_tell(filter.kind.as_deref(), &wanted)
+    app.redaction().would_tell(filter.kind.as_deref(), &wanted)
 }
 
 /// A page of jobs. Who may not see hidden values finds jobs by their errors as these are shown: those are looked at one by one, as
@@ -75,6 +75,6 @@ async fn is_told(app: &App, job: &JobRecord, text: &str) -> Result<bool, Problem
         _ => job.errors.pop().map(|error| error.error),
     };
     let mut shown = Value::String(error.unwrap_or_default());
-    secrets_of(&job, &app.redaction).scrub(&mut shown);
+    secrets_of(&job, &app.redaction()).scrub(&mut shown);
     Ok(shown.as_str().unwrap_or_default().to_ascii_lowercase().contains(text))
 }

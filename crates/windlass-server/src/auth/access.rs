@@ -14,11 +14,11 @@ use axum::{
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
-use tokio::time::Instant;
-use windlass::Result;
+use tokio::{sync::watch, time::Instant};
+use windlass::{Error, ErrorKind, Result};
 
 /// How long the key of the start is good, once.
 const KEY_LIFE: Duration = Duration::from_secs(600);
@@ -57,13 +57,6 @@ impl Access {
     pub fn program(identify: impl Fn(&Parts) -> Option<Identity> + Send + Sync + 'static) -> Self {
         Self(Kind::Program(Arc::new(identify)))
     }
-
-    pub(crate) fn of_file(&self) -> Option<&AuthFile> {
-        match &self.0 {
-            Kind::File(file) => Some(file),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Debug for Access {
@@ -79,6 +72,10 @@ impl fmt::Debug for Access {
 /// Knows people by what their requests carry.
 pub(crate) struct Auth {
     access: Access,
+    /// As it was read last.
+    file: RwLock<Option<Arc<AuthFile>>>,
+    /// How often that was.
+    changes: watch::Sender<u64>,
     sessions: Sessions,
     throttle: Throttle,
     key: Mutex<Option<(Hash, Instant)>>,
@@ -89,7 +86,43 @@ pub(crate) struct Auth {
 impl Auth {
     pub(crate) fn new(access: Access, port: Option<u16>) -> Self {
         let (sessions, throttle) = (Sessions::default(), Throttle::new());
-        Self { access, sessions, throttle, key: Mutex::new(None), port }
+        let file = match &access.0 {
+            Kind::File(file) => Some(Arc::clone(file)),
+            Kind::Loopback | Kind::Program(_) => None,
+        };
+        let (file, changes) = (RwLock::new(file), watch::Sender::new(0));
+        Self { access, file, changes, sessions, throttle, key: Mutex::new(None), port }
+    }
+
+    /// Who may do what, where a file says so.
+    pub(crate) fn file(&self) -> Option<Arc<AuthFile>> {
+        self.file.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells when the file was read anew.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Takes another file; gives the one before. Who is not in it as before has no session any more.
+    pub(crate) fn replace(&self, file: AuthFile) -> Result<Arc<AuthFile>> {
+        let file = Arc::new(file);
+        let before = {
+            let mut known = self.file.write().unwrap_or_else(PoisonError::into_inner);
+            known.as_mut().map(|known| std::mem::replace(known, Arc::clone(&file)))
+        };
+        let Some(before) = before else {
+            let message = "the server has no auth file that could be replaced; build it with Access::file";
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        };
+        self.sessions.keep(|identity| file.keeps(&before, identity.actor()));
+        self.changes.send_modify(|changes| *changes += 1);
+        Ok(before)
+    }
+
+    /// Whether the file says of somebody what the one before said.
+    pub(crate) fn keeps(&self, before: &AuthFile, actor: &str) -> bool {
+        self.file().is_some_and(|file| file.keeps(before, actor))
     }
 
     /// A token that makes one browser admin; `None` where there are tokens of other sorts.
@@ -105,6 +138,7 @@ impl Auth {
 
     /// Refuses what came by a name that is not ours: a page of another site whose name leads here (DNS rebinding).
     pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let file = self.file();
         match &self.access.0 {
             Kind::Loopback if is_forwarded(headers) => {
                 let detail = "a proxy passed this on, and whom for is not known: without --auth FILE, only \
@@ -114,10 +148,12 @@ impl Auth {
             Kind::Loopback if !is_loopback_host(headers, self.port) => {
                 Err(wrong_host("localhost, 127.0.0.1 or [::1] with the port of this server"))
             }
-            Kind::File(file) if !file.hosts.is_empty() && !is_host_of(headers, &file.hosts) => {
-                Err(wrong_host("one of `hosts` in the auth file"))
-            }
-            _ => Ok(()),
+            _ => match file {
+                Some(file) if !file.hosts.is_empty() && !is_host_of(headers, &file.hosts) => {
+                    Err(wrong_host("one of `hosts` in the auth file"))
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -127,7 +163,7 @@ impl Auth {
         // A token of the program's, or one that the proxy passes on, is not for us.
         let is_for_us = !matches!(self.access.0, Kind::Program(_));
         if let Some(token) = token.filter(|_| is_for_us) {
-            let known = self.access.of_file().and_then(|file| file.identify(token, Via::Bearer));
+            let known = self.file().and_then(|file| file.identify(token, Via::Bearer));
             if known.is_some() || self.of_proxy(parts).is_none() {
                 return known.map(Some).ok_or_else(|| self.failed(parts));
             }
@@ -160,7 +196,8 @@ impl Auth {
 
     /// Whom a trusted proxy names.
     fn of_proxy(&self, parts: &Parts) -> Option<Identity> {
-        let proxy = self.access.of_file()?.proxy.as_ref()?;
+        let file = self.file()?;
+        let proxy = file.proxy.as_ref()?;
         let actor = parts.headers.get(proxy.header()?)?.to_str().ok()?;
         let is_good = proxy.trusts(peer(parts)?) && !actor.is_empty() && actor.len() <= LONGEST_ACTOR;
         is_good.then(|| proxy.identify(actor)).flatten()
@@ -168,12 +205,17 @@ impl Auth {
 
     /// Begins a session for who has a token; gives the cookie.
     pub(crate) fn login(&self, parts: &Parts, token: &str) -> Result<(Identity, String), Problem> {
+        // Until the session has begun no other file takes the place of this one, so that whoever takes a token away ends all its sessions.
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
         let known = match &self.access.0 {
             Kind::Loopback => self.use_key(token),
-            Kind::File(file) => file.identify(token, Via::Session),
+            Kind::File(_) => file.as_ref().and_then(|file| file.identify(token, Via::Session)),
             Kind::Program(_) => None,
         };
-        let identity = known.ok_or_else(|| self.failed(parts))?;
+        let Some(identity) = known else {
+            drop(file);
+            return Err(self.failed(parts));
+        };
         if !identity.role().may(Role::Viewer) {
             let (actor, role) = (identity.actor(), identity.role());
             let detail = format!(
@@ -212,8 +254,10 @@ impl Auth {
     }
 
     fn is_proxied(&self, parts: &Parts) -> bool {
-        let proxy = self.access.of_file().and_then(|file| file.proxy.as_ref());
-        proxy.is_some_and(|proxy| peer(parts).is_some_and(|peer| proxy.trusts(peer)))
+        self.file().is_some_and(|file| {
+            let trusts = |peer| file.proxy.as_ref().is_some_and(|proxy| proxy.trusts(peer));
+            peer(parts).is_some_and(trusts)
+        })
     }
 
     fn use_key(&self, token: &str) -> Option<Identity> {

@@ -6,7 +6,7 @@ use crate::redact::Redaction;
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::Deserialize;
-use std::{collections::BTreeMap, fmt, net::IpAddr, path::Path};
+use std::{collections::BTreeMap, fmt, net::IpAddr, path::Path, sync::Arc};
 use windlass::{Error, ErrorKind, Result};
 
 /// Who may do what, from a TOML file: tokens by their hashes, proxies that are trusted, what is hidden.
@@ -36,11 +36,11 @@ use windlass::{Error, ErrorKind, Result};
 pub struct AuthFile {
     tokens: Vec<Token>,
     pub(super) proxy: Option<Proxy>,
-    pub(crate) redaction: Redaction,
+    pub(crate) redaction: Arc<Redaction>,
     pub(super) hosts: Vec<String>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 struct Token {
     name: String,
     hash: Hash,
@@ -49,7 +49,7 @@ struct Token {
 }
 
 /// A proxy that is believed how it was reached, and, with a header for that, by whom.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Proxy {
     pub(super) trusted: Vec<IpNet>,
@@ -111,7 +111,13 @@ impl AuthFile {
             }
         }
         said.proxy.as_ref().map_or(Ok(()), Proxy::check)?;
-        Ok(Self { tokens, proxy: said.proxy, redaction: said.redact, hosts: said.hosts })
+        Ok(Self { tokens, proxy: said.proxy, redaction: Arc::new(said.redact), hosts: said.hosts })
+    }
+
+    /// Whether it says of somebody what the one before said: by token, or by proxy where none of them has a token of that name.
+    pub(super) fn keeps(&self, before: &Self, actor: &str) -> bool {
+        let [now, then] = [self, before].map(|file| file.tokens.iter().find(|token| token.name == actor));
+        now == then && (now.is_some() || self.proxy == before.proxy)
     }
 
     /// Whom a token is of. Looks at all, so that the time tells nothing.

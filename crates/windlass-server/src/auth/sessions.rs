@@ -51,6 +51,11 @@ impl Sessions {
         Some(session.identity.clone())
     }
 
+    /// Ends those of whoever is not kept.
+    pub(super) fn keep(&self, is_kept: impl Fn(&Identity) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, session| is_kept(&session.identity));
+    }
+
     pub(super) fn end(&self, cookie: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&Hash::of(cookie));
     }

@@ -82,13 +82,15 @@ impl Site {
 
     pub(super) fn of(client: Client, with: impl FnOnce(crate::Builder) -> crate::Builder) -> Self {
         let tokens: Vec<_> = Role::ALL.iter().map(|_| NewToken::generate().unwrap()).collect();
-        let lines = Role::ALL.iter().zip(&tokens).map(|(role, token)| {
-            format!("[[token]]\nname = '{role}'\nrole = '{role}'\nsha256 = '{}'\n", token.sha256)
-        });
-        let text = format!("{}[redact]\nkinds.\"mail.*\" = ['to']\n", lines.collect::<String>());
+        let text = format!("{}[redact]\nkinds.\"mail.*\" = ['to']\n", lines(&Role::ALL, &tokens));
         let access = Access::file(AuthFile::parse(&text).unwrap());
         let server = with(Server::builder(client.clone()).access(access)).build();
         Self { router: server.router(), server, client, tokens, fits: Fits::new(), _folder: None }
+    }
+
+    /// The lines of an auth file with the tokens of these roles.
+    pub(super) fn lines_of(&self, roles: &[Role]) -> String {
+        lines(roles, &self.tokens)
     }
 
     pub(super) fn token(&self, role: Role) -> &str {
@@ -176,4 +178,12 @@ pub(super) async fn exchange(
     let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
     let body = serde_json::from_str(&text).unwrap_or_default();
     Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
+}
+
+fn lines(roles: &[Role], tokens: &[NewToken]) -> String {
+    let known = Role::ALL.iter().zip(tokens).filter(|(role, _)| roles.contains(role));
+    let line = |(role, token): (&Role, &NewToken)| {
+        format!("[[token]]\nname = '{role}'\nrole = '{role}'\nsha256 = '{}'\n", token.sha256)
+    };
+    known.map(line).collect()
 }

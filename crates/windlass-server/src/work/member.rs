@@ -58,6 +58,11 @@ impl Member {
         self.secret.is(&Hash::of(secret)) && self.actor == actor
     }
 
+    /// Who it registered as.
+    pub(super) fn actor(&self) -> &str {
+        &self.actor
+    }
+
     /// What a job is handed in with.
     pub(super) fn receipt(&self, ticket: Ticket) -> String {
         format!("{}.{}", self.tag, ticket.0)
