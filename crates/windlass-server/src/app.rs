@@ -1,6 +1,6 @@
 use crate::{
     TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics,
-    overview::Overview, redact::Redaction, work::Work,
+    overview::Overview, redact::Redaction, replays::Replays, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub(crate) struct App {
     pub(crate) bulk: Bulk,
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
+    pub(crate) replays: Replays,
     /// Nothing can be changed here.
     pub(crate) read_only: bool,
     /// Where traces are shown.

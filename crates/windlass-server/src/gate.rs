@@ -5,15 +5,18 @@ use crate::{
     audit::{Attempt, Note},
     auth::{Identity, Role, Via, check_read, check_write},
     problem::Problem,
+    replays::key_of,
     shell::{Answered, RequestId},
 };
 use axum::{
+    body::Body,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use std::{sync::Arc, time::Duration};
+use tokio::sync::watch::Receiver;
 
 /// How long an answer may take, the time to send the request's body included.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,7 +81,7 @@ async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 's
 
 impl Gate {
     async fn pass(&self, request: Request, next: Next) -> Result<Response, Problem> {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let length =
             parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length > self.body_limit as u64) {
@@ -96,6 +99,37 @@ impl Gate {
             let detail = "log in: send `Authorization: Bearer` and a token, or POST /session";
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail));
         };
+        // A replay is for who still may.
+        let call = match self.check(&identity, least, &parts.headers) {
+            Ok(()) => self.call_of(&identity, &parts)?,
+            Err(_) => None,
+        };
+        let work = Box::pin(self.noted(identity, least, changes, parts, body, next));
+        match call {
+            Some(call) => self.app.replays.answer(call, work).await,
+            None => work.await,
+        }
+    }
+
+    /// What is done once under the key of a call, if it has one. An enqueue keeps its key in the store.
+    fn call_of(&self, identity: &Identity, parts: &Parts) -> Result<Option<String>, Problem> {
+        if self.does != Does::Write || parts.method != Method::POST || self.name == "jobs.enqueue" {
+            return Ok(None);
+        }
+        let call = |key: &str| format!("{}\0{}\0{key}", identity.actor(), parts.uri.path());
+        Ok(key_of(&parts.headers)?.map(call))
+    }
+
+    /// Does it, and notes that.
+    async fn noted(
+        &self,
+        identity: Identity,
+        least: Role,
+        changes: Receiver<u64>,
+        mut parts: Parts,
+        body: Body,
+        next: Next,
+    ) -> Result<Response, Problem> {
         let target = parts.uri.path().to_owned();
         let target = target.split_once("/api/v1").map_or(target.as_str(), |(_, path)| path).to_owned();
         let request_id = parts.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());

@@ -31,6 +31,7 @@ mod overview;
 mod problem;
 mod record;
 mod redact;
+mod replays;
 mod routes;
 mod server;
 mod shell;

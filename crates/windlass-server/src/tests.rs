@@ -15,6 +15,7 @@ mod log;
 mod mounted;
 mod openapi;
 mod refusals;
+mod replays;
 mod roles;
 mod sessions;
 mod side_by_side;

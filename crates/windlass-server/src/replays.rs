@@ -1,0 +1,118 @@
+//! What was done under an `Idempotency-Key` is not done again: whoever repeats the call gets the answer of the first.
+//!
+//! An enqueue has its key in the store (`POST /jobs`). Here are those of the other POSTs, of which a repetition would do something twice: kept by this
+//! process, for an hour.
+
+use crate::problem::Problem;
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::OnceCell, time::Instant};
+
+/// How long an answer is remembered.
+const LIFE: Duration = Duration::from_secs(3_600);
+/// How many are; beyond, the oldest is forgotten.
+const MOST: usize = 10_000;
+/// The longest answer.
+const MOST_BYTES: usize = 64 << 10;
+/// The longest key.
+const LONGEST_KEY: usize = 200;
+
+/// An answer that can be given again.
+struct Kept {
+    status: StatusCode,
+    media: Option<HeaderValue>,
+    body: Bytes,
+}
+
+/// Made by the first call; the others wait for it.
+type Cell = Arc<OnceCell<Kept>>;
+
+#[derive(Default)]
+struct State {
+    known: HashMap<Arc<str>, Cell>,
+    /// The oldest first.
+    order: VecDeque<(Instant, Arc<str>)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Replays(Mutex<State>);
+
+/// The key of a call, if it has one.
+pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let is_good = |key: &&str| (1..=LONGEST_KEY).contains(&key.len());
+    let wrong =
+        || Problem::invalid(format!("Idempotency-Key must be 1 to {LONGEST_KEY} bytes of visible ASCII"));
+    key.to_str().ok().filter(is_good).map(Some).ok_or_else(wrong)
+}
+
+impl Replays {
+    /// The answer that this call had before, or else that of the work, which is remembered where it succeeds.
+    pub(crate) async fn answer(
+        &self,
+        call: String,
+        work: impl Future<Output = Result<Response, Problem>>,
+    ) -> Result<Response, Problem> {
+        let (cell, mut is_first) = (self.cell(call), false);
+        let first = async {
+            is_first = true;
+            Kept::of(work.await).await.map_err(Box::new)
+        };
+        match cell.get_or_try_init(|| first).await {
+            Ok(kept) => Ok(kept.response(is_first)),
+            Err(refused) => Ok(*refused),
+        }
+    }
+
+    fn cell(&self, call: String) -> Cell {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = |(at, _): &(Instant, Arc<str>)| at.elapsed() > LIFE;
+        while state.order.len() >= MOST || state.order.front().is_some_and(is_old) {
+            let Some((_, oldest)) = state.order.pop_front() else { break };
+            state.known.remove(&oldest);
+        }
+        let call: Arc<str> = call.into();
+        if let Some(known) = state.known.get(&call) {
+            return Arc::clone(known);
+        }
+        state.order.push_back((Instant::now(), Arc::clone(&call)));
+        Arc::clone(state.known.entry(call).or_default())
+    }
+}
+
+impl Kept {
+    /// An answer that is worth keeping; what was refused changed nothing, and may be tried again.
+    async fn of(answer: Result<Response, Problem>) -> Result<Self, Response> {
+        let answer = answer.unwrap_or_else(IntoResponse::into_response);
+        if !answer.status().is_success() {
+            return Err(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let body = to_bytes(body, MOST_BYTES).await.map_err(|error| {
+            let detail = format!("it was done, but its answer cannot be kept: {error}");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()
+        })?;
+        Ok(Self { status: parts.status, media: parts.headers.get(header::CONTENT_TYPE).cloned(), body })
+    }
+
+    fn response(&self, is_first: bool) -> Response {
+        let mut response = (self.status, Body::from(self.body.clone())).into_response();
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_TYPE);
+        if let Some(media) = &self.media {
+            headers.insert(header::CONTENT_TYPE, media.clone());
+        }
+        if !is_first {
+            headers.insert(HeaderName::from_static("idempotent-replayed"), HeaderValue::from_static("true"));
+        }
+        response
+    }
+}

@@ -1,0 +1,72 @@
+use super::site::{Answer, Site};
+use crate::Role;
+use serde_json::{Value, json};
+use windlass::{Args, Client, NewJob, Schedule};
+
+fn nightly() -> Schedule {
+    Schedule::new("nightly", "@daily", NewJob::new("report", Args::parse("{}").unwrap()))
+}
+
+async fn again(site: &Site, role: Role, path: &str, key: &str, body: Value) -> Answer {
+    let bearer = format!("Bearer {}", site.token(role));
+    site.send("POST", path, &[("authorization", &bearer), ("idempotency-key", key)], body).await
+}
+
+fn is_replay(answer: &Answer) -> bool {
+    answer.headers.contains_key("idempotent-replayed")
+}
+
+async fn count(client: &Client) -> usize {
+    client.jobs(&Default::default()).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_schedule_is_run_once_for_a_key() {
+    for site in Site::all_stores().await {
+        site.client.schedules().put([nightly()]).await.unwrap();
+        let run = async |key| again(&site, Role::Operator, "/schedules/nightly/run", key, Value::Null).await;
+        // Both at the same time, and once more after it.
+        let (one, other) = tokio::join!(run("a"), run("a"));
+        let third = run("a").await;
+        assert_eq!([&one, &other, &third].map(is_replay).iter().filter(|replay| **replay).count(), 2);
+        let ids = [one, other, third].map(|answer| answer.is(200));
+        assert!(ids[0] == ids[1] && ids[1] == ids[2], "{ids:?}");
+        assert_eq!(count(&site.client).await, 1);
+        assert!(run("b").await.is(200) != ids[0]);
+        assert_eq!(count(&site.client).await, 2);
+        // Others have their own keys, and what was done once is audited once.
+        again(&site, Role::Admin, "/schedules/nightly/run", "a", Value::Null).await.is(200);
+        assert_eq!(count(&site.client).await, 3);
+        let audited = site.ask(Role::Admin, "GET", "/audit?action=schedules.run", Value::Null).await.is(200);
+        assert_eq!(audited["items"].as_array().unwrap().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_mark_is_set_once_for_a_key() {
+    let site = Site::in_memory();
+    for _ in 0..2 {
+        let answer = again(&site, Role::Operator, "/marks", "v7", json!({ "label": "v7" })).await;
+        assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    }
+    assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_refused_is_tried_again() {
+    let site = Site::in_memory();
+    let run = async || again(&site, Role::Operator, "/schedules/nightly/run", "a", Value::Null).await;
+    run().await.refused(404, "not_found");
+    site.client.schedules().put([nightly()]).await.unwrap();
+    run().await.is(200);
+    // Who may not any more gets no answer of before.
+    again(&site, Role::Viewer, "/schedules/nightly/run", "a", Value::Null)
+        .await
+        .refused(403, "permission_denied");
+    let long = "x".repeat(201);
+    for key in ["", long.as_str()] {
+        again(&site, Role::Operator, "/schedules/nightly/run", key, Value::Null)
+            .await
+            .refused(422, "invalid_option");
+    }
+}
