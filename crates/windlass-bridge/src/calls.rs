@@ -36,6 +36,9 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
             schedules::call(client, op, payload).await
         }
         "timings" | "failures" | "mark" | "marks" => timings::call(client, op, payload).await,
+        // To test what becomes of that.
+        #[cfg(debug_assertions)]
+        "panic_for_test" => panic!("asked to panic"),
         _ => store::call(client, op, payload).await,
     };
     said.map_err(Failure::from)

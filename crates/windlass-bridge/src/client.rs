@@ -1,5 +1,5 @@
 use crate::{
-    Engine, Failure,
+    Call, Engine, Failure,
     calls::{call, sql_json},
 };
 use serde_json::value::RawValue;
@@ -91,7 +91,7 @@ impl Client {
         op: &str,
         payload: String,
         done: impl FnOnce(Result<String, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Call, Failure> {
         let (client, op) = (self.inner.clone(), op.to_owned());
         self.engine.start(async move { call(&client, &op, &payload).await }, done)
     }
@@ -113,7 +113,7 @@ impl Client {
         context: Context,
         value: &str,
         done: impl FnOnce(Result<String, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Call, Failure> {
         let value = Args::parse(value)?;
         let kept = async move { context.checkpoint(&value).await.map(|()| "null".to_owned()) };
         self.engine.start(kept, done)
@@ -127,7 +127,7 @@ impl Client {
         &self,
         context: Context,
         done: impl FnOnce(Result<String, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Call, Failure> {
         let asked = async move {
             let kept = context.last_checkpoint::<Box<RawValue>>().await?;
             Ok::<_, windlass::Error>(kept.map_or_else(|| "null".to_owned(), |kept| kept.get().to_owned()))

@@ -1,4 +1,4 @@
-use crate::{Failure, fork::Undivided};
+use crate::{Call, Failure, call::guarded, fork::Undivided};
 use std::{
     future::Future,
     mem,
@@ -73,10 +73,10 @@ impl Engine {
     /// Its own, and in a forked child.
     pub fn run<T, E: Into<Failure>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
         self.check()?;
-        self.runtime.block_on(work).map_err(Into::into)
+        self.runtime.block_on(guarded(work))
     }
 
-    /// Runs something, and calls back from a thread of its own when that is done.
+    /// Runs something, and calls back from a thread of its own when that is done, also by a panic.
     ///
     /// # Errors
     /// In a forked child; nothing is called back then.
@@ -84,10 +84,9 @@ impl Engine {
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
         done: impl FnOnce(Result<T, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Call, Failure> {
         self.check()?;
-        self.runtime.spawn(async move { done(work.await.map_err(Into::into)) });
-        Ok(())
+        Ok(Call(self.runtime.spawn(async move { done(guarded(work).await) }).abort_handle()))
     }
 }
 
@@ -105,6 +104,38 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         engine.start(async { Ok::<_, Failure>(8) }, move |done| sender.send(done).unwrap()).unwrap();
         assert_eq!(receiver.recv(), Ok(Ok(8)));
+    }
+
+    #[test]
+    fn a_panic_is_a_failure_and_the_engine_goes_on() {
+        let engine = Engine::of_process().unwrap();
+        let panics = || async {
+            tokio::task::yield_now().await;
+            match std::hint::black_box(true) {
+                true => panic!("no {}", "luck"),
+                false => Ok::<(), Failure>(()),
+            }
+        };
+        let failed = engine.run(panics()).unwrap_err();
+        assert_eq!((failed.code, failed.ambiguous), ("internal", true));
+        assert!(failed.message.ends_with("the call panicked: no luck"), "{failed}");
+        let (sender, receiver) = mpsc::channel();
+        engine.start(panics(), move |done| sender.send(done).unwrap()).unwrap();
+        assert_eq!(receiver.recv(), Ok(Err(failed)));
+        assert_eq!(engine.run(async { Ok::<_, Failure>(7) }), Ok(7));
+    }
+
+    #[test]
+    fn who_does_not_want_the_answer_ends_the_call() {
+        let engine = Engine::of_process().unwrap();
+        let (sender, receiver) = mpsc::channel::<()>();
+        let work = async move {
+            let _until_dropped = sender;
+            std::future::pending::<Result<(), Failure>>().await
+        };
+        let call = engine.start(work, |_| panic!("called back")).unwrap();
+        call.abort();
+        assert!(receiver.recv().is_err(), "it is dropped");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! * Nothing here calls into foreign code but a bell and a callback, both outside every lock.
 //! * No rule of the queue lives here: what happens to a job is the engine's.
 
+mod call;
 mod calls;
 mod client;
 mod desk;
@@ -27,7 +28,9 @@ mod retry_policy;
 mod said;
 mod schedule_spec;
 mod worker;
+mod worker_spec;
 
+pub use call::Call;
 pub use calls::{event_json, schedule_json};
 pub use client::Client;
 pub use desk::{Desk, Exchange, Told};
@@ -38,4 +41,5 @@ pub use job_spec::JobSpec;
 pub use line::{cancel_line, checkpoint_line, drop_line, job_line};
 pub use said::{About, Answer, Malformed, Said, Say};
 pub use schedule_spec::ScheduleSpec;
-pub use worker::{Worker, WorkerSpec};
+pub use worker::Worker;
+pub use worker_spec::{AnyKind, BatchSpec, WorkerSpec};

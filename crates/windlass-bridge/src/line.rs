@@ -44,7 +44,7 @@ struct ToldLine<'a> {
 /// # Errors
 /// Why the job cannot be told: the store handed out args that are no JSON.
 pub fn job_line(job: &LentJob) -> Result<Vec<u8>, String> {
-    let LentJob { ticket, args, context } = job;
+    let LentJob { ticket, args, context, .. } = job;
     let args = std::str::from_utf8(args).map_err(|error| format!("the job's args are not UTF-8: {error}"))?;
     let args = on_one_line(args);
     let meta = context.meta().map(|meta| on_one_line(meta.as_str()));

@@ -84,6 +84,35 @@ fn threads_work_jobs_at_a_desk_each_and_end_with_the_worker() {
 }
 
 #[test]
+fn jobs_come_in_batches_that_take_one_place() {
+    let program = Program::new();
+    let spec = r#"{"queues":[["default",1]],"kinds":["a"],"batches":[{"kind":"row","max_size":3,"wait_ms":600000}]}"#;
+    let worker = Worker::start(&program.client, &WorkerSpec::parse(spec).unwrap()).unwrap();
+    let (sender, bell) = mpsc::channel();
+    let desk = worker.desk(move || sender.send(()).unwrap_or_default()).unwrap();
+    let first = program.enqueue("row", "{}", 1);
+    let began = Instant::now();
+    while worker.stats().ready == 0 {
+        assert!(began.elapsed() < LONG, "it is not claimed");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let ids = [first, program.enqueue("row", "{}", 2)].concat();
+    let jobs = loop {
+        let exchange = desk.exchange([], Room { jobs: 1, bytes: 1 });
+        if !exchange.jobs.is_empty() {
+            break exchange.jobs;
+        }
+        bell.recv_timeout(LONG).expect("nobody rings");
+    };
+    assert_eq!(jobs.iter().map(|job| job.context.id().0).collect::<Vec<_>>(), ids);
+    assert!(jobs.iter().all(|job| job.batch == jobs[0].ticket));
+    desk.exchange(jobs.iter().map(|job| (job.ticket.0, Outcome::Complete(None))), Room::jobs(0));
+    ids.iter().for_each(|id| program.until(*id, "completed"));
+    worker.stop();
+    assert!(worker.wait(LONG).unwrap());
+}
+
+#[test]
 fn a_job_is_told_as_one_line_and_what_is_said_of_it_is_kept() {
     let program = Program::new();
     let spec = WorkerSpec {

@@ -36,15 +36,14 @@ pub(crate) struct BatchStop {
 }
 
 impl BatchStop {
-    /// The time begins now.
+    /// The time begins now, or where the jobs are lent, when somebody took the first of them.
     pub(crate) fn new(
         jobs: Vec<(Arc<ClaimScope>, JobId)>,
         timeout: Option<Duration>,
         grace: Duration,
     ) -> Self {
-        let (scope, _) = &jobs[0];
-        let switch = || Arc::new(JobSwitch::new(scope.epoch.interrupted()));
-        let limit = timeout.map(|timeout| TimeLimit::new(timeout, grace, switch()));
+        let (scope, first) = &jobs[0];
+        let limit = timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(*first)));
         Self { jobs, grace, limit, told: false, evicted: None, cancelled: None }
     }
 

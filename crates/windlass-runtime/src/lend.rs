@@ -14,6 +14,7 @@ mod serving;
 mod spread;
 mod standing;
 mod terms;
+mod together;
 
 pub use borrower::Borrower;
 pub(crate) use lot::ToLend;

@@ -1,12 +1,13 @@
 use crate::{
-    BatchFn, DataSet, Middleware,
-    batch::{Batched, Joining, Shared},
+    Batch, BatchFn, DataSet, Middleware, RawJob,
+    batch::{Batched, Joining, Rules, Shared},
     encryption::{Codec, OpenHandler, Opening},
+    lent::{LentBatches, LentHandler, lend_batch},
     middleware::Layered,
 };
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Error, ErrorKind, Limits, Result};
-use windlass_runtime::{Batching, Dispatch, Handler};
+use windlass_runtime::{Batching, Dispatch, Handler, lend::Lender};
 
 /// Makes a handler when all data is known, with all layers around it.
 type Make = Box<dyn FnOnce(&DataSet, &Arc<Codec>, &Layers) -> Result<Arc<dyn Handler>> + Send>;
@@ -66,6 +67,27 @@ impl Registry {
             let shared = Arc::clone(&joining.0);
             let opening = Opening { handler: joining, codec: Arc::clone(codec), encrypted };
             Ok(Arc::new(Batched::new(layers.around(Arc::new(opening)), shared)))
+        });
+        self.insert_made(kind, make);
+    }
+
+    /// Foreign code that runs batches.
+    pub(crate) fn insert_lent_batch(
+        &mut self,
+        kind: String,
+        encrypted: bool,
+        batching: Result<Batching>,
+        lender: Lender,
+    ) {
+        self.batched.insert(kind.clone(), batching);
+        let make: Make = Box::new(move |data, codec, layers| {
+            let (one, codec) = (LentHandler(lender.clone()), Arc::clone(codec));
+            let alone = Arc::new(Opening { handler: one, codec: Arc::clone(&codec), encrypted });
+            let function = move |batch: Batch<RawJob>| lend_batch(&lender, batch);
+            let shared = Arc::new(Shared::new(function, data, Ok, Rules::default())?);
+            let opening = Opening { handler: Joining(Arc::clone(&shared)), codec, encrypted };
+            let together = Arc::new(Batched::new(layers.around(Arc::new(opening)), shared));
+            Ok(Arc::new(LentBatches { alone: layers.around(alone), together }))
         });
         self.insert_made(kind, make);
     }

@@ -187,6 +187,35 @@ impl WorkerBuilder {
         self.lend_kinds(kinds, true, lender)
     }
 
+    /// Runs up to `most` jobs of `kind` at once by foreign code; see [`Self::lend`] and [`Self::handle_batch`]. The jobs of a batch come one after
+    /// the other in one exchange, with [the same number](crate::lend::LentJob::batch).
+    pub fn lend_batch(self, kind: impl Into<String>, most: usize, wait: Duration, lender: &Lender) -> Self {
+        self.lend_batches(kind.into(), false, Batching::new(most, wait), lender)
+    }
+
+    /// The same for an encrypted kind; see [`Self::lend_encrypted`].
+    pub fn lend_encrypted_batch(
+        self,
+        kind: impl Into<String>,
+        most: usize,
+        wait: Duration,
+        lender: &Lender,
+    ) -> Self {
+        self.lend_batches(kind.into(), true, Batching::new(most, wait), lender)
+    }
+
+    fn lend_batches(
+        mut self,
+        kind: String,
+        encrypted: bool,
+        batching: Result<Batching>,
+        lender: &Lender,
+    ) -> Self {
+        self.lenders.push(lender.clone());
+        self.registry.insert_lent_batch(kind, encrypted, batching, lender.clone());
+        self
+    }
+
     fn lend_kinds(
         mut self,
         kinds: impl IntoIterator<Item = impl Into<String>>,

@@ -27,7 +27,9 @@ impl NativeClient {
     /// One operation of the store, JSON text in and out: a promise of text.
     #[napi(catch_unwind)]
     pub fn call<'env>(&self, env: &'env Env, op: String, payload: String) -> Result<Object<'env>> {
-        promise::<String>(env, move |answer| self.inner.start(&op, payload, move |text| answer.settle(text)))
+        promise::<String>(env, move |answer| {
+            self.inner.start(&op, payload, move |text| answer.settle(text)).map(drop)
+        })
     }
 
     /// Closes its connections: a promise.

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use windlass::lend::LentJob;
 
 /// How many numbers a job has: those of `FIELDS` in ts/batch_reader.ts.
-const PER_JOB: usize = 10;
+const PER_JOB: usize = 11;
 
 /// Names of kinds and queues, which cross the boundary once and are numbers from then on.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(crate) fn numbers(
     new: &mut Vec<String>,
 ) -> Vec<f64> {
     let mut numbers = Vec::with_capacity(jobs.len() * PER_JOB);
-    for (LentJob { ticket, context, .. }, end) in jobs.iter().zip(ends) {
+    for (LentJob { ticket, batch, context, .. }, end) in jobs.iter().zip(ends) {
         // Tickets, ids and lengths are below 2^53.
         numbers.extend([
             ticket.0 as f64,
@@ -65,6 +65,7 @@ pub(crate) fn numbers(
             context.priority().into(),
             context.enqueued_at().as_millisecond() as f64,
             context.crash_count().into(),
+            batch.0 as f64,
         ]);
     }
     numbers

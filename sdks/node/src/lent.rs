@@ -9,7 +9,7 @@ use windlass_bridge::{Exchange, Told};
 /// What an exchange brought. Everything about its jobs in one array, one list and one text, because that is what crosses fast.
 #[napi(object)]
 pub struct Batch {
-    /// Ten numbers for each job.
+    /// Eleven numbers for each job.
     pub numbers: Float64Array,
     /// Names that `numbers` refer to and that were not told before, in order.
     pub names: Vec<String>,

@@ -8,6 +8,8 @@
 
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod client;
+#[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
+mod command;
 mod job_numbers;
 #[allow(unsafe_code, unreachable_pub, reason = "what the macros of napi write, and ask for")]
 mod lent;

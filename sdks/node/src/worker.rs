@@ -114,7 +114,7 @@ impl NativeWorker {
     pub fn checkpoint<'env>(&self, env: &'env Env, ticket: f64, value: String) -> Result<Object<'env>> {
         promise::<String>(env, move |answer| {
             let job = self.context(ticket)?;
-            self.shared.client.start_checkpoint(job, &value, move |kept| answer.settle(kept))
+            self.shared.client.start_checkpoint(job, &value, move |kept| answer.settle(kept)).map(drop)
         })
     }
 
@@ -123,7 +123,7 @@ impl NativeWorker {
     pub fn last_checkpoint<'env>(&self, env: &'env Env, ticket: f64) -> Result<Object<'env>> {
         promise::<String>(env, |answer| {
             let job = self.context(ticket)?;
-            self.shared.client.start_last_checkpoint(job, move |kept| answer.settle(kept))
+            self.shared.client.start_last_checkpoint(job, move |kept| answer.settle(kept)).map(drop)
         })
     }
 
@@ -169,7 +169,9 @@ impl NativeWorker {
     /// Waits until nothing is available and nothing runs: a promise. For tests.
     #[napi(catch_unwind)]
     pub fn until_idle<'env>(&self, env: &'env Env) -> Result<Object<'env>> {
-        promise::<()>(env, |answer| self.shared.worker.start_until_idle(move |idle| answer.settle(idle)))
+        promise::<()>(env, |answer| {
+            self.shared.worker.start_until_idle(move |idle| answer.settle(idle)).map(drop)
+        })
     }
 
     pub(crate) fn context(&self, ticket: f64) -> std::result::Result<Context, Failure> {

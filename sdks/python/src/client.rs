@@ -1,10 +1,10 @@
-use crate::{failure::raised, job::Job, port::Port};
+use crate::{call::Call, failure::raised, job::Job, port::Port};
 use pyo3::prelude::*;
 use std::{
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     time::Duration,
 };
-use windlass_bridge::{Client as Bridge, Engine, Failure};
+use windlass_bridge::{Call as Started, Client as Bridge, Engine, Failure};
 
 /// How often a thread that waits looks for signals such as Ctrl-C.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,10 +42,10 @@ impl Client {
     }
 
     /// Begins an operation; its answer comes to the port, by this number.
-    fn start(&self, py: Python<'_>, port: &Port, call: u64, op: &str, payload: String) -> PyResult<()> {
+    fn start(&self, py: Python<'_>, port: &Port, call: u64, op: &str, payload: String) -> PyResult<Call> {
         let mailbox = port.mailbox();
         let started = self.bridge.start(op, payload, move |answer| mailbox.put(call, answer));
-        started.map_err(|failure| raised(py, &failure))
+        started.map(Call).map_err(|failure| raised(py, &failure))
     }
 
     /// The statement that completes a job in its handler's transaction, as JSON.
@@ -62,10 +62,10 @@ impl Client {
         call: u64,
         job: &Job,
         value: Option<&str>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Call> {
         let mailbox = port.mailbox();
-        self.checkpoint(job, value, move |answer| mailbox.put(call, answer))
-            .map_err(|failure| raised(py, &failure))
+        let started = self.checkpoint(job, value, move |answer| mailbox.put(call, answer));
+        started.map(Call).map_err(|failure| raised(py, &failure))
     }
 
     /// The same, and waits for it.
@@ -90,7 +90,7 @@ impl Client {
         job: &Job,
         value: Option<&str>,
         done: impl FnOnce(Result<String, Failure>) + Send + 'static,
-    ) -> Result<(), Failure> {
+    ) -> Result<Started, Failure> {
         match value {
             Some(value) => self.bridge.start_checkpoint(job.context.clone(), value, done),
             None => self.bridge.start_last_checkpoint(job.context.clone(), done),
@@ -98,19 +98,19 @@ impl Client {
     }
 }
 
-/// Starts something and waits for its answer.
+/// Starts something and waits for its answer; who does not wait for its end ends it.
 fn wait<T: Send>(
     py: Python<'_>,
-    start: impl FnOnce(Sender<Result<T, Failure>>) -> Result<(), Failure>,
+    start: impl FnOnce(Sender<Result<T, Failure>>) -> Result<Started, Failure>,
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
-    start(sender).map_err(|failure| raised(py, &failure))?;
+    let call = start(sender).map_err(|failure| raised(py, &failure))?;
     loop {
         let received;
         (received, receiver) = py.detach(move || (receiver.recv_timeout(LOOK), receiver));
         match received {
             Ok(answer) => return answer.map_err(|failure| raised(py, &failure)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| call.abort())?,
             Err(RecvTimeoutError::Disconnected) => {
                 let message = "a call ended without an answer; please report it".to_owned();
                 let failure = Failure { code: "internal", message, retryable: false, ambiguous: true };

@@ -8,7 +8,14 @@ use pyo3::{
     prelude::*,
     types::{PyList, PyTuple},
 };
-use std::{mem, sync::Arc, time::Duration};
+use std::{
+    mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use windlass::{Args, Outcome, lend::Room};
 use windlass_bridge::{Desk as Bridge, Told, Worker};
 
@@ -24,15 +31,17 @@ pub(crate) struct Desk {
     process: u32,
     signal: Arc<Signal>,
     kinds: Kinds,
+    /// How many outcomes came too late, at all desks of the worker.
+    refused: Arc<AtomicU64>,
 }
 
 impl Desk {
-    pub(crate) fn of(py: Python<'_>, worker: &Worker) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'_>, worker: &Worker, refused: Arc<AtomicU64>) -> PyResult<Self> {
         let signal = Arc::new(Signal::new()?);
         let bell = Arc::clone(&signal);
         let bridge = worker.desk(move || bell.raise()).map_err(|failure| raised(py, &failure))?;
         let (bridge, process) = (Some(bridge.without_contexts()), std::process::id());
-        Ok(Self { bridge, process, signal, kinds: Kinds::default() })
+        Ok(Self { bridge, process, signal, kinds: Kinds::default(), refused })
     }
 }
 
@@ -76,6 +85,7 @@ impl Desk {
         }
         let room = Room { jobs: most, bytes: MOST_BYTES };
         let exchange = self.bridge.as_ref().map(|bridge| bridge.exchange(done, room)).unwrap_or_default();
+        self.refused.fetch_add(exchange.refused.into(), Ordering::Relaxed);
         let told = exchange.told.into_iter().map(|told| match told {
             Told::Cancel { ticket, reason } => (ticket, Some(reason)),
             Told::Dropped { ticket } => (ticket, None),

@@ -35,6 +35,7 @@ impl Kinds {
 #[pyclass(frozen)]
 pub(crate) struct Job {
     pub(crate) ticket: u64,
+    batch: u64,
     pub(crate) context: Context,
     kind: Py<PyString>,
     /// Until it is handed in: the bytes are a part of all that was claimed with it.
@@ -44,9 +45,10 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn new(py: Python<'_>, job: LentJob, kinds: &Kinds) -> Self {
-        let LentJob { ticket, args, context } = job;
+        let LentJob { ticket, batch, args, context } = job;
         let kind = kinds.text(py, context.kind());
-        Self { ticket: ticket.0, context, kind, args: Mutex::new(Some(args)), parsed: PyOnceLock::new() }
+        let args = Mutex::new(Some(args));
+        Self { ticket: ticket.0, batch: batch.0, context, kind, args, parsed: PyOnceLock::new() }
     }
 
     /// Hands it in: its args are not needed any more.
@@ -74,6 +76,12 @@ impl Job {
     #[getter]
     fn ticket(&self) -> u64 {
         self.ticket
+    }
+
+    /// The same for all jobs of a batch.
+    #[getter]
+    fn batch(&self) -> u64 {
+        self.batch
     }
 
     #[getter]
@@ -115,6 +123,12 @@ impl Job {
     #[getter]
     fn enqueued_at_ms(&self) -> i64 {
         self.context.enqueued_at().as_millisecond()
+    }
+
+    /// The same of when it would not have been started any more.
+    #[getter]
+    fn expires_at_ms(&self) -> Option<i64> {
+        self.context.expires_at().map(|at| at.as_millisecond())
     }
 
     #[getter]

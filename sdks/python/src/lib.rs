@@ -6,6 +6,7 @@
 //! * Whoever waits has let go of the interpreter, and nobody holds a lock of ours then.
 //! * No rule of the queue lives here, nor one of the Python interface: see `python/windlass`.
 
+mod call;
 mod client;
 mod desk;
 mod failure;
@@ -57,6 +58,7 @@ fn after_fork_in_child() {
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<call::Call>()?;
     module.add_class::<client::Client>()?;
     module.add_class::<desk::Desk>()?;
     module.add_class::<job::Job>()?;

@@ -4,7 +4,10 @@ use crate::{
     job::{Job, Kinds},
 };
 use pyo3::{prelude::*, types::PyTuple};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 use windlass::{Outcome, lend::Room};
 use windlass_bridge::{Desk as Bridge, Told, Worker};
 
@@ -14,8 +17,9 @@ pub(crate) struct ThreadDesk {
     bridge: Bridge,
     bell: Arc<Bell>,
     kinds: Kinds,
-    /// Why its job should stop.
-    reason: Mutex<Option<&'static str>>,
+    at_hand: Mutex<AtHand>,
+    /// How many outcomes came too late, at all desks of the worker.
+    refused: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -44,7 +48,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ThreadDesk {
-    pub(crate) fn of(py: Python<'_>, worker: &Worker, is_child: bool) -> PyResult<Self> {
+    pub(crate) fn of(
+        py: Python<'_>,
+        worker: &Worker,
+        is_child: bool,
+        refused: Arc<AtomicU64>,
+    ) -> PyResult<Self> {
         let bell = Arc::new(Bell::default());
         let rung = Arc::clone(&bell);
         let ring = move || rung.ring();
@@ -54,24 +63,45 @@ impl ThreadDesk {
         };
         let bridge = bridge.map_err(|failure| raised(py, &failure))?;
         let bridge = bridge.without_contexts();
-        Ok(Self { bridge, bell, kinds: Kinds::default(), reason: Mutex::default() })
+        Ok(Self { bridge, bell, kinds: Kinds::default(), at_hand: Mutex::default(), refused })
     }
 
     /// Hands in, takes a job where there is one, and notes what is told of the one at hand. Whether the worker ended.
     fn exchange(&self, py: Python<'_>, done: Option<(u64, Outcome)>, room: usize) -> (Option<Job>, bool) {
+        // Its own thread and the one that watches it may come at once.
+        let mut at_hand = locked(&self.at_hand);
         let exchange = self.bridge.exchange(done, Room::jobs(room));
-        let mut reason = locked(&self.reason);
-        for told in exchange.told {
-            *reason = Some(match told {
-                Told::Cancel { reason, .. } => reason,
-                Told::Dropped { .. } => "lost",
-            });
+        self.refused.fetch_add(exchange.refused.into(), Ordering::Relaxed);
+        exchange.told.into_iter().for_each(|told| at_hand.note(told));
+        let job = exchange.jobs.into_iter().next();
+        if let Some(job) = &job {
+            *at_hand = AtHand { ticket: job.ticket.0, ..AtHand::default() };
         }
-        let job = exchange.jobs.into_iter().next().map(|job| Job::new(py, job, &self.kinds));
-        if job.is_some() {
-            *reason = None;
+        drop(at_hand);
+        (job.map(|job| Job::new(py, job, &self.kinds)), exchange.closed)
+    }
+}
+
+/// What is known of the job that the thread runs.
+#[derive(Default)]
+struct AtHand {
+    ticket: u64,
+    /// Why it should stop.
+    reason: Option<&'static str>,
+    /// It was taken away.
+    is_dropped: bool,
+}
+
+impl AtHand {
+    fn note(&mut self, told: Told) {
+        match told {
+            Told::Cancel { ticket, reason } if ticket == self.ticket => self.reason = Some(reason),
+            Told::Dropped { ticket } if ticket == self.ticket => {
+                self.is_dropped = true;
+                self.reason.get_or_insert("lost");
+            }
+            Told::Cancel { .. } | Told::Dropped { .. } => {}
         }
-        (job, exchange.closed)
     }
 }
 
@@ -102,6 +132,12 @@ impl ThreadDesk {
     /// Why the job at hand should stop; None: it need not.
     fn reason(&self, py: Python<'_>) -> Option<&'static str> {
         self.exchange(py, None, 0);
-        *locked(&self.reason)
+        locked(&self.at_hand).reason
+    }
+
+    /// Whether the job at hand was taken away: what is handed in for it counts no more.
+    fn is_dropped(&self, py: Python<'_>) -> bool {
+        self.exchange(py, None, 0);
+        locked(&self.at_hand).is_dropped
     }
 }

@@ -1,6 +1,12 @@
-use crate::{client::Client, desk::Desk, failure::raised, port::Port, thread_desk::ThreadDesk};
+use crate::{call::Call, client::Client, desk::Desk, failure::raised, port::Port, thread_desk::ThreadDesk};
 use pyo3::prelude::*;
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use windlass::WorkerStats;
 use windlass_bridge::{Worker as Bridge, WorkerSpec};
 
@@ -8,6 +14,8 @@ use windlass_bridge::{Worker as Bridge, WorkerSpec};
 #[pyclass(frozen, weakref)]
 pub(crate) struct Worker {
     bridge: Bridge,
+    /// How many outcomes came too late.
+    refused: Arc<AtomicU64>,
     /// Who made it: its fork has nothing to stop.
     process: u32,
 }
@@ -31,22 +39,22 @@ impl Worker {
         let client = &crate::witness::of(client);
         let started = py.detach(|| Bridge::start(client, &WorkerSpec::parse(spec)?));
         let bridge = started.map_err(|failure| raised(py, &failure))?;
-        Ok(Self { bridge, process: std::process::id() })
+        Ok(Self { bridge, refused: Arc::default(), process: std::process::id() })
     }
 
     /// For an event loop.
     fn desk(&self, py: Python<'_>) -> PyResult<Desk> {
-        Desk::of(py, &self.bridge)
+        Desk::of(py, &self.bridge, Arc::clone(&self.refused))
     }
 
     /// For a thread, which takes jobs of the blocking kinds.
     fn thread_desk(&self, py: Python<'_>) -> PyResult<ThreadDesk> {
-        ThreadDesk::of(py, &self.bridge, false)
+        ThreadDesk::of(py, &self.bridge, false, Arc::clone(&self.refused))
     }
 
     /// For a thread that has a child process run what it takes: jobs of the kinds of those.
     fn child_desk(&self, py: Python<'_>) -> PyResult<ThreadDesk> {
-        ThreadDesk::of(py, &self.bridge, true)
+        ThreadDesk::of(py, &self.bridge, true, Arc::clone(&self.refused))
     }
 
     /// Begins to end: running jobs may go on for the grace period.
@@ -66,21 +74,30 @@ impl Worker {
     }
 
     /// Has the port told when it ended, or when nothing is left to do for it.
-    fn start_wait(&self, py: Python<'_>, port: &Port, call: u64, until_idle: bool) -> PyResult<()> {
+    fn start_wait(&self, py: Python<'_>, port: &Port, call: u64, until_idle: bool) -> PyResult<Call> {
         let mailbox = port.mailbox();
         let tell = move |done: Result<(), _>| mailbox.put(call, done.map(|()| "null".to_owned()));
         let started = match until_idle {
             true => self.bridge.start_until_idle(tell),
             false => self.bridge.start_wait(tell),
         };
-        started.map_err(|failure| raised(py, &failure))
+        started.map(Call).map_err(|failure| raised(py, &failure))
     }
 
     /// How many jobs it settled, and other counts.
     fn stats(&self) -> Vec<(&'static str, u64)> {
         let stats = self.bridge.stats();
         let WorkerStats {
-            claimed, completed, retried, snoozed, cancelled, discarded, returned, settled, ..
+            claimed,
+            completed,
+            retried,
+            snoozed,
+            cancelled,
+            discarded,
+            no_handler,
+            returned,
+            settled,
+            ..
         } = stats;
         vec![
             ("claimed", claimed),
@@ -89,9 +106,13 @@ impl Worker {
             ("snoozed", snoozed),
             ("cancelled", cancelled),
             ("discarded", discarded),
+            ("no_handler", no_handler),
             ("returned", returned),
             ("settled", settled),
             ("running", stats.running as u64),
+            ("ready", stats.ready as u64),
+            ("unsettled", stats.unsettled as u64),
+            ("refused", self.refused.load(Ordering::Relaxed)),
         ]
     }
 }

@@ -1,4 +1,4 @@
-use super::standing::BorrowerId;
+use super::{Ticket, standing::BorrowerId};
 use crate::{Context, unattended::Unattended};
 use bytes::Bytes;
 use std::{task::Waker, time::Duration};
@@ -7,6 +7,8 @@ use windlass_core::Outcome;
 /// A job that somebody is to run.
 #[derive(Debug)]
 pub(super) struct Loan {
+    /// The ticket of the first job of its batch: its own where it is run by itself.
+    pub(super) batch: Ticket,
     pub(super) stage: Stage,
     pub(super) waits: Waits,
 }

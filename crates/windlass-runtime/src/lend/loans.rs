@@ -50,13 +50,22 @@ impl Lender {
 }
 
 impl Loans {
-    pub(super) fn offer(&mut self, args: Bytes, context: Context, calls: &mut Calls) -> Ticket {
+    /// Offers a job, as one of a batch that has begun or by itself.
+    pub(super) fn offer(
+        &mut self,
+        args: Bytes,
+        context: Context,
+        batch: Option<Ticket>,
+        calls: &mut Calls,
+    ) -> Ticket {
         let ticket = self.next_ticket();
+        let batch = batch.unwrap_or(ticket);
         if self.stops {
-            self.jobs.insert(ticket, Loan { stage: Stage::HandedIn(not_wanted()), waits: Waits::Nobody });
+            let stage = Stage::HandedIn(not_wanted());
+            self.jobs.insert(ticket, Loan { batch, stage, waits: Waits::Nobody });
             return ticket;
         }
-        self.put_on_offer(ticket, args, context, Waits::Nobody, calls);
+        self.put_on_offer((ticket, batch), args, context, Waits::Nobody, calls);
         ticket
     }
 
@@ -68,10 +77,10 @@ impl Loans {
     ) -> Option<(Ticket, Box<Unattended>)> {
         // Looked at under the lock: who is told to stop after this is found in the table.
         if self.stops || context.should_stop() {
-            return Some((self.offer(args, context, calls), job));
+            return Some((self.offer(args, context, None, calls), job));
         }
         let ticket = self.next_ticket();
-        self.put_on_offer(ticket, args, context, Waits::Queue(job), calls);
+        self.put_on_offer((ticket, ticket), args, context, Waits::Queue(job), calls);
         None
     }
 
@@ -82,13 +91,13 @@ impl Loans {
 
     fn put_on_offer(
         &mut self,
-        ticket: Ticket,
+        (ticket, batch): (Ticket, Ticket),
         args: Bytes,
         context: Context,
         waits: Waits,
         calls: &mut Calls,
     ) {
-        self.jobs.insert(ticket, Loan { stage: Stage::Offered(args, Box::new(context)), waits });
+        self.jobs.insert(ticket, Loan { batch, stage: Stage::Offered(args, Box::new(context)), waits });
         self.offered.push_back(ticket);
         self.ring_next(calls);
     }
@@ -152,7 +161,11 @@ impl Loans {
     /// The engine does not wait for this job any more.
     pub(super) fn withdraw(&mut self, ticket: Ticket, calls: &mut Calls) {
         match self.jobs.remove(&ticket).map(|loan| loan.stage) {
-            Some(Stage::Offered(..)) => {
+            Some(Stage::Offered(_, context)) => {
+                // The time of its batch may wait for it.
+                if let Some(switch) = context.known_switch() {
+                    switch.take_off_offer();
+                }
                 if let Ok(at) = self.offered.binary_search(&ticket) {
                     self.offered.remove(at);
                 }
@@ -202,33 +215,38 @@ impl Loans {
         }
     }
 
-    /// Lends the oldest jobs. What has to stop by now, or is too late, is not lent.
+    /// Lends the oldest jobs, and batches whole. What has to stop by now, or is too late, is not lent.
     pub(super) fn lend(&mut self, to: BorrowerId, room: Room, lent: &mut Vec<LentJob>, calls: &mut Calls) {
         if !self.borrowers.contains_key(&to) {
             return;
         }
-        let (mut jobs, mut bytes) = (0, 0);
-        while jobs < room.jobs && (jobs == 0 || bytes < room.bytes) {
-            let Some(ticket) = self.offered.pop_front() else { break };
+        let (mut jobs, mut bytes, mut begun) = (0, 0, None);
+        while let Some(&ticket) = self.offered.front() {
+            let batch = self.jobs.get(&ticket).map(|loan| loan.batch);
+            let has_room = jobs < room.jobs && (jobs == 0 || bytes < room.bytes);
+            if !has_room && (begun.is_none() || batch != begun) {
+                break;
+            }
+            self.offered.pop_front();
             let Some(loan) = self.jobs.get_mut(&ticket) else { continue };
             let Stage::Offered(args, context) = std::mem::replace(&mut loan.stage, Stage::Lent(to)) else {
                 continue;
             };
+            if context.known_switch().is_some_and(|switch| switch.take_off_offer()) {
+                calls.wakers.extend(loan.waits.take_waker());
+            }
             let instead = context.should_stop().then(not_started);
             if let Some(outcome) = instead.or_else(|| context.expired_outcome()) {
                 self.settle(ticket, outcome, calls);
                 continue;
-            }
-            if context.known_switch().is_some_and(|switch| switch.take_off_offer()) {
-                calls.wakers.extend(loan.waits.take_waker());
             }
             if let Waits::Queue(job) = &mut loan.waits
                 && let Some(begun) = &mut job.begun
             {
                 begun.starts_now();
             }
-            (jobs, bytes) = (jobs + 1, bytes + args.len());
-            lent.push(LentJob { ticket, args, context: *context });
+            (jobs, bytes, begun) = (jobs + 1, bytes + args.len(), Some(loan.batch));
+            lent.push(LentJob { ticket, batch: loan.batch, args, context: *context });
         }
         if let Some(standing) = self.borrowers.get_mut(&to) {
             standing.has += jobs;

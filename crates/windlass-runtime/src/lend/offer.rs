@@ -25,7 +25,7 @@ impl Offer {
     pub(super) fn new(lender: Lender, args: Bytes, context: Context) -> Self {
         context.switch().put_on_offer();
         let (scope, id) = (Arc::clone(context.scope()), context.id());
-        let ticket = lender.change(|loans, calls| loans.offer(args, context, calls));
+        let ticket = lender.change(|loans, calls| loans.offer(args, context, None, calls));
         Self::of(lender, ticket, scope, id)
     }
 

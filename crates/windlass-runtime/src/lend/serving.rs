@@ -1,7 +1,7 @@
 //! A lender as the engine sees it.
 
 use super::{Lender, loans::Loans, offer::Offer};
-use crate::{Context, EngineHandle, Handler, HandlerFuture};
+use crate::{BatchHandler, Context, EngineHandle, Handler, HandlerFuture};
 use bytes::Bytes;
 
 impl Lender {
@@ -25,6 +25,10 @@ impl Lender {
 impl Handler for Lender {
     fn call(&self, args: Bytes, context: Context) -> HandlerFuture {
         self.offer(args, context)
+    }
+
+    fn batch(&self) -> Option<&dyn BatchHandler> {
+        Some(self)
     }
 
     fn lender(&self, _: &Bytes) -> Option<&Lender> {

@@ -10,6 +10,9 @@ use windlass_core::{JobId, Outcome};
 pub struct LentJob {
     /// What its outcome is handed in with.
     pub ticket: Ticket,
+    /// The same for all jobs of a batch, which come one after the other in one exchange and are to be run in one call. A job
+    /// that is run by itself has its own ticket here.
+    pub batch: Ticket,
     /// The job's args: JSON text.
     pub args: Bytes,
     /// What else is known of it, and where its progress, log and checkpoints go.
@@ -25,7 +28,7 @@ pub struct HandIn {
     pub outcome: Outcome,
 }
 
-/// How much a borrower takes now.
+/// How much a borrower takes now. A batch is never split: one that begins within it may exceed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// So many jobs at most.

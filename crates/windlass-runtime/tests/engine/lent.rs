@@ -60,6 +60,18 @@ impl Foreign {
         }
     }
 
+    /// Takes a batch, though it has room for one job.
+    pub(crate) async fn take_batch(&self) -> Vec<LentJob> {
+        let mut lent = Vec::new();
+        loop {
+            self.borrower.exchange(&mut Vec::new(), Room::jobs(1), &mut lent);
+            if !lent.is_empty() {
+                return lent;
+            }
+            self.rings().await;
+        }
+    }
+
     pub(crate) async fn rings(&self) {
         timeout(LONG, self.bell.notified()).await.expect("nobody rings");
     }

@@ -14,6 +14,7 @@ mod epochs;
 mod expiry;
 mod key_rates;
 mod lent;
+mod lent_batches;
 mod lent_stops;
 mod limits;
 mod many_workers;

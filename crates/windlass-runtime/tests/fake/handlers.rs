@@ -88,6 +88,13 @@ impl Handlers {
         self.insert(kind, Awaited(lender.clone()))
     }
 
+    /// A kind that foreign code runs in batches.
+    pub fn lend_batch(self, kind: &str, batching: (usize, Duration), lender: &Lender) -> Self {
+        let mut handlers = self.insert(kind, lender.clone());
+        handlers.batched.insert(kind.to_owned(), Batching::new(batching.0, batching.1).unwrap());
+        handlers
+    }
+
     fn insert(mut self, kind: &str, handler: impl Handler) -> Self {
         self.by_kind.insert(kind.to_owned(), Arc::new(handler));
         self

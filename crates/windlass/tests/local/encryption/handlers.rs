@@ -3,7 +3,7 @@
 use super::*;
 use tokio::sync::mpsc;
 use windlass::{
-    Args, Context, ErrorKind, IntoJob, NewJob, Next, Outcome, RawJob, Worker,
+    Args, Context, ErrorKind, IntoJob, NewJob, Next, Outcome, RawJob, Worker, WorkerBuilder,
     lend::{HandIn, Lender, LentJob, Room},
 };
 
@@ -94,6 +94,15 @@ async fn every_handler_gets_open_args_and_its_result_is_sealed() {
 
 #[tokio::test]
 async fn what_foreign_code_runs_is_open_to_it_and_to_nobody_else() {
+    what_is_lent_is_open(|builder, lender| builder.lend(["login"], lender)).await;
+}
+
+#[tokio::test]
+async fn so_it_is_in_batches() {
+    what_is_lent_is_open(|builder, lender| builder.lend_batch("login", 1, Duration::ZERO, lender)).await;
+}
+
+async fn what_is_lent_is_open(lend: fn(WorkerBuilder, &Lender) -> WorkerBuilder) {
     for (plain, _dir) in clients().await {
         let client = plain.clone().with_keyring(keyring());
         let (sender, mut around) = mpsc::unbounded_channel();
@@ -108,7 +117,7 @@ async fn what_foreign_code_runs_is_open_to_it_and_to_nobody_else() {
                 outcome
             }
         };
-        let worker = Worker::builder(&client).lend(["login"], &lender).layer(layer).start().await.unwrap();
+        let worker = lend(Worker::builder(&client), &lender).layer(layer).start().await.unwrap();
         let id = client.enqueue(login()).await.unwrap();
         let mut lent = Vec::new();
         while lent.is_empty() {
