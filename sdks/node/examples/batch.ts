@@ -5,8 +5,8 @@ await windlass.migrate()
 const search = { bulk: async (events: number[]) => new Map(events.filter(event => event % 100 === 0).map(event => [event, 'refused'])) }
 
 const indexEvent = defineJob<{ event: number }>('event.index', { queue: 'events' })
-const worker = windlass.worker({ queues: { events: 1_000 } })
-  .handleBatch(indexEvent, { maxSize: 500 }, async jobs => {
+const worker = windlass.worker({ queues: { events: 2 } })
+  .handleBatch(indexEvent, { maxSize: 500, wait: '200ms' }, async jobs => {
     const failed = await search.bulk(jobs.map(job => job.args.event))
     return jobs.map(job => failed.has(job.args.event) ? retry({ error: failed.get(job.args.event) }) : undefined)
   })

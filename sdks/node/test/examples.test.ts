@@ -87,7 +87,12 @@ for (const page of ['../../../../docs/typescript.md', '../../README.md']) {
   })
 }
 
+test('the example middleware runs', async t => {
+  const { stdout } = await run(process.execPath, [built('middleware')], { env: { ...process.env, WINDLASS_STORE: sqliteUrl(t) }, timeout: 60_000 })
+  assert.match(stdout, /^in job fails\nfails retry after \d+ ms\ndead: fails Error: no route\n$/)
+})
+
 test('every example is run by a test', () => {
   const names = readdirSync(sources).map(name => name.replace(/\.ts$/, ''))
-  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'nest', 'resize', 'server', 'sign_up.test', 'transaction', 'worker'].sort())
+  assert.deepEqual(names.sort(), [...Object.keys(PRINTS), 'jobs', 'middleware', 'nest', 'resize', 'server', 'sign_up.test', 'transaction', 'worker'].sort())
 })

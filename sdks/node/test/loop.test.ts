@@ -26,7 +26,7 @@ class FakeNative {
     let end = 0
     const numbers = texts.flatMap(text => {
       end += text.length + 1
-      return [++this.ticket, this.ticket, end, 0, 1, 1, 20, 0, 0, 0]
+      return [++this.ticket, this.ticket, end, 0, 1, 1, 20, 0, 0, 0, this.ticket]
     })
     const names = this.ticket === texts.length && texts.length > 0 ? ['a', 'default'] : []
     return { more: false, closed: false, names, ...next, numbers: Float64Array.from(numbers), args: `[${texts.join(',')}]` }
@@ -151,4 +151,25 @@ test('an exchange that fails ends the loop with its error', async () => {
   begin()
   await assert.rejects(loop.ended, { code: 'internal', message: 'broken' })
   assert.equal(native.left, true)
+})
+
+test('a loop that stood still says for how long, and which job held it', async t => {
+  const said = t.mock.method(console, 'warn', () => {})
+  const handlers = new Handlers()
+  const hold = (until: number): void => { while (performance.now() < until); }
+  const handler = (n: number) => { if (n === 2) hold(performance.now() + 400) }
+  handlers.add({ job, one: handler }, handler)
+  const native = new FakeNative()
+  native.batches.push({ texts: ['1', '2'] })
+  const loop = new Loop(handlers, () => {}, Infinity, 100)
+  loop.begin(native as unknown as NativeWorker)
+  while (said.mock.callCount() === 0) await new Promise(resolve => setTimeout(resolve, 5))
+  native.batches.push({ closed: true })
+  loop.schedule()
+  await loop.ended
+  const [[text]] = said.mock.calls.map(({ arguments: args }) => args) as [[string]]
+  assert.match(text, /^windlass: the event loop stood still for 0\.[3-9] s, .* job 1 \(a\), job 2 \(a\) held it/)
+  hold(performance.now() + 400) // of nobody's making: the loop is over
+  await new Promise(resolve => setTimeout(resolve, 150))
+  assert.equal(said.mock.callCount(), 1)
 })

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
 import { defineJob, type Windlass } from 'windlass'
 import { ended, open, sqliteUrl, started } from './support.js'
+
+const run = promisify(execFile)
 
 /** How long a child may take for what should take a moment. */
 const PATIENCE = 60_000
@@ -209,10 +212,12 @@ test('a panic is an error, and the process lives', async t => {
     const { panicForTest, panicLaterForTest } = addon()
     try { direct(() => panicForTest()) } catch (error) { console.log(error.name, error.code, error.message) }
     await answer(() => panicLaterForTest()).catch(error => console.log(error.code, error.message))
+    const client = await answer(() => addon().open(process.env.URL))
+    await answer(() => client.call('panic_for_test', '{}')).catch(error => console.log(error.code, error.message))
     await windlass.migrate(); console.log('lives', await windlass.enqueue(any, 1))`)
   const { code, out } = await child.end()
   assert.equal(code, 0, out)
-  assert.match(out, /WindlassError internal a defect in Windlass[^]*internal the call panicked[^]*lives 1/)
+  assert.match(out, /WindlassError internal a defect in Windlass[^]*internal the call panicked[^]*internal .* please report it: the call panicked: asked to panic[^]*lives 1/)
 })
 
 test('native parts that are missing or of another version are named', async t => {
@@ -223,4 +228,15 @@ test('native parts that are missing or of another version are named', async t =>
   writeFileSync(join(folder, 'fake.cjs'), 'exports.version = () => "9.9.9"')
   const other = program(t, sqliteUrl(t), 'windlass.queues().catch(error => console.log(error.message))', { WINDLASS_NATIVE_PATH: join(folder, 'fake.cjs') })
   assert.match((await other.end()).out, /^the package windlass is version 0\.1\.0 and its native part is version 9\.9\.9/)
+})
+
+test('the package brings the command', async t => {
+  const url = sqliteUrl(t)
+  const command = (...args: string[]) => run(process.execPath, [new URL('../../dist/bin.js', import.meta.url).pathname, ...args], { env: { ...process.env, WINDLASS_STORE: url } })
+  await command('migrate')
+  assert.match((await command('enqueue', 'any', '{"n":1}')).stdout, /\b1\b/)
+  const { windlass } = await open(t, url)
+  assert.equal((await windlass.job(1))!.kind, 'any')
+  const refused = await command('jobs', 'show').catch(error => error)
+  assert.deepEqual([refused.code, /Usage: windlass jobs show/.test(refused.stderr)], [2, true])
 })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { defineJob, InvalidOption, JobInterrupted, LeaseLost, type Job } from 'windlass'
 import { z } from 'zod'
 import { ended, onBoth, onSqlite, Signal, started } from './support.js'
@@ -124,6 +126,7 @@ test('what cannot be handled is refused where it is registered, and named', asyn
     [() => worker().handle(any, async function * () {}), /is a generator function/],
     [() => worker().handle('any' as never, () => {}), /made by defineJob first, got string/],
     [() => worker().handleBatch(any, { maxSize: 0 }, () => {}), /maxSize of the handler of "any" must be 1 to 10000, got 0/],
+    [() => worker().handleBatch(any, { maxSize: 1, wait: '11m' }, () => {}), /wait of the handler of "any" must be at most 10 minutes, .* got "11m"/],
     [() => windlass.worker({} as never), /name the queues/],
     [() => windlass.worker({ queues: { default: 1 }, leese: 1 } as never), /"leese" is no option of a worker; options are .* lease/],
     [() => windlass.worker({ queues: { default: 1 }, settling: 'lax' as never }), /settling must be 'pipelined' or 'strict', got "lax"/],
@@ -240,12 +243,34 @@ onBoth('limits of a queue and of its keys hold', async ({ windlass }, t) => {
   assert.deepEqual([most.get('keyedodd'), most.get('keyedeven')], [1, 1])
 })
 
-onSqlite('a worker says which batches its queues keep small', async ({ windlass }, t) => {
-  const said = t.mock.method(console, 'warn', () => {})
-  const [small, large, elsewhere] = ['small', 'large', 'elsewhere'].map(kind => defineJob<number>(kind, { queue: kind === 'elsewhere' ? kind : undefined }))
-  await started(t, windlass.worker({ queues: { default: 10 } })
-    .handleBatch(small!, { maxSize: 10 }, () => {}).handleBatch(large!, { maxSize: 500 }, () => {}).handleBatch(elsewhere!, { maxSize: 500 }, () => {}))
-  assert.deepEqual(said.mock.calls.map(({ arguments: [text] }) => text), [
-    'windlass: a batch of "large" may have 500 jobs, but no more than 10 of the queue "default" run at once: give the queue 500, or the batch { maxSize: 10 }',
-  ])
+onSqlite('an event loop that stands still for three leases loses no job, and none runs twice', async ({ windlass, url }, t) => {
+  const [job, beside] = [defineJob<number>('holds'), defineJob<number>('beside')]
+  const ran: string[] = []
+  const other = new Worker(`(async () => { const { Windlass, defineJob } = await import(${JSON.stringify(import.meta.resolve('windlass'))})
+    const windlass = new Windlass(${JSON.stringify(url)})
+    const again = defineJob('holds'), beside = defineJob('beside'), { parentPort } = await import('node:worker_threads')
+    const worker = windlass.worker({ queues: { default: 2 }, lease: '1s' }).handle(again, () => 'again').handle(beside, () => 'again')
+    parentPort.on('message', async message => {
+      if (message === 'start') await worker.start()
+      else { await worker.close(); await windlass.close(); parentPort.close() }
+    })
+    parentPort.postMessage('ready') })()`, { eval: true })
+  await once(other, 'message')
+  const worker = windlass.worker({ queues: { default: 2 }, lease: '1s' })
+    .handle(job, () => {
+      ran.push('holds')
+      other.postMessage('start')
+      const until = performance.now() + 3_000
+      while (performance.now() < until);
+    })
+    .handle(beside, async () => { ran.push('beside'); await setTimeout(100) })
+  await started(t, worker)
+  const ids = [await windlass.enqueue(beside, 1), await windlass.enqueue(job, 2)]
+  for (const id of ids) {
+    const { state, attempt, crashCount, result } = await ended(windlass, id)
+    assert.deepEqual([state, attempt, crashCount, result], ['completed', 1, 0, null])
+  }
+  assert.deepEqual(ran.toSorted(), ['beside', 'holds'])
+  other.postMessage('end')
+  await once(other, 'exit')
 })

@@ -1,7 +1,9 @@
 import { UnreadableArgs } from './batch_reader.js'
+import { eachOf } from './each_of.js'
 import { WindlassError } from './errors.js'
 import type { Registered } from './handlers.js'
 import type { Job } from './job.js'
+import { Threw } from './middleware.js'
 import { validate } from './schema.js'
 
 /** Told what became of jobs. */
@@ -33,12 +35,12 @@ export async function attemptMany (jobs: Job[], { job: { schema }, many }: Regis
   const left = jobs.filter((_, nth) => fits[nth])
   if (left.length === 0) return
   try {
-    const values = await many!.call([...left]) // its own, to take apart
-    if (values !== undefined && (!Array.isArray(values) || values.length !== left.length)) {
-      const got = Array.isArray(values) ? `${values.length} outcomes` : typeof values
-      throw new TypeError(`the handler of a batch returns nothing, or an array of one outcome for each of its ${left.length} jobs; it returned ${got}`)
-    }
-    left.forEach((job, nth) => settle.done(job, values?.[nth]))
+    const values = eachOf(await many!.call([...left]), left.length) // its own array, to take apart
+    left.forEach((job, nth) => {
+      const value = values?.[nth]
+      if (value instanceof Threw) settle.failed(job, value.error)
+      else settle.done(job, value)
+    })
   } catch (error) {
     for (const job of left) settle.failed(job, error)
   }

@@ -22,7 +22,7 @@ export class BatchReader {
     const jobs: Job[] = new Array(count)
     for (let nth = 0, at = 0; nth < count; nth++, at += FIELDS) {
       jobs[nth] = new Job(source, nth, n[at]!, n[at + 1]!, this.#names[n[at + 3]!]!, this.#names[n[at + 4]!]!,
-        n[at + 5]!, n[at + 6]!, n[at + 7]!, n[at + 8]!, n[at + 9]!, args[nth], rare?.get(nth))
+        n[at + 5]!, n[at + 6]!, n[at + 7]!, n[at + 8]!, n[at + 9]!, n[at + 10]!, args[nth], rare?.get(nth))
     }
     return jobs
   }

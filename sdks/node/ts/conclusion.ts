@@ -13,7 +13,7 @@ export class Concluded {
 /** What a handler's return value comes to: nothing to be said (it completed), or a message of the stdio protocol without a ticket. */
 export function ofValue (value: unknown): Said {
   if (value === undefined || value === null) return undefined
-  if (value instanceof Outcome) return value.message
+  if (value instanceof Outcome) return value.message.type === 'complete' ? ofValue(value.result) : value.message
   if (value instanceof Concluded) return value.said
   if (typeof value === 'function' || typeof value === 'symbol') return undefined
   try {

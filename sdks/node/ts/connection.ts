@@ -1,5 +1,6 @@
 import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
+import type { Middleware } from './middleware.js'
 import { addon, answer, type NativeClient } from './native.js'
 import { checkTraces, type Traces } from './tracing.js'
 
@@ -19,6 +20,8 @@ export class Connection {
   readonly #url: string
   readonly #keys: string | undefined
   readonly traces: Traces | undefined
+  /** What runs around the handlers of its workers. */
+  readonly middleware: Middleware[] = []
   #client: Promise<NativeClient> | undefined
   #closed = false
 

@@ -1,6 +1,14 @@
 import type { ArgsOf, JobDefinition } from './define.js'
 import { InvalidOption } from './errors.js'
 import type { Job } from './job.js'
+import type { Duration } from './duration.js'
+import { around, aroundMany, type Middleware } from './middleware.js'
+import { span } from './options.js'
+import type { Traces } from './tracing.js'
+
+type Call = (args: any, job: Job<any>) => unknown
+
+const LONGEST_WAIT = 600_000
 
 /** Works one job. What it returns is the job's result, or an outcome; what it throws fails the attempt. */
 export type Handler<J extends JobDefinition> = (args: ArgsOf<J>, job: Job<ArgsOf<J>>) => unknown
@@ -8,11 +16,19 @@ export type Handler<J extends JobDefinition> = (args: ArgsOf<J>, job: Job<ArgsOf
 /** Works jobs together. It returns nothing when all are done, or for each an outcome, a result or undefined. */
 export type BatchHandler<J extends JobDefinition> = (jobs: Array<Job<ArgsOf<J>>>) => unknown
 
+/** How many jobs a handler works together. */
+export interface BatchOptions {
+  /** So many at most: 1 to 10,000. */
+  maxSize: number
+  /** How long the first waits for others, from when the worker took it: at most 10 minutes. Default: not at all, a batch is what the worker has at hand. */
+  wait?: Duration
+}
+
 /** @internal A handler with what it handles. */
 export interface Registered {
   readonly job: JobDefinition
   readonly one?: (args: any, job: Job<any>) => unknown
-  readonly many?: { readonly maxSize: number, readonly call: (jobs: Array<Job<any>>) => unknown }
+  readonly many?: BatchOptions & { readonly call: (jobs: Array<Job<any>>) => unknown }
 }
 
 /** @internal A module with the handler of a kind. */
@@ -21,30 +37,48 @@ export interface ThreadModule { readonly kind: string, readonly url: string, rea
 /** @internal The handlers of a worker, by kind. */
 export class Handlers {
   readonly #byKind = new Map<string, Registered>()
+  #any: Registered | undefined
 
   /** Modules whose handlers run in threads. */
   readonly modules: ThreadModule[] = []
   /** How many threads there are for all of them. */
   threads = 0
 
-  get kinds (): string[] { return [...this.#byKind.keys()] }
+  get isEmpty (): boolean { return this.#byKind.size + this.modules.length === 0 && !this.#any }
+  /** Those whose jobs are worked one by one. */
+  get kinds (): string[] { return [...this.#byKind.values()].filter(({ many }) => !many).map(({ job }) => job.kind) }
+  /** The others, as the core reads them. */
+  batches (waits: boolean): Array<{ kind: string, max_size: number, wait_ms: number | undefined }> {
+    return [...this.#byKind.values()].flatMap(({ job: { kind }, many }) => many
+      ? [{ kind, max_size: many.maxSize, wait_ms: waits ? span(many.wait, 'wait') : undefined }]
+      : [])
+  }
+
   /** Those of all kinds whose definition says that their jobs are. */
   get encrypted (): string[] {
     const here = [...this.#byKind.values()].filter(({ job }) => job.options.encrypted).map(({ job }) => job.kind)
     return [...here, ...this.modules.filter(({ encrypted }) => encrypted).map(({ kind }) => kind)]
   }
 
-  get largestBatch (): number { return Math.max(0, ...[...this.#byKind.values()].map(({ many }) => many?.maxSize ?? 0)) }
-
-  /** Batches that can never be as large as they may be, each with why. */
-  tooLarge (queues: Readonly<Record<string, number>>): string[] {
-    return [...this.#byKind.values()].flatMap(({ job: { kind, options: { queue = 'default' } }, many }) => {
-      const places = queues[queue]
-      if (!many || places === undefined || places >= many.maxSize) return []
-      return [`a batch of "${kind}" may have ${many.maxSize} jobs, but no more than ${places} of the queue "${queue}" run at once: ` +
-        `give the queue ${many.maxSize}, or the batch { maxSize: ${places} }`]
+  /** Has middleware run around all of them, and around that the traces of attempts, of which batches have none. */
+  surround (middleware: readonly Middleware[], traces: Traces | undefined): void {
+    const trace = (call: Call): Call => traces ? (args, job) => traces.process(job as Job, () => call(args, job)) : call
+    const surrounded = ({ job, one, many }: Registered): Registered => ({
+      job, ...one && { one: trace(around(middleware, one)) }, ...many && { many: { ...many, call: aroundMany(middleware, many.call) } },
     })
+    for (const [kind, registered] of this.#byKind) this.#byKind.set(kind, surrounded(registered))
+    if (this.#any) this.#any = surrounded(this.#any)
   }
+
+  /** The handler of all kinds that have none. */
+  addAny (call: unknown): void {
+    if (this.#any) throw new InvalidOption('invalid_option', 'two handlers for any kind: a worker has one')
+    const rest = new Handlers()
+    rest.add({ job: { kind: 'any', options: {} }, one: call as Call }, call) // refuses what is no handler
+    this.#any = rest.get('any')
+  }
+
+  get takesAny (): boolean { return this.#any !== undefined }
 
   add (registered: Registered, call: unknown): void {
     const { job } = registered
@@ -57,6 +91,8 @@ export class Handlers {
     }
     if (this.#byKind.has(job.kind) || this.modules.some(({ kind }) => kind === job.kind)) refuse(`two handlers for "${job.kind}": a worker has one handler for each kind`)
     const size = registered.many?.maxSize
+    const wait = span(registered.many?.wait, `wait of ${of}`) ?? 0
+    if (wait > LONGEST_WAIT) refuse(`wait of ${of} must be at most 10 minutes, since others could work the jobs meanwhile; got ${JSON.stringify(registered.many!.wait)}`)
     if (size !== undefined && !(Number.isInteger(size) && size >= 1 && size <= 10_000)) refuse(`maxSize of ${of} must be 1 to 10000, got ${size}`)
     this.#byKind.set(job.kind, registered)
   }
@@ -71,6 +107,6 @@ export class Handlers {
     this.threads += threads
   }
 
-  get (kind: string): Registered | undefined { return this.#byKind.get(kind) }
+  get (kind: string): Registered | undefined { return this.#byKind.get(kind) ?? this.#any }
 }
 

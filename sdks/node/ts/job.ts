@@ -23,7 +23,7 @@ export interface Attributes { key: string | null, meta: Record<string, unknown> 
 export interface Source { native: NativeReports, text: string, numbers: Float64Array }
 
 /** @internal How many numbers a job has: those of src/job_numbers.rs. */
-export const FIELDS = 10
+export const FIELDS = 11
 
 /** @internal Where the args of a job begin in the text of all: they come as one array, each behind a bracket or a comma. */
 export function start (numbers: Float64Array, nth: number): number {
@@ -58,6 +58,8 @@ export class Job<Args = unknown> {
     enqueued: number,
     /** How many workers died while they held it. */
     readonly crashCount: number,
+    /** @internal The same for all jobs of a batch. */
+    readonly batch: number,
     /** The args, parsed; with a schema, what that made of them. */
     public args: Args,
     attributes?: Attributes

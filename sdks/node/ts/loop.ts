@@ -1,12 +1,13 @@
 import { attempt, attemptMany, type Settle } from './attempt.js'
 import { BatchReader } from './batch_reader.js'
 import { line, ofError, ofValue } from './conclusion.js'
-import type { Handlers, Registered } from './handlers.js'
+import type { Handlers } from './handlers.js'
 import type { Job, StopReason } from './job.js'
 import { direct, type NativeWorker } from './native.js'
 import { Outcome } from './outcome.js'
+import { PATIENCE, Stillness } from './stillness.js'
 
-/** How much one exchange brings at most: what fits between two turns of the event loop, so that timers and sockets get theirs. */
+/** How much one exchange brings at most, but for a batch, which is never split: what fits between two turns of the event loop, so that timers and sockets get theirs. */
 const JOBS = 256
 const BYTES = 256 * 1024
 
@@ -17,13 +18,16 @@ const BYTES = 256 * 1024
 export class Loop implements Settle {
   readonly #handlers: Handlers
   readonly #onError: (error: unknown, job: Job) => void
-  readonly #jobs: number
   readonly #atOnce: number
   #native: NativeWorker | undefined
   #reader: BatchReader | undefined
   #done: number[] = []
   #said: string[] = []
   #running = new Map<number, Job>()
+  /** Those of the last exchange. */
+  #recent: Job[] = []
+  #stillness: Stillness | undefined
+  readonly #patience: number
   #scheduled = false
   #over = false
   /** Resolves when the worker ended, and rejects when this loop broke. */
@@ -31,12 +35,12 @@ export class Loop implements Settle {
   #end!: () => void
   #break!: (error: unknown) => void
 
-  /** At most `atOnce` jobs run here; how many there are at all is the engine's affair. */
-  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void, atOnce = Infinity) {
+  /** At most `atOnce` jobs run here; how many there are at all is the engine's affair. Where one runs alone it may hold its loop for as long as it likes. */
+  constructor (handlers: Handlers, onError: (error: unknown, job: Job) => void, atOnce = Infinity, patience = PATIENCE) {
+    this.#patience = patience
     this.#handlers = handlers
     this.#onError = onError
     this.#atOnce = atOnce
-    this.#jobs = Math.max(JOBS, handlers.largestBatch)
     this.ended = new Promise((resolve, reject) => [this.#end, this.#break] = [resolve, reject])
     this.ended.catch(() => {}) // whoever asks is told
   }
@@ -44,6 +48,7 @@ export class Loop implements Settle {
   begin (native: NativeWorker): void {
     this.#native = native
     this.#reader = new BatchReader(native)
+    if (this.#atOnce > 1) this.#stillness = new Stillness(() => [...new Set([...this.#recent, ...this.#running.values()])], this.#patience)
     this.schedule()
   }
 
@@ -70,7 +75,7 @@ export class Loop implements Settle {
     if (done.length > 0) this.#done = []
     if (said.length > 0) this.#said = []
     const handIn = said.length > 0 ? said.join('\n') : null
-    const room = Math.min(this.#jobs, this.#atOnce - this.#running.size)
+    const room = Math.min(JOBS, this.#atOnce - this.#running.size)
     const batch = direct(() => native.exchange(new Float64Array(done), handIn, room, BYTES))
     if (batch === null) return
     // The exchange had said that there is no room for these places, so no bell rings for them.
@@ -86,22 +91,20 @@ export class Loop implements Settle {
   }
 
   #run (jobs: Job[]): void {
-    const batches = new Map<Registered, Job[]>()
+    const batches = new Map<number, Job[]>()
+    this.#recent = jobs
     for (const job of jobs) {
       this.#running.set(job.ticket, job)
       const handler = this.#handlers.get(job.kind)!
       if (handler.many) {
-        const batch = batches.get(handler)
+        const batch = batches.get(job.batch)
         if (batch) batch.push(job)
-        else batches.set(handler, [job])
+        else batches.set(job.batch, [job])
       } else {
         attempt(job, handler, this)
       }
     }
-    for (const [handler, all] of batches) {
-      const { maxSize } = handler.many!
-      for (let at = 0; at < all.length; at += maxSize) void attemptMany(all.slice(at, at + maxSize), handler, this)
-    }
+    for (const batch of batches.values()) void attemptMany(batch, this.#handlers.get(batch[0]!.kind)!, this)
   }
 
   /** Passes on what jobs are to hear. Whether one of them was taken away, which leaves its place to another. */
@@ -139,6 +142,7 @@ export class Loop implements Settle {
 
   #leave (): void {
     this.#over = true
+    this.#stillness?.end()
     for (const job of this.#running.values()) job.interrupt('lost')
     this.#running.clear()
     this.#native!.leave()

@@ -7,6 +7,7 @@ interface Addon {
   version (): string
   open (url: string, keys?: string): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
+  cli (args: string[]): number
   attachWorker (number: number, bell: () => void): NativeWorker
   panicForTest? (): void
   panicLaterForTest? (): Promise<void>
@@ -128,8 +129,7 @@ function fromNative (error: unknown): unknown {
   if (error instanceof WindlassError || !(error instanceof Error)) return error
   try {
     const { code, message } = JSON.parse(error.message) as { code: ErrorCode, message: string }
-    // Who has this package need not have the binary.
-    return errorOf(code, message.replace('run `windlass migrate`', 'run `windlass migrate` or `await windlass.migrate()`'))
+    return errorOf(code, message.replace('run `windlass migrate`', 'run `npx windlass migrate` or `await windlass.migrate()`'))
   } catch {
     return new WindlassError('internal', `a defect in Windlass, please report it: ${error.message}`, { cause: error })
   }

@@ -1,15 +1,25 @@
 import { brand } from './brand.js'
 import { milliseconds, type Duration } from './duration.js'
 
-/** What a handler says of its job, returned or thrown: made by {@link retry}, {@link snooze}, {@link cancel} and {@link discard}. */
+/** What a handler says of its job, returned or thrown: made by {@link retry}, {@link snooze}, {@link cancel}, {@link discard} and {@link complete}. */
 export class Outcome {
   /** @internal The fields of a message of the stdio protocol. */
   readonly message: Readonly<Record<string, string | number | undefined>>
 
-  /** @internal */
-  constructor (message: Record<string, string | number | undefined>) { this.message = message }
+  /** @internal `result` is of one that completed; `thrown` has what the handler threw, where that was no outcome. */
+  constructor (message: Record<string, string | number | undefined>, readonly result?: unknown, readonly thrown?: { readonly error: unknown }) { this.message = message }
+
+  /** What becomes of the job. */
+  get type (): 'complete' | 'retry' | 'snooze' | 'cancel' | 'discard' { return this.message.type as 'complete' }
+  /** Why an attempt failed, or a job was discarded or cancelled, as the store keeps it. */
+  get error (): string | undefined { return (this.message.error ?? this.message.reason) as string | undefined }
 }
 brand(Outcome, 'outcome')
+
+/** The job is done, with this result. A handler just returns the result; this is for {@link Middleware}. */
+export function complete (result?: unknown): Outcome {
+  return new Outcome({ type: 'complete' }, result)
+}
 
 /** The attempt failed: again after this time, or after the delay of the job's retry policy. */
 export function retry (options: { after?: Duration, error?: string } = {}): Outcome {

@@ -98,7 +98,7 @@ function made (definition: JobDefinition, args: unknown, id: number, attempt: nu
   const all: EnqueueOptions = { ...definition.options, ...options }
   const text = encodeAll(definition.kind, [args])
   const numbers = Float64Array.of(0, 0, text.length - 1) // where its args end
-  return new Job({ native, text, numbers }, 0, id, id, definition.kind, all.queue ?? 'default', attempt, all.maxAttempts ?? 20, all.priority ?? 0, Date.now(), 0,
+  return new Job({ native, text, numbers }, 0, id, id, definition.kind, all.queue ?? 'default', attempt, all.maxAttempts ?? 20, all.priority ?? 0, Date.now(), 0, 0,
     JSON.parse(text)[0], attributes(all))
 }
 

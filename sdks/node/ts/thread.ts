@@ -6,6 +6,7 @@ import { Handlers, type ThreadModule } from './handlers.js'
 import { ThreadHandler } from './in_thread.js'
 import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
+import { around } from './middleware.js'
 import { addon, direct } from './native.js'
 import { keepAlive } from './signals.js'
 
@@ -31,7 +32,7 @@ for (const { kind, url } of modules) {
   if (!(handler instanceof ThreadHandler) || handler.job.kind !== kind) {
     throw new InvalidOption('invalid_option', `the default export of ${url} must be inThread(...) of the job "${kind}"`)
   }
-  handlers.add({ job: handler.job, one: handler.call }, handler.call)
+  handlers.add({ job: handler.job, one: around(handler.use ?? [], handler.call) }, handler.call)
 }
 keepAlive()
 const loop = new Loop(handlers, failed, 1)

@@ -5,7 +5,9 @@ import { milliseconds, type Duration } from './duration.js'
 import { enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
 import { enqueueIn } from './enqueue_in.js'
 import { Events, type EventsOptions } from './events.js'
+import { InvalidOption } from './errors.js'
 import { Limits } from './limits.js'
+import type { Middleware } from './middleware.js'
 import type { EnqueueOptions } from './options.js'
 import * as policy from './policy.js'
 import { record, type JobPage, type JobRecord, type JobState, type QueueFilter, type QueueRecord, type StoreStatus } from './records.js'
@@ -41,6 +43,16 @@ export class Windlass {
     this.#on = new Connection(url, options)
     this.limits = new Limits(this.#on)
     this.schedules = new Schedules(this.#on)
+  }
+
+  /**
+   * Has a function run around every handler of the workers that are started from now on; the first is the outermost. Handlers in threads have none but what
+   * their {@link inThread} names.
+   */
+  use (middleware: Middleware): this {
+    if (typeof middleware !== 'function') throw new InvalidOption('invalid_option', `use takes a function of a job and of next, got ${middleware === null ? 'null' : typeof middleware}`)
+    this.#on.middleware.push(middleware)
+    return this
   }
 
   /** Creates or upgrades the store's schema. Safe to repeat, and from several processes at once. */

@@ -2,7 +2,7 @@ import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import type { Duration } from './duration.js'
 import { InvalidOption, WindlassError } from './errors.js'
-import { Handlers, type BatchHandler, type Handler } from './handlers.js'
+import { Handlers, type BatchHandler, type BatchOptions, type Handler } from './handlers.js'
 import type { Job, JobInfo } from './job.js'
 import { Loop } from './loop.js'
 import { addon, answer, type NativeWorker } from './native.js'
@@ -69,6 +69,7 @@ export class Worker {
   #loop: Loop | undefined
   #threads: Threads | undefined
   #stopping = false
+  #waits = true
 
   /** @internal */
   constructor (on: Connection, options: WorkerOptions) {
@@ -86,16 +87,24 @@ export class Worker {
   /** Works jobs of a kind, one by one. */
   handle<J extends JobDefinition> (job: J, handler: Handler<J>): this {
     this.#unstarted()
-    const { traces } = this.#on
-    const one: Handler<J> = traces ? (args, job) => traces.process(job as Job, () => handler(args, job)) : handler
-    this.#handlers.add({ job, one }, handler)
+    this.#handlers.add({ job, one: handler }, handler)
     return this
   }
 
-  /** Works jobs of a kind together: those that are there, `maxSize` at most; it never waits for more. A queue's number bounds a batch, too. */
-  handleBatch<J extends JobDefinition> (job: J, { maxSize }: { maxSize: number }, handler: BatchHandler<J>): this {
+  /** Works jobs of all kinds that have no handler of their own. */
+  handleAny (handler: (args: unknown, job: Job) => unknown): this {
     this.#unstarted()
-    this.#handlers.add({ job, many: { maxSize, call: handler } }, handler)
+    this.#handlers.addAny(handler)
+    return this
+  }
+
+  /**
+   * Works jobs of a kind together. A batch begins when it is full, or when its first job has waited for `wait`; without that it is what the worker has at
+   * hand. However many jobs it has, it takes one place of the queue.
+   */
+  handleBatch<J extends JobDefinition> (job: J, { maxSize, wait }: BatchOptions, handler: BatchHandler<J>): this {
+    this.#unstarted()
+    this.#handlers.add({ job, many: { maxSize, wait, call: handler } }, handler)
     return this
   }
 
@@ -113,12 +122,15 @@ export class Worker {
     return this
   }
 
-  /** @internal */
-  get largestBatch (): number { return this.#handlers.largestBatch }
+  /** @internal What is there is all that comes: no batch waits for more. */
+  withoutWaits (): this {
+    this.#waits = false
+    return this
+  }
 
   /** Begins to work, and resolves when the store knows this worker. */
   async start (): Promise<this> {
-    if (this.#handlers.kinds.length + this.#handlers.modules.length === 0) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
+    if (this.#handlers.isEmpty) throw new InvalidOption('invalid_option', 'the worker handles nothing: call handle() before it starts')
     this.#unstarted()
     this.#starting = this.#start()
     try {
@@ -139,7 +151,7 @@ export class Worker {
         console.error('windlass: onError threw', broken)
       }
     }
-    for (const problem of this.#handlers.tooLarge(this.#options.queues)) console.warn(`windlass: ${problem}`)
+    this.#handlers.surround(this.#on.middleware, this.#on.traces)
     const spec = this.#spec()
     const loop = this.#loop = new Loop(this.#handlers, onError)
     const client = await this.#on.client()
@@ -160,7 +172,7 @@ export class Worker {
     const { queues, name, timeout, retryPolicy, lease, gracePeriod, settling, acceptPlainArgs } = this.#options
     const { kinds, encrypted, modules } = this.#handlers
     return JSON.stringify({
-      queues: Object.entries(queues), kinds, encrypted_kinds: encrypted, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
+      queues: Object.entries(queues), kinds, batches: this.#handlers.batches(this.#waits), any: this.#handlers.takesAny ? 'desk' : undefined, encrypted_kinds: encrypted, blocking_kinds: modules.map(({ kind }) => kind), name, timeout_ms: span(timeout, 'timeout'),
       retry_policy: retryPolicy && wirePolicy(retryPolicy), lease_ms: span(lease, 'lease'), grace_period_ms: span(gracePeriod, 'gracePeriod'),
       strict: settling === 'strict', accept_plain_args: acceptPlainArgs,
     })

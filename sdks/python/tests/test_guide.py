@@ -34,7 +34,7 @@ def run(folder: Path, *args: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("program", ["hello.py", "enqueue.py", "look.py", "sealed.py", "service.py", "traced.py"])
+@pytest.mark.parametrize("program", ["around.py", "hello.py", "enqueue.py", "kinds.py", "look.py", "sealed.py", "service.py", "traced.py"])
 def test_the_programs_run(folder: Path, program: str) -> None:
     run(folder, program)
 

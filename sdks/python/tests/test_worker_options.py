@@ -45,26 +45,6 @@ def test_settling_is_pipelined_or_strict(app: App) -> None:
         app.worker(settling="loose")
 
 
-def test_a_queue_has_places_for_its_largest_batch(sqlite: App) -> None:
-    sizes: list[int] = []
-
-    @sqlite.batch("events", max_size=500, queue="events")
-    async def index(events: list[Any]) -> None:
-        sizes.append(len(events))
-
-    @sqlite.batch("small", max_size=5, queue="small")
-    async def small(events: list[Any]) -> None: ...
-
-    @sqlite.job("mail", queue="events")
-    async def mail() -> None: ...
-
-    index.enqueue_many_sync([{}] * 500)
-    worker = sqlite.worker()
-    assert worker._queues == {"events": 500, "small": 10}
-    asyncio.run(drain(sqlite))
-    assert sum(sizes) == 500 and max(sizes) > 10, sizes
-
-
 def test_a_queue_of_child_processes_has_as_many_places(sqlite: App) -> None:
     def sum_up() -> None: ...
 
@@ -80,20 +60,6 @@ def test_a_queue_of_child_processes_has_as_many_places(sqlite: App) -> None:
 
 
 def sum_up_at_the_top() -> None: ...
-
-
-def test_a_worker_says_which_batches_its_queues_keep_small(sqlite: App, caplog: pytest.LogCaptureFixture) -> None:
-    for kind, size, queue in [("fits", 10, "a"), ("large", 500, "a"), ("elsewhere", 500, "b")]:
-        sqlite.batch(kind, max_size=size, queue=queue)(takes_many)
-    for queues in ({"a": 10}, {"a": 500}, None):
-        asyncio.run(drain(sqlite, queues=queues))
-    [said] = [each.getMessage() for each in caplog.records if each.name == "windlass"]
-    assert said == (
-        "large takes up to 500 jobs in one call, but no more than 10 of the queue 'a' run at once: give the queue 500 places, or the batch max_size=10"
-    )
-
-
-async def takes_many(jobs: list[Any]) -> None: ...
 
 
 JOBS = """

@@ -1,8 +1,8 @@
 import type { JobDefinition } from '../define.js'
-import type { BatchHandler, Handler } from '../handlers.js'
+import type { BatchHandler, BatchOptions, Handler } from '../handlers.js'
 
 /** A method that works jobs, as its decorator noted it. */
-export interface NotedHandler { readonly method: string | symbol, readonly job: JobDefinition, readonly maxSize?: number }
+export interface NotedHandler { readonly method: string | symbol, readonly job: JobDefinition, readonly batch?: BatchOptions }
 
 /** Where a class keeps which of its methods work jobs. Other decorators may wrap the methods, so it is not kept with these. */
 const NOTED = Symbol.for('windlass.nest_handlers')
@@ -25,8 +25,8 @@ export function JobHandler<J extends JobDefinition> (job: J): Decorator<Handler<
 }
 
 /** Has a method of a provider work jobs of a kind together: see `worker.handleBatch`. */
-export function JobBatchHandler<J extends JobDefinition> (job: J, { maxSize }: { maxSize: number }): Decorator<BatchHandler<J>> {
-  return (target, method) => note(target, { method, job, maxSize })
+export function JobBatchHandler<J extends JobDefinition> (job: J, batch: BatchOptions): Decorator<BatchHandler<J>> {
+  return (target, method) => note(target, { method, job, batch })
 }
 
 function note (target: object, handler: NotedHandler): void {

@@ -49,15 +49,15 @@ export class WorkerHost implements OnApplicationBootstrap, OnModuleDestroy, OnAp
       const provider: unknown = wrapper.instance
       if (typeof provider !== 'object' || provider === null || seen.has(provider)) continue
       seen.add(provider)
-      for (const { method, job, maxSize } of notedHandlers(provider)) {
+      for (const { method, job, batch } of notedHandlers(provider)) {
         if (!wrapper.isDependencyTreeStatic() || wrapper.isTransient) {
           throw new InvalidOption('invalid_option', `${wrapper.name}.${String(method)} works jobs of "${job.kind}", so its class has to be a singleton: ` +
             'there is no request when a job runs, so neither it nor what it injects may be of scope REQUEST or TRANSIENT')
         }
         // Asked for when it is called: other decorators, and tests, may replace it.
         const call = (...given: unknown[]) => (provider as Record<string | symbol, (...given: unknown[]) => unknown>)[method]!(...given)
-        if (maxSize === undefined) worker.handle(job, call)
-        else worker.handleBatch(job, { maxSize }, call)
+        if (batch === undefined) worker.handle(job, call)
+        else worker.handleBatch(job, batch, call)
         count++
       }
     }

@@ -13,7 +13,8 @@ from .events import Events
 from .history import Count, History
 from .job import Job
 from .options import Backoff, Options, Unique
-from .outcome import Cancel, Discard, Outcome, Retry, Snooze
+from .middleware import Around
+from .outcome import Cancel, Complete, Discard, Outcome, Retry, Snooze
 from .records import AuditRecord, EnqueuedUnique, Event, EventPage, JobEdit, JobPage, JobRecord, QueueStats, ScheduleRecord, SchedulesPut, Touched
 from .retention import RetentionRule
 from .schedule import Schedule
@@ -22,10 +23,12 @@ from .worker import Worker
 
 __all__ = [
     "App",
+    "Around",
     "AuditRecord",
     "Backoff",
     "Cancel",
     "Client",
+    "Complete",
     "Context",
     "Count",
     "Discard",

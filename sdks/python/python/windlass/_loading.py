@@ -6,6 +6,9 @@ import importlib
 import platform
 from typing import Any
 
+VERSION = "0.1.0"
+"""That of the package, which its native part has to have, too."""
+
 
 def _is_in_subinterpreter() -> bool:
     for name in ("_interpreters", "_xxsubinterpreters"):  # from Python 3.13 on, and before
@@ -31,5 +34,11 @@ except ImportError as error:
         f"the native part of windlass for {platform.system()} {platform.machine()} {what}: install the wheel for this machine "
         "with `pip install --force-reinstall windlass`, or in a checkout build it with `make test-python`"
     ) from error
+
+if __version__ != VERSION:
+    raise ImportError(
+        f"the package windlass is version {VERSION} and its native part is version {__version__}: install both of one version, "
+        "with `pip install --force-reinstall windlass`, and start anew what ran meanwhile"
+    )
 
 __all__ = ["__version__"]

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidOption
-from .handler import logger
 
 if TYPE_CHECKING:
     from .job import Job
@@ -35,23 +34,7 @@ def of_jobs(jobs: Iterable[Job[Any]], processes: int) -> dict[str, int]:
 def _of_queue(jobs: list[Job[Any]], processes: int) -> int:
     if all(job.in_child for job in jobs):
         return processes  # what it took beyond that would wait for a child here, while another worker may have one that is free
-    return max(_PLACES, largest_batch(jobs))
-
-
-def largest_batch(jobs: Iterable[Job[Any]]) -> int:
-    """How many jobs one call takes at most; 0 where none takes several."""
-    return max((job.max_size or 0 for job in jobs), default=0)
-
-
-def warn_of_small(queues: Mapping[str, int], jobs: Iterable[Job[Any]]) -> None:
-    """Says which batches can never be as large as they may be."""
-    for job in jobs:
-        places = queues.get(_queue(job))
-        if places is not None and job.max_size and places < job.max_size:
-            logger.warning(
-                "%s takes up to %d jobs in one call, but no more than %d of the queue %r run at once: give the queue %d places, or the batch max_size=%d",
-                job.kind, job.max_size, places, _queue(job), job.max_size, places,
-            )  # fmt: skip
+    return _PLACES
 
 
 def _queue(job: Job[Any]) -> str:

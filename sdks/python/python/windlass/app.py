@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Concatenate, ParamSpec, TypeVar, overload
 
+from ._batching import Batching
 from .children import place_of
 from .client import Client, SyncClient
 from .connection import Connection
 from .context import Context
+from .duration import Duration
 from .errors import InvalidName, InvalidOption
-from .handler import Handler
+from .handler import AnyHandler, Handler
 from .job import Job
+from .middleware import Around, Middleware
 from .options import Options
 from .schedule import Schedule
 from .worker import Worker
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+AnyFunction = TypeVar("AnyFunction", bound=Callable[[Context, Any], Any])
 
 
 class App:
@@ -60,6 +65,9 @@ class App:
         self.sync: SyncClient = SyncClient(self.connection)
         """The same for code without an event loop."""
         self._schedules: list[Schedule] = []
+        self._declared: dict[str, Job[Any]] = {}
+        self._any: AnyHandler | None = None
+        self._middleware: list[Middleware] = []
 
     @overload
     def job(self, function: Callable[Concatenate[Context, P], Awaitable[T]], /) -> Job[P]: ...
@@ -83,17 +91,56 @@ class App:
             return self._add(kind, None, None, {})
         return lambda function: self._add(function, kind, args, options, process=process)
 
-    def batch(self, kind: str | None = None, /, *, max_size: int = 100, args: type | None = None, **options: Any) -> BatchDecorator:
-        """Makes a function a job that takes up to ``max_size`` jobs in one call: a list of their args, as dicts or models. It takes what is
-        there and never waits for more, and no more of a queue than run at once. A first parameter of type ``list[Context]`` is handed in before
-        it: the context of each job, in the order of the args.
+    def batch(
+        self, kind: str | None = None, /, *, max_size: int = 100, wait: Duration = 0, args: type | None = None, **options: Any
+    ) -> BatchDecorator:
+        """Makes a function a job that takes up to ``max_size`` jobs in one call: a list of their args, as dicts or models. A call begins when it
+        is full, or when its first job has waited for ``wait``, at most 10 minutes; without that it takes what the worker has at hand. However many
+        jobs it has, it takes one place of the queue. A first parameter of type ``list[Context]`` is handed in before the args: the context of each
+        job, in their order.
 
         Return ``None`` when all are done, or a list with one outcome or result (or ``None``) for each; raise, and all are tried again.
         """
-        if max_size < 1:
-            raise InvalidOption(f"max_size must be at least 1, got {max_size}")
-        decorator: Any = lambda function: self._add(function, kind, args, options, max_size)
+        batching = Batching.checked(max_size, wait)
+        decorator: Any = lambda function: self._add(function, kind, args, options, batching)
         return decorator  # type: ignore[no-any-return]
+
+    def declare(self, kind: str, /, *, args: type | None = None, **options: Any) -> Decorator:
+        """Makes a job that this program only enqueues, since another one works it. The function says which args it has, and is never called::
+
+            @app.declare("mail.send", queue="mail")
+            def send_mail(to: str, template: str = "welcome") -> None: ...
+        """
+        decorator: Any = lambda function: self._add(function, kind, args, options, is_declared=True)
+        return decorator  # type: ignore[no-any-return]
+
+    def handle_any(self, function: AnyFunction, /) -> AnyFunction:
+        """Has a function work the jobs of all kinds that have none: it takes a :class:`Context` and the args, whatever these are. An async one runs
+        as a task, a plain one in a thread. Name the queues of the worker: it knows of none by these jobs."""
+        if self._any is not None:
+            names = f"{self._any.function.__qualname__} and {function.__qualname__}"
+            raise InvalidOption(f"two functions handle jobs of any kind: {names}; keep one")
+        self._any = AnyHandler(function)
+        return function
+
+    def middleware(self, function: Callable[[Context], Around], /) -> Callable[[Context], Around]:
+        """Has a generator function run around every handler of the workers that are made from now on. It yields once, where the handler runs, and is
+        given its outcome: ``Complete``, ``Retry`` (with what was raised as ``__cause__``), ``Snooze``, ``Cancel`` or ``Discard``::
+
+            @app.middleware
+            def timed(ctx: Context) -> Around:
+                began = time.monotonic()
+                outcome = yield
+                print(ctx.kind, time.monotonic() - began, outcome)
+
+        The first one is the outermost. What it returns takes the outcome's place; one that returns before it yields leaves the handler out. It runs where
+        its handler does, in the event loop or a thread; for child processes in a thread of the worker.
+        """
+        if not inspect.isgeneratorfunction(function) and not inspect.isgeneratorfunction(getattr(function, "__call__", None)):
+            name = getattr(function, "__qualname__", repr(function))
+            raise InvalidOption(f"the middleware {name} must be a generator function, which yields where the handler runs: `outcome = yield`")
+        self._middleware.append(function)
+        return function
 
     def schedule(self, name: str, cron: str, job: Job[Any], args: Any = None, **options: Any) -> Schedule:
         """Declares a :class:`Schedule` of a job; workers store it when they start, and one of them enqueues its jobs::
@@ -112,7 +159,7 @@ class App:
 
     def worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> Worker:
         """A :class:`Worker` for these queues, with how many jobs of each run at once. By default those that its jobs name, with 10 of each, or as many as
-        the largest batch takes, or as there are processes where all jobs have ``process=True``."""
+        there are processes where all jobs have ``process=True``."""
         return Worker(self, queues, **options)
 
     def run_worker(self, queues: Mapping[str, int] | None = None, **options: Any) -> None:
@@ -129,19 +176,20 @@ class App:
         kind: str | None,
         model: type | None,
         options: dict[str, Any],
-        max_size: int | None = None,
+        batching: Batching | None = None,
         process: bool = False,
+        is_declared: bool = False,
     ) -> Job[Any]:
         kind = kind or _kind_of(function)
-        known = self.jobs.get(kind)
+        known = self.jobs.get(kind) or self._declared.get(kind)
         names = [f"{one.__module__}.{one.__qualname__}" for one in ([known.handler.function] if known else []) + [function]]
         if len(set(names)) > 1:
             raise InvalidName(f"two functions have the kind {kind!r}: {' and '.join(names)}; name one with @app.job('another.kind')")
-        handler = Handler(function, model, max_size is not None)
-        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, max_size, process, self.traces)
+        handler = Handler(function, model, batching is not None)
+        job: Job[Any] = Job(kind, handler, Options()._with(options), self.connection, batching, process, self.traces)
         if process:
             place_of(job)
-        self.jobs[kind] = job
+        (self._declared if is_declared else self.jobs)[kind] = job
         return job
 
     def __repr__(self) -> str:

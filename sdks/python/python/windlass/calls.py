@@ -49,6 +49,10 @@ def wait(id: int, timeout: Duration) -> Call[JobRecord | None]:
     return Call("wait", _given(id=id, timeout_ms=millis(timeout, "timeout")), _job)
 
 
+def any_available(queues: Iterable[str], kinds: Iterable[str] | None) -> Call[bool]:
+    return Call("any_available", _given(queues=list(queues), kinds=None if kinds is None else list(kinds)), bool)
+
+
 def result(id: int) -> Call[Any]:
     return Call("result", _given(id=id), lambda value: value)
 

@@ -46,14 +46,18 @@ def _worker(args: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="windlass worker", description="Works the jobs of an app until Ctrl-C or SIGTERM.")
+    parser = argparse.ArgumentParser(
+        prog="windlass worker",
+        description="Works the jobs of an app until Ctrl-C or SIGTERM.",
+        allow_abbrev=False,  # --reload is taken from what the reloader's worker is started with: by another name, that would be a reloader, too
+    )
     parser.add_argument("app", metavar="MODULE:APP", help="where the app is, as in shop.jobs:app")
     parser.add_argument(
         "--queue",
         metavar="NAME=JOBS",
         type=queue_option,
         action="append",
-        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names, or as many as its largest batch takes, or as there are "
+        help="a queue, and how many of its jobs run at once; may be repeated. Default: 10 of each queue that a job names, or as many as there are "
         "processes where all its jobs have process=True",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="how many threads run functions that are not async; default: 32 at most")

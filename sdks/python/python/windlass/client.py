@@ -90,6 +90,10 @@ class Client:
         """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
         return await self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
 
+    async def any_available(self, queues: Iterable[str], *, kinds: Iterable[str] | None = None) -> bool:
+        """Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap."""
+        return await self._send(calls.any_available(queues, kinds))
+
     async def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""
         return await self._send(calls.of_queue("pause", queue))
@@ -309,6 +313,10 @@ class SyncClient:
     def edit_where(self, changes: JobEdit, *, state: JobState | None = None, queue: str | None = None, kind: str | None = None, tag: str | None = None, error: str | None = None, args: dict[str, Any] | None = None, everything: bool = False, dry_run: bool = False, at_most: int | None = None, per_second: float | None = None) -> Touched:
         """Changes all jobs that a filter selects, those that wait; dead and cancelled ones where ``state`` names them and the changes say no time. Takes and raises the same as :meth:`cancel_where`."""
         return self._send(calls.select("edit", {"state": state, "queue": queue, "kind": kind, "tag": tag, "error": error, "args": args}, edit=calls.edit_of(changes), everything=everything, dry_run=dry_run, at_most=at_most, per_second=per_second))
+
+    def any_available(self, queues: Iterable[str], *, kinds: Iterable[str] | None = None) -> bool:
+        """Whether a worker of these queues, which knows these kinds (default: all), would be given a job now, if only to find that it does not know its kind. Cheap."""
+        return self._send(calls.any_available(queues, kinds))
 
     def pause(self, queue: str) -> None:
         """Stops the claiming of a queue's jobs. Running ones go on."""

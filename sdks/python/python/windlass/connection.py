@@ -23,14 +23,18 @@ class Mailbox:
         self._waiting: dict[int, asyncio.Future[str]] = {}
         loop.add_reader(self.port.fileno(), self._drain)
 
-    async def call(self, start: Callable[[_native.Port, int], None]) -> str:
-        """Starts a call with this port and a number, and waits for its answer."""
+    async def call(self, start: Callable[[_native.Port, int], _native.Call]) -> str:
+        """Starts a call with this port and a number, and waits for its answer. Who is cancelled while it waits ends the call."""
         number = next(self._numbers)
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            start(self.port, number)
-            return await future
+            call = start(self.port, number)
+            try:
+                return await future
+            except asyncio.CancelledError:
+                call.abort()
+                raise
         finally:
             del self._waiting[number]
 

@@ -75,6 +75,12 @@ class Context:
         return datetime.fromtimestamp(self._job.enqueued_at_ms / 1000, timezone.utc)
 
     @property
+    def expires_at(self) -> datetime | None:
+        """From when on it would not have been started any more, by the store's clock, if it says so."""
+        at = self._job.expires_at_ms
+        return None if at is None else datetime.fromtimestamp(at / 1000, timezone.utc)
+
+    @property
     def key(self) -> str | None:
         return self._job.key
 

@@ -13,7 +13,7 @@ from . import _native
 from .args import Model, encode
 from .context import Context
 from .errors import InvalidArgs, InvalidOption
-from .outcome import Discard, Outcome, Retry
+from .outcome import Complete, Discard, Outcome, Retry
 
 logger: logging.Logger = logging.getLogger("windlass")
 
@@ -42,6 +42,22 @@ def _first_hint(function: Callable[..., Any]) -> Any:
         return typing.get_type_hints(function).get(first.name)
     except Exception:
         return first.annotation
+
+
+class AnyHandler:
+    """How the function of ``@app.handle_any`` is called."""
+
+    def __init__(self, function: Callable[[Context, Any], Any]) -> None:
+        self.function = function
+        self.is_async: bool = inspect.iscoroutinefunction(function)
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError:
+            raise InvalidOption(f"{function.__qualname__} handles jobs of any kind, so it takes a Context and the args, whatever these are") from None
+
+    def call(self, job: _native.Job, context: Context) -> Any:
+        """Calls it; a coroutine of an async one."""
+        return self.function(context, job.args)
 
 
 class Handler:
@@ -136,7 +152,11 @@ def returned(value: Any, name: str) -> Ended | None:
     if value is None:
         return None
     value = awaited(value, name)
-    if isinstance(value, Outcome):
+    if isinstance(value, Complete):
+        value = value.result
+        if value is None:
+            return None
+    elif isinstance(value, Outcome):
         return value._told()
     try:
         return "complete", None, encode(value)

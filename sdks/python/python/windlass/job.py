@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
@@ -13,6 +14,7 @@ from .handler import Handler
 from .options import Options
 
 if TYPE_CHECKING:
+    from ._batching import Batching
     from .connection import Connection
     from .records import EnqueuedUnique
     from .traces import Traces
@@ -30,14 +32,14 @@ class Job(Generic[P]):
         handler: Handler,
         options: Options,
         connection: Connection,
-        max_size: int | None = None,
+        batching: Batching | None = None,
         in_child: bool = False,
         traces: Traces | None = None,
     ) -> None:
         self.kind = kind
         self.options = options
-        self.max_size = max_size
-        """How many jobs one call takes, where the function takes several."""
+        self.batching = batching
+        """How many jobs one call takes, and how long the first waits for others, where the function takes several."""
         self.in_child = in_child
         """Whether it runs in a child process."""
         self.handler = handler
@@ -52,11 +54,14 @@ class Job(Generic[P]):
 
     def with_options(self, **options: Any) -> Job[P]:
         """The same job with other :class:`windlass.Options`: ``send_mail.with_options(delay="5m").enqueue(to="a@example.com")``."""
-        options_of = self.options._with(options)
-        return Job(self.kind, self.handler, options_of, self._connection, self.max_size, self.in_child, self._traces)
+        job = copy.copy(self)
+        job.options = self.options._with(options)
+        return job
 
     def _with_handler(self, handler: Handler) -> Job[P]:
-        return Job(self.kind, handler, self.options, self._connection, self.max_size, self.in_child, self._traces)
+        job = copy.copy(self)
+        job.handler = handler
+        return job
 
     async def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
         """Enqueues a job and gives its id. Of a unique job that is not stored, the id of the job that has its key.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from .args import encode
 from .duration import Duration, seconds
 
 
@@ -17,6 +20,17 @@ class Outcome(Exception):
 
     def __hash__(self) -> int:
         return hash(self._told())
+
+
+class Complete(Outcome):
+    """The job is done, with this result. A handler just returns the result; middleware is told this."""
+
+    def __init__(self, result: Any = None) -> None:
+        super().__init__(result)
+        self.result = result
+
+    def _told(self) -> tuple[str, float | None, str | None]:
+        return "complete", None, encode(self.result)
 
 
 class Retry(Outcome):

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any, Generator
 
 from . import handler as handlers
-from ._places import largest_batch
 from .app import App
 from .args import encode
 from .connection import Connection
@@ -25,7 +24,7 @@ from .worker import Worker
 
 __all__ = ["HandlerFailed", "Perform", "TestJobs", "jobs_of"]
 
-_AT_ONCE = 50  # jobs of each queue, unless batches are larger
+_AT_ONCE = 50  # jobs of each queue
 _WAITING: tuple[JobState, ...] = ("available", "scheduled", "retryable")
 
 
@@ -106,8 +105,9 @@ class TestJobs:
         return {"default"} | declared | {queue.name for queue in await self.app.client.queues()}
 
     async def _work(self, queues: set[str]) -> dict[str, int]:
-        at_once = max(_AT_ONCE, largest_batch(self.app.jobs.values()))
-        async with Worker(self.app, dict.fromkeys(queues, at_once), lease=30) as worker:
+        worker = Worker(self.app, dict.fromkeys(queues, _AT_ONCE), lease=30)
+        worker._waits = False  # what is there is all that comes
+        async with worker:
             await worker.until_idle()
         return worker.stats
 

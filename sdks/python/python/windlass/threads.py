@@ -1,4 +1,4 @@
-"""Handlers that are plain functions: each runs in a thread of its own, or in a child process that a thread looks after."""
+"""Handlers that are plain functions, and who runs jobs in a thread."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from . import _native
 from ._orm import fresh_connections
 from .connection import Connection
 from .context import Context, _current
-from .handler import Ended, Handler, raised, returned
+from .handler import AnyHandler, Ended, Handler, raised, returned
 
 
 async def in_thread(function: Callable[[Any], Any], args: Any) -> Any:
@@ -59,37 +58,12 @@ class Runner(ABC):
         """Runs a job to its end, and says what became of it."""
 
 
-class Threads:
-    """Threads that take one job after the other."""
-
-    def __init__(self, desks: Iterable[_native.ThreadDesk], runner: Callable[[], Runner], name: str) -> None:
-        self._runner = runner
-        self._threads = [
-            threading.Thread(target=self._work, args=(desk,), name=f"{name}-{n}", daemon=True) for n, desk in enumerate(desks)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def join(self, seconds: float) -> bool:
-        """Waits so long for threads whose handlers have not returned yet. Whether all have."""
-        until = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _work(self, desk: _native.ThreadDesk) -> None:
-        with self._runner() as runner:
-            job = desk.next()
-            while job is not None:
-                told = runner.run(desk, job)
-                job = desk.next(job) if told is None else desk.next(None, (job, *told))
-
-
 class InThread(Runner):
     """Runs jobs in the thread itself."""
 
-    def __init__(self, handlers: dict[str, Handler], connection: Connection) -> None:
+    def __init__(self, handlers: dict[str, Handler], any: Handler | AnyHandler | None, connection: Connection) -> None:
         self._handlers = handlers
+        self._any = any
         self._connection = connection
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
@@ -104,4 +78,6 @@ class InThread(Runner):
         context = Context(job, self._connection, lambda _: desk.reason())
         _current.set(context)
         with fresh_connections():
-            return self._handlers[job.kind].call(job, context)
+            handler = self._handlers.get(job.kind) or self._any
+            assert handler is not None  # no other jobs come of a kind that has no handler
+            return handler.call(job, context)

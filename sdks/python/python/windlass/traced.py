@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .children import Child
-from .handler import Ended, Handler, returned
+from .handler import AnyHandler, Ended, Handler, returned
 from .outcome import Outcome
+from .threads import Runner
 
 if TYPE_CHECKING:
     from . import _native
-    from .connection import Connection
     from .context import Context
-    from .job import Job
     from .traces import Traces
-
-
-def traced(job: Job[Any], traces: Traces) -> Job[Any]:
-    """The same job with a span around each attempt; those of batches have none."""
-    return job if job.max_size else job._with_handler(TracedHandler(job.handler, traces))
 
 
 class TracedHandler(Handler):
     """A handler whose attempts have spans."""
 
-    def __init__(self, handler: Handler, traces: Traces) -> None:
+    def __init__(self, handler: Handler | AnyHandler, traces: Traces) -> None:
         self.__dict__.update(handler.__dict__)
         self._handler = handler
         self._traces = traces
@@ -58,15 +51,22 @@ class _Said(Outcome):
         return self._ended
 
 
-class TracedChild(Child):
-    """Child processes whose jobs have spans, made here: what the child does has the sender's trace context in the job's meta."""
+class TracedRunner(Runner):
+    """Jobs of child processes with spans, made here: what the child does has the sender's trace context in the job's meta."""
 
-    def __init__(self, jobs: dict[str, Job[Any]], connection: Connection, traces: Traces) -> None:
-        super().__init__(jobs, connection)
+    def __init__(self, runner: Runner, traces: Traces) -> None:
+        self._runner = runner
         self._traces = traces
+
+    def __enter__(self) -> Runner:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._runner.__exit__(*error)
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
         with self._traces._attempt(job) as tell:
-            ended = super().run(desk, job)
+            ended = self._runner.run(desk, job)
             tell(ended)
             return ended

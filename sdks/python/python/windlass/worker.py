@@ -12,25 +12,29 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _logs, _native, _places
+from ._around import Around
 from ._greenlets import patched_by
+from ._pool import Pool
+from ._watch import Watch
 from .args import encode
 from .children import Child
 from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
-from .handler import Ended, Handler, each_of, logger, raised, returned
+from .handler import AnyHandler, Ended, Handler, each_of, failure, logger, raised, returned
+from .middleware import LayeredHandler
 from .options import Backoff
+from .outcome import Outcome, Retry
 from .signals import signalled
-from .threads import InThread, Threads, in_thread
-from .traced import TracedChild, traced
+from .threads import InThread, in_thread
 
 if TYPE_CHECKING:
     from .app import App
     from .job import Job
 
 _MOST_THREADS = 32
-_MOST_AT_ONCE = 256  # jobs that one turn of the event loop takes, unless batches are larger
+_MOST_AT_ONCE = 256  # jobs that one turn of the event loop takes, but for a batch, which is never split
 _FAREWELL = 2.0  # seconds for handlers whose jobs were taken away
 _running: weakref.WeakSet[_native.Worker] = weakref.WeakSet()
 
@@ -60,7 +64,7 @@ class Worker:
     ) -> None:
         """
         :param queues: The queues that it works, with how many jobs of each run at once. By default those that the app's jobs name, with 10 each;
-            as many as the largest batch takes where that is more, and one for each child process where all its jobs have ``process=True``.
+            one for each child process where all its jobs have ``process=True``.
         :param threads: How many threads run plain functions; by default as many as jobs run at once, 32 at most.
         :param processes: How many child processes run functions with ``process=True``; by default one for each processor.
         :param name: Its name for people; by default the host's and the process's.
@@ -77,9 +81,9 @@ class Worker:
         """
         self._app = app
         self._connection = app.connection
-        self._jobs: dict[str, Job[Any]] = dict(app.jobs)
-        if app.traces is not None:
-            self._jobs = {kind: traced(job, app.traces) for kind, job in app.jobs.items()}
+        self._around = Around(app.traces, tuple(app._middleware))
+        self._jobs: dict[str, Job[Any]] = {kind: self._around.job(job) for kind, job in app.jobs.items()}
+        self._any = None if app._any is None else self._around.any(app._any)
         if processes is not None and processes < 1:
             raise InvalidOption(f"processes must be at least 1, got {processes}")
         processors = os.cpu_count() or 1
@@ -99,10 +103,11 @@ class Worker:
                 self._spec[f"{option}_ms"] = millis(value, option)
         if backoff is not None:
             self._spec["retry_policy"] = backoff._spec()
-        self._pools: list[Threads] = []
+        self._pools: list[Pool] = []
         self._native: _native.Worker | None = None
         self._process = os.getpid()
-        self._most = max(_MOST_AT_ONCE, _places.largest_batch(self._jobs.values()))
+        self._most = _MOST_AT_ONCE
+        self._waits = True
         self._tasks: dict[_native.Job, asyncio.Task[None]] = {}
         self._batches: dict[asyncio.Task[None], list[_native.Job]] = {}
         self._reasons: dict[_native.Job, str] = {}
@@ -118,19 +123,25 @@ class Worker:
             raise InvalidOption("the worker was started before; make a new one with app.worker()")
         _refuse_greenlets()
         children = {kind: job for kind, job in self._jobs.items() if job.in_child}
-        plain = {kind: job for kind, job in self._jobs.items() if not job.handler.is_async and not job.max_size}
+        plain = {kind: job for kind, job in self._jobs.items() if not job.handler.is_async and not job.batching}
         blocking = {kind: job.handler for kind, job in plain.items() if kind not in children}
         self._spec["child_kinds"], self._spec["blocking_kinds"] = list(children), list(blocking)
-        self._spec["kinds"] = [kind for kind in self._jobs if kind not in plain]
+        self._spec["kinds"] = [kind for kind, job in self._jobs.items() if kind not in plain and not job.batching]
+        self._spec["batches"] = [
+            {"kind": kind, "max_size": job.batching.max_size, "wait_ms": job.batching.wait_ms if self._waits else 0}
+            for kind, job in self._jobs.items()
+            if job.batching
+        ]
         for kind, job in children.items():
             if job.handler.function.__module__ == "__main__":
                 raise InvalidOption(
                     f"{kind} has process=True, and a child process cannot import {job.handler.function.__qualname__} from __main__: "
                     "run `windlass worker MODULE:APP`, or move the function into a module"
                 )
-        if not self._jobs:
+        if self._any is not None:
+            self._spec["any"] = "desk" if self._any.is_async else "blocking"
+        elif not self._jobs:
             raise InvalidOption("the app has no jobs; decorate a function with @app.job, and import its module")
-        _places.warn_of_small(self._queues, self._jobs.values())
         _logs.listen()  # the logger's level may be another than when the store was opened
         connection = self._app.connection
         client = await connection.opened()
@@ -141,16 +152,13 @@ class Worker:
         self._native = native
         _running.add(native)
         self._desk = native.desk()
-        if blocking:
-            desks = [native.thread_desk() for _ in range(self._thread_count)]
-            self._pools.append(Threads(desks, lambda: InThread(blocking, connection), "windlass-job"))
+        if blocking or (self._any is not None and not self._any.is_async):
+            self._pools.append(Pool(self._thread_count, native.thread_desk, lambda: InThread(blocking, self._any, connection), "windlass-job"))
         if children:
-            desks = [native.child_desk() for _ in range(self._process_count)]
-            traces = self._app.traces
-            runner = lambda: Child(children, connection) if traces is None else TracedChild(children, connection, traces)
-            self._pools.append(Threads(desks, runner, "windlass-child"))
+            self._pools.append(Pool(self._process_count, native.child_desk, lambda: self._around.child(Child(children, connection), connection), "windlass-child"))
         self._loop.add_reader(self._desk.fileno(), self._exchange)
-        self._watch = self._loop.create_task(self._until_ended(), name="windlass-worker")
+        self._watch = Watch(self._loop, self._holder)
+        self._until_end = self._loop.create_task(self._until_ended(), name="windlass-worker")
         self._exchange()
 
     async def _until_ended(self) -> None:
@@ -202,7 +210,8 @@ class Worker:
 
     @property
     def stats(self) -> dict[str, int]:
-        """How many jobs it claimed, completed, retried, snoozed, cancelled, discarded, returned and settled, and how many run."""
+        """How many jobs it claimed, completed, retried, snoozed, cancelled, discarded, had no handler for (``no_handler``), returned and
+        settled, and how many outcomes came too late (``refused``); how many jobs run, are ``ready`` to, and are ``unsettled`` now."""
         return dict(self._started().stats())
 
     async def __aenter__(self) -> Worker:
@@ -240,23 +249,37 @@ class Worker:
         jobs, told, more, is_closed = self._desk.exchange(completed, others, self._most)
         for ticket, reason in told:  # first, so that who is to stop does so before others begin in its place
             self._tell(ticket, reason)
-        batches: dict[str, list[_native.Job]] = {}
+        batches: dict[int, list[_native.Job]] = {}
         tasks, known, create_task = self._tasks, self._jobs, _task_maker(self._loop)
         for job in jobs:
-            of = known[job.kind]
-            if of.max_size:
-                batches.setdefault(of.kind, []).append(job)
+            of = known.get(job.kind)
+            if of is not None and of.batching:
+                batches.setdefault(job.batch, []).append(job)
             else:
-                task = create_task(self._run(job, of.handler))
+                task = create_task(self._run(job, self._any_handler() if of is None else of.handler))
                 if not task.done():  # as it is where a factory begins tasks at once, and this one waited for nothing
                     tasks[job] = task
-        for kind, group in batches.items():
-            self._start_batches(self._jobs[kind], group)
+        for batch in batches.values():
+            self._start_batch(known[batch[0].kind], batch)
         if more and self._most:
             self._hurry()
         if is_closed and not self._ended.done():
             self._loop.remove_reader(self._desk.fileno())
+            self._watch.end()
             self._ended.set_result(None)
+
+    def _holder(self) -> str | None:
+        """Which job the event loop runs in this moment, in words, for another thread; ``None`` where it has none."""
+        if not self._tasks and not self._batches:
+            return None
+        task = asyncio.current_task(self._loop)
+        for job, its in list(self._tasks.items()):
+            if its is task:
+                return f"job {job.id} ({job.kind})"
+        jobs = self._batches.get(task) if task is not None else None
+        if jobs:
+            return f"a batch of {len(jobs)} jobs ({jobs[0].kind})"
+        return "no job that Windlass knows"
 
     def _hurry(self) -> None:
         if not self._is_due:
@@ -279,7 +302,11 @@ class Worker:
                         task.cancel()
                     return
 
-    async def _run(self, job: _native.Job, handler: Handler) -> None:
+    def _any_handler(self) -> Handler | AnyHandler:
+        assert self._any is not None  # no other jobs come of a kind that has no handler
+        return self._any
+
+    async def _run(self, job: _native.Job, handler: Handler | AnyHandler) -> None:
         # Once for each job, 2.6 us of the interpreter at best: what only some jobs need is not made here.
         try:
             context = Context(job, self._connection, self._reason_of)
@@ -301,23 +328,24 @@ class Worker:
         if not self._is_due:
             self._hurry()
 
-    def _start_batches(self, job: Job[Any], jobs: list[_native.Job]) -> None:
-        most = job.max_size or len(jobs)
-        for at in range(0, len(jobs), most):
-            batch = jobs[at : at + most]
-            task = self._loop.create_task(self._run_batch(job, batch))
-            self._batches[task] = batch
-            task.add_done_callback(self._forget)
+    def _start_batch(self, job: Job[Any], batch: list[_native.Job]) -> None:
+        task = self._loop.create_task(self._run_batch(job, batch))
+        self._batches[task] = batch
+        task.add_done_callback(self._forget)
 
     async def _run_batch(self, job: Job[Any], jobs: list[_native.Job]) -> None:
         fit, args = self._read(job, jobs)
         if not fit:
             return
         ended: list[Ended | None] | None
-        call = functools.partial(job.handler.call_batch, self._contexts(job.handler, fit))
+        handler = job.handler
+        call = functools.partial(_call_batch, handler)
         try:
-            value = await call(args) if job.handler.is_async else await in_thread(call, args)
-            ended = None if value is None else _of_batch(value, len(fit), job.kind)
+            if isinstance(handler, LayeredHandler):
+                ended = self._of_each(fit, await handler.call_each(self._contexts(fit), args, call, job.kind), job.kind)
+            else:
+                value = await call(self._contexts(fit) if handler.takes_context else [], args)
+                ended = None if value is None else _of_batch(value, len(fit), job.kind)
         except asyncio.CancelledError:
             stopped = _stopped(next((self._reasons[one] for one in fit if one in self._reasons), None))
             ended = [stopped for _ in fit]
@@ -332,9 +360,22 @@ class Worker:
             for one, said in zip(fit, ended):
                 self._end(one, said)
 
-    def _contexts(self, handler: Handler, jobs: list[_native.Job]) -> list[Context]:
-        if not handler.takes_context:
-            return []  # nor made, where nobody looks at them
+    def _of_each(self, jobs: list[_native.Job], outcomes: list[Outcome], kind: str) -> list[Ended | None]:
+        """What became of the jobs of a batch that have middleware around them; what was raised for several is told once."""
+        ended: list[Ended | None] = []
+        told: set[int] = set()
+        for job, outcome in zip(jobs, outcomes):
+            cause = outcome.__cause__ if type(outcome) is Retry else None
+            if cause is None:
+                ended.append(returned(outcome, kind))
+            elif isinstance(cause, asyncio.CancelledError):
+                ended.append(_stopped(self._reasons.get(job)))
+            else:
+                ended.append(failure(cause) if id(cause) in told else raised(cause, job))
+                told.add(id(cause))
+        return ended
+
+    def _contexts(self, jobs: list[_native.Job]) -> list[Context]:
         return [Context(job, self._connection, self._reason_of) for job in jobs]
 
     def _read(self, job: Job[Any], jobs: list[_native.Job]) -> tuple[list[_native.Job], list[Any]]:
@@ -386,6 +427,11 @@ def _stopped(reason: str | None) -> Ended:
         if cancelling is not None and cancelling() > 0:
             return "snooze", 0.0, None
     return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
+
+
+async def _call_batch(handler: Handler, contexts: list[Context], args: list[Any]) -> Any:
+    call = functools.partial(handler.call_batch, contexts)
+    return await call(args) if handler.is_async else await in_thread(call, args)
 
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:

@@ -1,0 +1,114 @@
+"""Calls of the client: who is cancelled ends his, and a defect is an error like others, never a wait for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from windlass import App
+from windlass.connection import mailbox
+from windlass.errors import WindlassError
+from worked import drain, record
+
+LONG = 60.0
+
+
+class Started:
+    """The calls that were started, each with whether it was ended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.aborted: list[bool] = []
+        seen = self
+
+        class Call:
+            def __init__(self, native: Any) -> None:
+                self._native, self._number = native, len(seen.aborted)
+                seen.aborted.append(False)
+
+            def abort(self) -> None:
+                seen.aborted[self._number] = True
+                self._native.abort()
+
+        begin = mailbox().call
+
+        async def call(start: Any) -> str:
+            return await begin(lambda port, number: Call(start(port, number)))
+
+        monkeypatch.setattr(mailbox(), "call", call)
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "timeout"), reason="asyncio.timeout() is there from Python 3.11 on")
+def test_who_is_cancelled_ends_the_call(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.job("a")
+    async def a() -> None: ...
+
+    async def main() -> None:
+        id = await a.enqueue()
+        calls = Started(monkeypatch)
+        waits = asyncio.create_task(app.client.wait(id, timeout="1h"))
+        while not calls.aborted:
+            await asyncio.sleep(0)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+        assert calls.aborted == [True]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await app.client.wait(id, timeout="1h")
+        assert calls.aborted == [True, True]
+        assert await app.client.cancel(id) == ["cancelled"]  # the connection is well
+        assert calls.aborted == [True, True, False] and not mailbox()._waiting
+
+    asyncio.run(main())
+
+
+def test_enqueues_that_are_cancelled_leave_a_whole_store(app: App) -> None:
+    """Each of them happened or did not, and what is enqueued besides is all there."""
+
+    @app.job("a")
+    async def a(n: int) -> None: ...
+
+    async def main() -> int:
+        await a.enqueue(n=0)
+        for n in range(100):
+            task = asyncio.create_task(a.enqueue(n=n))
+            for _ in range(n % 7):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return len(await a.enqueue_many([{"n": n} for n in range(10)]))
+
+    assert asyncio.run(main()) == 10
+    there = len(app.sync.jobs(limit=1000).jobs)
+    assert 11 <= there <= 111
+    assert asyncio.run(drain(app))["completed"] == there
+
+
+def test_a_panic_in_a_call_is_an_error_and_the_process_goes_on(sqlite: App) -> None:
+    @sqlite.job("a")
+    async def a() -> None: ...
+
+    async def main() -> None:
+        await a.enqueue()
+        with pytest.raises(WindlassError, match="a defect in Windlass, please report it: the call panicked: asked to panic") as raised:
+            await asyncio.wait_for(sqlite.connection.call("panic_for_test", "{}"), LONG)
+        assert (raised.value.code, raised.value.ambiguous) == ("internal", True)
+        await a.enqueue()
+
+    asyncio.run(main())
+    ended: list[BaseException] = []
+
+    def waits() -> None:
+        try:
+            sqlite.connection.call_sync("panic_for_test", "{}")
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=waits, daemon=True)
+    thread.start()
+    thread.join(LONG)
+    [error] = ended
+    assert isinstance(error, WindlassError) and error.code == "internal"
+    assert record(sqlite, a.enqueue_sync()).state == "available"
