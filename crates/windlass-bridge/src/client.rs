@@ -1,16 +1,19 @@
 use crate::{
     Call, Engine, Failure,
     calls::{call, sql_json},
+    moved_clock::MovedClock,
 };
 use serde_json::value::RawValue;
-use std::sync::Arc;
-use windlass::{Args, Context, Keyring, Store};
+use std::{sync::Arc, time::Duration};
+use windlass::{Args, ConnectOptions, Context, ErrorKind, Keyring, Store};
 
 /// A client for code without an async runtime: each call blocks its thread.
 #[derive(Clone, Debug)]
 pub struct Client {
     engine: Engine,
     pub(crate) inner: windlass::Client,
+    /// Of a store of a test.
+    clock: Option<MovedClock>,
 }
 
 impl Client {
@@ -20,14 +23,14 @@ impl Client {
     /// A malformed URL, or a store that cannot be opened.
     pub fn open(engine: &Engine, url: &str) -> Result<Self, Failure> {
         let inner = engine.run(windlass::Client::connect(url))?;
-        Ok(Self { engine: engine.clone(), inner })
+        Ok(Self { engine: engine.clone(), inner, clock: None })
     }
 
     /// A client of a store that is made of this one's: for whoever watches what a worker asks of it. It knows no transactions and no keys.
     #[must_use]
     pub fn over(&self, store: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
         let inner = windlass::Client::from_store(store(Arc::clone(self.inner.store())));
-        Self { engine: self.engine.clone(), inner }
+        Self { engine: self.engine.clone(), inner, clock: None }
     }
 
     /// The same with keys, as [`Keyring::parse`] reads them (`ID:BASE64,ID:BASE64`, the current one first): the client seals what encrypted jobs are
@@ -39,6 +42,34 @@ impl Client {
         let keyring = Keyring::parse(keys)?;
         let client = Self::open(engine, url)?;
         Ok(Self { inner: client.inner.with_keyring(keyring), ..client })
+    }
+
+    /// The store of a test: a SQLite file whose clock can be [moved](Self::travel). With keys, where there are any.
+    ///
+    /// # Errors
+    /// As [`Self::open_with_keys`], and for a store that has a clock of its own.
+    pub fn open_for_test(engine: &Engine, url: &str, keys: Option<&str>) -> Result<Self, Failure> {
+        let keyring = keys.map(Keyring::parse).transpose()?;
+        let clock = MovedClock::default();
+        let options = ConnectOptions::default().with_clock(clock.clock());
+        let inner = engine.run(windlass::Client::connect_with(url, options))?;
+        let inner = match keyring {
+            Some(keyring) => inner.with_keyring(keyring),
+            None => inner,
+        };
+        Ok(Self { engine: engine.clone(), inner, clock: Some(clock) })
+    }
+
+    /// Lets time pass in the store of a test, at once.
+    ///
+    /// # Errors
+    /// In any other store.
+    pub fn travel(&self, by: Duration) -> Result<(), Failure> {
+        let message = "time can be moved in the store of a test alone";
+        let clock = self.clock.as_ref();
+        let clock = clock.ok_or_else(|| Failure::of(ErrorKind::InvalidOption, message))?;
+        clock.advance(by);
+        Ok(())
     }
 
     /// Does one operation and waits for its end: JSON in, JSON out.

@@ -24,6 +24,7 @@ mod failure;
 pub mod fork;
 mod job_spec;
 mod line;
+mod moved_clock;
 mod retry_policy;
 mod said;
 mod schedule_spec;

@@ -15,6 +15,9 @@ pub struct ConnectOptions {
     /// PostgreSQL: how long a call may go without an answer before its connection is given up. `None` means
     /// the store's default, 10 s.
     pub call_timeout: Option<std::time::Duration>,
+    /// SQLite: the source of time. `None` means the machine's clock; tests put one that they move in its place.
+    #[cfg(feature = "sqlite")]
+    pub clock: Option<windlass_sqlite::Clock>,
 }
 
 impl ConnectOptions {
@@ -43,6 +46,34 @@ impl ConnectOptions {
     #[must_use]
     pub fn with_call_timeout(mut self, call_timeout: std::time::Duration) -> Self {
         self.call_timeout = Some(call_timeout);
+        self
+    }
+
+    /// Sets the source of time of a SQLite file, for tests.
+    ///
+    /// ```
+    /// use std::{sync::{Arc, atomic::{AtomicI64, Ordering::SeqCst}}, time::Duration};
+    /// use windlass::{Client, ConnectOptions, IntoJob, JobState, NewJob, Args, SqliteClock, Timestamp};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let url = format!("sqlite:{}/jobs.db", dir.path().display());
+    /// let now = Arc::new(AtomicI64::new(1_800_000_000));
+    /// let clock = Arc::clone(&now);
+    /// let clock = SqliteClock::new(move || Timestamp::from_second(clock.load(SeqCst)).unwrap());
+    /// let client = Client::connect_with(&url, ConnectOptions::default().with_clock(clock)).await?;
+    /// client.enqueue(NewJob::new("a", Args::of(&1)?).with_delay(Duration::from_secs(60))).await?;
+    /// let queues = ["default".to_owned()];
+    /// let due = async || client.any_available(&queues, &[]).await;
+    /// assert!(!due().await?);
+    /// now.fetch_add(60, SeqCst);
+    /// assert!(due().await?);
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn with_clock(mut self, clock: windlass_sqlite::Clock) -> Self {
+        self.clock = Some(clock);
         self
     }
 }
@@ -76,6 +107,11 @@ async fn connect(url: &str, options: ConnectOptions) -> Result<Client> {
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str, options: ConnectOptions) -> Result<Client> {
     use windlass_postgres::{PostgresOptions, PostgresStore};
+    #[cfg(feature = "sqlite")]
+    if options.clock.is_some() {
+        let message = "PostgreSQL has its own clock: only that of a SQLite file can be another one";
+        return Err(Error::new(ErrorKind::InvalidOption, message));
+    }
     let mut to = PostgresOptions::default();
     to.limits = options.limits;
     to.schema = options.schema.unwrap_or(to.schema);
@@ -92,7 +128,8 @@ async fn postgres(_: &str, _: ConnectOptions) -> Result<Client> {
 #[cfg(feature = "sqlite")]
 async fn sqlite(url: &str, options: ConnectOptions) -> Result<Client> {
     use windlass_sqlite::{SqliteOptions, SqliteStore};
-    let options = SqliteOptions { limits: options.limits, ..SqliteOptions::default() };
+    let clock = options.clock.unwrap_or_default();
+    let options = SqliteOptions { limits: options.limits, clock, ..SqliteOptions::default() };
     let url = url.to_owned();
     // Opening reads the file and may wait for another process's lock.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&url, options)).await;

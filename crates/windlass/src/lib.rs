@@ -94,7 +94,7 @@ pub use transaction::SqlTransaction;
 #[cfg(feature = "postgres")]
 pub use windlass_postgres::{Access, SqlCall, SqlParam, sqlstate_error};
 #[cfg(feature = "sqlite")]
-pub use windlass_sqlite::fork;
+pub use windlass_sqlite::{Clock as SqliteClock, fork};
 pub use worker::Worker;
 pub use worker_builder::WorkerBuilder;
 

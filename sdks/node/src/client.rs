@@ -1,6 +1,7 @@
-use crate::promise::{on_a_thread, promise};
+use crate::promise::{error, on_a_thread, promise};
 use napi::{Env, Result, bindgen_prelude::Object};
 use napi_derive::napi;
+use std::time::Duration;
 use windlass_bridge::{Client, Engine};
 
 /// A connection to a store.
@@ -11,10 +12,11 @@ pub struct NativeClient {
 
 /// Opens the store that a URL names, with keys for encrypted jobs: a promise of a client.
 #[napi(catch_unwind)]
-pub fn open(env: &Env, url: String, keys: Option<String>) -> Result<Object<'_>> {
+pub fn open(env: &Env, url: String, keys: Option<String>, is_test: Option<bool>) -> Result<Object<'_>> {
     on_a_thread(env, move || {
         let engine = Engine::of_process()?;
         let inner = match keys {
+            keys if is_test == Some(true) => Client::open_for_test(&engine, &url, keys.as_deref())?,
             Some(keys) => Client::open_with_keys(&engine, &url, &keys)?,
             None => Client::open(&engine, &url)?,
         };
@@ -30,6 +32,13 @@ impl NativeClient {
         promise::<String>(env, move |answer| {
             self.inner.start(&op, payload, move |text| answer.settle(text)).map(drop)
         })
+    }
+
+    /// Lets so many milliseconds pass, in the store of a test.
+    #[napi(catch_unwind)]
+    pub fn travel(&self, ms: f64) -> Result<()> {
+        let by = Duration::try_from_secs_f64(ms / 1_000.0).unwrap_or(Duration::MAX);
+        self.inner.travel(by).map_err(|failure| error(&failure))
     }
 
     /// Closes its connections: a promise.

@@ -164,3 +164,20 @@ test('a drain has batches as large as in the program', async () => {
   await t.drain(worker => worker.handleBatch(many, { maxSize: 60 }, jobs => { sizes.push(jobs.length) }))
   assert.ok(Math.max(...sizes) > 10, `${sizes}`)
 })
+
+test('time passes at once', async () => {
+  await using t = await testWindlass()
+  const [fails, later] = [defineJob<number>('fails', { maxAttempts: 3 }), defineJob<number>('later')]
+  const attempts: number[] = []
+  const drain = () => t.drain(worker => worker.handle(later, () => {}).handle(fails, (_, job) => { attempts.push(job.attempt); throw new Error('no route') }), { allowFailures: true })
+  await t.windlass.enqueue(later, 1, { delay: '3d' })
+  const expires = await t.windlass.enqueue(later, 1, { delay: '1h', expiresIn: '2d' })
+  await t.windlass.enqueue(fails, 1)
+  assert.deepEqual([(await drain()).retried, (await drain()).retried], [1, 0])
+  await t.travel('1m')
+  assert.equal((await drain()).retried, 1)
+  await t.travel('4d')
+  assert.equal((await drain()).completed, 1)
+  assert.deepEqual([attempts, (await t.enqueued(later)).length, (await t.windlass.job(expires))!.reason], [[1, 2, 3], 0, 'expired'])
+  await assert.rejects(t.travel(-1), /the time to travel/)
+})

@@ -24,6 +24,8 @@ export class Connection {
   readonly middleware: Middleware[] = []
   #client: Promise<NativeClient> | undefined
   #closed = false
+  /** A store of a test, in which time can be moved. */
+  isTest = false
 
   constructor (url: string, { keys, traces, ...unknown }: WindlassOptions = {}) {
     if (typeof url !== 'string' || url === '') {
@@ -41,7 +43,7 @@ export class Connection {
   /** The native client; asked again after a failure, it tries again. */
   client (): Promise<NativeClient> {
     if (this.#closed) return Promise.reject(new InvalidOption('invalid_option', 'this Windlass is closed: make another one'))
-    return this.#client ??= answer(() => addon().open(this.#url, this.#keys)).catch(error => {
+    return this.#client ??= answer(() => addon().open(this.#url, this.#keys, this.isTest)).catch(error => {
       this.#client = undefined
       throw error
     })

@@ -5,7 +5,7 @@ import { errorOf, WindlassError, type ErrorCode } from './errors.js'
 /** What the addon exports. This file alone loads it; src/*.rs says what its parts do. */
 interface Addon {
   version (): string
-  open (url: string, keys?: string): Promise<NativeClient>
+  open (url: string, keys?: string, isTest?: boolean): Promise<NativeClient>
   startWorker (client: NativeClient, spec: string, bell: () => void): Promise<NativeWorker>
   cli (args: string[]): number
   attachWorker (number: number, bell: () => void): NativeWorker
@@ -16,6 +16,7 @@ interface Addon {
 /** A connection to a store: operations by name, JSON text in and out. */
 export interface NativeClient {
   call (op: string, payload: string): Promise<string>
+  travel (ms: number): void
   close (): Promise<void>
 }
 

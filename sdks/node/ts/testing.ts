@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
+import { milliseconds, type Duration } from './duration.js'
 import type { JobRecord } from './records.js'
-import { Windlass } from './windlass.js'
+import { direct } from './native.js'
+import { connectionOf, Windlass } from './windlass.js'
 import type { Worker, WorkerStats } from './worker.js'
 
 export { perform, performBatch, type Performed, type PerformOptions } from './perform.js'
@@ -37,6 +39,7 @@ const PENDING = ['available', 'scheduled', 'retryable'] as const
 export async function testWindlass (options: WindlassOptions = {}): Promise<TestWindlass> {
   const folder = await mkdtemp(join(tmpdir(), 'windlass-'))
   const windlass = new Windlass(`sqlite:${join(folder, 'jobs.db')}?synchronous=normal`, options)
+  connectionOf(windlass).isTest = true
   await windlass.migrate()
   return new TestWindlass(windlass, folder)
 }
@@ -116,6 +119,16 @@ export class TestWindlass {
       await worker.close()
     }
     return worker.stats()
+  }
+
+  /**
+   * Lets so much time pass in the store, at once: what is scheduled, or waits for another attempt, becomes due, what expires does. Between drains, since a worker
+   * that runs would have been silent for as long. JavaScript's own clock stays as it is.
+   */
+  async travel (time: Duration): Promise<void> {
+    const ms = milliseconds(time, 'the time to travel')
+    const client = await connectionOf(this.windlass).client()
+    direct(() => client.travel(ms))
   }
 
   /** Closes the store and removes its file. */

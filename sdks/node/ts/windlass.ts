@@ -20,6 +20,9 @@ import type { Executor } from './sql/executor.js'
 import * as timings from './timings.js'
 import { Worker, type WorkerOptions } from './worker.js'
 
+/** @internal The connection of a client. */
+export let connectionOf: (windlass: Windlass) => Connection
+
 /**
  * Enqueues jobs, looks after them, and makes workers. Connects when that is first needed; keeps no process alive.
  *
@@ -32,6 +35,8 @@ import { Worker, type WorkerOptions } from './worker.js'
  * All methods reject with a {@link WindlassError}.
  */
 export class Windlass {
+  static { connectionOf = windlass => windlass.#on }
+
   readonly #on: Connection
   /** Limits of queues and of their keys. */
   readonly limits: Limits

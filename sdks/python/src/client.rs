@@ -19,11 +19,12 @@ pub(crate) struct Client {
 impl Client {
     /// Opens the store of a URL, with keys for encrypted jobs.
     #[new]
-    #[pyo3(signature = (url, keys=None))]
-    fn new(py: Python<'_>, url: &str, keys: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (url, keys=None, is_test=false))]
+    fn new(py: Python<'_>, url: &str, keys: Option<&str>, is_test: bool) -> PyResult<Self> {
         let opened = py.detach(|| {
             let engine = Engine::of_process()?;
             match keys {
+                _ if is_test => Bridge::open_for_test(&engine, url, keys),
                 Some(keys) => Bridge::open_with_keys(&engine, url, keys),
                 None => Bridge::open(&engine, url),
             }
@@ -46,6 +47,12 @@ impl Client {
         let mailbox = port.mailbox();
         let started = self.bridge.start(op, payload, move |answer| mailbox.put(call, answer));
         started.map(Call).map_err(|failure| raised(py, &failure))
+    }
+
+    /// Lets so many seconds pass, in the store of a test.
+    fn travel(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        let by = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        self.bridge.travel(by).map_err(|failure| raised(py, &failure))
     }
 
     /// The statement that completes a job in its handler's transaction, as JSON.

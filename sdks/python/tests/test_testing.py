@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from windlass import App, Retry
+from windlass import App, Context, Retry
+from windlass.errors import InvalidOption
 from windlass.testing import HandlerFailed, TestJobs, jobs_of
 
 pytest_plugins = ["pytester"]
@@ -140,3 +141,35 @@ def test_the_fixture_finds_the_app_by_its_name(pytester: pytest.Pytester, tmp_pa
     pytester.makeini("[pytest]\nwindlass_app = shop:app\npythonpath = .")
     pytester.runpytest_subprocess("-p", "windlass.pytest_plugin").assert_outcomes(passed=1)
     assert not (pytester.path / "never.db").exists()
+
+
+def test_time_passes_at_once(sqlite: App) -> None:
+    """What is scheduled, tried again or expires, and what a schedule has next."""
+    attempts: list[int] = []
+
+    @sqlite.job("fails", max_attempts=3)
+    async def fails(ctx: Context) -> None:
+        attempts.append(ctx.attempt)
+        raise ValueError("no route")
+
+    @sqlite.job("later")
+    async def later() -> None: ...
+
+    with jobs_of(sqlite) as jobs:
+        later.with_options(delay="3d").enqueue_sync()
+        expires = later.with_options(delay="1h", expires_in="2d").enqueue_sync()
+        fails.enqueue_sync()
+        assert jobs.drain(raises=False)["retried"] == 1
+        assert jobs.drain(raises=False)["retried"] == 0
+        jobs.travel("1m")
+        assert jobs.drain(raises=False)["retried"] == 1
+        jobs.travel("4d")
+        assert jobs.drain(raises=False)["completed"] == 1
+        assert attempts == [1, 2, 3] and jobs.enqueued() == []
+        expired = sqlite.sync.job(expires)
+        assert expired is not None and (expired.state, expired.reason) == ("cancelled", "expired")
+        for wrong in (-1, "soon"):
+            with pytest.raises(InvalidOption):
+                jobs.travel(wrong)
+    with pytest.raises(InvalidOption, match="time can be moved in the store of a test alone"):
+        sqlite.connection.native().travel(1)

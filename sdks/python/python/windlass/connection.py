@@ -68,13 +68,14 @@ _of_parents: list[_native.Client] = []  # never dropped here: their threads are 
 class Connection:
     """A store by its URL, with keys for encrypted jobs. A fork opens its own."""
 
-    def __init__(self, url: str, keys: str | None = None) -> None:
+    def __init__(self, url: str, keys: str | None = None, *, is_test: bool = False) -> None:
         if not isinstance(url, str) or not url:
             raise InvalidOption("the store must be a URL such as 'postgres://user@host/database' or 'sqlite:jobs.db'")
         if keys is not None and not isinstance(keys, str):
             raise InvalidOption(f"keys must be a text such as 'ID:BASE64', got {type(keys).__name__}")
         self._url = url
         self._keys = keys
+        self._is_test = is_test
         self._lock = threading.Lock()
         self._opened: _native.Client | None = None
         self._instead: Connection | None = None
@@ -94,7 +95,7 @@ class Connection:
             with self._lock:
                 if self._opened is None:
                     _logs.listen()
-                opened = self._opened = self._opened or _native.Client(self._url, self._keys)
+                opened = self._opened = self._opened or _native.Client(self._url, self._keys, self._is_test)
         return opened
 
     async def opened(self) -> _native.Client:

@@ -16,6 +16,7 @@ from . import handler as handlers
 from .app import App
 from .args import encode
 from .connection import Connection
+from .duration import Duration, seconds
 from .handler import logger
 from .job import Job
 from .perform import Perform, on_a_loop, perform_batch, perform_batch_async
@@ -111,6 +112,11 @@ class TestJobs:
             await worker.until_idle()
         return worker.stats
 
+    def travel(self, by: Duration) -> None:
+        """Lets so much time pass in the store, at once: what is scheduled, or waits for another attempt, becomes due, what expires does. Between drains, since a worker that
+        runs would have been silent for as long. Python's own clock stays as it is."""
+        self.app.connection.native().travel(seconds(by, "by"))
+
     def perform(self, job: Job[Any], /, *model: Any, **args: Any) -> Any:
         """Calls a job's function by itself as a worker does, with args that went to JSON and back, and with a context, but without a store. What
         it returned, or the outcome that it raised; :class:`Perform` gives it a checkpoint and tells what it said.
@@ -158,7 +164,7 @@ def jobs_of(app: App) -> Generator[TestJobs]:
     """
     connection = app.connection
     with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        test = Connection(f"sqlite:{folder}/jobs.db?synchronous=normal", connection._keys)
+        test = Connection(f"sqlite:{folder}/jobs.db?synchronous=normal", connection._keys, is_test=True)
         connection._lend(test)
         try:
             yield TestJobs(app)
