@@ -76,9 +76,16 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
       yes<Equal<typeof job, Job<{ to: string, copies: number }>>>()
       return to.repeat(copies)
     })
-    .handleBatch(resize, { maxSize: 10 }, async jobs => jobs.map(job => job.args.width))
+    .handleBatch(resize, { maxSize: 10, wait: '1s' }, async jobs => jobs.map(job => job.args.width))
+    .handleAny((args, job) => {
+      yes<Equal<typeof args, unknown>>()
+      return job.kind
+    })
     // @ts-expect-error: a length is no text
     .handle(tick, () => resize.options.queue?.length satisfies string)
+  windlass.use(async (job, next) => { if ((await next()).type === 'retry') console.log(job.id) })
+  // @ts-expect-error: an outcome, or nothing
+  windlass.use(async () => 7)
   // @ts-expect-error: there is no such way to settle
   windlass.worker({ queues: { mail: 1 }, settling: 'lax' })
   // @ts-expect-error: name the queues

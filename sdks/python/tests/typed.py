@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from windlass import App, Cancel, Context, EnqueuedUnique, Job, JobRecord, Schedule
+from windlass import App, Around, Cancel, Context, Discard, EnqueuedUnique, Job, JobRecord, Retry, Schedule
 
 app = App("sqlite:jobs.db")
 
@@ -38,7 +38,25 @@ def bulk(contexts: list[Context], jobs: list[dict[str, int]]) -> list[int]:
     return [ctx.attempt for ctx in contexts]
 
 
+@app.declare("invoice.print", queue="printing")
+def print_invoice(invoice: int, copies: int = 1) -> None: ...
+
+
+@app.handle_any
+async def anything(ctx: Context, args: object) -> str:
+    return ctx.kind
+
+
+@app.middleware
+def around(ctx: Context) -> Around:
+    outcome = yield
+    return Discard(str(outcome)) if isinstance(outcome, Retry) else None
+
+
 async def right() -> None:
+    printed: int = await print_invoice.enqueue(7)
+    any: bool = await app.client.any_available(["mail"], kinds=["mail.send"])
+    print(printed, any)
     id: int = await send_mail.enqueue(to="a")
     await send_mail.enqueue("a", template="b")
     thumb.enqueue_sync(image=7)
@@ -64,6 +82,9 @@ async def right() -> None:
 
 
 async def wrong() -> None:
+    await print_invoice.enqueue("7")  # type: ignore[arg-type]
+    app.handle_any(takes_nothing)  # type: ignore[type-var]
+    app.middleware(takes_nothing)  # type: ignore[arg-type]
     await send_mail.enqueue()  # type: ignore[call-arg]
     await send_mail.enqueue(to=7)  # type: ignore[arg-type]
     await send_mail.enqueue(to="a", colour="red")  # type: ignore[call-arg]
