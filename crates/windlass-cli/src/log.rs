@@ -1,6 +1,7 @@
 //! The log of the process, on stderr.
 
 use crate::failure::{Failure, Outcome};
+use std::io::{IsTerminal, stderr};
 use tracing_subscriber::EnvFilter;
 
 /// How a line of the log is written.
@@ -18,11 +19,16 @@ pub(crate) fn begin(filter: &str, format: LogFormat) -> Outcome {
         let message = format!("invalid log filter {filter:?}: {error}; try info or windlass=debug");
         Failure::usage("invalid_option", message)
     })?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(has_colours());
     // A process that this command line is a part of may have its own.
     let _ = match format {
         LogFormat::Text => log.try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),
     };
     Ok(())
+}
+
+/// Whether a person reads it, and did not ask for none: see https://no-color.org.
+fn has_colours() -> bool {
+    stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|said| said.is_empty())
 }

@@ -28,6 +28,7 @@ fn a_worker_logs_json_where_it_is_asked_for() {
     let answer = home.run(&["work", "--exec", "exit 3", "--until-empty"]).done();
     let text = answer.stderr.lines().find(|line| line.contains("mail")).unwrap();
     assert!(!text.starts_with('{'), "{text}");
+    assert!(!answer.stderr.contains('\u{1b}'), "no terminal reads it: {}", answer.stderr);
     home.run(&["status", "--log-format", "xml"]).refused(2, &["xml", "text", "json"]);
 }
 

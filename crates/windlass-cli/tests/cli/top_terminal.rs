@@ -1,4 +1,4 @@
-//! `windlass top` on a terminal: it draws, takes keys, and leaves the terminal as it was.
+//! On a terminal: `windlass top` draws, takes keys, and leaves the terminal as it was; the log has colours.
 
 use crate::program::{Home, eventually, signal};
 use rustix::{
@@ -108,4 +108,26 @@ fn it_draws_no_more_than_fits() {
     assert!(text.contains("queue0 ") && text.contains("… and 16 more"), "{text}");
     terminal.press(b'q');
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_log_has_colours_unless_somebody_wants_none() {
+    let home = Home::new();
+    for (no_color, coloured) in [(None, true), (Some(""), true), (Some("1"), false)] {
+        home.enqueue(&["mail.send", "--max-attempts", "1"]);
+        let terminal = Terminal::open();
+        let mut command = home.command(&["work", "--exec", "exit 3", "--until-empty"]);
+        command.env_remove("NO_COLOR");
+        if let Some(said) = no_color {
+            command.env("NO_COLOR", said);
+        }
+        terminal.run(command).wait().unwrap();
+        terminal.shows("mail.send");
+        assert_eq!(
+            terminal.text().contains("\u{1b}["),
+            coloured,
+            "NO_COLOR={no_color:?}: {}",
+            terminal.text()
+        );
+    }
 }
