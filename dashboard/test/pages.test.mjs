@@ -47,6 +47,24 @@ test('every page fits 320 px, and what is between phone and desktop', async t =>
   }
 });
 
+test('jobs that no worker knows are said on the overview and on the page of their queue', async t => {
+  const { page } = await open(t, { mock });
+  await page.goto(mock.url);
+  await page.getByRole('link', { name: 'No worker of billing knows the kind of 12 jobs' }).click();
+  await page.waitForURL(/jobs\?.*queue=billing/);
+  await page.goto(`${mock.url}queues/billing`);
+  await page.getByText('12 of kinds that no worker knows').waitFor();
+});
+
+test('of thousands of workers it is said that not all are listed', async t => {
+  const { page } = await open(t, { mock });
+  const before = mock.store.workers;
+  t.after(() => (mock.store.workers = before));
+  mock.store.workers = Array.from({ length: 1_001 }, (_, n) => ({ ...before[0], id: n + 100, name: `crowd-${n}` }));
+  await page.goto(`${mock.url}workers`);
+  await page.getByText('of the first 1,000: not all are listed').waitFor();
+});
+
 test('of thousands of queues the busiest are shown, and the others found by name', async t => {
   const { page } = await open(t, { mock });
   const before = mock.store.queues;

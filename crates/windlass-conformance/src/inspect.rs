@@ -4,6 +4,7 @@ use crate::{Fixture, steps::*};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     Args, Disposition, ErrorKind, JobFilter, JobId, JobPage, JobState, NewJob, PageToken, QueueFilter, Store,
+    StoreStatus,
 };
 
 /// Makes one job in each state that a job can be in, and returns them with it, in the order of lists.
@@ -454,6 +455,21 @@ pub async fn the_status_lists_workers(fixture: &dyn Fixture) {
     let status = store.status().await.expect("status");
     let live: Vec<_> = status.workers.iter().filter(|worker| worker.live).map(|worker| worker.id).collect();
     assert_eq!(live, [stays.id]);
+}
+
+/// Of more workers than a status lists those that live are listed, and it says that there are more.
+pub async fn the_status_says_when_workers_are_left_out(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let first = worker_on(&store).await;
+    for _ in 1..StoreStatus::MOST_WORKERS {
+        store.deregister(worker_on(&store).await.id).await.expect("deregister");
+    }
+    let status = store.status().await.expect("status");
+    assert_eq!((status.workers.len(), status.more_workers), (StoreStatus::MOST_WORKERS, false));
+    worker_on(&store).await;
+    let status = store.status().await.expect("status");
+    assert_eq!((status.workers.len(), status.more_workers), (StoreStatus::MOST_WORKERS, true));
+    assert_eq!(status.workers[1].id, first.id, "the one that lives from the beginning on");
 }
 
 /// A worker that was declared dead is not live.

@@ -42,6 +42,7 @@ pub mod leader;
 pub mod limits;
 pub mod model;
 pub mod no_handler;
+pub mod oldest;
 pub mod once;
 pub mod policy;
 pub mod promote;

@@ -1,6 +1,7 @@
 //! A job whose kind a worker does not know waits for one that does.
 
 use crate::{Fixture, steps::*};
+use jiff::Timestamp;
 use std::sync::Arc;
 use windlass_core::{Disposition, JobFilter, JobId, JobState, NewJob, Settled, Store};
 
@@ -30,6 +31,33 @@ pub async fn a_job_without_handler_waits(fixture: &dyn Fixture) {
     knows_a.finds_nothing().await;
     worker(&store, &[QUEUE], &["a", "c"], LEASE).await.finds_nothing().await;
     worker(&store, &["other"], &["b"], LEASE).await.finds_nothing().await;
+}
+
+/// The queue says how many of its available jobs wait so, whatever becomes of them.
+pub async fn jobs_without_handler_are_counted(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let counts = || async {
+        let stats = queue(&store, QUEUE).await;
+        (stats.available, stats.no_handler)
+    };
+    let mut ids = Vec::new();
+    for n in 1..=4 {
+        ids.push(one_without_handler(&store).await);
+        assert_eq!(counts().await, (n, n));
+    }
+    enqueue(&store, of_kind("a")).await;
+    assert_eq!(counts().await, (5, 4));
+    let since = queue_since(&store).await.expect("some wait");
+    let enqueued = [record(&store, ids[0]).await.enqueued_at, record(&store, ids[1]).await.enqueued_at];
+    assert!(enqueued[0] <= since && since <= enqueued[1], "{since} is not between {enqueued:?}");
+    store.cancel(&ids[..1]).await.expect("cancel");
+    assert_eq!(counts().await, (4, 3));
+    assert_eq!(worker_on(&store).await.drain(10).await.len(), 4);
+    assert_eq!((counts().await, queue_since(&store).await), ((0, 0), None));
+}
+
+async fn queue_since(store: &Arc<dyn Store>) -> Option<Timestamp> {
+    queue(store, QUEUE).await.oldest_no_handler_at
 }
 
 /// It is handed to a worker that knows its kind.

@@ -57,7 +57,7 @@ macro_rules! suite {
                 the_rest_is_left_alone, encrypted_args_stay, a_senseless_edit_is_refused,
                 what_does_not_run_is_deleted, a_deleted_job_is_skipped, housekeeping_knows_them,
                 an_edited_job_keeps_its_key;
-            no_handler: a_job_without_handler_waits, it_goes_to_one_who_knows_it, a_kind_that_is_named_twice_is_one, it_goes_to_one_who_takes_any,
+            no_handler: a_job_without_handler_waits, jobs_without_handler_are_counted, it_goes_to_one_who_knows_it, a_kind_that_is_named_twice_is_one, it_goes_to_one_who_takes_any,
                 others_pass_a_job_without_handler, a_job_without_handler_twice_is_one, a_paused_queue_keeps_its_jobs_without_handler;
             attributes: they_reach_the_handler, they_survive_every_move, they_are_limited;
             expiry: a_claim_says_how_long_is_left, what_is_over_is_over, a_job_expires_wherever_it_was;
@@ -104,8 +104,9 @@ macro_rules! suite {
             inspect: each_job_in_its_state, a_state_filter_lists_that_state, filters_narrow, each_state_has_its_order, a_tag_finds_its_jobs, an_error_finds_its_jobs, args_find_their_jobs,
                 a_token_belongs_to_its_filter, a_deep_backlog_hides_nothing, any_available_asks_for_a_worker,
                 pages_follow_each_other, a_senseless_limit_is_refused, queues_count_their_jobs, queues_are_found_by_name,
-                the_status_lists_workers, a_dead_worker_is_not_live, errors_show_with_one_job,
+                the_status_lists_workers, the_status_says_when_workers_are_left_out, a_dead_worker_is_not_live, errors_show_with_one_job,
                 migrating_again_changes_nothing;
+            oldest: a_job_waits_since_its_time, a_job_waits_since_it_came_back, a_job_of_a_full_key_waits_since_its_time;
             schedules: what_is_declared_is_listed, declaring_again_changes_what_is_another, a_bad_one_declares_none,
                 pruning_removes_what_its_source_declares_no_longer, many_declare_at_once, a_step_is_taken_once, many_decide_and_one_fires,
                 a_changed_schedule_takes_no_old_step, a_paused_schedule_is_never_due, the_longest_due_comes_first,

@@ -140,6 +140,8 @@ pub struct QueueStats {
     pub keyed: bool,
     /// Ready to be claimed, jobs that wait for a worker that knows their kind included.
     pub available: u64,
+    /// Of these, those that wait for a worker that knows their kind; an estimate where that count is one.
+    pub no_handler: u64,
     /// Held by a live worker.
     pub running: u64,
     /// Waiting for their time.
@@ -152,8 +154,11 @@ pub struct QueueStats {
     pub cancelled: u64,
     /// Dead.
     pub discarded: u64,
-    /// When the job that has waited longest to be claimed was enqueued.
+    /// Since when the job that waits longest to be claimed could have been: its enqueue, or when its time came, or it came back.
+    /// To a second on PostgreSQL. Jobs that no worker knows are not looked at.
     pub oldest_available_at: Option<Timestamp>,
+    /// Since when the first of those waits that no worker knew so far.
+    pub oldest_no_handler_at: Option<Timestamp>,
     /// The states whose counts are estimates; the others are exact.
     pub estimates: Vec<JobState>,
 }
@@ -184,6 +189,20 @@ pub struct StoreStatus {
     pub schema_version: u32,
     /// The bytes that Windlass's tables take.
     pub size_bytes: u64,
-    /// The workers that registered lately, live ones first.
+    /// The workers that registered lately, live ones first, [`Self::MOST_WORKERS`] at most.
     pub workers: Vec<WorkerRecord>,
+    /// Whether more registered than these.
+    pub more_workers: bool,
+}
+
+impl StoreStatus {
+    /// The most workers that a status lists.
+    pub const MOST_WORKERS: usize = 1_000;
+
+    /// For stores: the state with these workers, of which those beyond the most are left out.
+    pub fn new(store: String, schema_version: u32, size_bytes: u64, mut workers: Vec<WorkerRecord>) -> Self {
+        let more_workers = workers.len() > Self::MOST_WORKERS;
+        workers.truncate(Self::MOST_WORKERS);
+        Self { store, schema_version, size_bytes, workers, more_workers }
+    }
 }

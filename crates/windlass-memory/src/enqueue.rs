@@ -44,6 +44,7 @@ pub(crate) fn store(state: &mut State, new: &NewJob, now: Timestamp) -> JobId {
         max_attempts: new.max_attempts(),
         crash_count: 0,
         enqueued_at: now,
+        available_since: now,
         never_put_off: true,
         held: None,
         cancel_asked: false,

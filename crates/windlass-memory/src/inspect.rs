@@ -77,9 +77,19 @@ pub(crate) fn queues(state: &State, filter: &QueueFilter) -> Vec<QueueStats> {
         };
         for job in state.jobs.values().filter(|job| *state.lanes[job.lane].queue == **name) {
             count(&mut stats, job);
-            if matches!(job.place, Place::Available(_)) {
-                let oldest = stats.oldest_available_at.map_or(job.enqueued_at, |at| at.min(job.enqueued_at));
-                stats.oldest_available_at = Some(oldest);
+            match job.place {
+                Place::Available(_) => {
+                    let since = job.available_since;
+                    stats.oldest_available_at =
+                        Some(stats.oldest_available_at.map_or(since, |at| at.min(since)));
+                }
+                Place::NoHandler => {
+                    let since = job.available_since;
+                    stats.no_handler += 1;
+                    stats.oldest_no_handler_at =
+                        Some(stats.oldest_no_handler_at.map_or(since, |at| at.min(since)));
+                }
+                _ => {}
             }
         }
         stats
@@ -122,7 +132,7 @@ pub(crate) fn status(state: &State) -> StoreStatus {
     workers.sort_by_key(|worker| (!worker.live, std::cmp::Reverse(worker.id)));
     let jobs: usize = state.jobs.values().map(|job| size_of::<Job>() + job.args.len()).sum();
     let size_bytes = (size_of::<State>() + jobs) as u64;
-    StoreStatus { store: "memory".to_owned(), schema_version: 1, size_bytes, workers }
+    StoreStatus::new("memory".to_owned(), 1, size_bytes, workers)
 }
 
 fn worker_record(state: &State, id: WorkerId, worker: &Worker) -> WorkerRecord {

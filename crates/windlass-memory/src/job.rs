@@ -19,6 +19,8 @@ pub(crate) struct Job {
     pub(crate) max_attempts: u16,
     pub(crate) crash_count: u16,
     pub(crate) enqueued_at: Timestamp,
+    /// Since when it could be claimed, while it can be.
+    pub(crate) available_since: Timestamp,
     /// Whether it was available from its enqueue on.
     pub(crate) never_put_off: bool,
     /// Who held it last.

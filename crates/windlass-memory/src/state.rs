@@ -175,6 +175,13 @@ impl State {
         let came_back = from == JobState::Running && job.held.is_some();
         job.never_put_off &=
             !came_back && !matches!(place, Place::Scheduled(_) | Place::Retryable(_) | Place::NoHandler);
+        job.available_since = match &job.place {
+            Place::Scheduled(due) | Place::Retryable(due) => at.min(*due),
+            Place::Available(_) | Place::NoHandler => job.available_since,
+            // A job that runs under no lease is one that was just enqueued.
+            Place::Running if job.held.is_none() => job.available_since,
+            _ => at,
+        };
         job.place = place;
         let is_held = from == JobState::Running || to == JobState::Running;
         let lease = job.held.filter(|_| is_held).map(|held| held.lease(id));

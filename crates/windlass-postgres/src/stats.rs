@@ -12,15 +12,13 @@ use crate::{
 use tokio_postgres::{Row, types::Type};
 use windlass_core::{QueueFilter, QueueStats, Result, StoreStatus, WorkerId, WorkerRecord};
 
-/// How many workers a status lists at most.
-const MAX_WORKERS: i64 = 1_000;
-
 /// The newer columns are read by name: a schema that is yet to be migrated has none.
 const QUEUES: &str =
     "SELECT name, paused, available, running, scheduled, retryable, completed, cancelled, discarded,
         oldest_available_at, estimates, (q->>'concurrency')::int4, (q->>'rate')::int4,
         (extract(epoch FROM (q->>'rate_period')::interval) * 1000000)::int8, (q->>'rate_burst')::int4,
-        coalesce((q->>'keyed')::bool, false)
+        coalesce((q->>'keyed')::bool, false), coalesce((q->>'no_handler')::int8, 0),
+        (q->>'oldest_no_handler_at')::timestamptz
     FROM {schema}.queues, LATERAL to_jsonb(queues) AS q";
 /// The names are chosen before anything is counted.
 const AMONG: &str = "WHERE name = ANY (ARRAY(
@@ -62,6 +60,7 @@ pub(crate) async fn queues(db: &Database, filter: &QueueFilter) -> Result<Vec<Qu
                 limits: limits_of(row, 11)?,
                 keyed: get(row, 15)?,
                 available: count(row, 2)?,
+                no_handler: count(row, 16)?,
                 running: count(row, 3)?,
                 scheduled: count(row, 4)?,
                 retryable: count(row, 5)?,
@@ -69,6 +68,7 @@ pub(crate) async fn queues(db: &Database, filter: &QueueFilter) -> Result<Vec<Qu
                 cancelled: count(row, 7)?,
                 discarded: count(row, 8)?,
                 oldest_available_at: get(row, 9)?,
+                oldest_no_handler_at: get(row, 17)?,
                 estimates: get::<Vec<&str>>(row, 10)?.into_iter().map(str::parse).collect::<Result<_>>()?,
             })
         })
@@ -92,15 +92,12 @@ pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
                 ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live
          FROM {schema}.worker ORDER BY live DESC, id DESC LIMIT $1",
     );
-    let rows = connection.query(&workers, &[(&MAX_WORKERS, Type::INT8)], Effect::Repeatable).await?;
+    let most = StoreStatus::MOST_WORKERS as i64 + 1;
+    let rows = connection.query(&workers, &[(&most, Type::INT8)], Effect::Repeatable).await?;
     let workers = rows.iter().map(worker_record).collect::<Result<_>>()?;
     drop(connection);
-    Ok(StoreStatus {
-        store: format!("PostgreSQL {}", version.split(' ').next().unwrap_or("")),
-        schema_version,
-        size_bytes,
-        workers,
-    })
+    let store = format!("PostgreSQL {}", version.split(' ').next().unwrap_or(""));
+    Ok(StoreStatus::new(store, schema_version, size_bytes, workers))
 }
 
 fn worker_record(row: &Row) -> Result<WorkerRecord> {

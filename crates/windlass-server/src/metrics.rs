@@ -159,7 +159,7 @@ mod tests {
         let named = |n: usize| QueueStats { name: format!("q{n:03}"), available: 2, ..QueueStats::default() };
         let queues = (0..MOST_QUEUES + 50).map(named).collect();
         let counted = Arc::new(Counted { at: Timestamp::now(), queues });
-        let status = StoreStatus { store: "S".into(), schema_version: 1, size_bytes: 5, workers: Vec::new() };
+        let status = StoreStatus::new("S".into(), 1, 5, Vec::new());
         let history = History::new(HistoryRequest::MINUTE, Timestamp::now(), Vec::new());
         let timings = Timings::of(&TimingRequest::last(HistoryRequest::MINUTE), Vec::new());
         let look = Look { status, counted, history, timings, schedules: Vec::new() };

@@ -32,7 +32,8 @@ pub(crate) struct Overview(Mutex<Option<(Instant, Vec<Value>)>>);
 impl Overview {
     /// The state of the store now.
     pub(crate) async fn look(&self, client: &Client, counts: &Counts) -> Result<Value> {
-        let StoreStatus { store, schema_version, size_bytes, workers } = client.status().await?;
+        let StoreStatus { store, schema_version, size_bytes, workers, more_workers } =
+            client.status().await?;
         let counted = counts.all(client).await?;
         let mut needs = now_needs(&counted.queues, &workers, Timestamp::now());
         needs.extend(self.lately(client).await?);
@@ -47,6 +48,7 @@ impl Overview {
             "oldest": oldest(&counted.queues),
             "queues": busiest(&counted.queues),
             "workers": workers,
+            "more_workers": more_workers,
             "needs_a_look": needs,
         }))
     }
@@ -106,17 +108,27 @@ fn now_needs(queues: &[QueueStats], workers: &[WorkerRecord], now: Timestamp) ->
         if needs.len() == MOST_NEEDS {
             break;
         }
-        let worked = worked.contains(&*queue.name);
-        let since = queue.oldest_available_at;
-        let what = match since {
-            _ if queue.paused => "paused",
-            _ if !worked => "no_worker",
-            Some(since) if now.duration_since(since) > OLD => "old",
-            _ => continue,
+        let said = match (queue.paused, worked.contains(&*queue.name)) {
+            (true, _) => vec![("paused", queue.available, queue.oldest_available_at)],
+            (_, false) => vec![("no_worker", queue.available, queue.oldest_available_at)],
+            _ => long_waits(queue, now),
         };
-        needs.push(json!({ "what": what, "queue": queue.name, "count": queue.available, "since": since }));
+        let need = |(what, count, since)| json!({ "what": what, "queue": queue.name, "count": count, "since": since });
+        needs.extend(said.into_iter().map(need));
     }
     needs
+}
+
+/// What waits too long in a queue that workers take jobs of. Jobs that some workers do not know are nothing to look at while a new version of
+/// them is rolled out.
+fn long_waits(queue: &QueueStats, now: Timestamp) -> Vec<(&'static str, u64, Option<Timestamp>)> {
+    let known = queue.available.saturating_sub(queue.no_handler);
+    let mut waits = vec![
+        ("old", known, queue.oldest_available_at),
+        ("no_handler", queue.no_handler, queue.oldest_no_handler_at),
+    ];
+    waits.retain(|(.., since)| since.is_some_and(|since| now.duration_since(since) > OLD));
+    waits
 }
 
 /// What went wrong lately, by the counters, and the schedules that never fire.
@@ -141,4 +153,29 @@ async fn slow_needs(client: &Client) -> Result<Vec<Value>> {
     let wrong = schedules.iter().filter(|schedule| schedule.error.is_some());
     needs.extend(wrong.map(|schedule| json!({ "what": "schedule_error", "schedule": schedule.name })));
     Ok(needs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_no_worker_knows_need_a_look_when_they_wait_long() {
+        let now = Timestamp::now();
+        let ago = |minutes| Some(now - SignedDuration::from_mins(minutes));
+        let queue = |available, no_handler, waits, unknown| QueueStats {
+            available,
+            no_handler,
+            oldest_available_at: ago(waits),
+            oldest_no_handler_at: unknown,
+            ..QueueStats::default()
+        };
+        let said = |queue: QueueStats| {
+            long_waits(&queue, now).into_iter().map(|(what, count, _)| (what, count)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(queue(9, 3, 1, ago(6))), [("no_handler", 3)]);
+        assert_eq!(said(queue(9, 3, 7, ago(6))), [("old", 6), ("no_handler", 3)]);
+        assert_eq!(said(queue(9, 3, 1, ago(4))), [], "a new version is rolled out");
+        assert_eq!(said(queue(9, 0, 1, None)), []);
+    }
 }

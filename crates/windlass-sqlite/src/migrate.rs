@@ -26,6 +26,7 @@ const STEPS: &[&str] = &[
     include_str!("sql/0014_key_rates.sql"),
     include_str!("sql/0015_idle_lanes.sql"),
     include_str!("sql/0016_timings.sql"),
+    include_str!("sql/0017_came_back.sql"),
 ];
 
 /// The version that this binary reads and writes.

@@ -108,7 +108,9 @@ pub(crate) fn append_again(tx: &mut Tx<'_>, pos: i64, crashes: u16) -> Outcome<(
     key_holds::leave(tx, pos, Leaves::ForAWhile)?;
     tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
-    tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, crashes])?;
+    tx.conn
+        .prepare_cached(include_str!("sql/append_again.sql"))?
+        .execute(params![pos, new, crashes, tx.now])?;
     tx.count(lane, Count::Available, 1);
     Ok(())
 }
@@ -119,7 +121,12 @@ pub(crate) fn relocate(tx: &mut Tx<'_>, pos: i64, lane: i32) -> Outcome<()> {
     key_holds::leave(tx, pos, leaves)?;
     tx.keep_told(pos)?;
     let new = position::at(lane, tx.next_sequence()?);
-    tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![pos, new, 0])?;
+    tx.conn.prepare_cached(include_str!("sql/append_again.sql"))?.execute(params![
+        pos,
+        new,
+        0,
+        None::<Micros>
+    ])?;
     tx.count(position::lane_of(pos), Count::Available, -1);
     tx.count(lane, Count::Available, 1);
     Ok(())
@@ -128,7 +135,7 @@ pub(crate) fn relocate(tx: &mut Tx<'_>, pos: i64, lane: i32) -> Outcome<()> {
 /// Waiting to the log; `lane` may be the direct twin, whose jobs are handed out at once.
 pub(crate) fn append_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting) -> Outcome<i64> {
     let new = position::at(lane, tx.next_sequence()?);
-    tx.conn.prepare_cached(include_str!("sql/append_waiting.sql"))?.execute(params![id, new])?;
+    tx.conn.prepare_cached(include_str!("sql/append_waiting.sql"))?.execute(params![id, new, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM waiting WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Available);
     Ok(new)
@@ -137,7 +144,7 @@ pub(crate) fn append_waiting(tx: &mut Tx<'_>, id: i64, lane: i32, state: Waiting
 /// Dead to the log, with attempts and crashes forgotten.
 pub(crate) fn append_dead(tx: &mut Tx<'_>, id: i64, lane: i32, state: Dead) -> Outcome<()> {
     let new = position::at(lane, tx.next_sequence()?);
-    tx.conn.prepare_cached(include_str!("sql/append_dead.sql"))?.execute(params![id, new])?;
+    tx.conn.prepare_cached(include_str!("sql/append_dead.sql"))?.execute(params![id, new, tx.now])?;
     tx.conn.prepare_cached("DELETE FROM dead WHERE id = ?1")?.execute([id])?;
     tx.recount(lane, state.count(), Count::Available);
     Ok(())

@@ -9,14 +9,12 @@ use rusqlite::{Connection, Row, params};
 use std::path::Path;
 use windlass_core::{ErrorKind, QueueFilter, QueueStats, StoreStatus, WorkerId, WorkerRecord};
 
-/// The most workers that a status lists.
-const WORKERS_MAX: u32 = 1_000;
-
 const QUEUES: &str =
     "SELECT name, paused NOT IN (0, 2, 11), total(available + no_handler), total(running), total(scheduled),
     total(retryable), total(completed), total(cancelled), total(discarded), min(CASE WHEN available > 0 THEN
-        (SELECT enqueued_at FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
-    concurrency, rate, rate_period, rate_burst, keyed
+        (SELECT coalesce(available_at, enqueued_at) FROM job WHERE pos > cursor ORDER BY pos LIMIT 1) END),
+    concurrency, rate, rate_period, rate_burst, keyed, total(no_handler), min(CASE WHEN no_handler > 0 THEN
+        (SELECT available_at FROM waiting WHERE waiting.lane = lane.id AND state = 2 ORDER BY available_at LIMIT 1) END)
     FROM queue LEFT JOIN lane ON lane.queue = queue.id
     WHERE (?1 IS NULL OR name = ?1) AND (?2 IS NULL OR instr(lower(name), lower(?2))) AND (?3 IS NULL OR name > ?3)
     GROUP BY queue.id ORDER BY name LIMIT ?4";
@@ -55,6 +53,7 @@ pub(crate) fn queues(conn: &Connection, filter: &QueueFilter) -> Outcome<Vec<Que
             limits: limits::of(row, 10)?,
             keyed: row.get(14)?,
             available: count(row, 2)?,
+            no_handler: count(row, 15)?,
             running: count(row, 3)?,
             scheduled: count(row, 4)?,
             retryable: count(row, 5)?,
@@ -62,6 +61,7 @@ pub(crate) fn queues(conn: &Connection, filter: &QueueFilter) -> Outcome<Vec<Que
             cancelled: count(row, 7)?,
             discarded: count(row, 8)?,
             oldest_available_at: row.get::<_, Option<Micros>>(9)?.map(timestamp),
+            oldest_no_handler_at: row.get::<_, Option<Micros>>(16)?.map(timestamp),
             estimates: Vec::new(),
         })
     })?;
@@ -76,12 +76,8 @@ fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 /// The store's state.
 pub(crate) fn status(conn: &Connection, path: &Path, now: Micros) -> Outcome<StoreStatus> {
     let schema_version = conn.query_one("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(StoreStatus {
-        store: format!("SQLite {}", rusqlite::version()),
-        schema_version,
-        size_bytes: size(conn, path)?,
-        workers: workers(conn, now)?,
-    })
+    let store = format!("SQLite {}", rusqlite::version());
+    Ok(StoreStatus::new(store, schema_version, size(conn, path)?, workers(conn, now)?))
 }
 
 fn size(conn: &Connection, path: &Path) -> Outcome<u64> {
@@ -92,7 +88,7 @@ fn size(conn: &Connection, path: &Path) -> Outcome<u64> {
 
 fn workers(conn: &Connection, now: Micros) -> Outcome<Vec<WorkerRecord>> {
     let mut find = conn.prepare_cached(WORKERS)?;
-    let mut rows = find.query(params![now, WORKERS_MAX])?;
+    let mut rows = find.query(params![now, StoreStatus::MOST_WORKERS as i64 + 1])?;
     let mut workers = Vec::new();
     while let Some(row) = rows.next()? {
         let queues: String = row.get(2)?;

@@ -35,6 +35,8 @@ export interface QueueStats {
   paused: boolean;
   limits: QueueLimits;
   available: number;
+  /** Of these, those that wait for a worker that knows their kind. */
+  no_handler: number;
   running: number;
   scheduled: number;
   retryable: number;
@@ -76,7 +78,7 @@ export interface WorkerRecord {
 export type Totals = Record<Exclude<JobState, 'blocked'>, number> & { estimates: JobState[] };
 
 export interface Look {
-  what: 'no_worker' | 'paused' | 'discarded' | 'worker_died' | 'schedule_error' | 'old' | (string & {});
+  what: 'no_worker' | 'paused' | 'discarded' | 'worker_died' | 'schedule_error' | 'old' | 'no_handler' | (string & {});
   queue?: string;
   schedule?: string;
   worker?: string;
@@ -96,6 +98,8 @@ export interface Overview {
   /** Those with the most to do, 200 at most. */
   queues: QueueStats[];
   workers: WorkerRecord[];
+  /** Whether there are more than these. */
+  more_workers: boolean;
   totals: Totals;
   needs_a_look: Look[];
 }

@@ -25,7 +25,7 @@ function Strip({ queue, history, steps }: { queue: QueueStats; history: History 
   const counted = (state: 'available' | 'running' | 'retryable' | 'discarded') => ({ value: figure(queue[state], queue.estimates.includes(state)), unit: jobs(queue[state]), href: to(['jobs'], { state, queue: queue.name }) });
   return (
     <Stats>
-      <Stat label="Available" {...counted('available')} hint={queue.oldest_available_at ? <>oldest waits <Ago at={queue.oldest_available_at} word="" /></> : 'nothing waits'} />
+      <Stat label="Available" {...counted('available')} hint={queue.no_handler ? `${count(queue.no_handler)} of kinds that no worker knows` : queue.oldest_available_at ? <>oldest waits <Ago at={queue.oldest_available_at} word="" /></> : 'nothing waits'} />
       <Stat label="Running" {...counted('running')} unit={queue.limits.concurrency === undefined ? jobs(queue.running) : `/ ${count(queue.limits.concurrency)}`} hint={queue.limits.concurrency === undefined ? 'no limit' : queue.running >= queue.limits.concurrency ? 'as many as may' : 'at once, at most'} />
       <Stat label={queue.rate ? 'Started' : 'Ended'} value={queue.rate ? rate(queue.rate.claimed) : ended === null ? '–' : rate(ended)} unit="jobs/s" hint={queue.rate && ended !== null ? `ended ${rate(ended)} /s` : 'by the counters'} />
       <Stat label="Failed, 1 h" value={share === null || share === undefined ? '–' : percent(share).replace(' %', '')} unit={share ? '% of attempts' : ''} hint={share === 0 ? 'no attempt failed' : 'by the counters'} />

@@ -58,7 +58,7 @@ export function Workers() {
         <Stat label="Queues served" value={count(queues)} unit={`/ ${count(overview.queue_count)}`} hint={<a href={to(['queues'])}>all queues</a>} />
         <Stat label="Running" value={count(totals.running)} unit={jobs(totals.running)} href={to(['jobs'], { state: 'running' })} hint={alive.length ? `${(totals.running / alive.length).toFixed(1)} a worker` : 'nobody runs them'} />
       </Stats>
-      <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}`}>
+      <Panel title="Workers" note={`${alive.length} live${gone ? `, ${gone} gone` : ''}${overview.more_workers ? `, of the first ${count(workers.length)}: not all are listed` : ''}`}>
         {workers.length ? (
           <table class="grid cards cards-workers" data-list>
             <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Queues</th><th scope="col" class="num">Heartbeat</th><th scope="col" class="num">Up</th></tr></thead>

@@ -33,6 +33,8 @@ function note(item: Item): Note {
       return { dot: 'bad', title: `Schedule ${schedule} never fires`, text: 'Something is wrong with its definition.', href: to(['schedules'], { name: schedule }) };
     case 'old':
       return { dot: 'warn', title: `Jobs of ${queue} wait${long || ' long'}`, text: `${jobs(count)} to be claimed.`, href: toQueue(queue) };
+    case 'no_handler':
+      return { dot: 'bad', title: `No worker of ${queue} knows the kind of ${plural(count ?? 0, 'job')}`, text: `The first waits${long || ' long'}. Start a worker that has a handler for them.`, href: to(['jobs'], { state: 'available', queue }) };
     default:
       return { dot: 'warn', title: what.replaceAll('_', ' '), text: [item.queue, item.schedule, item.worker, count !== undefined && plural(count, 'job')].filter(Boolean).join(', '), href: item.queue ? toQueue(item.queue) : to(['jobs']) };
   }

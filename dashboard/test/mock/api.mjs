@@ -216,7 +216,7 @@ export const ROUTES = [
   ['GET', 'bulk/*', 'viewer', (mock, [id]) => [200, bare(found(mock.store.bulks.get(id), `bulk change ${id}`))]],
   ['POST', 'bulk/*/confirm', 'operator', confirm],
   ['DELETE', 'bulk/*', 'operator', (mock, [id]) => [204, void (found(mock.store.bulks.get(id), `bulk change ${id}`).state = 'stopped')]],
-  ['GET', 'workers', 'viewer', mock => [200, { items: mock.store.workers }]],
+  ['GET', 'workers', 'viewer', mock => [200, { items: mock.store.workers.slice(0, 1_000), more: mock.store.workers.length > 1_000 }]],
   ['GET', 'schedules', 'viewer', schedules],
   ['GET', 'schedules/*', 'viewer', (mock, [name]) => [200, scheduleOf(mock, name)]],
   ['POST', 'schedules/*/run', 'operator', run],

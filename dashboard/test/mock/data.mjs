@@ -40,7 +40,7 @@ const keys = () => new Map([['webhooks', {
 function queue(now, [name, available, running, claimed, limits], i) {
   const oldest = { webhooks: 24_000, media: 580_000, reports: 6_720_000 }[name] ?? 300;
   return {
-    name, paused: name === 'reports', limits, available, running, scheduled: 21_400 - i * 2_000, retryable: name === 'webhooks' ? 2911 : i * 7,
+    name, paused: name === 'reports', limits, available, no_handler: name === 'billing' ? 12 : 0, running, scheduled: 21_400 - i * 2_000, retryable: name === 'webhooks' ? 2911 : i * 7,
     completed: 4_180_000 - i * 400_000, cancelled: i === 0 ? 300 : 1, discarded: name === 'webhooks' ? 74 : i === 7 ? 11 : 0,
     oldest_available_at: available ? iso(now - oldest) : null, estimates: name === 'webhooks' ? ['available', 'completed'] : ['completed'], rate: { claimed },
   };
@@ -183,6 +183,7 @@ export function sample(now = Date.now()) {
     needs: [
       { what: 'discarded', queue: 'webhooks', count: 74, since: iso(now - 3 * MINUTE) }, { what: 'worker_died', worker: 'media-2', count: 31, since: iso(now - 17 * MINUTE) }, { what: 'schedule_error', schedule: 'broken' },
       { what: 'old', queue: 'media', count: 1830, since: iso(now - 580_000) }, { what: 'paused', queue: 'reports', count: 640, since: iso(now - 112 * MINUTE) },
+      { what: 'no_handler', queue: 'billing', count: 12, since: iso(now - 14 * MINUTE) },
     ],
   };
 }
@@ -205,5 +206,5 @@ export function overview(store) {
   for (const worker of store.workers) if (worker.live) worker.heartbeat_at = iso(now - (worker.id * 300) % 4_000);
   const totals = Object.fromEntries(STATES.map(state => [state, store.queues.reduce((sum, each) => sum + each[state], 0)]));
   const estimates = STATES.filter(state => store.queues.some(each => each.estimates.includes(state)));
-  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queue_count: store.queues.length, paused_count: store.queues.filter(each => each.paused).length, oldest: oldest(store.queues), queues: busiest(store.queues), workers: store.workers, totals: { ...totals, estimates }, needs_a_look: store.needs };
+  return { at: iso(now), store: 'PostgreSQL 15.18', schema_version: 7, size_bytes: 18_400_000_000, queue_count: store.queues.length, paused_count: store.queues.filter(each => each.paused).length, oldest: oldest(store.queues), queues: busiest(store.queues), workers: store.workers.slice(0, 1_000), more_workers: store.workers.length > 1_000, totals: { ...totals, estimates }, needs_a_look: store.needs };
 }

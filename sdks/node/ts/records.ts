@@ -55,13 +55,18 @@ export interface QueueRecord {
   paused: boolean
   limits: { concurrency?: number, rate?: { count: number, periodMs: number, burst?: number } }
   available: number
+  /** How many of the available jobs wait for a worker that knows their kind. */
+  noHandler: number
   running: number
   scheduled: number
   retryable: number
   completed: number
   cancelled: number
   discarded: number
+  /** Since when the job that waits longest could have started. */
   oldestAvailableAt: Date | null
+  /** Since when the first of those waits that no worker knew. */
+  oldestNoHandlerAt: Date | null
   estimates: JobState[]
   /** Whether its keys have limits, or had. */
   keyed: boolean
@@ -75,7 +80,10 @@ export interface StoreStatus {
   store: string
   schemaVersion: number
   sizeBytes: number
+  /** 1,000 at most: live ones first, the newest of each. */
   workers: Array<{ id: number, name: string, queues: string[], startedAt: Date, heartbeatAt: Date, live: boolean }>
+  /** Whether more than those registered lately. */
+  moreWorkers: boolean
 }
 
 /** What the user wrote: its fields keep their names. */

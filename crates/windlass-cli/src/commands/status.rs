@@ -24,14 +24,24 @@ struct Shown {
 fn text(url: &str, status: &StoreStatus, queues: &[Listed]) -> String {
     let live = status.workers.iter().filter(|worker| worker.live).count();
     format!(
-        "store    {} ({})\nschema   version {}\nsize     {}\nworkers  {live} live\n\n{}\n{}",
+        "store    {} ({})\nschema   version {}\nsize     {}\nworkers  {live} live{}\n\n{}\n{}",
         escape(&status.store),
         escape(&redact_url(url)),
         status.schema_version,
         HumanBytes(status.size_bytes),
+        among(status),
         workers(&status.workers),
         queues::text(queues),
     )
+}
+
+/// What the number of live workers is of, where not all are listed.
+fn among(status: &StoreStatus) -> String {
+    if status.more_workers {
+        format!(" of the {} that are listed; there are more", status.workers.len())
+    } else {
+        String::new()
+    }
 }
 
 fn workers(workers: &[WorkerRecord]) -> String {

@@ -55,6 +55,8 @@ struct Look {
     /// Up to when what ended is counted: what the rates are of.
     counted_until: Timestamp,
     workers: Vec<WorkerRecord>,
+    /// Whether there are more than these.
+    more_workers: bool,
     queues: Vec<Rated>,
 }
 
@@ -150,12 +152,13 @@ impl Top {
     async fn look(&self, client: &Client, rates: &mut Rates, sort: Sort) -> Outcome<Look> {
         let now = Timestamp::now();
         let history = client.history(&rates.request(now)).await?;
-        let StoreStatus { store, size_bytes, workers, .. } = client.status().await?;
+        let StoreStatus { store, size_bytes, workers, more_workers, .. } = client.status().await?;
         let queues = client.queues().await?;
         let mut queues = rates.rate(queues, &history, Instant::now());
         sort.apply(&mut queues);
         queues.truncate(self.lines.map_or(usize::MAX, |lines| lines as usize));
-        Ok(Look { at: now, store, size_bytes, counted_until: history.counted_until, workers, queues })
+        let counted_until = history.counted_until;
+        Ok(Look { at: now, store, size_bytes, counted_until, workers, more_workers, queues })
     }
 }
 

@@ -87,7 +87,8 @@ impl Play {
         let completed = expected.completed - gone..=expected.completed;
         assert!(completed.contains(&seen.completed), "{completed:?} completed: {seen:?}");
         let counts = |stats: &QueueStats| {
-            let waiting = [stats.available, stats.running, stats.scheduled, stats.retryable];
+            let waiting =
+                [stats.available, stats.no_handler, stats.running, stats.scheduled, stats.retryable];
             (waiting, stats.cancelled, stats.discarded, stats.paused)
         };
         assert_eq!(counts(&seen), counts(&expected), "{seen:?}, oracle: {expected:?}");

@@ -118,6 +118,7 @@ BEGIN
             WHERE v_status[o.n] = 0 AND o.disposition IN ('retry', 'snooze', 'no_handler');
     END IF;
     IF v_returns THEN
+        PERFORM {schema}.note_came_back(v_now);
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             SELECT j.id, j.enqueued_at, j.lane_id, p_segment, j.attempt, j.max_attempts, j.crash_count, true, j.kind, j.args, j.attributes
             FROM {schema}.outcomes(p_outcomes) o

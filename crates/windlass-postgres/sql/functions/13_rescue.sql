@@ -129,4 +129,5 @@ BEGIN
         SELECT rescued + (SELECT count(*) FROM back), discarded + (SELECT count(*) FROM looped)
             INTO rescued, discarded;
     END LOOP;
+    IF rescued > 0 THEN PERFORM {schema}.note_came_back(clock_timestamp()); END IF;
 END $$;

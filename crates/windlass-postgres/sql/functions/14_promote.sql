@@ -1,3 +1,35 @@
+-- note_came_back(at): that this transaction writes rows of jobs to the log again, which can start since then. Not where one within the second before says so.
+-- Cost: an index probe, and a row at most once a second.
+CREATE OR REPLACE FUNCTION {schema}.note_came_back(p_at timestamptz) RETURNS void
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    INSERT INTO {schema}.came_back (xid, at) SELECT pg_current_xact_id(), p_at
+        WHERE NOT coalesce((SELECT c.at BETWEEN p_at - interval '1 second' AND p_at FROM {schema}.came_back c ORDER BY c.xid DESC LIMIT 1), false)
+        ON CONFLICT DO NOTHING
+$$;
+
+-- startable_since(xid, enqueued_at): since when the job of a row of the log that is marked as moved could start, to a second. A row that stands where its enqueue
+-- wrote it, and was only moved between segments, and one of which nothing is known any more: since its enqueue.
+CREATE OR REPLACE FUNCTION {schema}.startable_since(p_xid xid8, p_enqueued_at timestamptz) RETURNS timestamptz
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT greatest(p_enqueued_at, (SELECT c.at FROM {schema}.came_back c WHERE c.xid <= p_xid ORDER BY c.xid DESC LIMIT 1))
+$$;
+
+-- forget_came_back(most): what is older than three days. Returns how many.
+CREATE OR REPLACE FUNCTION {schema}.forget_came_back(p_most integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_sort = off
+AS $$
+DECLARE
+    v_count bigint;
+BEGIN
+    DELETE FROM {schema}.came_back c WHERE c.xid = ANY (ARRAY(
+        SELECT x.xid FROM {schema}.came_back x WHERE x.at < (SELECT clock_timestamp() - interval '3 days')
+        ORDER BY x.at LIMIT p_most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
+END $$;
+
 -- promote(limit, from): moves due jobs into the log. Returns how many, how long until the next is due in ms (NULL when none
 -- waits, or when somebody else is at it), and from where the next call of this caller may look.
 -- One promotes at a time, so that many callers do the work of one; the others stand back at once.
@@ -39,9 +71,10 @@ BEGIN
             SELECT id, enqueued_at, lane_id, v_segment, attempt, max_attempts, crash_count, true, kind, args, attributes
             FROM taken ORDER BY available_at, id
         )
-        SELECT count(*) AS n, max(t.available_at) AS at,
+        SELECT count(*) AS n, min(t.available_at) AS first, max(t.available_at) AS at,
                (SELECT x.id FROM taken x ORDER BY x.available_at DESC, x.id DESC LIMIT 1) AS id INTO v_last FROM taken t;
         promoted := v_last.n;
+        IF promoted > 0 THEN PERFORM {schema}.note_came_back(v_last.first); END IF;
         IF promoted = p_limit AND p_limit > 0 THEN
             v_at := v_last.at;
             v_id := v_last.id;

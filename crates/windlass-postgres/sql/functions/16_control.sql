@@ -65,6 +65,7 @@ BEGIN
     INSERT INTO {schema}.event (job_id, lane_id, attempt, segment, event, kind)
         SELECT g.id, g.lane_id, g.attempt, {schema}.current_segment(), 'retried', g.kind FROM gone g;
     IF FOUND THEN
+        PERFORM {schema}.note_came_back(clock_timestamp());
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id; -- asked for while its attempt ended
         RETURN 'retried';
     END IF;
@@ -88,6 +89,7 @@ BEGIN
         END IF;
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
             VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, true, d.kind, d.args, d.attributes);
+        PERFORM {schema}.note_came_back(clock_timestamp());
         RETURN 'retried';
     END IF;
     SELECT * INTO f FROM {schema}.find_job(p_id);

@@ -115,7 +115,7 @@ BEGIN
 END $$;
 
 -- lane_counts(lane, exact): how many jobs of a lane are in each state but running. A count is exact up to `exact` rows of its
--- place and an estimate above; its state is then in estimates. oldest: when the first jobs of the lane were enqueued.
+-- place and an estimate above; its state is then in estimates. oldest: since when the first jobs of the lane could start.
 -- Cost: at most `exact` rows of each place; for each estimate some 1,000 rows or 200 probes.
 CREATE OR REPLACE FUNCTION {schema}.lane_counts(
     p_lane integer, p_exact integer, OUT available bigint, OUT scheduled bigint, OUT retryable bigint, OUT no_handler bigint,
@@ -130,16 +130,22 @@ DECLARE
     v_jobs  bigint;
     v_state text;
     v_count bigint;
+    v_xid   xid8;
+    v_at    timestamptz;
 BEGIN
     estimates := '{}';
     SELECT * INTO u FROM {schema}.unclaimed_ranges(p_lane);
-    SELECT count(*), min(x.enqueued_at) INTO available, oldest FROM (
-        SELECT j.enqueued_at FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
+    -- Of those that came back the first: they stand in the order in which they did.
+    SELECT count(*), min(x.enqueued_at) FILTER (WHERE NOT x.moved), (array_agg(x.xid) FILTER (WHERE x.moved))[1],
+           (array_agg(x.enqueued_at) FILTER (WHERE x.moved))[1]
+        INTO available, oldest, v_xid, v_at FROM (
+        SELECT j.xid, j.enqueued_at, j.moved FROM unnest(u.lo, u.lo_id, u.hi) AS r(lo, lo_id, hi)
         CROSS JOIN LATERAL (
-            SELECT j.enqueued_at FROM {schema}.job j
+            SELECT j.xid, j.enqueued_at, j.moved FROM {schema}.job j
             WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
             ORDER BY j.xid, j.id LIMIT p_exact + 1) AS j
         LIMIT p_exact + 1) AS x;
+    IF v_xid IS NOT NULL THEN oldest := least(oldest, {schema}.startable_since(v_xid, v_at)); END IF;
     IF available > p_exact THEN
         available := greatest(available, {schema}.unclaimed_estimate(p_lane, u.lo, u.lo_id, u.hi));
         estimates := estimates || 'available'::text;
@@ -173,12 +179,22 @@ BEGIN
             WHEN 'no_handler' THEN no_handler := v_count;
             WHEN 'keyed' THEN
                 available := available + v_count;
-                oldest := least(oldest, (SELECT h.enqueued_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
+                oldest := least(oldest, (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'
                                          ORDER BY h.lane_id, h.state, h.available_at LIMIT 1));
             WHEN 'cancelled' THEN cancelled := v_count;
             ELSE discarded := v_count;
         END CASE;
     END LOOP;
+END $$;
+
+-- no_handler_since(lane): since when the first job of the lane waits that no worker knew. Cost: an index probe.
+CREATE OR REPLACE FUNCTION {schema}.no_handler_since(p_lane integer) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+AS $$
+BEGIN
+    RETURN (SELECT h.available_at FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler'
+            ORDER BY h.lane_id, h.state, h.available_at, h.id LIMIT 1);
 END $$;
 
 -- page_tids(first, pages, rows): places where rows may lie: `rows` in each of at most 128 pages, evenly spread over `pages` pages from
@@ -281,7 +297,8 @@ AS $$
 $$;
 
 -- queues: counts per queue, of this moment; finished jobs within retention. Those named in estimates are estimates, the others
--- exact; each is exact up to counted_exactly() rows. concurrency and after: its limits (see limit_queue); keyed: whether its keys have some.
+-- exact; each is exact up to counted_exactly() rows. no_handler: how many of the available ones wait for a worker that knows their kind, and since when the first
+-- does. concurrency and after: its limits (see limit_queue); keyed: whether its keys have some.
 -- Cost: lane_counts for every lane, 0.1 ms each while they are small and some 4 ms where all states are deep; of queues whose name is
 -- given (=, = ANY) for theirs alone.
 CREATE OR REPLACE VIEW {schema}.queues AS
@@ -293,7 +310,9 @@ CREATE OR REPLACE VIEW {schema}.queues AS
            min(c.oldest) AS oldest_available_at,
            ARRAY(SELECT DISTINCT e FROM unnest(string_to_array(string_agg(array_to_string(c.estimates, ','), ','), ',')) AS e
                  WHERE e <> '' ORDER BY e) AS estimates,
-           q.concurrency, q.rate, q.rate_period, q.rate_burst, coalesce(q.keyed, false) AS keyed
+           q.concurrency, q.rate, q.rate_period, q.rate_burst, coalesce(q.keyed, false) AS keyed,
+           coalesce(sum(c.no_handler), 0)::bigint AS no_handler,
+           min(CASE WHEN c.no_handler > 0 THEN {schema}.no_handler_since(l.id) END) AS oldest_no_handler_at
     FROM (SELECT name FROM {schema}.queue UNION SELECT queue FROM {schema}.lane) AS n
     LEFT JOIN {schema}.queue q ON q.name = n.name
     LEFT JOIN {schema}.lane l ON l.queue = n.name

@@ -81,6 +81,7 @@ BEGIN
     WITH gone AS (DELETE FROM {schema}.waiting h WHERE h.id = p_id RETURNING h.*)
     INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
         SELECT g.id, g.enqueued_at, v_lane, {schema}.current_segment(), p_max, true, p_kind, p_args::json, p_attributes FROM gone g;
+    PERFORM {schema}.note_came_back(v_now);
     RETURN true;
 END $$;
 

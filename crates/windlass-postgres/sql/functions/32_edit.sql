@@ -106,6 +106,7 @@ BEGIN
     w.max_attempts := coalesce(p_max, w.max_attempts);
     w.args := coalesce(p_args, w.args);
     IF v_now THEN
+        PERFORM {schema}.note_came_back(clock_timestamp());
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
             VALUES (p_id, w.enqueued_at, w.lane_id, {schema}.current_segment(), w.attempt, w.max_attempts, w.crash_count, true, w.kind, w.args, w.attributes);
     ELSE

@@ -127,7 +127,7 @@ BEGIN
         SELECT b.*, (SELECT s.of FROM starts s)[b.place] AS starts FROM batch b WHERE b.place <= p_read AND (SELECT c.fits FROM counted c)
     ), put AS (
         INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
-        SELECT b.id, b.enqueued_at, b.enqueued_at, p_keyed, b.attempt, b.max_attempts, b.crash_count, true, 'keyed', b.kind, b.args, b.attributes
+        SELECT b.id, CASE WHEN b.moved THEN {schema}.startable_since(b.xid, b.enqueued_at) ELSE b.enqueued_at END, b.enqueued_at, p_keyed, b.attempt, b.max_attempts, b.crash_count, true, 'keyed', b.kind, b.args, b.attributes
         FROM chosen b WHERE b.starts = 'NaN'
     ), logged AS (
         INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)

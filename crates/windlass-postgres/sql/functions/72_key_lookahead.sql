@@ -123,7 +123,7 @@ BEGIN
         ), stepped_over AS (INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) SELECT t.id, p_lane, t.xid FROM taken t
         ), put AS (
             INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
-            SELECT t.id, t.enqueued_at, t.enqueued_at, p_keyed, t.attempt, t.max_attempts, t.crash_count, true, 'keyed', t.kind, t.args, t.attributes FROM taken t
+            SELECT t.id, CASE WHEN t.moved THEN {schema}.startable_since(t.xid, t.enqueued_at) ELSE t.enqueued_at END, t.enqueued_at, p_keyed, t.attempt, t.max_attempts, t.crash_count, true, 'keyed', t.kind, t.args, t.attributes FROM taken t
         ), named AS MATERIALIZED (
             SELECT t.key, min(t.id) AS low, min(t.nth) AS nth FROM (SELECT {schema}.read_key(t.attributes) AS key, t.id, row_number() OVER () AS nth FROM taken t) AS t
             GROUP BY t.key)

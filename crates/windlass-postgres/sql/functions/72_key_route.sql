@@ -20,7 +20,7 @@ BEGIN
         WITH batch AS MATERIALIZED (
             SELECT j.* FROM unnest(c.lo, c.lo_id, c.hi) AS r(lo, lo_id, hi)
             CROSS JOIN LATERAL (
-                SELECT j.xid, j.id, j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes FROM {schema}.job j
+                SELECT j.xid, j.id, j.moved, j.enqueued_at, j.attempt, j.max_attempts, j.crash_count, j.kind, j.args, j.attributes FROM {schema}.job j
                 WHERE j.lane_id = p_lane AND (j.xid, j.id) > (r.lo, r.lo_id) AND j.xid <= r.hi
                 ORDER BY j.xid, j.id LIMIT p_most) AS j
             LIMIT p_most
@@ -29,7 +29,7 @@ BEGIN
             RETURNING s.job_id
         ), put AS (
             INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
-            SELECT b.id, b.enqueued_at, b.enqueued_at, p_keyed, b.attempt, b.max_attempts, b.crash_count, true, 'keyed', b.kind, b.args, b.attributes
+            SELECT b.id, CASE WHEN b.moved THEN {schema}.startable_since(b.xid, b.enqueued_at) ELSE b.enqueued_at END, b.enqueued_at, p_keyed, b.attempt, b.max_attempts, b.crash_count, true, 'keyed', b.kind, b.args, b.attributes
             FROM batch b WHERE NOT c.cancelled OR b.id <> ALL (ARRAY(SELECT g.job_id FROM gone g))
         ), told AS ( -- it may have been begun, and nobody has told that it is over
             INSERT INTO {schema}.key_signal (lane_id, job_id, is_over, key)
@@ -80,6 +80,7 @@ CREATE OR REPLACE FUNCTION {schema}.unroute(p_lane integer) RETURNS boolean
 AS $$
 BEGIN
     IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed') THEN RETURN false; END IF;
+    PERFORM {schema}.note_came_back((SELECT min(h.available_at) FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'keyed'));
     WITH taken AS (
         DELETE FROM {schema}.waiting h WHERE h.id = ANY (ARRAY(
             SELECT w.id FROM {schema}.waiting w WHERE w.lane_id = p_lane AND w.state = 'keyed' ORDER BY w.available_at, w.id LIMIT 4000))

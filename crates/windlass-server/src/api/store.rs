@@ -18,7 +18,8 @@ pub(crate) async fn overview(State(app): Shared) -> Answer {
 }
 
 pub(crate) async fn workers(State(app): Shared) -> Answer {
-    Ok(Json(json!({ "items": app.client.status().await?.workers })))
+    let status = app.client.status().await?;
+    Ok(Json(json!({ "items": status.workers, "more": status.more_workers })))
 }
 
 #[derive(Deserialize)]

@@ -26,11 +26,13 @@ type Queues = Family<OfQueue, Gauge>;
 #[derive(Default)]
 struct Figures {
     available: Queues,
+    no_handler: Queues,
     running: Queues,
     limit: Queues,
     paused: Queues,
     workers: Queues,
     oldest: Family<OfQueue, Gauge<f64, AtomicU64>>,
+    no_handler_age: Family<OfQueue, Gauge<f64, AtomicU64>>,
     held: Family<OfState, Gauge>,
     dead: Family<OfState, Gauge>,
 }
@@ -60,14 +62,19 @@ impl Figures {
         let fewest = self.workers.get(&of).map_or(workers, |known| known.get().min(workers));
         self.workers.get_or_create(&of).set(fewest);
         self.available.get_or_create(&of).inc_by(gauge(queue.available));
+        self.no_handler.get_or_create(&of).inc_by(gauge(queue.no_handler));
         self.running.get_or_create(&of).inc_by(gauge(queue.running));
         self.paused.get_or_create(&of).inc_by(queue.paused.into());
         if let Some(limit) = queue.limits.concurrency.filter(|_| name != REST) {
             self.limit.get_or_create(&of).set(limit.into());
         }
-        let waited = queue.oldest_available_at.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
-        let age = self.oldest.get_or_create(&of);
-        age.set(age.get().max(waited));
+        for (family, since) in
+            [(&self.oldest, queue.oldest_available_at), (&self.no_handler_age, queue.oldest_no_handler_at)]
+        {
+            let waited = since.map_or(0.0, |at| now.duration_since(at).as_secs_f64());
+            let age = family.get_or_create(&of);
+            age.set(age.get().max(waited));
+        }
         for (family, state, count) in [
             (&self.held, "scheduled", queue.scheduled),
             (&self.held, "retryable", queue.retryable),
@@ -81,6 +88,8 @@ impl Figures {
     fn register(self, registry: &mut Registry) {
         let help = "Jobs ready to be claimed; large counts may be estimates";
         registry.register("queue_available_jobs", help, self.available);
+        let help = "Of the available jobs those that wait for a worker that knows their kind";
+        registry.register("queue_no_handler_jobs", help, self.no_handler);
         registry.register("queue_running_jobs", "Jobs held by live workers", self.running);
         let help = "How many jobs may run at once, where the queue has such a limit";
         registry.register("queue_limit_jobs", help, self.limit);
@@ -88,9 +97,15 @@ impl Figures {
         registry.register("queue_workers", "Live workers that take jobs of the queue", self.workers);
         registry.register_with_unit(
             "queue_oldest_age",
-            "How long the job has waited that waits longest to be claimed",
+            "Since how long the job that waits longest could have been claimed",
             Unit::Seconds,
             self.oldest,
+        );
+        registry.register_with_unit(
+            "queue_no_handler_age",
+            "Since how long the first job waits that no worker knew so far",
+            Unit::Seconds,
+            self.no_handler_age,
         );
         registry.register("held_jobs", "Jobs that wait for their time or their next attempt", self.held);
         registry.register("dead_jobs", "Cancelled and discarded jobs that are kept", self.dead);

@@ -121,10 +121,14 @@ class QueueStats(_Record):
     discarded: int
     limits: dict[str, Any] = field(default_factory=dict)
     oldest_available_at: datetime | None = None
+    """Since when the job that waits longest could have started."""
     estimates: list[str] = field(default_factory=list)
     """The states whose counts are estimates."""
     keyed: bool = False
     """Whether its keys have limits, or had."""
+    no_handler: int = 0
+    """How many of the available jobs wait for a worker that knows their kind."""
+    oldest_no_handler_at: datetime | None = None
 
 
 @dataclass(frozen=True)

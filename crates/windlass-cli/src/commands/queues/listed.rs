@@ -38,6 +38,7 @@ pub(crate) fn text(queues: &[Listed]) -> String {
     }
     let now = Timestamp::now();
     let any_limits = queues.iter().any(|queue| !queue.stats.limits.is_none());
+    let any_without_handler = queues.iter().any(|queue| queue.stats.no_handler > 0);
     let any_keys = queues.iter().any(|queue| queue.keys.is_some());
     let row = |Listed { stats: queue, keys, .. }: &Listed| {
         let counts = [
@@ -50,27 +51,27 @@ pub(crate) fn text(queues: &[Listed]) -> String {
             (JobState::Discarded, queue.discarded),
         ];
         let count = |(state, count)| counted(queue, state, count);
+        let no_handler = any_without_handler.then(|| counted(queue, JobState::Available, queue.no_handler));
         let state = if queue.paused { "paused" } else { "open" };
         let head = [escape(&queue.name), state.to_owned()];
         let waits = queue.oldest_available_at.map_or_else(|| "-".to_owned(), |since| waited(now, since));
         let limits = any_limits.then(|| limits::text(&queue.limits));
         let none = || "-".to_owned();
         let keys = any_keys.then(|| keys.as_ref().map_or_else(none, keys::text));
-        head.into_iter().chain(limits).chain(keys).chain(counts.map(count)).chain([waits]).collect::<Vec<_>>()
+        head.into_iter()
+            .chain(limits)
+            .chain(keys)
+            .chain(counts.map(count))
+            .chain(no_handler)
+            .chain([waits])
+            .collect::<Vec<_>>()
     };
-    let counts = [
-        ">AVAILABLE",
-        ">RUNNING",
-        ">SCHEDULED",
-        ">RETRYABLE",
-        ">COMPLETED",
-        ">CANCELLED",
-        ">DISCARDED",
-        ">WAITS",
-    ];
+    let counts =
+        [">AVAILABLE", ">RUNNING", ">SCHEDULED", ">RETRYABLE", ">COMPLETED", ">CANCELLED", ">DISCARDED"];
     let head = ["QUEUE", "STATE"].into_iter().chain(any_limits.then_some("LIMITS"));
     let head = head.chain(any_keys.then_some("KEYS"));
-    let headers: Vec<_> = head.chain(counts).collect();
+    let last = any_without_handler.then_some(">NO HANDLER").into_iter().chain([">WAITS"]);
+    let headers: Vec<_> = head.chain(counts).chain(last).collect();
     table(&headers, &queues.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -109,6 +110,16 @@ mod tests {
         for (count, shown) in pairs {
             assert_eq!(rounded(count), shown);
         }
+    }
+
+    #[test]
+    fn jobs_that_no_worker_knows_are_shown_where_there_are_some() {
+        let shown = |no_handler| {
+            let stats = QueueStats { available: 7, no_handler, ..QueueStats::default() };
+            text(&[Listed { stats, key_limits: None, keys: None }])
+        };
+        assert!(shown(3).contains("NO HANDLER") && shown(3).contains(" 3 "), "{}", shown(3));
+        assert!(!shown(0).contains("NO HANDLER"), "{}", shown(0));
     }
 
     #[test]

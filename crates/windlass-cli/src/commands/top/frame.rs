@@ -35,7 +35,8 @@ impl Frame<'_> {
             escape(url),
             HumanBytes(look.size_bytes)
         );
-        let mut lines = vec![store, format!("workers: {live} live  {}", escape(note)), String::new()];
+        let more = if look.more_workers { " or more" } else { "" };
+        let mut lines = vec![store, format!("workers: {live}{more} live  {}", escape(note)), String::new()];
         let Some((columns, rows)) = *size else {
             lines.extend(self.queues(usize::MAX));
             lines.push(String::new());
@@ -65,7 +66,7 @@ impl Frame<'_> {
         if is_live {
             heads.extend([">BACKLOG/S", ">DONE/S", ">FAILED/S"]);
         }
-        heads.extend([">RETRYABLE", ">SCHEDULED", ">DISCARDED"]);
+        heads.extend([">RETRYABLE", ">SCHEDULED", ">DISCARDED", ">NO HANDLER"]);
         let row = |queue: &Rated| {
             let stats = &queue.stats;
             let count = |state, number| counted(stats, state, number);
@@ -85,6 +86,7 @@ impl Frame<'_> {
                 count(JobState::Retryable, stats.retryable),
                 count(JobState::Scheduled, stats.scheduled),
                 count(JobState::Discarded, stats.discarded),
+                count(JobState::Available, stats.no_handler),
             ]);
             row
         };
