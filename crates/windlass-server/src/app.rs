@@ -1,6 +1,6 @@
 use crate::{
     TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics,
-    overview::Overview, redact::Redaction, replays::Replays, work::Work,
+    overview::Overview, past::Past, redact::Redaction, replays::Replays, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ pub(crate) struct App {
     pub(crate) redaction: Option<Arc<Redaction>>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) counts: Counts,
+    pub(crate) past: Past,
     pub(crate) overview: Overview,
     pub(crate) live: Arc<Live>,
     pub(crate) bulk: Bulk,

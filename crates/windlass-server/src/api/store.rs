@@ -32,14 +32,15 @@ pub(crate) struct Past {
     outcome: Option<String>,
 }
 
-pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Answer {
+pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Result<Response, Problem> {
     let (last, step) = times(past.last_s, past.step_s)?;
     let mut request = HistoryRequest::last(last);
     request.step = step;
     (request.queue, request.kind) = (past.queue, past.kind);
     request.outcome = past.outcome.map(|outcome| outcome.parse()).transpose()?;
     request.check()?;
-    Ok(Json(json!(app.client.history(&request).await?)))
+    let look = async { Ok(app.client.history(&request).await?) };
+    app.past.answer(format!("history {request:?}"), look).await
 }
 
 #[derive(Deserialize)]

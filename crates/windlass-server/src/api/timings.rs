@@ -1,6 +1,6 @@
 //! How long jobs wait and run, why attempts fail, and what happened beside them.
 
-use super::{Answer, Shared, page_size, times};
+use super::{Shared, page_size, times};
 use crate::{
     app::App,
     auth::Identity,
@@ -9,7 +9,7 @@ use crate::{
     record::secrets_of,
     side_by_side::side_by_side,
 };
-use axum::{Extension, Json, extract::State, http::StatusCode};
+use axum::{Extension, extract::State, http::StatusCode, response::Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use windlass::{AuditEntry, FailureGroup, TimingRequest, fingerprint, telling_lin
 
 /// How much of a sample is shown, in characters.
 const LONGEST: usize = 200;
+/// Under this name marks are kept.
+const MARKS: &str = "marks";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,12 +40,11 @@ enum By {
     QueueAndKind,
 }
 
-pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Answer {
+pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Result<Response, Problem> {
     let (last, step) = times(past.last_s, past.step_s)?;
     let mut request = TimingRequest::last(last);
     request.step = step;
     (request.queue, request.kind) = (past.queue, past.kind);
-    let timings = app.client.timings(&request).await?;
     let by = past.by.unwrap_or(By::QueueAndKind);
     let (queues, kinds) = match by {
         By::None => (false, false),
@@ -51,7 +52,8 @@ pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Ans
         By::Kind => (false, true),
         By::QueueAndKind => (true, true),
     };
-    Ok(Json(json!(timings.told_apart(queues, kinds))))
+    let look = async { Ok(app.client.timings(&request).await?.told_apart(queues, kinds)) };
+    app.past.answer(format!("timings {queues} {kinds} {request:?}"), look).await
 }
 
 #[derive(Deserialize)]
@@ -63,15 +65,18 @@ pub(crate) struct Failed {
     limit: Option<u32>,
 }
 
-pub(crate) async fn failures(State(app): Shared, Query(failed): Query<Failed>) -> Answer {
+pub(crate) async fn failures(State(app): Shared, Query(failed): Query<Failed>) -> Result<Response, Problem> {
     let mut request = TimingRequest::last(Duration::from_secs(failed.last_s.unwrap_or(3_600)));
     (request.queue, request.kind) = (failed.queue, failed.kind);
     let limit = page_size(failed.limit)? as usize;
-    let groups = app.client.failures(&request).await?;
-    let total = groups.len();
     let app = &app;
-    let items = side_by_side(groups.into_iter().take(limit), |group| shown(app, group)).await?;
-    Ok(Json(json!({ "items": items, "total": total })))
+    let look = async {
+        let groups = app.client.failures(&request).await?;
+        let total = groups.len();
+        let items = side_by_side(groups.into_iter().take(limit), |group| shown(app, group)).await?;
+        Ok(json!({ "items": items, "total": total }))
+    };
+    app.past.answer(format!("failures {limit} {request:?}"), look).await
 }
 
 /// The sample is read from its job, whole: what is hidden in it could not be told from the end of one that was cut. Of a job that is gone nobody knows
@@ -97,10 +102,14 @@ pub(crate) struct Marks {
     last_s: Option<u64>,
 }
 
-pub(crate) async fn marks(State(app): Shared, Query(marks): Query<Marks>) -> Answer {
-    let marks = app.client.marks(Duration::from_secs(marks.last_s.unwrap_or(3_600))).await?;
-    let items: Vec<_> = marks.iter().map(|mark| json!({ "at": mark.at, "label": mark.label })).collect();
-    Ok(Json(json!({ "items": items })))
+pub(crate) async fn marks(State(app): Shared, Query(marks): Query<Marks>) -> Result<Response, Problem> {
+    let last = Duration::from_secs(marks.last_s.unwrap_or(3_600));
+    let look = async {
+        let marks = app.client.marks(last).await?;
+        let items: Vec<_> = marks.iter().map(|mark| json!({ "at": mark.at, "label": mark.label })).collect();
+        Ok(json!({ "items": items }))
+    };
+    app.past.answer(format!("{MARKS} {last:?}"), look).await
 }
 
 #[derive(Deserialize)]
@@ -118,5 +127,6 @@ pub(crate) async fn mark(
     let mut entry = AuditEntry::new(identity.actor(), "mark", mark.label).with_via(identity.via().as_str());
     entry.role = Some(identity.role().as_str().to_owned());
     app.client.mark_as(entry).await?;
+    app.past.forget(MARKS);
     Ok(StatusCode::NO_CONTENT)
 }
