@@ -9,7 +9,8 @@ async fn every_bug_finds_its_text() {
     let url = std::env::var("WINDLASS_TEST_POSTGRES")
         .expect("WINDLASS_TEST_POSTGRES is not set; run `make test` or `scripts/with-postgres cargo test`");
     let schema = format!("planted_{}", std::process::id());
-    let options = PostgresOptions { schema: schema.clone(), ..PostgresOptions::default() };
+    let mut options = PostgresOptions::default();
+    options.schema.clone_from(&schema);
     PostgresStore::connect(&url, options).await.expect("connects").migrate().await.expect("migrates");
     let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("connects");
     tokio::spawn(connection);
