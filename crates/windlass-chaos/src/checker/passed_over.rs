@@ -19,8 +19,8 @@ const MOST: usize = 20;
 /// What the injector saw of schedules while the run went on.
 #[derive(Default)]
 pub(super) struct Looks {
-    /// Pairs of a recorder's time, in microseconds, and that of the wall.
-    walls: Vec<(i64, i64)>,
+    /// How far the time on the wall is ahead of the recorders', in microseconds. Between a look at one and at the other time passes, so the largest is the best.
+    ahead: Option<i64>,
     /// Of each schedule up to where it was decided and which tick fired last, whenever it was looked at.
     seen: Vec<(u32, i64, i64)>,
 }
@@ -30,7 +30,9 @@ impl Looks {
         let mut looks = Self::default();
         for recorded in &history.events {
             match recorded.event.what {
-                What::Looked { wall_us } => looks.walls.push((micros_of(recorded.event.at), wall_us)),
+                What::Looked { wall_us } => {
+                    looks.ahead = looks.ahead.max(Some(wall_us.saturating_sub(micros_of(recorded.event.at))));
+                }
                 What::Ticked { schedule, decided_us, last_us } => {
                     looks.seen.push((schedule, decided_us, last_us));
                 }
@@ -42,9 +44,7 @@ impl Looks {
 
     /// The time on the wall at which a recorder noted this, if anybody looked.
     fn wall(&self, at: u64) -> Option<i64> {
-        let at = micros_of(at);
-        let (then, wall) = self.walls.iter().min_by_key(|(then, _)| then.abs_diff(at))?;
-        Some(wall.saturating_add(at.saturating_sub(*then)))
+        self.ahead.map(|ahead| micros_of(at).saturating_add(ahead))
     }
 
     /// Whenever somebody looked, the tick that was said to be the last had its job; and where no job keeps the next one waiting, it was the last that was decided.
