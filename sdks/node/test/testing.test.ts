@@ -178,6 +178,6 @@ test('time passes at once', async () => {
   assert.equal((await drain()).retried, 1)
   await t.travel('4d')
   assert.equal((await drain()).completed, 1)
-  assert.deepEqual([attempts, (await t.enqueued(later)).length, (await t.windlass.job(expires))!.reason], [[1, 2, 3], 0, 'expired'])
+  assert.deepEqual([attempts, (await t.enqueued(later)).length, (await t.windlass.job(expires))!.state], [[1, 2, 3], 0, 'cancelled'])
   await assert.rejects(t.travel(-1), /the time to travel/)
 })

@@ -167,7 +167,7 @@ def test_time_passes_at_once(sqlite: App) -> None:
         assert jobs.drain(raises=False)["completed"] == 1
         assert attempts == [1, 2, 3] and jobs.enqueued() == []
         expired = sqlite.sync.job(expires)
-        assert expired is not None and (expired.state, expired.reason) == ("cancelled", "expired")
+        assert expired is not None and expired.state == "cancelled" and str(expired.reason).startswith("expired: ")
         for wrong in (-1, "soon"):
             with pytest.raises(InvalidOption):
                 jobs.travel(wrong)
