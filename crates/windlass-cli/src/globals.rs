@@ -1,6 +1,9 @@
 use crate::{failure::Outcome, log::LogFormat, text::json_text};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 /// Where --help lists them: not between the options of the command.
 const HEADING: &str = "Global options";
@@ -21,6 +24,9 @@ pub struct Globals {
     /// How to print log lines: as text, or as a JSON object each
     #[arg(long, global = true, env = "WINDLASS_LOG_FORMAT", value_name = "FORMAT", default_value = "text", help_heading = HEADING)]
     pub log_format: LogFormat,
+    /// A file with the keys of encrypted jobs, ID:BASE64 a line, the current one first; only its owner may read it. They can be in WINDLASS_KEYS instead, with commas between
+    #[arg(long, global = true, env = "WINDLASS_KEYS_FILE", value_name = "FILE", help_heading = HEADING)]
+    pub keys_file: Option<PathBuf>,
     /// Who changes something, as the audit log says. Default: the user of this machine, as in anna@host
     #[arg(long = "as", global = true, env = "WINDLASS_ACTOR", value_name = "NAME", help_heading = HEADING)]
     pub actor: Option<String>,

@@ -13,6 +13,7 @@ pub mod failure;
 pub mod globals;
 #[doc(hidden)]
 pub mod interrupt;
+mod keys;
 mod log;
 #[doc(hidden)]
 pub mod measure;

@@ -4,6 +4,7 @@ mod auth_file;
 mod bulk;
 mod compressed;
 mod connections;
+mod encrypted;
 mod fits;
 mod flood;
 mod fuzz;

@@ -34,6 +34,9 @@ pub(crate) struct Enqueue {
     /// A file with the job's args as JSON
     #[arg(long, value_name = "FILE", conflicts_with_all = ["positional_args", "args"])]
     args_file: Option<String>,
+    /// Encrypts the args with the first of the keys (--keys-file, WINDLASS_KEYS)
+    #[arg(long)]
+    encrypt: bool,
     /// The queue; created on first use
     #[arg(long, default_value = NewJob::DEFAULT_QUEUE)]
     queue: String,
@@ -65,7 +68,7 @@ pub(crate) struct Enqueue {
         value_name = "FILE",
         num_args = 0..=1,
         default_missing_value = "-",
-        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "key", "meta", "tags", "cost", "unique"]
+        conflicts_with_all = ["kind", "positional_args", "args", "args_file", "encrypt", "queue", "priority", "delay", "at", "max_attempts", "timeout", "backoff", "expires_in", "expires_at", "key", "meta", "tags", "cost", "unique"]
     )]
     many: Option<String>,
 }
@@ -77,8 +80,11 @@ impl Enqueue {
         }
         let key = self.idempotency_key.clone();
         key.as_deref().map_or(Ok(()), Limits::check_idempotency_key)?;
+        if self.encrypt {
+            globals.check_keys("--encrypt")?;
+        }
         let job = self.job()?;
-        let client = traced(open::create(globals.url()).await?);
+        let client = traced(globals.with_keys(open::create(globals.url()).await?)?);
         let Some(key) = key else {
             let answer = if job.unique().is_some() {
                 let EnqueuedUnique { id, conflict } = client.enqueue_unique(job).await?;
@@ -108,6 +114,7 @@ impl Enqueue {
             .with_priority(self.priority)
             .with_max_attempts(self.max_attempts);
         let job = self.options.apply(job);
+        let job = if self.encrypt { job.with_encryption() } else { job };
         let job = match self.unique.description()? {
             Some(unique) => job.with_unique(unique),
             None => job,

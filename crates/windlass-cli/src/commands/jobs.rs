@@ -2,6 +2,7 @@ mod change;
 mod edit;
 mod filter;
 mod list;
+mod reveal;
 mod select;
 mod show;
 
@@ -18,6 +19,9 @@ pub(crate) enum Jobs {
     Show {
         /// The job's id
         id: i64,
+        /// Opens what is encrypted, with the keys of --keys-file or WINDLASS_KEYS; noted in the audit log
+        #[arg(long)]
+        reveal: bool,
     },
     /// Cancels jobs; the worker of one that runs is told to stop it
     Cancel(Select),
@@ -31,10 +35,11 @@ pub(crate) enum Jobs {
 
 impl Jobs {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
-        let client = open::existing(globals.url()).await?;
+        let client = globals.with_keys(open::existing(globals.url()).await?)?;
         let outcome = match self {
             Self::List(list) => list.run(globals, &client).await,
-            Self::Show { id } => show::run(globals, &client, JobId(id)).await,
+            Self::Show { id, reveal: false } => show::run(globals, &client, JobId(id)).await,
+            Self::Show { id, reveal: true } => reveal::run(globals, &client, JobId(id)).await,
             Self::Cancel(select) => select.run(globals, &client, &Verb::Cancel).await,
             Self::Retry(select) => select.run(globals, &client, &Verb::Retry).await,
             Self::Edit(edit) => edit.run(globals, &client).await,

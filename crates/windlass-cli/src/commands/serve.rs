@@ -45,7 +45,7 @@ impl Serve {
         let (access, auth_file) = self.access()?;
         let mut signals = Signals::listen()?;
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
-        let client = open::existing_with(globals.url(), options).await?;
+        let client = globals.with_keys(open::existing_with(globals.url(), options).await?)?;
         let listener = TcpListener::bind(self.listen).await.map_err(|error| {
             let message =
                 format!("cannot listen on {}: {error}; name another address with --listen", self.listen);

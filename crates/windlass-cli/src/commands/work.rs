@@ -69,7 +69,7 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
-        let client = open::create(globals.url()).await?;
+        let client = globals.with_keys(open::create(globals.url()).await?)?;
         let client = if self.exec.is_some() { traced(client) } else { traced_if_exported(client) };
         let pool = match &self.stdio {
             Some(command) => Some(Pool::start(command, self.processes).await?),

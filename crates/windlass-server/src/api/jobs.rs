@@ -16,10 +16,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use windlass::{
-    CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Error, ErrorKind, JobFilter, JobId,
-    JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
+    CancelReply, Conflict, DeleteReply, EditReply, EnqueuedUnique, Envelope, Error, ErrorKind, JobFilter,
+    JobId, JobRecord, JobState, NewJob, PageToken, RetryReply, TraceContext,
 };
 use windlass_bridge::{EditSpec, JobSpec};
 
@@ -107,8 +107,21 @@ pub(crate) async fn args(
     }
     let job = known(&app, id).await?;
     let note = Note { reason: asked.reason, ..Note::default() };
-    let body = format!("{{\"args\":{}}}", job.args.as_str());
+    let opened = opened(&app, &job).await?;
+    let args = opened.as_ref().map_or(job.args.as_str(), |args| args.get());
+    let body = format!("{{\"args\":{args}}}");
     Ok(([(header::CONTENT_TYPE, "application/json")], Extension(note), body).into_response())
+}
+
+/// Encrypted args, where the server has their key; where it has not, they are shown as they are stored.
+async fn opened(app: &App, job: &JobRecord) -> Result<Option<Box<RawValue>>, Problem> {
+    if !Envelope::is_one(job.args.as_str().as_bytes()) {
+        return Ok(None);
+    }
+    match app.client.args(job.id).await {
+        Err(error) if error.kind() == ErrorKind::Undecryptable => Ok(None),
+        opened => Ok(opened?),
+    }
 }
 
 #[derive(Deserialize)]

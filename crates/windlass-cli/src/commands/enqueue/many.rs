@@ -35,7 +35,7 @@ pub(super) async fn run(globals: &Globals, path: &str, key: Option<String>) -> O
         check_key(key)?;
     }
     let mut lines = input::open(path)?;
-    let client = traced(open::create(globals.url()).await?);
+    let client = traced(globals.with_keys(open::create(globals.url()).await?)?);
     let mut progress = Progress::default();
     let target = Target { client: &client, key: key.as_deref() };
     let store = async |batch: Vec<NewJob>, first_line: u64| target.store(batch, first_line).await;

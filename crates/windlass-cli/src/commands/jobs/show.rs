@@ -11,11 +11,19 @@ use windlass::{Args, Client, Envelope, HandlerReport, JobId, JobRecord, Progress
 const MOST_SHOWN: usize = 200;
 
 pub(crate) async fn run(globals: &Globals, client: &Client, id: JobId) -> Outcome {
+    print(globals, &known(client, id).await?)
+}
+
+/// The job as it is stored.
+pub(super) async fn known(client: &Client, id: JobId) -> Outcome<JobRecord> {
     let found = client.job(id).await?;
-    let job = found.ok_or_else(|| {
+    found.ok_or_else(|| {
         Failure::failed("not_found", format!("job {id} does not exist, or its history was removed"))
-    })?;
-    globals.print(&job, || text(&job))
+    })
+}
+
+pub(super) fn print(globals: &Globals, job: &JobRecord) -> Outcome {
+    globals.print(job, || text(job))
 }
 
 fn backoff(policy: &RetryPolicy) -> String {
