@@ -3,6 +3,7 @@
 #[path = "../cli/program.rs"]
 #[allow(dead_code)] // these tests need less of it than others
 mod program;
+mod serve_grants;
 
 use program::{Answer, Home};
 use serde_json::json;
