@@ -8,10 +8,11 @@ use anyhow::Result;
 use std::time::{Duration, Instant};
 use windlass::{Args, Client, NewJob};
 
-/// How many jobs more than the limit there are, so that it is the limit which keeps them waiting.
-const MORE: u32 = 3;
-/// So many keys are looked at: together they have fewer jobs at once than a run's workers have slots.
-const MOST_KEYS: u32 = 12;
+/// How many jobs more than the limit there are, so that it is the limit which keeps them waiting, and not that a worker has claimed more than it starts:
+/// it fetches jobs ahead for slots that are free again in a moment, as they were until these jobs came.
+const MORE: u32 = 40;
+/// As many keys are looked at as have so many jobs at once together: no more than one worker has slots, so that it starts all of those that it claims.
+const MOST_AT_ONCE: usize = 8;
 /// How often it is looked how many run.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How long the gate stays shut when as many run as may: the checker sees whether more come.
@@ -53,8 +54,13 @@ impl Run {
         let jobs_of = |key: u32| {
             (0..=limit_of(&key)).map(move |nth| nth as i64 * i64::from(rules.keys) + i64::from(key))
         };
-        let keys = 0..rules.keys.min(MOST_KEYS);
-        (keys.clone().flat_map(jobs_of).collect(), keys.map(|key| limit_of(&key)).sum())
+        let sums = (0..rules.keys).scan(0, |sum, key| {
+            *sum += limit_of(&key);
+            Some((key, *sum))
+        });
+        let chosen: Vec<_> = sums.take_while(|(_, sum)| *sum <= MOST_AT_ONCE).collect();
+        let expected = chosen.last().map_or(0, |(_, sum)| *sum);
+        (chosen.into_iter().flat_map(|(key, _)| jobs_of(key)).collect(), expected)
     }
 
     fn enqueue_at_gate(&self, numbers: &[i64]) -> Result<()> {

@@ -76,7 +76,8 @@ pub(crate) async fn failures(State(app): Shared, Query(failed): Query<Failed>) -
         let items = side_by_side(groups.into_iter().take(limit), |group| shown(app, group)).await?;
         Ok(json!({ "items": items, "total": total }))
     };
-    app.past.answer(format!("failures {limit} {request:?}"), look).await
+    // What is hidden may change while the server runs: an answer of before is none then.
+    app.past.answer(format!("failures {limit} {request:?} {:?}", app.redaction()), look).await
 }
 
 /// The sample is read from its job, whole: what is hidden in it could not be told from the end of one that was cut. Of a job that is gone nobody knows

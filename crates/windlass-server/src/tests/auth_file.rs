@@ -5,9 +5,10 @@ use crate::{AuthFile, Role};
 use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tower::ServiceExt;
-use windlass::JobState;
+use windlass::{Args, Client, Context, JobId, JobRecord, JobState, NewJob, Outcome, RawJob, Worker, testing};
+use windlass_core::{Store, wrap_store};
 
 impl Site {
     /// The file with the tokens of these roles alone.
@@ -105,4 +106,43 @@ async fn a_server_without_a_file_takes_none() {
     let server = crate::Server::builder(site.client.clone()).build();
     let refused = server.set_auth_file(site.file_of(&[Role::Viewer])).await.unwrap_err();
     assert!(refused.to_string().contains("Access::file"), "{refused}");
+}
+
+/// A store whose looks are so dear that answers are kept.
+struct Dear {
+    store: Arc<dyn Store>,
+}
+
+wrap_store! {
+    impl JobStore for Dear, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share jobs any_available queues_by history status events wakeup close]
+
+    async fn job(&self, id: JobId) -> windlass_core::Result<Option<JobRecord>> {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        self.store.job(id).await
+    }
+}
+
+#[tokio::test]
+async fn what_is_hidden_changes_in_answers_that_are_kept() {
+    let client = testing::client();
+    let dear = Dear { store: Arc::clone(client.store()) };
+    let site = Site::of(Client::from_store(Arc::new(dear)), |builder| builder);
+    let job = NewJob::new("a", Args::parse(r#"{"street": "12 Oak Road"}"#).unwrap()).with_queue("mail");
+    client.enqueue(job.with_max_attempts(1)).await.unwrap();
+    let fail = |_: RawJob, _: Context| async {
+        Outcome::Retry { after: None, error: "no such street: 12 Oak Road".into() }
+    };
+    let worker = Worker::builder(&client).queue("mail", 1).handle_kind("a", fail).start().await.unwrap();
+    worker.until_idle().await.unwrap();
+    worker.shutdown().await;
+    for _ in 0..3 {
+        let shown = site.get("/failures").await;
+        assert!(shown.text.contains("Oak"), "{}", shown.text);
+    }
+    let text = site.lines_of(&Role::ALL) + "[redact]\nkinds.\"a\" = ['street']\n";
+    site.server.set_auth_file(AuthFile::parse(&text).unwrap()).await.unwrap();
+    let shown = site.get("/failures").await;
+    assert!(shown.status == 200 && !shown.text.contains("Oak"), "{}", shown.text);
 }
