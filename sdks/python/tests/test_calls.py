@@ -81,9 +81,10 @@ def test_enqueues_that_are_cancelled_leave_a_whole_store(app: App) -> None:
         return len(await a.enqueue_many([{"n": n} for n in range(10)]))
 
     assert asyncio.run(main()) == 10
-    there = len(app.sync.jobs(limit=1000).jobs)
-    assert 11 <= there <= 111
-    assert asyncio.run(drain(app))["completed"] == there
+    # What was on its way to the server when its task was cancelled may come there yet.
+    done = asyncio.run(drain(app))["completed"]
+    assert 11 <= done <= 111
+    assert [job.state for job in app.sync.jobs(limit=1000).jobs].count("completed") >= done
 
 
 def test_a_panic_in_a_call_is_an_error_and_the_process_goes_on(sqlite: App) -> None:
