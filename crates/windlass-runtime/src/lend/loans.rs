@@ -47,6 +47,23 @@ impl Lender {
         }
         known
     }
+
+    /// The outcomes of several, each where it was handed in, under one lock.
+    pub(super) fn outcomes(
+        &self,
+        tickets: impl Iterator<Item = Ticket>,
+        waker: &Waker,
+    ) -> Vec<Option<Outcome>> {
+        let mut loans = self.lock();
+        let mut look = |ticket| {
+            let known = loans.take_outcome(ticket);
+            if known.is_none() {
+                loans.set_waker(ticket, waker);
+            }
+            known
+        };
+        tickets.map(&mut look).collect()
+    }
 }
 
 impl Loans {

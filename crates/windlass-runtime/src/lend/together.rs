@@ -1,6 +1,6 @@
 //! A batch that is lent: its jobs are offered under one lock, so that whoever takes one takes all.
 
-use super::{Lender, offer::Offer};
+use super::{Lender, Ticket, offer::Offer};
 use crate::{BatchFuture, BatchHandler, Context};
 use bytes::Bytes;
 use std::{
@@ -28,7 +28,8 @@ impl Lender {
         });
         let offers = tickets.into_iter().zip(whose);
         let offers = offers.map(|(ticket, (scope, id))| Offer::of(self.clone(), ticket, scope, id));
-        Box::pin(Together(offers.map(Member::Out).collect()))
+        let members = offers.map(Member::Out).collect();
+        Box::pin(Together { lender: self.clone(), members })
     }
 }
 
@@ -45,24 +46,40 @@ enum Member {
 }
 
 /// One attempt of each job of a batch.
-struct Together(Vec<Member>);
+struct Together {
+    lender: Lender,
+    members: Vec<Member>,
+}
+
+impl Member {
+    fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::Out(offer) => Some(offer.ticket),
+            Self::Done(_) => None,
+        }
+    }
+}
 
 impl Future for Together {
     type Output = Vec<Outcome>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Vec<Outcome>> {
+        let Self { lender, members } = &mut *self;
+        let out: Vec<_> = members.iter_mut().filter(|member| matches!(member, Member::Out(_))).collect();
+        let known = lender.outcomes(out.iter().filter_map(|member| member.ticket()), cx.waker());
         let mut waits = false;
-        for member in &mut self.0 {
+        for (member, known) in out.into_iter().zip(known) {
             let Member::Out(offer) = member else { continue };
-            match Pin::new(offer).poll(cx) {
-                Poll::Ready(outcome) => *member = Member::Done(outcome),
-                Poll::Pending => waits = true,
+            offer.is_over = known.is_some();
+            match known.or_else(|| offer.stop(cx)) {
+                Some(outcome) => *member = Member::Done(outcome),
+                None => waits = true,
             }
         }
         if waits {
             return Poll::Pending;
         }
-        let outcomes = std::mem::take(&mut self.0).into_iter().filter_map(|member| match member {
+        let outcomes = std::mem::take(members).into_iter().filter_map(|member| match member {
             Member::Done(outcome) => Some(outcome),
             Member::Out(_) => None,
         });
