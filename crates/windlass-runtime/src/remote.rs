@@ -6,6 +6,7 @@
 
 mod asking;
 mod claiming;
+mod due;
 mod hints;
 mod limits;
 mod reporting;

@@ -33,16 +33,19 @@ impl Run {
 
     /// Notes how far schedules are. A database that is away is looked at the next time.
     pub fn look_at_schedules(&self) {
+        if let Ok(records) = self.all_schedules() {
+            self.note_ticked(&records);
+        }
+    }
+
+    fn all_schedules(&self) -> Result<Vec<ScheduleRecord>> {
         let store = self.setup.store.clone();
-        let records = self.block_on(async {
+        self.block_on(async {
             let client = Client::connect(&store).await?;
             let records = all(&client).await;
             client.close().await;
             records
-        });
-        if let Ok(records) = records {
-            self.note_ticked(&records);
-        }
+        })
     }
 
     fn note_ticked(&self, records: &[ScheduleRecord]) {
@@ -91,13 +94,7 @@ impl Run {
 
     /// Notes up to where each schedule was decided. No worker is there any more.
     pub(super) fn note_decided(&self) -> Result<()> {
-        let store = self.setup.store.clone();
-        let records = self.block_on(async {
-            let client = Client::connect(&store).await?;
-            let records = all(&client).await;
-            client.close().await;
-            records
-        })?;
+        let records = self.all_schedules()?;
         let decided = numbered(&records)?
             .into_iter()
             .map(|(schedule, record)| What::Decided { schedule, until_us: record.decided.as_microsecond() });

@@ -1,6 +1,6 @@
 //! Asks the store for the shares of a worker that runs elsewhere. There is a task for each worker that met a queue with limits.
 
-use super::RemoteWorker;
+use super::{RemoteWorker, due::due_or_rung};
 use crate::outage::Outage;
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -8,7 +8,7 @@ use std::{
 };
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tracing::warn;
 use windlass_core::{QueueNeed, Result, Share, ShareRequest};
@@ -126,16 +126,7 @@ async fn run(worker: Weak<RemoteWorker>, bell: Arc<Notify>) {
         }
         if due.is_none_or(|due| due > Instant::now()) {
             drop(this);
-            let due = async {
-                match due {
-                    Some(due) => sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = bell.notified() => {}
-                () = due => {}
-            }
+            due_or_rung(due, &bell).await;
             continue;
         }
         match this.fenced(this.ask(generation).await) {

@@ -3,6 +3,7 @@
 
 use super::{
     RemoteWorker,
+    due::due_or_rung,
     settling::By,
     table::{Held, Table},
     whole,
@@ -19,7 +20,7 @@ use std::{
 };
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep},
 };
 use windlass_core::{Outcome, Result};
 
@@ -110,16 +111,7 @@ async fn run(worker: Weak<RemoteWorker>, bell: Arc<Notify>) {
         }
         if due.is_none_or(|due| due > Instant::now()) {
             drop(this);
-            let due = async {
-                match due {
-                    Some(due) => sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = bell.notified() => {}
-                () = due => {}
-            }
+            due_or_rung(due, &bell).await;
             continue;
         }
         match this.time_out().await {

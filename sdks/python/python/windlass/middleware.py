@@ -12,7 +12,7 @@ from .context import Context, _current
 from .errors import InvalidOption
 from .handler import AnyHandler, Ended, Handler, awaited, each_of, failure, returned
 from .outcome import Cancel, Complete, Discard, Outcome, Retry, Snooze
-from .threads import Runner
+from .threads import Runner, WrappedRunner
 
 if TYPE_CHECKING:
     from . import _native
@@ -155,20 +155,13 @@ def _is_taken_away(error: BaseException, context: Context) -> bool:
     return isinstance(error, GeneratorExit) or (isinstance(error, CancelledError) and context.cancelled in ("shutdown", "lost"))
 
 
-class LayeredRunner(Runner):
+class LayeredRunner(WrappedRunner):
     """Has middleware run here around jobs that a child process runs."""
 
     def __init__(self, runner: Runner, connection: Connection, middleware: Sequence[Middleware]) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._connection = connection
         self._middleware = middleware
-
-    def __enter__(self) -> Runner:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._runner.__exit__(*error)
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
         return contextvars.Context().run(self._around, desk, job)

@@ -58,6 +58,20 @@ class Runner(ABC):
         """Runs a job to its end, and says what became of it."""
 
 
+class WrappedRunner(Runner):
+    """Runs jobs by another runner, and does something around each."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def __enter__(self) -> Runner:
+        self._runner.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._runner.__exit__(*error)
+
+
 class InThread(Runner):
     """Runs jobs in the thread itself."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .handler import AnyHandler, Ended, Handler, returned
 from .outcome import Outcome
-from .threads import Runner
+from .threads import Runner, WrappedRunner
 
 if TYPE_CHECKING:
     from . import _native
@@ -51,19 +51,12 @@ class _Said(Outcome):
         return self._ended
 
 
-class TracedRunner(Runner):
+class TracedRunner(WrappedRunner):
     """Jobs of child processes with spans, made here: what the child does has the sender's trace context in the job's meta."""
 
     def __init__(self, runner: Runner, traces: Traces) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._traces = traces
-
-    def __enter__(self) -> Runner:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._runner.__exit__(*error)
 
     def run(self, desk: _native.ThreadDesk, job: _native.Job) -> Ended | None:
         with self._traces._attempt(job) as tell:
