@@ -7,8 +7,12 @@ use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
+use tokio::sync::{RwLock, RwLockWriteGuard};
 use windlass_core::{JobStore, Store};
 use windlass_postgres::{Access, PostgresOptions, PostgresStore};
+
+/// Who holds it keeps many transactions open. Each of them adds pages to the claims of all tests: pages are counted while nobody does.
+static CROWD: RwLock<()> = RwLock::const_new(());
 
 /// The URL of the test cluster.
 ///
@@ -51,6 +55,7 @@ pub struct Fixture {
     pub schema: String,
     pub url: String,
     pub options: PostgresOptions,
+    crowd: Option<RwLockWriteGuard<'static, ()>>,
 }
 
 impl Fixture {
@@ -64,9 +69,16 @@ impl Fixture {
     pub async fn with(parameters: &str) -> Self {
         let schema = fresh_schema();
         let url = format!("{}?schema={schema}{parameters}", url());
-        let fixture = Self { name: schema.clone(), schema, url, options: PostgresOptions::default() };
+        let fixture =
+            Self { name: schema.clone(), schema, url, options: PostgresOptions::default(), crowd: None };
         fixture.store().await.migrate().await.expect("migrates");
         fixture
+    }
+
+    /// For a test that keeps many transactions open: pages are counted by no other test while this one goes on.
+    pub async fn with_a_crowd() -> Self {
+        let crowd = Some(CROWD.write().await);
+        Self { crowd, ..Self::shared().await }
     }
 
     /// In a database of its own, which is a copy of one that was migrated once and goes with the test. A copy takes 50 ms and a
@@ -74,7 +86,13 @@ impl Fixture {
     pub async fn fresh() -> Self {
         let name = fresh_schema();
         let url = format!("{}?schema={}", copies::make(&name).await, copies::SCHEMA);
-        Self { name, schema: copies::SCHEMA.to_owned(), url, options: PostgresOptions::default() }
+        Self {
+            name,
+            schema: copies::SCHEMA.to_owned(),
+            url,
+            options: PostgresOptions::default(),
+            crowd: None,
+        }
     }
 
     /// Another handle on the same schema.
@@ -104,6 +122,7 @@ impl Fixture {
 
     /// The rows of a query and the pages that it touches: its cost, on any machine.
     pub async fn rows_and_pages(&self, client: &tokio_postgres::Client, query: &str) -> (usize, i64) {
+        let _nobody_else = if self.crowd.is_none() { Some(CROWD.read().await) } else { None };
         let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {query}");
         let row = client.query_one(&self.text(&explain), &[]).await.expect(query);
         let plan: serde_json::Value = row.get(0);

@@ -184,7 +184,7 @@ async fn cancelled_jobs_beside_a_held_snapshot_do_not_count() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn open_transactions_cost_a_probe_each_once() {
     const WRITERS: usize = 60;
-    let fixture = Fixture::shared().await;
+    let fixture = Fixture::with_a_crowd().await;
     let store: Arc<dyn Store> = Arc::new(fixture.store().await);
     let worker = worker_on(&store).await;
     let client = fixture.sql().await;
