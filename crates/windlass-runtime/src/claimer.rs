@@ -151,7 +151,8 @@ impl Claimer {
                 gauge.rate.observe(finished - gauge.finished, elapsed);
                 gauge.finished = finished;
             }
-            let want = runner.want(Prefetch::of(gauge.rate, self.trip, gauge.size, gauge.keyed), gauge.rate);
+            let pace = Prefetch::of(gauge.rate, self.trip, gauge.size, gauge.keyed);
+            let want = runner.want(pace, gauge.rate, self.trip);
             gauge.want = if full { 0 } else { want };
             // Jobs may have come while none was asked for.
             gauge.quiet &= want > 0;
@@ -227,6 +228,7 @@ impl Claimer {
                 core.signals.wake_sharer();
             }
         }
+        core.signals.note_claimed();
         for (gauge, brought) in self.gauges.iter_mut().zip(brought) {
             if gauge.want > 0 {
                 // More of what just came may be there: the store stops early where jobs are large.

@@ -110,6 +110,11 @@ impl Prefetch {
         Self { full: bounded(low + gap), low: bounded(low) }
     }
 
+    /// No more than so many.
+    pub(crate) fn at_most(self, jobs: usize) -> Self {
+        Self { full: self.full.min(jobs), low: self.low.min(jobs) }
+    }
+
     /// And so many more, which are good for batches.
     pub(crate) fn and_for_batches(self, jobs: usize) -> Self {
         Self { full: self.full + jobs, low: self.low + jobs / 2 }

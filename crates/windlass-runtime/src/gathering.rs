@@ -30,6 +30,12 @@ impl Gathering {
     fn may_start(&self, now: Instant) -> bool {
         self.is_full() || self.due.is_some_and(|due| due <= now)
     }
+
+    /// Since when it may start, or from when on.
+    fn since(&self) -> Option<Instant> {
+        let last = self.jobs.last().filter(|_| self.is_full()).map(|job| job.scope.asked_at());
+        last.into_iter().chain(self.due).min()
+    }
 }
 
 /// The batches of one queue that come together.
@@ -147,6 +153,19 @@ impl Gatherings {
             gone.extend(open.jobs.extract_if(.., |job| goes(&job.scope)));
         }
         self.open.retain(|open| !open.jobs.is_empty());
+        self.jobs -= gone.len();
+        gone
+    }
+
+    /// Since when the first may start, or from when on.
+    pub(crate) fn startable_since(&self) -> Option<Instant> {
+        self.open.iter().filter_map(Gathering::since).min()
+    }
+
+    /// Takes out the batches that could start by then.
+    pub(crate) fn remove_since(&mut self, then: Instant) -> Vec<Gathered> {
+        let waited = |open: &mut Gathering| open.since().is_some_and(|since| since <= then);
+        let gone: Vec<_> = self.open.extract_if(.., waited).flat_map(|open| open.jobs).collect();
         self.jobs -= gone.len();
         gone
     }

@@ -47,6 +47,7 @@ compile_error!("a bug_* feature is a defect on purpose: it builds for the simula
 #[cfg(all(test, feature = "shuttle"))]
 extern crate self as windlass_runtime;
 
+mod ahead;
 mod allowance;
 mod backoff;
 mod batch;

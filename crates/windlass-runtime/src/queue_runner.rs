@@ -2,7 +2,7 @@ use crate::{
     QueueConfig, Settling,
     batch::Batches,
     epoch::{ClaimScope, Epoch},
-    estimate::{Prefetch, Rate},
+    estimate::{Prefetch, Rate, RoundTrip},
     gathering::BatchedKinds,
     queue_state::{HandBack, State},
     ready::Unstarted,
@@ -178,9 +178,10 @@ impl QueueRunner {
     }
 
     /// How many jobs to claim now; 0 when that is not worth a call.
-    pub(crate) fn want(&self, prefetch: Prefetch, rate: Rate) -> usize {
+    pub(crate) fn want(&self, prefetch: Prefetch, rate: Rate, trip: RoundTrip) -> usize {
         let mut state = self.lock();
-        state.prefetch = prefetch;
+        let finished = state.counters.finished;
+        state.prefetch = state.ahead.admits(prefetch, trip, finished);
         state.rate = rate.per_second();
         state.watched = false;
         state.want()

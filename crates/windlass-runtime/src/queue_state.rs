@@ -1,6 +1,7 @@
 //! What a queue runner knows and decides, under its lock.
 
 use crate::{
+    ahead::Ahead,
     allowance::Allowance,
     disposition::Settlement,
     epoch::ClaimScope,
@@ -35,6 +36,7 @@ pub(crate) struct State {
     /// How many of them are not the first of their batch: a batch occupies one executor.
     pub(crate) batched: usize,
     pub(crate) prefetch: Prefetch,
+    pub(crate) ahead: Ahead,
     /// Finished jobs per second, as the claimer estimates it.
     pub(crate) rate: f64,
     /// The claimer wants to know when there is demand.
@@ -81,6 +83,7 @@ impl State {
             running: 0,
             batched: 0,
             prefetch: Prefetch::default(),
+            ahead: Ahead::default(),
             rate: 0.0,
             watched: false,
             closed: false,
@@ -137,7 +140,7 @@ impl State {
     }
 
     /// Whether as many jobs run as may: lent ones as well, for which no executor waits. A batch counts as one.
-    fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.running - self.batched >= self.concurrency
     }
 
@@ -259,6 +262,8 @@ impl State {
     /// comes together none.
     fn want_for_executors(&self) -> usize {
         let missing = self.ready.gatherings.as_ref().map_or(0, |gatherings| gatherings.missing());
+        let most = self.ahead.most(self.counters.finished).filter(|_| self.is_full());
+        let missing = most.map_or(missing, |most| missing.min(most));
         let prefetch = self.prefetch.and_for_batches(missing);
         prefetch.want(self.concurrency, self.running - self.batched, self.ready.unbatched())
     }

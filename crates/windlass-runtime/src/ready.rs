@@ -167,15 +167,38 @@ impl Ready {
         Some((claim.jobs.as_slice().first()?, &claim.scope))
     }
 
+    /// Since when the oldest of them wait for nothing but an executor.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        let claimed = self.claims.iter().map(|claim| claim.scope.asked_at()).min();
+        let batches = self.gatherings.as_ref().and_then(|gatherings| gatherings.startable_since());
+        claimed.into_iter().chain(batches).min()
+    }
+
+    /// Takes out what could start by then: claims that were asked for, and batches that were due.
+    pub(crate) fn remove_since(&mut self, then: Instant) -> Unstarted {
+        let gathered =
+            self.gatherings.as_mut().map_or_else(Vec::new, |gatherings| gatherings.remove_since(then));
+        // What gathers has not waited for a place, whenever its claim was made.
+        let (claims, kept) =
+            std::mem::take(&mut self.claims).into_iter().partition(|claim| claim.scope.asked_at() <= then);
+        self.keep(kept);
+        Unstarted { claims, gathered }
+    }
+
     /// Takes out those claims.
     pub(crate) fn remove(&mut self, goes: impl Fn(&ClaimScope) -> bool) -> Unstarted {
         let all = std::mem::take(&mut self.claims);
-        let (claims, kept) = all.into_iter().partition::<Vec<_>, _>(|claim| goes(&claim.scope));
-        self.jobs = kept.iter().map(|claim| claim.jobs.len()).sum();
-        self.claims = kept.into();
+        let (claims, kept) = all.into_iter().partition(|claim| goes(&claim.scope));
         let gathered = self.gatherings.as_mut().map_or_else(Vec::new, |gatherings| gatherings.remove(goes));
-        self.gather();
+        self.keep(kept);
         Unstarted { claims, gathered }
+    }
+
+    /// These claims are what is left.
+    fn keep(&mut self, claims: Vec<ReadyClaim>) {
+        self.jobs = claims.iter().map(|claim| claim.jobs.len()).sum();
+        self.claims = claims.into();
+        self.gather();
     }
 }
 

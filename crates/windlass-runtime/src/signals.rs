@@ -8,6 +8,8 @@ pub(crate) struct Signals {
     claimer: Notify,
     settler: Notify,
     sharer: Notify,
+    /// Jobs were claimed: some may wait for a place.
+    claimed: Notify,
     settler_waits_for: AtomicU8,
     /// A queue runner that is closed has no running job any more.
     idle: Notify,
@@ -66,6 +68,14 @@ impl Signals {
 
     pub(crate) async fn sharer_woken(&self) {
         self.sharer.notified().await;
+    }
+
+    pub(crate) fn note_claimed(&self) {
+        self.claimed.notify_one();
+    }
+
+    pub(crate) async fn claimed(&self) {
+        self.claimed.notified().await;
     }
 
     pub(crate) fn became_idle(&self) {

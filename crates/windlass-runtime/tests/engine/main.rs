@@ -4,6 +4,7 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 
+mod ahead;
 mod batches;
 mod batches_ended;
 mod cancels;
