@@ -1,23 +1,10 @@
-//! Jobs that a worker claimed ahead do not wait with it for a place while other workers have some: they go back to the store.
-//!
-//! A worker claims ahead what it starts within a few round trips at its present pace. When long jobs suddenly fill its places, that estimate was wrong.
-//! While the store has jobs of the queue that nobody takes, no worker has a free place, so nothing goes back then: wholly busy workers beside a backlog
-//! write nothing for this.
+//! How far a queue runner claims ahead, and how long what it claimed may wait: see `overfull.rs`.
 
-use crate::{
-    core::Core,
-    estimate::{Prefetch, RoundTrip},
-    outage::Outage,
-    queue_runner::QueueRunner,
-    queue_state::HandBack,
-};
-use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep, sleep_until};
-use tracing::debug;
-use windlass_core::Result;
+use crate::estimate::{Prefetch, RoundTrip};
+use std::time::Duration;
 
 /// How long a job that could start waits for a place before it goes back, at least. Also how often to look at most.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// And at least so many round trips of claims: twice of what is claimed ahead for.
 const ROUND_TRIPS: u32 = 8;
 /// A worker that handed jobs back claims ahead again one for so many that it finishes, until that is what its pace says.
@@ -44,70 +31,18 @@ impl Ahead {
         admitted
     }
 
+    /// So many jobs have finished, and some go back.
+    pub(crate) fn handed_back(&mut self, finished: u64) {
+        self.handed_back_at = Some(finished);
+    }
+
     /// How many jobs at most, where that is not up to the pace.
     pub(crate) fn most(&self, finished: u64) -> Option<usize> {
         self.handed_back_at.map(|then| ((finished - then) / FINISHED_PER_JOB) as usize)
     }
 
-    fn patience(&self) -> Duration {
+    /// How long a job that could start waits for a place.
+    pub(crate) fn patience(&self) -> Duration {
         (self.trip * ROUND_TRIPS).max(PATIENCE)
     }
-}
-
-impl QueueRunner {
-    /// When the oldest of its ready jobs has waited for long.
-    fn ready_too_long_at(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.ready.waiting_since().map(|since| since + state.ahead.patience())
-    }
-
-    /// Whether jobs have waited for long because as many run as may.
-    fn is_overfull(&self) -> bool {
-        self.ready_too_long_at().is_some_and(|at| at <= Instant::now()) && self.lock().is_full()
-    }
-
-    /// Hands back the jobs that have waited for long, unless a place came free.
-    fn hand_back_overfull(&self) -> usize {
-        let mut state = self.lock();
-        let then = Instant::now().checked_sub(state.ahead.patience()).filter(|_| state.is_full());
-        let Some(then) = then else { return 0 };
-        let before = state.ready.len();
-        let unstarted = state.ready.remove_since(then);
-        state.hand_back(unstarted, HandBack::Return);
-        state.ahead.handed_back_at = Some(state.counters.finished);
-        before - state.ready.len()
-    }
-}
-
-/// Looks until it is dropped, and sleeps while no job is ready.
-pub(crate) async fn run(core: Arc<Core>) {
-    let mut outage = Outage::new("look for available jobs", core.config.random);
-    loop {
-        let Some(due) = core.runners.iter().filter_map(|runner| runner.ready_too_long_at()).min() else {
-            core.signals.claimed().await;
-            continue;
-        };
-        sleep_until(due).await;
-        match look(&core).await {
-            Ok(()) => {
-                outage.over();
-                sleep(PATIENCE).await;
-            }
-            Err(error) => sleep(outage.failed(&error)).await,
-        }
-    }
-}
-
-async fn look(core: &Core) -> Result<()> {
-    let kinds = core.dispatch.kinds();
-    for runner in core.runners.iter().filter(|runner| runner.is_overfull()) {
-        let queue = runner.queue().to_string();
-        if core.store.any_available(&[queue], &kinds).await? {
-            continue;
-        }
-        let jobs = runner.hand_back_overfull();
-        debug!(queue = %runner.queue(), jobs, "handed back jobs that waited for a place");
-        core.signals.wake_settler();
-    }
-    Ok(())
 }

@@ -1,6 +1,6 @@
 use crate::{
-    Dispatch, Handler, WorkerConfig, WorkerStats, ahead, claimer::Claimer, core::Core, heartbeat,
-    maintenance, measuring, reporter, schedules, settler::Settler, sharer, shutdown,
+    Dispatch, Handler, WorkerConfig, WorkerStats, claimer::Claimer, core::Core, heartbeat, maintenance,
+    measuring, overfull, reporter, schedules, settler::Settler, sharer, shutdown,
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -51,7 +51,7 @@ impl WorkerEngine {
         upkeep.spawn(maintenance::rescue(Arc::clone(&core)));
         upkeep.spawn(maintenance::lead(Arc::clone(&core)));
         upkeep.spawn(sharer::run(Arc::clone(&core)));
-        upkeep.spawn(ahead::run(Arc::clone(&core)));
+        upkeep.spawn(overfull::run(Arc::clone(&core)));
         upkeep.spawn(schedules::run(Arc::clone(&core)));
         upkeep.spawn(measuring::run(Arc::clone(&core)));
         let tasks = shutdown::Tasks {

@@ -88,6 +88,7 @@ mod open_claim;
 mod open_claims;
 mod outage;
 mod outbox;
+mod overfull;
 mod overtaking;
 mod per_job;
 mod permissions;
