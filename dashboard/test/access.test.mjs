@@ -6,7 +6,7 @@ import { ask, findings, goByKeys, open, until, useBrowser } from './browser.mjs'
 
 useBrowser();
 
-const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Limit |Add )/;
+const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Drain |Limit |Add )/;
 const PAGES = ['', 'queues', 'queues/webhooks', 'jobs?state=retryable', 'jobs?state=discarded', 'jobs/48190412', 'workers', 'schedules?name=fx.rates', 'audit'];
 
 const names = page => page.getByRole('button').evaluateAll(all => all.map(each => each.getAttribute('aria-label') ?? each.textContent));
@@ -39,6 +39,18 @@ test('the same words are offered to an admin', async t => {
     for (const name of await names(page)) if (WRITES.test(name)) found.add(name.replace(/^(Pause queue|Run now:?) .*/, '$1'));
   }
   for (const name of ['Pause queue', 'Cancel…', 'Edit…', 'Run now:', 'Remove…', 'Reveal…']) assert.ok(found.has(name), `${name} in ${[...found]}`);
+});
+
+test('an operator drains a worker, once asked twice', async t => {
+  const { page, mock } = await open(t, { role: 'operator', path: 'workers' });
+  const { id, name } = mock.store.workers.find(worker => worker.live && worker.queues.length);
+  const drain = page.getByRole('button', { name: `Drain ${name}` });
+  await drain.click();
+  assert.equal(mock.store.workers.find(worker => worker.id === id).draining, false);
+  await page.getByRole('button', { name: 'Drain it' }).click();
+  await page.getByText('draining').waitFor();
+  assert.equal(mock.store.workers.find(worker => worker.id === id).draining, true);
+  assert.equal(await drain.count(), 0);
 });
 
 test('an operator pauses a queue and has no audit log', async t => {

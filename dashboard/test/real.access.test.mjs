@@ -7,7 +7,7 @@ import { stock } from './stock.mjs';
 
 useBrowser();
 
-const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Limit |Add )/;
+const WRITES = /^(Retry|Cancel|Delete|Edit|Pause queue|Resume queue|Pause [a-z.-]+$|Resume [a-z.-]+$|Run now|Remove|Reveal|Drain |Limit |Add )/;
 const paths = ({ retryable, running, available }) => ['', 'queues', 'queues/media', 'jobs', 'jobs?state=retryable', `jobs/${retryable}`, `jobs/${running}`, `jobs/${available}`, 'workers', 'schedules?name=nightly.report', 'audit'];
 
 /** The names of what can be pressed on these pages to change something. */

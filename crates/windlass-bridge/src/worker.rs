@@ -110,6 +110,11 @@ impl Worker {
         self.engine.run(self.inner.until_idle())
     }
 
+    /// Whether somebody asked it to drain: it ends by itself, then.
+    pub fn is_draining(&self) -> bool {
+        self.inner.is_draining()
+    }
+
     /// What it did and holds.
     pub fn stats(&self) -> WorkerStats {
         self.inner.stats()

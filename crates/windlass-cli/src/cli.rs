@@ -3,7 +3,7 @@ use crate::{
         audit::Audit, demo::Demo, enqueue::Enqueue, events::EventsOf, failures::FailuresOf, grant::Grant,
         history::HistoryOf, jobs::Jobs, mark::MarkOf, migrate::Migrate, queues::Queues, retention::Retention,
         schedules::Schedules, serve::Serve, settings, status, timings::TimingsOf, token::Token, top::Top,
-        work::Work,
+        work::Work, workers::Workers,
     },
     failure::Outcome,
     globals::Globals,
@@ -64,6 +64,8 @@ enum Command {
     Audit(Audit),
     /// Shows the store, its workers and its queues
     Status,
+    /// Lists workers, or drains one
+    Workers(Workers),
     /// Shows queues and workers as they change, on the terminal
     Top(Top),
     /// Serves the dashboard and the HTTP API
@@ -96,6 +98,7 @@ impl Program for Cli {
             Command::Mark(mark) => mark.run(globals).await,
             Command::Retention(retention) => retention.run(globals).await,
             Command::Audit(audit) => audit.run(globals).await,
+            Command::Workers(workers) => workers.run(globals).await,
             Command::Status => status::run(globals).await,
             Command::Top(top) => top.run(globals).await,
             Command::Serve(serve) => serve.run(globals).await,

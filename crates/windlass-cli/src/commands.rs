@@ -21,3 +21,4 @@ pub(crate) mod timings;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod work;
+pub(crate) mod workers;

@@ -178,6 +178,19 @@ pub struct WorkerRecord {
     pub heartbeat_at: Timestamp,
     /// Whether its lease still runs.
     pub live: bool,
+    /// Whether it was asked to [drain](crate::JobStore::drain_worker): it ends what it runs, and goes.
+    pub draining: bool,
+}
+
+impl WorkerRecord {
+    /// In a word: `live`, `draining` or `gone`.
+    pub fn state(&self) -> &'static str {
+        match (self.live, self.draining) {
+            (true, false) => "live",
+            (true, true) => "draining",
+            (false, _) => "gone",
+        }
+    }
 }
 
 /// The state of a store.

@@ -163,6 +163,16 @@ pub trait JobStore: Send + Sync + 'static {
     /// Stops (`true`) or allows (`false`) claiming from a queue. Fails with not found for an unknown one.
     async fn pause(&self, queue: &str, paused: bool) -> Result<()>;
 
+    /// Asks a worker to take no more jobs, end what it runs, and go. Its next [heartbeat](Self::heartbeat) tells it; [`Wakeup::on_request`] that there is
+    /// something to tell. Repeating it changes nothing. Nothing is taken from a worker that is too old to know.
+    ///
+    /// # Errors
+    /// Not found where no such worker lives, or it has no queues; `schema_too_old` when the store has yet to be migrated for it.
+    async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        let _ = worker;
+        Err(Error::new(ErrorKind::Unsupported, "this store does not drain workers"))
+    }
+
     /// Limits how many jobs of a queue run, over all workers, from now on; without any it takes the limits away. The queue need
     /// not exist yet. Jobs that run are not stopped: where the new limit is lower, none starts until enough are over.
     ///
@@ -411,6 +421,8 @@ pub struct Heartbeat {
     pub cancel: Vec<JobId>,
     /// Those of the worker's queues that have [limits](JobStore::limit).
     pub limited: Vec<Arc<str>>,
+    /// Somebody wants the worker to [drain](JobStore::drain_worker).
+    pub drain: bool,
 }
 
 /// What housekeeping did, as far as the store knows.

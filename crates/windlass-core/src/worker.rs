@@ -1,4 +1,4 @@
-use crate::WorkerId;
+use crate::{Error, ErrorKind, WorkerId};
 use std::time::Duration;
 
 /// How a worker introduces itself to the store.
@@ -12,6 +12,14 @@ pub struct WorkerSpec {
     pub kinds: Vec<String>,
     /// How long it may be silent before others take its jobs.
     pub lease: Duration,
+}
+
+impl WorkerSpec {
+    /// There is nobody of this number who could drain: a keeper has nothing to end.
+    pub fn none_to_drain(worker: WorkerId) -> Error {
+        let message = format!("no worker {worker} takes jobs now; `windlass workers` lists those that do");
+        Error::new(ErrorKind::NotFound, message)
+    }
 }
 
 /// What the store answers to a new worker.

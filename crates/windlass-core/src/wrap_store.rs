@@ -14,7 +14,7 @@
 /// wrap_store! {
 ///     impl JobStore for Counting, through store:
 ///     [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister settle report checkpoints suspect rescue promote maintain
-///      settings configure retention set_retention cancel retry edit delete pause limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
+///      settings configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by history status events wakeup close]
 ///
 ///     async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
 ///         self.claims.fetch_add(1, Ordering::Relaxed);
@@ -219,6 +219,11 @@ macro_rules! wrap_store {
     (@ $type:ty, $store:ident, [$($done:tt)*], limit $($rest:ident)*) => {
         $crate::wrap_store!(@ $type, $store, [$($done)*
             async fn limit(&self, queue: &str, limits: &$crate::QueueLimits) -> $crate::Result<()> { self.$store.limit(queue, limits).await }
+        ], $($rest)*);
+    };
+    (@ $type:ty, $store:ident, [$($done:tt)*], drain_worker $($rest:ident)*) => {
+        $crate::wrap_store!(@ $type, $store, [$($done)*
+            async fn drain_worker(&self, worker: $crate::WorkerId) -> $crate::Result<()> { self.$store.drain_worker(worker).await }
         ], $($rest)*);
     };
     (@ $type:ty, $store:ident, [$($done:tt)*], limit_keys $($rest:ident)*) => {

@@ -157,6 +157,12 @@ impl JobStore for MemoryStore {
         self.change(|state| control::pause(state, queue, paused)).await
     }
 
+    async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        workers::drain(&mut *self.state().await, worker)?;
+        self.requests.tell();
+        Ok(())
+    }
+
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         Limits::check_queue_name(queue)?;
         limits.check()?;

@@ -143,5 +143,6 @@ fn worker_record(state: &State, id: WorkerId, worker: &Worker) -> WorkerRecord {
         started_at: worker.started_at,
         heartbeat_at: worker.heartbeat_at,
         live: worker.ended_at.is_none() && later(worker.heartbeat_at, worker.spec.lease) >= state.now(),
+        draining: worker.draining,
     }
 }

@@ -85,6 +85,7 @@ pub(crate) struct Worker {
     pub(crate) in_touch_since: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) suspect: Option<JobId>,
+    pub(crate) draining: bool,
 }
 
 impl State {

@@ -27,6 +27,7 @@ pub(crate) fn register(state: &mut State, spec: &WorkerSpec) -> WorkerId {
         in_touch_since: now,
         ended_at: None,
         suspect: None,
+        draining: false,
     };
     state.workers.insert(id, worker);
     id
@@ -82,11 +83,20 @@ pub(crate) fn heartbeat(state: &mut State, id: WorkerId) -> Result<Heartbeat> {
     let claims = state.claims.values().filter(|claim| claim.worker == id);
     let held = claims.flat_map(|claim| claim.open.iter().copied());
     let mut heartbeat = Heartbeat::default();
+    heartbeat.drain = state.workers[&id].draining;
     heartbeat.cancel = held.filter(|job| state.jobs[job].cancel_asked).collect();
     let of_worker = |name: &str| state.workers[&id].spec.queues.iter().any(|queue| queue == name);
     let limited = state.queues.iter().filter(|(name, queue)| !queue.limits().is_none() && of_worker(name));
     heartbeat.limited = limited.map(|(name, _)| Arc::clone(name)).collect();
     Ok(heartbeat)
+}
+
+/// Asks a worker to take no more jobs.
+pub(crate) fn drain(state: &mut State, id: WorkerId) -> Result<()> {
+    let takes_jobs = |worker: &&mut Worker| worker.ended_at.is_none() && !worker.spec.queues.is_empty();
+    let worker = state.workers.get_mut(&id).filter(takes_jobs);
+    worker.ok_or_else(|| WorkerSpec::none_to_drain(id))?.draining = true;
+    Ok(())
 }
 
 /// Takes the jobs of workers whose lease has ended, of those with a lease no longer than the rescuer has been in

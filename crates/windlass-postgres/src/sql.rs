@@ -32,6 +32,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/021_worker_beat.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/022_cancelled_place.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/023_came_back.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/024_drained_workers.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration

@@ -89,8 +89,9 @@ pub(crate) async fn status(db: &Database) -> Result<StoreStatus> {
     let size_bytes = count(&row, 2)?;
     let workers = db.sql(
         "SELECT id, name, queues, started_at, heartbeat_at,
-                ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live
-         FROM {schema}.worker ORDER BY live DESC, id DESC LIMIT $1",
+                ended_at IS NULL AND heartbeat_at + lease >= clock_timestamp() AS live,
+                to_jsonb(w) ->> 'draining_at' IS NOT NULL -- NULL before version 24, too
+         FROM {schema}.worker w ORDER BY live DESC, id DESC LIMIT $1",
     );
     let most = StoreStatus::MOST_WORKERS as i64 + 1;
     let rows = connection.query(&workers, &[(&most, Type::INT8)], Effect::Repeatable).await?;
@@ -108,5 +109,6 @@ fn worker_record(row: &Row) -> Result<WorkerRecord> {
         started_at: get(row, 3)?,
         heartbeat_at: get(row, 4)?,
         live: get(row, 5)?,
+        draining: get(row, 6)?,
     })
 }

@@ -179,6 +179,10 @@ impl JobStore for PostgresStore {
         control::pause(&self.db, queue, paused).await
     }
 
+    async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        worker::drain(&self.db, worker).await
+    }
+
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         limits::limit(&self.db, queue, limits).await
     }

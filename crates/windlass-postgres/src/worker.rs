@@ -14,7 +14,7 @@ use crate::{
 use std::sync::Arc;
 use tokio_postgres::types::Type;
 use windlass_core::{
-    ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
+    Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
 
 pub(crate) async fn register(db: &Database, spec: &WorkerSpec) -> Result<Registration> {
@@ -64,6 +64,24 @@ pub(crate) async fn heartbeat(db: &Database, worker: WorkerId) -> Result<Heartbe
 
 /// What the worker has to know.
 pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) -> Result<Heartbeat> {
+    let news = db.sql(
+        "SELECT ARRAY(SELECT {schema}.cancel_requests($1)), {schema}.limited_queues($1), {schema}.is_draining($1)",
+    );
+    match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
+        Ok(row) => {
+            let mut heartbeat = Heartbeat::default();
+            heartbeat.cancel = get::<Vec<i64>>(&row, 0)?.into_iter().map(JobId).collect();
+            heartbeat.limited = get::<Vec<&str>>(&row, 1)?.into_iter().map(Arc::from).collect();
+            heartbeat.drain = get(&row, 2)?;
+            Ok(heartbeat)
+        }
+        // Not migrated to version 24 yet: nobody can ask it to drain.
+        Err(error) if error.kind() == ErrorKind::SchemaMissing => older_news_on(db, on, worker).await,
+        Err(error) => Err(error),
+    }
+}
+
+async fn older_news_on(db: &Database, on: &impl Query, worker: WorkerId) -> Result<Heartbeat> {
     let news = db.sql("SELECT ARRAY(SELECT {schema}.cancel_requests($1)), {schema}.limited_queues($1)");
     let mut heartbeat = Heartbeat::default();
     match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
@@ -117,6 +135,25 @@ pub(crate) async fn heartbeat_on(
     )
     .await?;
     Ok(())
+}
+
+/// Asks a worker to take no more jobs.
+pub(crate) async fn drain(db: &Database, worker: WorkerId) -> Result<()> {
+    let drain = db.sql("SELECT {schema}.drain_worker($1)");
+    let connection = db.client("drain a worker").await?;
+    let row = connection
+        .query_one(&drain, &[(&worker.0, Type::INT4)], Effect::Repeatable)
+        .await
+        .map_err(too_old)?;
+    if get(&row, 0)? { Ok(()) } else { Err(WorkerSpec::none_to_drain(worker)) }
+}
+
+fn too_old(error: Error) -> Error {
+    if error.kind() != ErrorKind::SchemaMissing {
+        return error;
+    }
+    let message = "workers are drained from afar since schema version 24; run `windlass migrate`";
+    Error::new(ErrorKind::SchemaTooOld, message).with_source(error)
 }
 
 pub(crate) async fn deregister(db: &Database, worker: WorkerId) -> Result<()> {

@@ -68,6 +68,8 @@ pub(crate) struct Core {
 /// What tells the tasks of a worker to stop; a graceful shutdown cancels the tokens in the order stop, drain, ended.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
+    /// Somebody asked the worker to drain: no more jobs are claimed or started, and it stops when those that run are over.
+    pub(crate) leave: CancellationToken,
     /// No more jobs are claimed or started.
     pub(crate) stop: CancellationToken,
     /// Nothing is waited for any more: the grace period ends now.

@@ -109,6 +109,11 @@ impl EngineHandle {
         self.core.switches.stop.cancel();
     }
 
+    /// Whether somebody asked the worker to [drain](windlass_core::JobStore::drain_worker).
+    pub fn is_draining(&self) -> bool {
+        self.core.switches.leave.is_cancelled()
+    }
+
     /// Waits until the worker ended, however that came about.
     pub async fn wait(&self) {
         self.core.switches.ended.cancelled().await;

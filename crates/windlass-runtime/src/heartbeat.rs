@@ -77,6 +77,9 @@ async fn renew(core: &Core, epoch: &Arc<Epoch>, patience: Duration) -> Result<()
     if !known.cancel.is_empty() {
         core.cancel(epoch, known.cancel);
     }
+    if known.drain {
+        core.switches.leave.cancel();
+    }
     sharer::limits_are(core, &known.limited);
     Ok(())
 }

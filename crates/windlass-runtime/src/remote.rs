@@ -65,8 +65,10 @@ pub struct RemoteJob {
 pub struct Beat {
     /// Jobs that it has and that are to stop: somebody wants them [cancelled](windlass_core::JobStore::cancel), or their time is over.
     pub cancel: Vec<Ticket>,
-    /// Some of them were not told before.
+    /// Some of them were not told before, or that it should drain was not.
     pub is_news: bool,
+    /// Somebody asked it to [drain](windlass_core::JobStore::drain_worker): it gets no more jobs, and is to end when it has none.
+    pub drain: bool,
 }
 
 /// One registration of a worker that runs elsewhere. Every call is refused with a lost lease once the store took its jobs away.
@@ -210,6 +212,7 @@ impl RemoteWorker {
         if !self.lock().is_fresh(Self::FRESH) {
             let heartbeat = self.fenced(self.store.heartbeat(self.worker).await)?;
             self.lock().renewed(asked_at, heartbeat.cancel);
+            self.lock().drain(heartbeat.drain);
             self.limits_told(&heartbeat.limited);
         }
         Ok(self.lock().tell_stops())

@@ -35,6 +35,7 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
+        () = left(&core) => {}
         died = &mut tasks.claimer => died_early("claimer", &died),
         died = &mut tasks.settler => died_early("settler", &died),
         died = &mut tasks.heartbeat => died_early("heartbeat", &died),
@@ -69,6 +70,14 @@ pub(crate) async fn supervise(core: Arc<Core>, mut tasks: Tasks) {
     }
     info!("stopped");
     core.switches.ended.cancel();
+}
+
+/// Waits until the worker was asked to drain, and has: however long its jobs take.
+async fn left(core: &Core) {
+    core.switches.leave.cancelled().await;
+    info!(running = core.running(), "draining, as somebody asked from afar");
+    hand_back_unstarted(core);
+    all_idle(core).await;
 }
 
 fn died_early(task: &str, died: &Result<(), tokio::task::JoinError>) {

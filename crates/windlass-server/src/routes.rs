@@ -170,6 +170,9 @@ fn whole_store() -> Vec<Route> {
         get("/workers", "workers.list", store::workers)
             .gives("Workers")
             .about("Workers that registered lately"),
+        post("/workers/{worker}/drain", "workers.drain", store::drain)
+            .status(204)
+            .about("Asks it to take no more jobs, end what it runs, and go"),
         get("/history", "history", store::history)
             .query(&["last_s", "step_s", "queue", "kind", "outcome"])
             .gives("History")

@@ -28,7 +28,7 @@ const ANY_AVAILABLE: &str = "SELECT EXISTS (SELECT 1 FROM queue JOIN lane ON lan
         SELECT 1 FROM waiting WHERE waiting.lane = lane.id AND waiting.state = 2
         AND (?2 = '[]' OR waiting.kind IN (SELECT value FROM json_each(?2))))))";
 const WORKERS: &str = "SELECT id, name, queues, started_at, heartbeat_at,
-    ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
+    ended_at IS NULL AND heartbeat_at + lease >= ?1 AS live, draining_at IS NOT NULL FROM worker ORDER BY live DESC, id DESC LIMIT ?2";
 
 /// Whether a worker of these queues and kinds (none: all) would be given a job now, or when those are promoted whose time
 /// has come. Jobs of the log and due ones count whatever their kind: a worker that does not know it puts them aside.
@@ -101,6 +101,7 @@ fn workers(conn: &Connection, now: Micros) -> Outcome<Vec<WorkerRecord>> {
             started_at: timestamp(row.get(3)?),
             heartbeat_at: timestamp(row.get(4)?),
             live: row.get(5)?,
+            draining: row.get(6)?,
         });
     }
     Ok(workers)

@@ -356,6 +356,10 @@ impl JobStore for SqliteStore {
         self.write(DURABLE, move |tx| control::pause(tx, &queue, paused)).await
     }
 
+    async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        self.write(DURABLE, move |tx| workers::drain(tx, worker)).await
+    }
+
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         limits.check()?;
         Limits::check_queue_name(queue)?;

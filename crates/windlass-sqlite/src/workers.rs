@@ -28,6 +28,8 @@ const INSERT: &str =
 const BEAT: &str = "UPDATE worker SET heartbeat_at = ?2,
     in_touch_since = CASE WHEN ?2 BETWEEN heartbeat_at AND heartbeat_at + lease / 2 THEN in_touch_since ELSE ?2 END
     WHERE id = ?1 AND ended_at IS NULL";
+const DRAIN: &str = "UPDATE worker SET draining_at = coalesce(draining_at, ?2) WHERE id = ?1 AND ended_at IS NULL AND queues <> '[]'";
+const DRAINING: &str = "SELECT draining_at IS NOT NULL FROM worker WHERE id = ?1";
 const SUSPECT: &str = "UPDATE worker SET suspect = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const END: &str = "UPDATE worker SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 // A heartbeat from the future is one from before the clock was set back: its lease starts anew.
@@ -80,7 +82,16 @@ pub(crate) fn heartbeat(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<Heartbeat>
     let mut heartbeat = Heartbeat::default();
     heartbeat.cancel = cancel_request::of_worker(tx, worker)?;
     heartbeat.limited = limits::of_worker(tx, worker)?;
+    heartbeat.drain = tx.conn.prepare_cached(DRAINING)?.query_one([worker.0], |row| row.get(0))?;
     Ok(heartbeat)
+}
+
+/// Asks a worker to take no more jobs.
+pub(crate) fn drain(tx: &mut Tx<'_>, worker: WorkerId) -> Outcome<()> {
+    if tx.conn.prepare_cached(DRAIN)?.execute(params![worker.0, tx.now])? == 0 {
+        return Err(Fault::Refused(WorkerSpec::none_to_drain(worker)));
+    }
+    tx.request()
 }
 
 /// Notes the job that the worker runs alone.

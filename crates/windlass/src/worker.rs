@@ -84,6 +84,11 @@ impl Worker {
         self.engine.wait().await;
     }
 
+    /// Whether somebody [asked it to drain](crate::Client::drain_worker): it ends by itself, then.
+    pub fn is_draining(&self) -> bool {
+        self.engine.is_draining()
+    }
+
     /// What the worker did and holds.
     pub fn stats(&self) -> WorkerStats {
         self.engine.stats()

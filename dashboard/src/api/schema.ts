@@ -73,6 +73,7 @@ export interface WorkerRecord {
   started_at: Time;
   heartbeat_at: Time;
   live: boolean;
+  draining: boolean;
 }
 
 export type Totals = Record<Exclude<JobState, 'blocked'>, number> & { estimates: JobState[] };

@@ -1,21 +1,38 @@
+import { useState } from 'preact/hooks';
+import { act, busy } from '../act';
+import { path } from '../api/client';
 import { useOverview } from '../api/live';
 import type { Overview, QueueStats, WorkerRecord } from '../api/schema';
 import { count, jobs, plural, span } from '../format';
 import { row } from '../keys';
 import { to, toQueue } from '../router';
+import { may, session } from '../session';
 import { isAtWork, takesJobs } from '../workers';
+import { Dialog } from '../parts/Dialog';
 import { Panel } from '../parts/Panel';
 import { Failed, Loading, Nothing, Stale } from '../parts/States';
 import { Stat, Stats } from '../parts/Stats';
 import { Ago } from '../parts/Time';
 
-function Row({ worker, at }: { worker: WorkerRecord; at: boolean }) {
+function Drain({ worker: { id, name }, close }: { worker: WorkerRecord; close(): void }) {
+  const drain = async (): Promise<void> => {
+    if (await act('POST', `${path('workers', id)}/drain`, `${name} drains`)) close();
+  };
+  return (
+    <Dialog title={`Drain worker ${name}?`} close={close} submit={() => void drain()} note={`Written to the audit log as ${session.value?.actor ?? 'you'}`}
+      tools={<><button class="btn" type="button" onClick={close}>Back</button><button class="btn primary" type="submit" disabled={busy.value}>Drain it</button></>}>
+      <p>It takes no more jobs, ends those it runs, and goes. This cannot be taken back.</p>
+    </Dialog>
+  );
+}
+
+function Row({ worker, at, drain }: { worker: WorkerRecord; at: boolean; drain(): void }) {
   // How long a worker may say nothing is its own affair: one that comes by HTTP is silent while it runs a job.
-  const [dot, state] = worker.live ? ['ok', 'live'] : ['bad', 'gone'];
+  const [dot, state] = !worker.live ? ['bad', 'gone'] : worker.draining ? ['warn', 'draining'] : ['ok', 'live'];
   return (
     <tr class={[!worker.live && 'dim', at && 'at'].filter(Boolean).join(' ') || undefined}>
       <td class="w-name clip"><span class="name">{worker.name}</span> <span class="sub mono">{worker.id}</span></td>
-      <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}</span></td>
+      <td class="w-state"><span class="row"><span class={`dot ${dot}`} />{state}{state === 'live' && takesJobs(worker) && may('operator') && <button class="btn quiet" type="button" aria-label={`Drain ${worker.name}`} onClick={drain}>Drain…</button>}</span></td>
       <td class="w-queues"><span class="row wrap">{worker.queues.map(queue => <a class="tag" key={queue} href={toQueue(queue)}>{queue}</a>)}{!takesJobs(worker) && <span class="faint">none; looks after HTTP workers</span>}</span></td>
       <td class={`num w-beat${worker.live ? '' : ' bad'}`} data-k="seen"><Ago at={worker.heartbeat_at} /></td>
       <td class="num wide-only muted">{worker.live ? <Ago at={worker.started_at} word="" /> : span(Date.parse(worker.heartbeat_at) - Date.parse(worker.started_at))}</td>
@@ -43,6 +60,7 @@ function Unserved({ overview }: { overview: Overview }) {
 
 export function Workers() {
   const { data, problem } = useOverview();
+  const [draining, setDraining] = useState<WorkerRecord>();
   const overview = data.value;
   if (!overview) return problem.value ? <Failed what="The workers cannot be read" problem={problem.value} /> : <Loading what="the workers" />;
   const { workers, totals } = overview;
@@ -62,12 +80,13 @@ export function Workers() {
         {workers.length ? (
           <table class="grid cards cards-workers" data-list>
             <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Queues</th><th scope="col" class="num">Heartbeat</th><th scope="col" class="num">Up</th></tr></thead>
-            <tbody>{sorted.map((worker, i) => <Row key={worker.id} worker={worker} at={row.value === i} />)}</tbody>
+            <tbody>{sorted.map((worker, i) => <Row key={worker.id} worker={worker} at={row.value === i} drain={() => setDraining(worker)} />)}</tbody>
           </table>
         ) : <Nothing title="No worker registered lately">Start one with <code>windlass work</code>, or run a worker of your program. Jobs wait meanwhile.</Nothing>}
         {gone > 0 && <div class="table-foot"><span><b class="strong">Gone</b>: it stopped, or its lease ended without a sign of life. Jobs that it held were made available again, without using up an attempt.</span></div>}
       </Panel>
       <Unserved overview={overview} />
+      {draining && <Drain worker={draining} close={() => setDraining(undefined)} />}
     </>
   );
 }

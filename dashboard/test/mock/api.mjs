@@ -165,6 +165,12 @@ function schedules(mock, _, __, { after = '', limit = 50 }) {
   return [200, { items, next: behind.length > items.length ? items.at(-1).name : null }];
 }
 
+function drain(mock, [id]) {
+  found(mock.store.workers.find(worker => String(worker.id) === id && worker.live), `worker ${id}`).draining = true;
+  mock.push();
+  return [204];
+}
+
 function setPaused(paused) {
   return (mock, [name]) => {
     scheduleOf(mock, name).paused = paused;
@@ -195,6 +201,7 @@ export const ROUTES = [
   ['POST', 'session', null, logIn],
   ['DELETE', 'session', null, () => [204, undefined, { 'set-cookie': 'windlass_session=; Max-Age=0; Path=/' }]],
   ['GET', 'overview', 'viewer', mock => [200, overview(mock.store)]],
+  ['POST', 'workers/*/drain', 'operator', drain],
   ['GET', 'queues', 'viewer', queuesOf],
   ['GET', 'queues/*', 'viewer', queueOf],
   ['POST', 'queues/*/pause', 'operator', pause(true)],

@@ -146,6 +146,12 @@ impl NativeWorker {
         self.shared.worker.abort_now();
     }
 
+    /// Whether somebody asked it to drain: it ends by itself, then.
+    #[napi(catch_unwind)]
+    pub fn is_draining(&self) -> bool {
+        self.shared.worker.is_draining()
+    }
+
     /// Lets go of the bell, and with it of the process. Jobs that are still run here fail.
     #[napi(catch_unwind)]
     pub fn leave(&self) {

@@ -139,6 +139,7 @@ onBoth('queues are paused, limited, and their keys, too', async ({ windlass }) =
   assert.deepEqual((await windlass.queues({ search: 'MAI', limit: 1 })).map(({ name }) => name), ['mail'])
   assert.deepEqual([(await windlass.queue('mail'))!.paused, await windlass.queue('unknown')], [false, undefined])
   await assert.rejects(windlass.pause('unknown'), NotFound)
+  await assert.rejects(windlass.drainWorker(4711), NotFound)
   await assert.rejects(windlass.limits.set('mail', { concurrency: 0 }), /1 to 1000000, got 0/)
 })
 

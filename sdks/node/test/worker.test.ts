@@ -28,6 +28,20 @@ onBoth('a job is worked with all that is known of it, and its return value is it
   assert.ok(job.expiresAt!.getTime() > job.enqueuedAt.getTime())
 })
 
+onBoth('a drained worker ends what it runs and goes', async ({ windlass }) => {
+  const [began, go] = [new Signal(), new Signal()]
+  const worker = windlass.worker(quiet).handle(any, async () => { began.fire(); await go.promise })
+  const run = worker.run()
+  const id = await windlass.enqueue(any, {})
+  await began.promise
+  const [{ id: number }] = (await windlass.status()).workers as [{ id: number }]
+  await windlass.drainWorker(number)
+  go.fire()
+  await run
+  assert.equal((await windlass.job(id))!.state, 'completed')
+  assert.deepEqual((await windlass.status()).workers.map(({ live, draining }) => [live, draining]), [[false, true]])
+})
+
 onBoth('progress, log and checkpoint are kept, and the next attempt finds the checkpoint', async ({ windlass }, t) => {
   const job = defineJob('import', { retryPolicy: { backoff: 'fixed', base: 0 } })
   let kept: Job<unknown> | undefined

@@ -35,6 +35,7 @@ export interface NativeWorker extends NativeReports {
   exchange (done: Float64Array, said: string | null, jobs: number, bytes: number): NativeBatch | null
   stop (): void
   abortNow (): void
+  isDraining (): boolean
   leave (): void
   stats (): string
   untilIdle (): Promise<void>

@@ -81,7 +81,7 @@ export interface StoreStatus {
   schemaVersion: number
   sizeBytes: number
   /** 1,000 at most: live ones first, the newest of each. */
-  workers: Array<{ id: number, name: string, queues: string[], startedAt: Date, heartbeatAt: Date, live: boolean }>
+  workers: Array<{ id: number, name: string, queues: string[], startedAt: Date, heartbeatAt: Date, live: boolean, draining: boolean }>
   /** Whether more than those registered lately. */
   moreWorkers: boolean
 }

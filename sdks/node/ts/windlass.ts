@@ -148,6 +148,9 @@ export class Windlass {
   /** Allows claiming from a queue again. */
   async resume (queue: string): Promise<void> { await this.#on.call('resume', { queue }) }
 
+  /** Asks a worker to take no more jobs, end what it runs, and go: its `run` ends. `status()` names the workers. */
+  async drainWorker (worker: number): Promise<void> { await this.#on.call('drain_worker', { worker }) }
+
   /** Every queue, by name; or those with `search` in their name, behind the name `after`, `limit` at most. */
   async queues (filter: QueueFilter = {}): Promise<QueueRecord[]> { return record(await this.#on.call('queues', { ...filter })) }
 

@@ -214,12 +214,12 @@ export class Worker {
     this.#native?.abortNow()
   }
 
-  /** Resolves when a worker that was stopped ended; rejects when one ended by itself. */
+  /** Resolves when a worker that was stopped, or drained from afar, ended; rejects when one ended by itself. */
   async ended (): Promise<void> {
     await this.#starting
     await this.#loop?.ended
     await this.#threads?.end()
-    if (this.#loop && !this.#stopping) throw new WindlassError('internal', 'the worker ended by itself, which is a defect: please report it')
+    if (this.#loop && !this.#stopping && !this.#native?.isDraining()) throw new WindlassError('internal', 'the worker ended by itself, which is a defect: please report it')
   }
 
   /** Shuts down gracefully, and resolves when the worker is gone. */

@@ -217,6 +217,8 @@ def test_a_client_changes_what_is_there(app: App) -> None:
     client.resume("q")
     with pytest.raises(NotFound):
         client.pause("nowhere")
+    with pytest.raises(NotFound, match="no worker 4711"):
+        client.drain_worker(4711)
     client.limit("q", concurrency=3, rate=100, period="1m", burst=10)
     assert client.queues()[0].limits == {"concurrency": 3, "rate": {"count": 100, "period_ms": 60_000, "burst": 10}}
     client.limit("q")

@@ -212,6 +212,28 @@ def test_nothing_leaks_from_one_job_to_the_next(sqlite: App) -> None:
     assert seen == [0] * 1_000
 
 
+def test_a_drained_worker_ends_what_it_runs_and_goes(app: App) -> None:
+    started, go = asyncio.Event(), asyncio.Event()
+
+    @app.job("waits")
+    async def waits() -> None:
+        started.set()
+        await go.wait()
+
+    async def main() -> JobRecord | None:
+        async with app.worker(lease=5) as worker:
+            id = await waits.enqueue()
+            await started.wait()
+            (live,) = [each for each in (await app.client.status())["workers"] if each["live"]]
+            await app.client.drain_worker(live["id"])
+            go.set()
+            await worker.wait()
+            return await app.client.job(id)
+
+    ended = asyncio.run(main())
+    assert ended is not None and ended.state == "completed"
+
+
 def test_a_running_job_is_cancelled(app: App) -> None:
     started = asyncio.Event()
     stopped: list[str | None] = []

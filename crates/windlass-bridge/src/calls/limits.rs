@@ -1,8 +1,14 @@
-//! Queues: paused, and limited.
+//! Queues: paused, and limited; and workers: drained.
 
 use super::{done, read, say};
 use serde::Deserialize;
-use windlass::{Client, KeyLimit, QueueLimits, Result};
+use windlass::{Client, KeyLimit, QueueLimits, Result, WorkerId};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Drained {
+    worker: i32,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +62,10 @@ pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         "unlimit_key" => {
             let Named { queue, key } = read(payload)?;
             client.unlimit_key(&queue, &key).await?;
+        }
+        "drain_worker" => {
+            let Drained { worker } = read(payload)?;
+            client.drain_worker(WorkerId(worker)).await?;
         }
         _ => {
             let Queue { queue } = read(payload)?;

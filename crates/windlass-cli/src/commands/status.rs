@@ -44,7 +44,7 @@ fn among(status: &StoreStatus) -> String {
     }
 }
 
-fn workers(workers: &[WorkerRecord]) -> String {
+pub(crate) fn workers(workers: &[WorkerRecord]) -> String {
     if workers.is_empty() {
         return "no workers\n".to_owned();
     }
@@ -52,7 +52,7 @@ fn workers(workers: &[WorkerRecord]) -> String {
         vec![
             worker.id.to_string(),
             escape(&worker.name),
-            if worker.live { "live" } else { "gone" }.to_owned(),
+            worker.state().to_owned(),
             worker.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             escape(&worker.queues.join(", ")),
         ]

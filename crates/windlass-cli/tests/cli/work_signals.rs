@@ -29,6 +29,24 @@ fn sigterm_lets_running_jobs_finish_and_returns_the_rest() {
 }
 
 #[test]
+fn a_drained_worker_ends_what_it_runs_and_goes_with_success() {
+    let home = Home::new();
+    let ids = [home.enqueue(&["a"]), home.enqueue(&["a"])];
+    let worker =
+        home.spawn(home.command(&["work", "--exec", SLOW, "--concurrency", "1"]).stdin(Stdio::null()));
+    eventually("a job runs", || lines(&home, "started") == 1);
+    let id = home.json(&["workers"])[0]["id"].to_string();
+    assert_eq!(home.run(&["workers", "drain", &id]).done().stdout, format!("worker {id} drains\n"));
+    assert!(home.run(&["workers"]).done().stdout.contains("draining"));
+    fs::write(home.path().join("go"), "").unwrap();
+    assert_eq!(worker.wait_with_output().unwrap().status.code(), Some(0));
+    let states = ids.map(|id| home.state(&id));
+    assert_eq!((states, lines(&home, "done")), (["completed".to_owned(), "available".to_owned()], 1));
+    assert_eq!(home.json(&["audit"])["entries"][0]["action"], "workers.drain");
+    home.run(&["workers", "drain", &id]).refused(1, &[&format!("no worker {id}"), "[not_found]"]);
+}
+
+#[test]
 fn a_worker_is_not_killed_by_a_signal_from_its_first_job_on() {
     let home = Home::new();
     for _ in 0..10 {

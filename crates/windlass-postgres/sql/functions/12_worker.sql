@@ -44,6 +44,23 @@ BEGIN
     END IF;
 END $$;
 
+-- drain_worker(worker): asks a worker to take no more jobs, end what it runs, and go. Its next heartbeat tells it; a notification that there is something to tell.
+-- Whether there is such a worker, and it has queues. Repeating it changes nothing.
+CREATE OR REPLACE FUNCTION {schema}.drain_worker(worker integer) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE {schema}.worker w SET draining_at = coalesce(w.draining_at, clock_timestamp()) WHERE w.id = $1 AND w.ended_at IS NULL AND w.queues <> '{}';
+    IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM pg_notify({name}, '!' || $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+    RETURN true;
+END $$;
+
+-- is_draining(worker): whether somebody asked for that.
+CREATE OR REPLACE FUNCTION {schema}.is_draining(p_worker integer) RETURNS boolean
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT EXISTS (SELECT 1 FROM {schema}.worker w WHERE w.id = p_worker AND w.draining_at IS NOT NULL) $$;
+
 -- lead(worker, term): takes or renews leadership by a lease. Whether this worker leads now; one that was ended does not.
 CREATE OR REPLACE FUNCTION {schema}.lead(p_worker integer, p_term interval) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -76,6 +76,24 @@ async fn a_schema_without_requests_to_cancel_is_worked_on() {
     store.maintain().await.unwrap();
 }
 
+/// On a schema that is not migrated to version 24 nobody can ask a worker to drain, and everything else goes on.
+#[tokio::test]
+async fn a_schema_without_drains_is_worked_on() {
+    let fixture = Fixture::shared().await;
+    let drop = fixture.text(
+        "DROP FUNCTION windlass.drain_worker(integer); DROP FUNCTION windlass.is_draining(integer);
+         ALTER TABLE windlass.worker DROP COLUMN draining_at;",
+    );
+    fixture.sql().await.batch_execute(&drop).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    let worker = worker(&store, &[QUEUE], &[], LATER).await;
+    store.limit(QUEUE, &windlass_core::QueueLimits::default().with_concurrency(1)).await.unwrap();
+    assert_eq!(store.heartbeat(worker.id).await.unwrap().limited, [QUEUE.into()]);
+    let refused = store.drain_worker(worker.id).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::SchemaTooOld, "{refused}");
+    assert!(store.status().await.unwrap().workers.iter().all(|worker| worker.state() == "live"));
+}
+
 /// Which rows of the log are to be stepped over is known by their place since table version 22: a migration finds it, also of a job that stood in the log
 /// before, and forgets an entry without a row.
 #[tokio::test]
@@ -92,7 +110,7 @@ async fn cancelled_jobs_are_stepped_over_after_a_migration() {
     store.cancel(&cancelled).await.unwrap();
     let older = "INSERT INTO windlass.cancelled_in_log SELECT 1000000, max(lane_id), '9' FROM windlass.cancelled_in_log;
         ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; CREATE INDEX cancelled_in_log_lane ON windlass.cancelled_in_log (lane_id);
-        DROP TABLE windlass.came_back; DELETE FROM windlass.migration WHERE version >= 22";
+        DROP TABLE windlass.came_back; ALTER TABLE windlass.worker DROP COLUMN draining_at; DELETE FROM windlass.migration WHERE version >= 22";
     sql.batch_execute(&fixture.text(older)).await.unwrap();
     fixture.store().await.migrate().await.unwrap();
     let left = worker.take(29).await;

@@ -119,6 +119,9 @@ pub(super) struct Table {
     pub(super) limits: Limits,
     cancelled: HashSet<JobId>,
     told: HashSet<JobId>,
+    /// Somebody asked the worker to drain; whether it was told.
+    drain: bool,
+    told_drain: bool,
     /// `None`: the store has something to say.
     renewed_at: Option<Instant>,
 }
@@ -138,6 +141,8 @@ impl Table {
             limits: Limits::default(),
             cancelled: HashSet::new(),
             told: HashSet::new(),
+            drain: false,
+            told_drain: false,
             renewed_at: Some(Instant::now()),
         }
     }
@@ -167,9 +172,15 @@ impl Table {
         self.told.retain(|job| self.cancelled.contains(job));
     }
 
+    /// Whether somebody asked the worker to drain.
+    pub(super) fn drain(&mut self, drain: bool) {
+        self.drain = drain;
+    }
+
     /// Which of the jobs that the worker has are to stop.
     pub(super) fn tell_stops(&mut self) -> Beat {
-        let mut beat = Beat::default();
+        let is_news = self.drain && !std::mem::replace(&mut self.told_drain, true);
+        let mut beat = Beat { drain: self.drain, is_news, ..Beat::default() };
         for (ticket, held) in self.jobs.iter_mut().filter(|(_, held)| held.is_handed()) {
             let (is_cancelled, is_late) = (self.cancelled.contains(&held.given.job.id), held.is_late());
             if is_cancelled || is_late {

@@ -11,6 +11,7 @@ mod cancels;
 mod contract;
 mod costs;
 mod demand;
+mod drains;
 mod epochs;
 mod expiry;
 mod key_rates;

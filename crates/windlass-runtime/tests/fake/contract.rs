@@ -133,6 +133,10 @@ impl JobStore for FakeStore {
         self.memory.pause(queue, paused).await
     }
 
+    async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        self.memory.drain_worker(worker).await
+    }
+
     async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
         self.memory.limit(queue, limits).await
     }

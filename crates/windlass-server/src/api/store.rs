@@ -1,17 +1,22 @@
 //! The store as a whole: its state, its past, what happens in it.
 
 use super::{Answer, Shared, page_size, times};
-use crate::{extract::Query, problem::Problem, record::event_shown, side_by_side::side_by_side};
+use crate::{
+    extract::{Name, Query},
+    problem::Problem,
+    record::event_shown,
+    side_by_side::side_by_side,
+};
 use axum::{
     Json,
     extract::State,
-    http::header,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
-use windlass::{EventCursor, EventType, HistoryRequest};
+use windlass::{EventCursor, EventType, HistoryRequest, WorkerId};
 
 pub(crate) async fn overview(State(app): Shared) -> Answer {
     Ok(Json(app.overview.look(&app.client, &app.counts).await?))
@@ -20,6 +25,12 @@ pub(crate) async fn overview(State(app): Shared) -> Answer {
 pub(crate) async fn workers(State(app): Shared) -> Answer {
     let status = app.client.status().await?;
     Ok(Json(json!({ "items": status.workers, "more": status.more_workers })))
+}
+
+pub(crate) async fn drain(State(app): Shared, Name(worker): Name) -> Result<StatusCode, Problem> {
+    let unknown = || Problem::not_found(format!("worker {worker:?} does not exist"));
+    app.client.drain_worker(WorkerId(worker.parse().map_err(|_| unknown())?)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize)]

@@ -65,6 +65,9 @@ pub(crate) async fn beat(
     let reported = store_reports(&member, read_reports(reports, &member)?).await?;
     let beat = member.remote.beat().await?;
     let mut answer = json!({ "cancel": receipts(&member, &beat) });
+    if beat.drain {
+        answer["drain"] = json!(true);
+    }
     if !reported.is_empty() {
         answer["reported"] = json!(reported);
     }

@@ -38,6 +38,7 @@ operator POST /queues/{queue}/resume
 operator POST /schedules/{name}/pause
 operator POST /schedules/{name}/resume
 operator POST /schedules/{name}/run
+operator POST /workers/{worker}/drain
 viewer GET /bulk/{id}
 viewer GET /events
 viewer GET /failures

@@ -115,6 +115,13 @@ pub(crate) struct TurnAnswer {
     settled: Vec<&'static str>,
     jobs: Vec<JobAnswer>,
     cancel: Vec<String>,
+    /// It gets no more jobs, and is to end when it has none.
+    #[serde(skip_serializing_if = "is_false")]
+    drain: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[derive(Serialize)]
@@ -162,7 +169,7 @@ impl TurnAnswer {
             }
         }
         let (settled, cancel) = (settled.iter().map(word).collect(), receipts(member, beat));
-        let answer = Self { reported: Vec::new(), settled, jobs: told, cancel };
+        let answer = Self { reported: Vec::new(), settled, jobs: told, cancel, drain: beat.drain };
         (answer, untold)
     }
 }

@@ -76,7 +76,8 @@ async fn jobs(
             return Ok(Vec::new());
         }
         let mut gains = member.remote.gains();
-        let jobs = wanting.take(&losses).await?;
+        // It waits all the same: a client that does not know the word must not ask without a pause.
+        let jobs = if beat.drain { Vec::new() } else { wanting.take(&losses).await? };
         if !jobs.is_empty() && woken {
             work.waiters.wake(&sort);
         }

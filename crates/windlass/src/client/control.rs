@@ -1,7 +1,9 @@
 //! What a person or a program does to jobs and queues that are there.
 
 use crate::{Client, Selection};
-use windlass_core::{CancelReply, DeleteReply, EditReply, JobEdit, JobFilter, JobId, Result, RetryReply};
+use windlass_core::{
+    CancelReply, DeleteReply, EditReply, JobEdit, JobFilter, JobId, Result, RetryReply, WorkerId,
+};
 
 impl Client {
     /// Cancels jobs: those that no worker holds at once. One that runs is told to stop by its
@@ -138,6 +140,31 @@ impl Client {
     /// [`NotFound`](crate::ErrorKind::NotFound) for an unknown queue, or the store's.
     pub async fn pause(&self, queue: &str) -> Result<()> {
         self.store.pause(queue, true).await
+    }
+
+    /// Asks a worker to take no more jobs, end what it runs, and go: its `run` or [`Worker::wait`](crate::Worker::wait) ends as after a stop, but without a grace
+    /// period. For deploys, from anywhere: [`Self::status`] names the workers, and says which drain. What it had claimed and not started goes back.
+    ///
+    /// ```
+    /// # use windlass::{Client, Worker};
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main]
+    /// # async fn main() -> windlass::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
+    /// # client.migrate().await?;
+    /// let worker = Worker::builder(&client).queue("default", 10).start().await?;
+    /// let id = client.status().await?.workers[0].id;
+    /// client.drain_worker(id).await?;
+    /// worker.wait().await;
+    /// # Ok(()) }
+    /// # #[cfg(not(feature = "sqlite"))] fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) where no such worker lives, or the store's.
+    pub async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
+        self.store.drain_worker(worker).await
     }
 
     /// Allows claiming from a queue again.

@@ -119,6 +119,10 @@ def of_queue(op: str, queue: str, **more: Any) -> Call[None]:
     return Call(op, _given(queue=queue, **more), _nothing)
 
 
+def drain_worker(worker: int) -> Call[None]:
+    return Call("drain_worker", _given(worker=worker), _nothing)
+
+
 def limits(concurrency: int | None, rate: int | None, period: Duration, burst: int | None) -> dict[str, Any]:
     limits: dict[str, Any] = {}
     if concurrency is not None:

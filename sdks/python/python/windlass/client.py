@@ -102,6 +102,10 @@ class Client:
         """Lets a queue go on."""
         return await self._send(calls.of_queue("resume", queue))
 
+    async def drain_worker(self, worker: int) -> None:
+        """Asks a worker to take no more jobs, end what it runs, and go: its `run` returns. `status()` names the workers."""
+        return await self._send(calls.drain_worker(worker))
+
     async def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
         """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""
         return await self._send(calls.queues(search, after, limit))
@@ -325,6 +329,10 @@ class SyncClient:
     def resume(self, queue: str) -> None:
         """Lets a queue go on."""
         return self._send(calls.of_queue("resume", queue))
+
+    def drain_worker(self, worker: int) -> None:
+        """Asks a worker to take no more jobs, end what it runs, and go: its `run` returns. `status()` names the workers."""
+        return self._send(calls.drain_worker(worker))
 
     def queues(self, *, search: str | None = None, after: str | None = None, limit: int | None = None) -> list[QueueStats]:
         """All queues with what waits and runs in them, by name; or those with ``search`` in their name, ``after`` a name, ``limit`` at most."""

@@ -1,4 +1,5 @@
 use super::{Site, done};
+use crate::Role;
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass::{Args, Envelope, JobState, NewJob};
@@ -117,6 +118,30 @@ async fn what_a_worker_cannot_run_is_not_its() {
         assert!(error.starts_with(Envelope::UNDECRYPTABLE), "{error}");
         let worker = site.register(json!({ "queues": { "mail": 10 } })).await;
         assert_eq!(site.jobs(&worker).await[0]["id"], ids[0].to_string());
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_to_drain_is_told_and_gets_no_more_jobs() {
+    for site in Site::all().await {
+        let worker = site.register(json!({ "queues": { "mail": 1 } })).await;
+        let id = worker.split_once('.').unwrap().0;
+        assert_eq!(site.turn(&worker, json!({})).await.get("drain"), None);
+        site.ask(Role::Operator, "POST", &format!("/workers/{id}/drain"), Value::Null).await.is(204);
+        site.enqueue("a", json!({})).await;
+        // It waits for the word, and not for a job.
+        let turn = site.turn(&worker, json!({ "wait_s": 30, "want": {} })).await;
+        let told =
+            if turn["drain"] == true { turn } else { site.turn(&worker, json!({ "wait_s": 30 })).await };
+        assert_eq!((&told["drain"], &told["jobs"]), (&json!(true), &json!([])));
+        assert_eq!(site.turn(&worker, json!({})).await["jobs"], json!([]));
+        let beat = site.work("POST", &format!("/{worker}/beat"), json!({})).await.is(200);
+        assert_eq!(beat, json!({ "cancel": [], "drain": true }));
+        site.work("DELETE", &format!("/{worker}"), Value::Null).await.is(204);
+        site.ask(Role::Operator, "POST", &format!("/workers/{id}/drain"), Value::Null)
+            .await
+            .refused(404, "not_found");
+        site.ask(Role::Operator, "POST", "/workers/x/drain", Value::Null).await.refused(404, "not_found");
     }
 }
 
