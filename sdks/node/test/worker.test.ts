@@ -34,8 +34,7 @@ onBoth('a drained worker ends what it runs and goes', async ({ windlass }) => {
   const run = worker.run()
   const id = await windlass.enqueue(any, {})
   await began.promise
-  const [{ id: number }] = (await windlass.status()).workers as [{ id: number }]
-  await windlass.drainWorker(number)
+  await windlass.drainWorker((await windlass.status()).workers[0]!.id)
   go.fire()
   await run
   assert.equal((await windlass.job(id))!.state, 'completed')
