@@ -2,6 +2,7 @@ mod exec;
 mod printed;
 mod process_group;
 mod queue_option;
+mod said;
 mod stdio;
 mod tail;
 
@@ -28,6 +29,9 @@ use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerSta
 /// off for a minute without using up an attempt; anything else is a failure, and the end of stderr is kept
 /// as its error. Its stdout goes to stderr here; with --results it is the job's result: JSON as it is, anything else as a string. The program runs in a process group of its own: when it has to stop, all of the group
 /// gets SIGTERM and, 5 seconds later, SIGKILL.
+///
+/// While it runs, what it writes to $WINDLASS_REPORT (descriptor 3), a line each, is said of its job: `progress 40 page 3 of 10`, `log TEXT`, and
+/// `checkpoint VALUE`, which the next attempt gets in WINDLASS_CHECKPOINT.
 ///
 /// With --stdio, the program gets job after job as a line of JSON on stdin and answers on stdout: docs/protocols/stdio.md.
 #[derive(clap::Args)]

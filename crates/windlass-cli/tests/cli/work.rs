@@ -170,3 +170,33 @@ fn what_a_program_prints_is_the_result() {
     home.run(&["work", "--until-empty", "--exec", program]).done();
     assert!(home.json(&["jobs", "show", &id])["result"].is_null());
 }
+
+/// Progress, log and checkpoint, whatever ends the attempt, to the last line and the one without an end; the next attempt gets the checkpoint.
+#[test]
+fn what_a_program_says_of_its_job_is_kept() {
+    let home = Home::new();
+    let id = home.enqueue(&["import", "--backoff", "fixed:1ms"]);
+    let program = r#"say() { echo "$@" > "$WINDLASS_REPORT"; }
+        say log "begins after ${WINDLASS_CHECKPOINT:-nothing}"
+        case $WINDLASS_ATTEMPT in
+        1) say progress 40 page 2 of 5; say checkpoint page 2; exit 1 ;;
+        2) say checkpoint '{"page": 3}'; say percent 60; say progress many; say checkpoint "$(head -c 70000 /dev/zero | tr '\0' x)"; kill -9 $$ ;;
+        *) printf 'progress 100' >&3 ;;
+        esac"#;
+    work(&home, program);
+    let job = home.json(&["jobs", "show", &id]);
+    assert_eq!((&job["state"], &job["attempt"]), (&"completed".into(), &3.into()), "{job}");
+    let report = &job["report"];
+    assert_eq!(report["checkpoint"], serde_json::json!({ "page": 3 }), "{report}");
+    assert_eq!(report["progress"], serde_json::json!({ "percent": 100.0, "note": null }));
+    let log: Vec<_> =
+        report["log"].as_array().unwrap().iter().map(|line| line["text"].as_str().unwrap()).collect();
+    let [first, second, unknown, number, large, third] = log[..] else { panic!("{log:?}") };
+    assert_eq!(
+        [first, second, third],
+        ["begins after nothing", "begins after page 2", "begins after {\"page\": 3}"]
+    );
+    for (line, why) in [(unknown, "progress, log or checkpoint"), (number, "0 to 100"), (large, "65600")] {
+        assert!(line.starts_with("left out") && line.contains(why), "{line}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::{
     printed::Printed,
     process_group::{Running, name_of},
+    said::{self, Said},
     tail::Tail,
 };
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use windlass::{Args, Context, Outcome, TraceContext, Traces};
+use tokio_util::sync::CancellationToken;
+use windlass::{Args, Context, ErrorKind, Outcome, TraceContext, Traces};
 
 /// `EX_DATAERR`: the job can never succeed.
 const EXIT_DISCARD: i32 = 65;
@@ -46,17 +48,27 @@ struct Started {
     stdin: ChildStdin,
     stdout: Option<ChildStdout>,
     stderr: ChildStderr,
+    said: Option<Said>,
 }
 
 impl Program {
     /// Runs the program for one job.
     pub(super) async fn run(&self, args: Bytes, context: Context) -> Outcome {
-        let Started { mut running, stdin, stdout, stderr } = match self.spawn(&context) {
+        let checkpoint = match context.last_checkpoint::<Args>().await {
+            Ok(checkpoint) => checkpoint,
+            Err(error) if error.kind() == ErrorKind::SchemaTooOld => None, // which keeps none
+            Err(error) => return failed(format!("cannot read what an attempt before kept: {error}")),
+        };
+        let Started { mut running, stdin, stdout, stderr, said } = match self.spawn(&context, checkpoint) {
             Ok(started) => started,
             Err(error) => return failed(format!("cannot start sh -c {:?}: {error}", self.command)),
         };
         let (mut feeding, mut reading, mut printing) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
-        let (tail, printed) = (Tail::default(), Printed::default());
+        let (tail, printed, over) = (Tail::default(), Printed::default(), CancellationToken::new());
+        let mut saying = JoinSet::new();
+        if let Some(said) = said {
+            saying.spawn(said.read(over.clone()));
+        }
         feeding.spawn(feed(stdin, args));
         reading.spawn(tail.clone().read(stderr));
         if let Some(stdout) = stdout {
@@ -66,10 +78,14 @@ impl Program {
             ended = running.child.wait() => ended,
             () = context.cancelled() => {
                 running.stop().await;
+                over.cancel();
+                saying.join_next().await;
                 // The engine says before it why: a timeout, or somebody cancelled the job.
                 return failed(with_tail("the program was stopped".to_owned(), &tail.text()));
             }
         };
+        over.cancel();
+        saying.join_next().await;
         match ended {
             Ok(status) => {
                 let _ = timeout(STDOUT_GRACE, printing.join_next()).await;
@@ -80,8 +96,15 @@ impl Program {
         }
     }
 
-    fn spawn(&self, context: &Context) -> io::Result<Started> {
+    fn spawn(&self, context: &Context, checkpoint: Option<Args>) -> io::Result<Started> {
         let mut command = Command::new("sh");
+        let said = Said::of(context);
+        match &said {
+            Some(said) => command.args(["-c", said::SHELL]).arg(said.path()).env(said::PATH.0, said::PATH.1),
+            None => command.arg("-c").env_remove(said::PATH.0),
+        };
+        command.arg(&self.command).env_remove("WINDLASS_CHECKPOINT");
+        command.envs(checkpoint.map(|checkpoint| ("WINDLASS_CHECKPOINT", said::kept(&checkpoint))));
         match Traces::current().or_else(|| context.meta().and_then(TraceContext::of_meta)) {
             Some(trace) => {
                 command.env("TRACEPARENT", trace.traceparent()).env("TRACESTATE", trace.tracestate());
@@ -92,8 +115,6 @@ impl Program {
             }
         }
         let mut child = command
-            .arg("-c")
-            .arg(&self.command)
             .env("WINDLASS_JOB_ID", context.id().to_string())
             .env("WINDLASS_KIND", context.kind())
             .env("WINDLASS_QUEUE", context.queue())
@@ -109,7 +130,7 @@ impl Program {
         let pipes = child.stdin.take().zip(child.stderr.take());
         let (stdin, stderr) = pipes.ok_or_else(|| io::Error::other("the program has no pipes"))?;
         let stdout = child.stdout.take();
-        Ok(Started { running: Running::new(child), stdin, stdout, stderr })
+        Ok(Started { running: Running::new(child), stdin, stdout, stderr, said })
     }
 }
 
