@@ -188,6 +188,11 @@ impl RemoteWorker {
         self.worker
     }
 
+    /// The job of this ticket, if the worker has it.
+    pub fn job(&self, ticket: Ticket) -> Option<ClaimedJob> {
+        self.lock().find(ticket).map(|held| held.given.job.clone())
+    }
+
     /// What it said of itself.
     pub fn spec(&self) -> &RemoteSpec {
         &self.spec

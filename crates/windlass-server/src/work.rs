@@ -32,7 +32,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use waiters::Waiters;
 use windlass::{
-    Client, Error, ErrorKind, Worker, WorkerId,
+    Client, Error, ErrorKind, Opener, Worker, WorkerId,
     remote::{Hints, RemoteWorker},
 };
 
@@ -53,6 +53,8 @@ const LAST_CALL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Work {
     client: Client,
+    /// Where the server has keys: its workers are given encrypted jobs, open.
+    opener: Option<Arc<Opener>>,
     members: Mutex<HashMap<WorkerId, Arc<Member>>>,
     waiters: Arc<Waiters>,
     /// From the first registration on.
@@ -63,7 +65,8 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) fn new(client: Client, stop: CancellationToken) -> Self {
         let (members, waiters) = (Mutex::default(), Arc::default());
-        Self { client, members, waiters, keeper: OnceCell::new(), stop }
+        let opener = client.opener().map(Arc::new);
+        Self { client, opener, members, waiters, keeper: OnceCell::new(), stop }
     }
 
     /// Registers a worker; gives the name by which it comes back, which is its secret.
@@ -81,10 +84,10 @@ impl Work {
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many", detail).retry_after(5));
         }
         let checkpoints = said.checkpoints;
-        let spec = said.spec(identity.actor())?;
+        let spec = said.spec(identity.actor(), self.opener.is_some())?;
         self.keeper.get_or_try_init(|| self.keep()).await?;
         let remote = RemoteWorker::register(Arc::clone(self.client.store()), spec).await?;
-        let (name, member) = Member::new(identity.actor(), remote, checkpoints)?;
+        let (name, member) = Member::new(identity.actor(), remote, checkpoints, self.opener.clone())?;
         tracing::info!(target: "windlass::audit", actor = identity.actor(), worker = %member.remote.id(), "an HTTP worker registered");
         self.lock().insert(member.remote.id(), Arc::clone(&member));
         Ok((name, member))

@@ -5,6 +5,7 @@ mod bound;
 mod checkpoint;
 mod client;
 mod codec;
+mod elsewhere;
 mod missing_keys;
 mod opening;
 mod unopened;
@@ -19,6 +20,7 @@ mod keyring;
 
 pub(crate) use client::without_content;
 pub(crate) use codec::Codec;
+pub use elsewhere::Opener;
 #[cfg(feature = "encryption")]
 pub use keyring::Keyring;
 #[cfg(not(feature = "encryption"))]

@@ -78,6 +78,7 @@ pub use connect::ConnectOptions;
 pub use data::{Data, DataSet};
 #[cfg(feature = "encryption")]
 pub use encryption::Keyring;
+pub use encryption::Opener;
 pub use events::Events;
 pub use extract::{Attempt, Extract};
 pub use handler_fn::HandlerFn;

@@ -159,10 +159,10 @@ impl RemoteWorker {
         if !self.spec.kinds.is_empty() && !self.spec.kinds.iter().any(|kind| **kind == *job.kind) {
             return Some(Disposition::NoHandler);
         }
-        Envelope::is_one(&job.args).then(|| Disposition::Undecryptable {
+        (!self.spec.takes_encrypted && Envelope::is_one(&job.args)).then(|| Disposition::Undecryptable {
             delay: spread(UNDECRYPTABLE, fastrand::f64()),
             error: format!(
-                "{}the worker that claimed it has no keys; the job waits for a worker that can open it",
+                "{}the worker that claimed it runs elsewhere and nobody opens jobs for it; the job waits for a worker that can open it",
                 Envelope::UNDECRYPTABLE
             ),
         })

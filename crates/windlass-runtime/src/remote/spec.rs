@@ -20,6 +20,8 @@ pub struct RemoteSpec {
     pub timeouts: BTreeMap<String, Duration>,
     /// How long after that the worker may still say what becomes of the job. Then the attempt has failed.
     pub timeout_grace: Duration,
+    /// Whether encrypted jobs are handed out: to who opens them for the worker. Otherwise they wait for another worker.
+    pub takes_encrypted: bool,
 }
 
 /// No queue yet; a lease of a minute, no time limits.
@@ -33,6 +35,7 @@ impl Default for RemoteSpec {
             timeout: None,
             timeouts: BTreeMap::new(),
             timeout_grace: WorkerConfig::DEFAULT_TIMEOUT_GRACE,
+            takes_encrypted: false,
         }
     }
 }

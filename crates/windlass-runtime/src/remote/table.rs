@@ -197,7 +197,7 @@ impl Table {
     }
 
     /// The job that the worker has with this ticket.
-    fn find(&mut self, ticket: Ticket) -> Option<&mut Held> {
+    pub(super) fn find(&mut self, ticket: Ticket) -> Option<&mut Held> {
         self.jobs.get_mut(&ticket).filter(|held| held.is_handed())
     }
 

@@ -26,18 +26,18 @@ impl Site {
         self.send_text(method, &format!("/work/v1/workers{path}"), &headers, text).await
     }
 
-    async fn register(&self, body: Value) -> String {
+    pub(super) async fn register(&self, body: Value) -> String {
         let answer = self.work("POST", "", body).await.is(201);
         assert_eq!(answer["protocol"], 1);
         answer["worker"].as_str().unwrap().to_owned()
     }
 
-    async fn turn(&self, worker: &str, body: Value) -> Value {
+    pub(super) async fn turn(&self, worker: &str, body: Value) -> Value {
         self.work("POST", &format!("/{worker}/turn"), body).await.is(200)
     }
 
     /// Takes turns until one brings jobs.
-    async fn jobs(&self, worker: &str) -> Vec<Value> {
+    pub(super) async fn jobs(&self, worker: &str) -> Vec<Value> {
         for _ in 0..4 {
             let turn = self.turn(worker, json!({ "wait_s": 30 })).await;
             let jobs = turn["jobs"].as_array().unwrap();
@@ -53,6 +53,6 @@ impl Site {
     }
 }
 
-fn done(job: &Value, outcome: &str) -> Value {
+pub(super) fn done(job: &Value, outcome: &str) -> Value {
     json!({ "receipt": job["receipt"], "outcome": outcome })
 }

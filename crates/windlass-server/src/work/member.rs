@@ -8,8 +8,8 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 use windlass::{
-    Result,
-    remote::{RemoteWorker, Ticket},
+    Args, Opener, Outcome, Result,
+    remote::{RemoteJob, RemoteWorker, Ticket},
 };
 
 /// How long after the end of its lease a silent worker is still answered by the store, not by us.
@@ -20,6 +20,7 @@ pub(crate) struct Member {
     pub(crate) remote: Arc<RemoteWorker>,
     /// It wants the last checkpoint of each job: a look at the store that others need not pay for.
     pub(super) checkpoints: bool,
+    opener: Option<Arc<Opener>>,
     /// Fires when the store has something to say.
     pub(super) told: Notify,
     secret: Hash,
@@ -37,6 +38,7 @@ impl Member {
         actor: &str,
         remote: Arc<RemoteWorker>,
         checkpoints: bool,
+        opener: Option<Arc<Opener>>,
     ) -> Result<(String, Arc<Self>)> {
         let random = random()?;
         let (secret, tag) = (hex(&random[..16]), hex(&random[16..20]));
@@ -44,6 +46,7 @@ impl Member {
         let member = Self {
             remote,
             checkpoints,
+            opener,
             told: Notify::new(),
             secret: Hash::of(&secret),
             actor: actor.to_owned(),
@@ -75,6 +78,31 @@ impl Member {
         Ticket(number.filter(is_plain).and_then(|number| number.parse().ok()).unwrap_or_default())
     }
 
+    /// Opens the args of an encrypted job, and the checkpoint that an attempt before left; whether it is one. Otherwise what becomes of it.
+    pub(super) fn open(&self, given: &mut RemoteJob, checkpoint: &mut Option<Args>) -> Result<bool, Outcome> {
+        let Some(opener) = self.opener.as_ref().filter(|_| Opener::is_encrypted(&given.job)) else {
+            return Ok(false);
+        };
+        let args = opener.args(&given.job)?;
+        if let Some(stored) = checkpoint {
+            let opened = opener.checkpoint(&given.job, stored);
+            *stored = opened.map_err(|error| Outcome::Retry { after: None, error: error.to_string() })?;
+        }
+        given.job.args = args;
+        Ok(true)
+    }
+
+    /// What the worker leaves of a job, as it is stored: sealed where the job is encrypted.
+    pub(super) fn seal(&self, ticket: Ticket, left: Left, plain: Args) -> Result<Args> {
+        let Some(opener) = &self.opener else { return Ok(plain) };
+        // Of a job that it does not have nothing is stored.
+        let Some(job) = self.remote.job(ticket).filter(Opener::is_encrypted) else { return Ok(plain) };
+        match left {
+            Left::Result => opener.seal_result(&job, &plain),
+            Left::Checkpoint => opener.seal_checkpoint(&job, &plain),
+        }
+    }
+
     /// Counts a call until what this gives is dropped.
     pub(crate) fn call(self: &Arc<Self>) -> Call {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -95,6 +123,13 @@ impl Member {
         let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         !self.is_calling() && seen.elapsed() > self.remote.spec().lease + REMEMBERED
     }
+}
+
+/// What a worker leaves of a job.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    Result,
+    Checkpoint,
 }
 
 /// A call of a worker that is under way.

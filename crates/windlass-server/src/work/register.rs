@@ -30,7 +30,8 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    pub(super) fn spec(self, actor: &str) -> Result<RemoteSpec, Problem> {
+    /// `takes_encrypted`: whether the server has keys.
+    pub(super) fn spec(self, actor: &str, takes_encrypted: bool) -> Result<RemoteSpec, Problem> {
         if let Some((field, what)) = self.wrong() {
             return Err(wrong_at(field, what));
         }
@@ -45,6 +46,7 @@ impl Register {
             timeout: self.timeout_ms.map(Duration::from_millis),
             timeouts: timeouts.collect(),
             timeout_grace: self.timeout_grace_ms.map_or(plain.timeout_grace, Duration::from_millis),
+            takes_encrypted,
         })
     }
 

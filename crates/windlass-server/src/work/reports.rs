@@ -1,13 +1,13 @@
 //! What workers say of the jobs that they have: progress, lines for their logs, checkpoints.
 
-use super::Member;
+use super::{Member, member::Left};
 use crate::problem::{Problem, wrong_at};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use windlass::{
-    Args, Limits, Progress,
-    remote::{RemoteReport, Reported},
+    Args, Error, Limits, Progress,
+    remote::{RemoteReport, Reported, Ticket},
 };
 
 /// The most reports of one call.
@@ -43,15 +43,17 @@ impl Report {
         };
         progress.as_ref().map_or(Ok(()), Progress::check).map_err(|error| ("percent", error.to_string()))?;
         let ticket = member.ticket(&receipt);
-        let checkpoint = checkpoint.map(|checkpoint| read_checkpoint(&checkpoint)).transpose()?;
+        let checkpoint =
+            checkpoint.map(|checkpoint| read_checkpoint(member, ticket, &checkpoint)).transpose()?;
         Ok(RemoteReport { ticket, progress, log, checkpoint })
     }
 }
 
-fn read_checkpoint(checkpoint: &RawValue) -> Result<Args, Wrong> {
-    let wrong = |what: String| ("checkpoint", what);
-    let checkpoint = Args::parse(checkpoint.get()).map_err(|error| wrong(error.to_string()))?;
-    Limits::check_checkpoint(&checkpoint).map_err(|error| wrong(error.to_string()))?;
+fn read_checkpoint(member: &Member, ticket: Ticket, checkpoint: &RawValue) -> Result<Args, Wrong> {
+    let wrong = |error: Error| ("checkpoint", error.to_string());
+    let plain = Args::parse(checkpoint.get()).map_err(wrong)?;
+    let checkpoint = member.seal(ticket, Left::Checkpoint, plain).map_err(wrong)?;
+    Limits::check_checkpoint(&checkpoint).map_err(wrong)?;
     Ok(checkpoint)
 }
 

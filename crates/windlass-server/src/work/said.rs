@@ -1,6 +1,6 @@
 //! What workers say and are told, as JSON.
 
-use super::{Member, reports::Report};
+use super::{Member, member::Left, reports::Report};
 use crate::problem::{Problem, pointer_token, wrong_at};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -54,8 +54,14 @@ impl TurnBody {
         let done = std::mem::take(&mut self.done).into_iter().enumerate();
         let hand_in = |(at, done): (usize, Done)| {
             let ticket = member.ticket(&done.receipt);
-            let outcome =
-                done.outcome().map_err(|(field, what)| wrong_at(&format!("/done/{at}/{field}"), what))?;
+            let wrong = |(field, what)| wrong_at(&format!("/done/{at}/{field}"), what);
+            let outcome = match done.outcome().map_err(wrong)? {
+                Outcome::Complete(Some(result)) => {
+                    let sealed = member.seal(ticket, Left::Result, result);
+                    Outcome::Complete(Some(sealed.map_err(|error| wrong(("result", error.to_string())))?))
+                }
+                other => other,
+            };
             Ok(HandIn { ticket, outcome })
         };
         done.map(hand_in).collect()
@@ -145,6 +151,9 @@ struct JobAnswer {
     tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<Args>,
+    /// Its args are encrypted in the store, as will be what the worker leaves.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    encrypted: bool,
 }
 
 impl TurnAnswer {
@@ -165,7 +174,7 @@ impl TurnAnswer {
             let ticket = job.ticket;
             match JobAnswer::new(member, job, checkpoint) {
                 Ok(job) => told.push(job),
-                Err(error) => untold.push(HandIn { ticket, outcome: Outcome::Discard(error) }),
+                Err(outcome) => untold.push(HandIn { ticket, outcome }),
             }
         }
         let (settled, cancel) = (settled.iter().map(word).collect(), receipts(member, beat));
@@ -180,12 +189,14 @@ pub(crate) fn receipts(member: &Member, beat: &Beat) -> Vec<String> {
 }
 
 impl JobAnswer {
-    fn new(member: &Member, given: RemoteJob, checkpoint: Option<Args>) -> Result<Self, String> {
+    /// Or what becomes of a job that cannot be told.
+    fn new(member: &Member, mut given: RemoteJob, mut checkpoint: Option<Args>) -> Result<Self, Outcome> {
+        let encrypted = member.open(&mut given, &mut checkpoint)?;
         let RemoteJob { ticket, job, queue, priority, timeout } = given;
         let args = std::str::from_utf8(&job.args)
-            .map_err(|error| format!("the job's args are not UTF-8: {error}"))?;
-        let args =
-            Args::from_store(args).map_err(|error| format!("the job's args cannot be told: {error}"))?;
+            .map_err(|error| Outcome::Discard(format!("the job's args are not UTF-8: {error}")))?;
+        let untold = |error| Outcome::Discard(format!("the job's args cannot be told: {error}"));
+        let args = Args::from_store(args).map_err(untold)?;
         let attributes = job.attributes.map(|attributes| *attributes).unwrap_or_default();
         Ok(Self {
             receipt: member.receipt(ticket),
@@ -202,6 +213,7 @@ impl JobAnswer {
             meta: attributes.meta,
             tags: attributes.tags,
             checkpoint,
+            encrypted,
         })
     }
 }

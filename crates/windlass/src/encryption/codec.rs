@@ -3,7 +3,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::fmt::Display;
 use tracing::warn;
-use windlass_core::{Args, Envelope, Error, ErrorKind, Outcome, Result};
+use windlass_core::{Args, Envelope, Error, ErrorKind, JobId, Outcome, Result};
 use windlass_runtime::Context;
 
 /// What a worker opens args and seals results with.
@@ -26,23 +26,33 @@ impl Codec {
 
     /// Opens a job's args, or says what becomes of the job.
     pub(super) fn open(&self, args: &[u8], context: &Context) -> Result<Bytes, Outcome> {
-        let bound =
-            Bound::Args { kind: context.kind(), binding: &binding(context.meta()), key: context.key() };
+        self.open_of(args, context.id(), context.kind(), context.meta(), context.key())
+    }
+
+    pub(super) fn open_of(
+        &self,
+        args: &[u8],
+        id: JobId,
+        kind: &str,
+        meta: Option<&Args>,
+        key: Option<&str>,
+    ) -> Result<Bytes, Outcome> {
+        let bound = Bound::Args { kind, binding: &binding(meta), key };
         let opened = std::str::from_utf8(args)
             .map_err(|_| Unopened::Malformed)
             .and_then(|json| open(self.keyring.as_ref(), json, bound));
-        opened.map(Bytes::from).map_err(|why| self.unopened(&why, context))
+        opened.map(Bytes::from).map_err(|why| self.unopened(&why, id, kind))
     }
 
     /// What may open elsewhere waits. What cannot be right is dead, and stays readable.
-    fn unopened(&self, why: &Unopened, context: &Context) -> Outcome {
+    fn unopened(&self, why: &Unopened, id: JobId, kind: &str) -> Outcome {
         if !why.may_open_elsewhere() {
             return Outcome::Discard(format!("{}{why}", Envelope::UNDECRYPTABLE));
         }
         let error = format!("{}{why}; the job waits for a worker that can open it", Envelope::UNDECRYPTABLE);
         let (after, is_news) = self.missing.delay(&why.to_string());
         if is_news {
-            warn!(id = %context.id(), kind = context.kind(), %why, "a job cannot be decrypted and waits; so will all like it");
+            warn!(%id, kind, %why, "a job cannot be decrypted and waits; so will all like it");
         }
         Outcome::Undecryptable { after, error }
     }
