@@ -42,9 +42,10 @@ pub(crate) async fn maintain(db: &Database) -> Result<MaintainReport> {
         "forget_audit",
         "keep_timings",
         "forget_came_back",
+        "forget_no_handler",
     ] {
         match forget(db, &mut connection, what).await {
-            // Not migrated to version 3, 4, 6, 10, 12, 14, 16, 20 or 23 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited, measured or noted.
+            // Not migrated to version 3, 4, 6, 10, 12, 14, 16, 20, 23 or 25 yet: nobody can ask, no job is unique, nothing is reported, counted, limited, audited, measured or noted.
             Err(error) if error.kind() == ErrorKind::SchemaMissing => {}
             done => drop(done?),
         }

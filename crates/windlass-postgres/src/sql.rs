@@ -33,6 +33,7 @@ pub(crate) const TABLES: &[Tables] = &[
     Tables { file: include_str!("../sql/tables/022_cancelled_place.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/023_came_back.sql"), compatible_with: 1 },
     Tables { file: include_str!("../sql/tables/024_drained_workers.sql"), compatible_with: 1 },
+    Tables { file: include_str!("../sql/tables/025_no_handler.sql"), compatible_with: 1 },
 ];
 
 /// The current definition of every function and view, in the order of their dependencies. Each migration
@@ -47,6 +48,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/06_fence.sql"),
     include_str!("../sql/functions/07_claim.sql"),
     include_str!("../sql/functions/08_claimed.sql"),
+    include_str!("../sql/functions/08_no_handler.sql"),
     include_str!("../sql/functions/09_settle.sql"),
     include_str!("../sql/functions/10_outcomes.sql"),
     include_str!("../sql/functions/11_complete_in.sql"),

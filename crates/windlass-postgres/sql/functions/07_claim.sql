@@ -124,7 +124,7 @@ BEGIN
             EXIT WHEN v_most <= 0;
             -- One statement for all that the lane's state tells: statements cost more than probes.
             SELECT c.seq, c.from_snapshot, c.to_snapshot, c.end_xid, c.end_id,
-                   EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler') AS no_handler,
+                   (SELECT true FROM {schema}.no_handler h WHERE h.lane_id = v_lane ORDER BY h.lane_id DESC, h.kind DESC, h.noted DESC LIMIT 1) AS no_handler,
                    EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.keyed AND q.name = p_queues[i]) AS keyed -- since
                 INTO v_cursor
                 FROM (SELECT 1) AS one LEFT JOIN LATERAL (
@@ -135,8 +135,7 @@ BEGIN
                 v_left := 0;
                 EXIT;
             END IF;
-            IF v_cursor.no_handler AND pass = 1 AND (v_kinds = '{}' OR EXISTS (
-                   SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler' AND h.kind = ANY (v_kinds))) THEN
+            IF v_cursor.no_handler AND pass = 1 THEN
                 RETURN QUERY SELECT * FROM {schema}.claim_no_handler(p_worker, v_lane, v_most, v_bytes, v_kinds, p_call, i, v_priority);
                 GET DIAGNOSTICS v_got = ROW_COUNT;
                 IF v_got > 0 THEN
@@ -313,7 +312,8 @@ BEGIN
                         SELECT 1 FROM pg_snapshot_xip(c.to_snapshot) AS x
                         CROSS JOIN LATERAL (SELECT 1 FROM {schema}.job o WHERE o.lane_id = u.id AND o.xid = x LIMIT 1) AS late
                         WHERE pg_visible_in_snapshot(x, v_now)) THEN true
-                    WHEN EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = u.id AND h.state = 'no_handler') THEN true
+                    WHEN (SELECT true FROM {schema}.no_handler h WHERE h.lane_id = u.id ORDER BY h.lane_id DESC, h.kind DESC, h.noted DESC LIMIT 1)
+                        AND {schema}.waits_for_handler(u.id, '{}') THEN true
                     WHEN u.id < 0 AND EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = u.id AND h.state = 'keyed') THEN true
                     ELSE clock_timestamp() - began.at > '2 ms' END AS work
         FROM unnest(p_ids, p_priorities, p_queues) WITH ORDINALITY AS u(id, priority, queue, nth)
@@ -340,77 +340,4 @@ BEGIN
         FROM (SELECT s.id, s.priority, s.queue, s.nth, greatest(p_limits[s.queue] / 16, 1) AS share FROM starving s
               UNION ALL
               SELECT w.id, w.priority, w.queue, w.nth, NULL FROM working w) AS t;
-END $$;
-
--- claim_no_handler(...): hands jobs that wait for a handler straight to a worker that knows their kind, by a direct claim. The
--- log rows get a transaction id of the claim's own, far beyond every snapshot; the cursor stays.
--- Runs under the lane's lock, inside claim. Result as claim. At most 1,000 jobs, of at most p_bytes bytes of args.
--- Cost: an index probe per kind; settings of its own, because those of claim make a sort of few jobs a walk of the
--- whole table.
-CREATE OR REPLACE FUNCTION {schema}.claim_no_handler(
-    p_worker integer, p_lane integer, p_limit integer, p_bytes bigint, p_kinds text[], p_call bigint, p_queue integer, p_priority smallint)
-    RETURNS TABLE (head bigint[], xid xid8, id bigint, attempt smallint, max_attempts smallint,
-                   crash_count smallint, enqueued_at timestamptz, kind text, args json, attributes text)
-    LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
-    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = on SET enable_hashjoin = off
-AS $$
-#variable_conflict use_column
-DECLARE
-    c         record;
-    v_kind    text;
-    v_ids     bigint[] := '{}';
-    v_xid     xid8;
-    v_segment smallint := {schema}.current_segment();
-BEGIN
-    FOREACH v_kind IN ARRAY CASE WHEN p_kinds = '{}' THEN {schema}.kinds_without_handler(p_lane) ELSE p_kinds END LOOP
-        v_ids := v_ids || ARRAY(
-            SELECT h.id FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler' AND h.kind = v_kind
-            ORDER BY h.id LIMIT least(p_limit, 1000) - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
-        EXIT WHEN cardinality(v_ids) >= least(p_limit, 1000);
-    END LOOP;
-    SELECT array_agg(s.id ORDER BY s.id) INTO v_ids FROM (
-        SELECT h.id, sum(octet_length(h.args::text)) OVER w AS bytes, row_number() OVER w AS nth
-        FROM {schema}.waiting h WHERE h.id = ANY (v_ids) WINDOW w AS (ORDER BY h.id ROWS UNBOUNDED PRECEDING)) AS s
-        WHERE s.bytes <= p_bytes OR s.nth = 1;
-    IF v_ids IS NULL THEN RETURN; END IF;
-    SELECT k.seq, k.start_xid, k.start_id, k.end_xid, k.end_id, k.from_snapshot, k.to_snapshot INTO c
-        FROM {schema}.claim k WHERE k.lane_id = p_lane ORDER BY k.seq DESC LIMIT 1;
-    v_xid := ({direct} + coalesce(c.seq, 0) + 1)::text::xid8;
-    RETURN QUERY
-    WITH taken AS (DELETE FROM {schema}.waiting h WHERE h.id = ANY (v_ids) RETURNING h.*
-    ), logged AS (
-        INSERT INTO {schema}.job (xid, id, enqueued_at, lane_id, segment, attempt, max_attempts, crash_count, moved, kind, args, attributes)
-        SELECT v_xid, t.id, t.enqueued_at, p_lane, v_segment, t.attempt, t.max_attempts, t.crash_count, true, t.kind, t.args, t.attributes
-        FROM taken t ORDER BY t.id
-    ), appended AS (
-        INSERT INTO {schema}.claim (seq, start_xid, start_id, end_xid, end_id, worker_call, lane_id, token, worker_id, job_count,
-                                    segment, from_snapshot, to_snapshot, direct, event_pos, event_late)
-        VALUES (coalesce(c.seq, 0) + 1, c.start_xid, c.start_id, c.end_xid, c.end_id, p_call, p_lane,
-                (random() * 2147483647)::integer, p_worker, cardinality(v_ids), v_segment,
-                coalesce(c.from_snapshot, '4:4:'), coalesce(c.to_snapshot, '4:4:'), true, {schema}.event_position(), {schema}.event_late())
-        RETURNING ARRAY[lane_id, seq, token, job_count, p_queue, p_priority] AS head)
-    SELECT a.head, NULL::xid8, NULL::bigint, NULL::smallint, NULL::smallint, NULL::smallint,
-           clock_timestamp(), NULL::text, NULL::json, NULL::text FROM appended a
-    UNION ALL
-    SELECT NULL::bigint[], v_xid, t.id, t.attempt, t.max_attempts, t.crash_count, t.enqueued_at, t.kind, t.args, t.attributes
-    FROM taken t;
-END $$;
-
--- kinds_without_handler(lane): the kinds of the lane's jobs that wait for a handler.
--- Cost: an index probe per kind.
-CREATE OR REPLACE FUNCTION {schema}.kinds_without_handler(p_lane integer) RETURNS text[]
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off
-AS $$
-DECLARE
-    v_kinds text[] := '{}';
-    v_kind  text := '';
-BEGIN
-    LOOP
-        SELECT h.kind INTO v_kind FROM {schema}.waiting h
-            WHERE h.lane_id = p_lane AND h.state = 'no_handler' AND h.kind > v_kind ORDER BY h.kind LIMIT 1;
-        EXIT WHEN NOT FOUND;
-        v_kinds := v_kinds || v_kind;
-    END LOOP;
-    RETURN v_kinds;
 END $$;

@@ -126,7 +126,8 @@ BEGIN
     DELETE FROM {schema}.slot;
     PERFORM {schema}.note_ended(h.queue, h.keys, h.times) FROM ( -- what was held until now counts on for rates
         SELECT l.queue, array_agg(h.key) AS keys, array_agg(clock_timestamp()) AS times FROM {schema}.key_held h JOIN {schema}.lane l ON l.id = h.lane_id GROUP BY l.queue) AS h;
-    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.key_held, {schema}.key_lookahead, {schema}.came_back;
+    TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.event, {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.key_held, {schema}.key_lookahead, {schema}.came_back, {schema}.no_handler;
+    UPDATE {schema}.waiting SET state = 'no_handler' WHERE state = 'no_handler'; -- since this transaction: its trigger says so
     IF to_regclass('{schema}.job_0_place') IS NOT NULL THEN PERFORM {schema}.prepare_subscriber(false); END IF;
     UPDATE {schema}.key_room r SET held = 0, ended = coalesce((SELECT sum(e.jobs) FROM {schema}.key_ended e WHERE e.queue = r.queue AND e.key = r.key), 0);
     UPDATE {schema}.key_lane SET folded = pg_current_snapshot();

@@ -95,8 +95,7 @@ BEGIN
     FOR v_lane IN SELECT l.id FROM {schema}.lane l WHERE l.queue = ANY (p_queues)
         AND NOT EXISTS (SELECT 1 FROM {schema}.queue q WHERE q.name = l.queue AND q.paused_at IS NOT NULL)
     LOOP
-        IF EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = v_lane AND h.state = 'no_handler'
-                   AND (p_kinds = '{}' OR h.kind = ANY (p_kinds)))
+        IF {schema}.waits_for_handler(v_lane, p_kinds)
            -- By index waiting_lane: a state that is no constant can't be looked for in waiting_due, which has the jobs of all lanes.
            OR EXISTS (SELECT 1 FROM unnest(ARRAY['scheduled', 'retryable']) AS s(state) CROSS JOIN LATERAL (
                           SELECT 1 FROM {schema}.waiting h

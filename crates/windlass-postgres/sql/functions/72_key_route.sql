@@ -59,18 +59,19 @@ CREATE OR REPLACE FUNCTION {schema}.route_no_handler(p_lane integer, p_keyed int
 AS $$
 #variable_conflict use_column
 DECLARE
-    r record;
+    v_ids  bigint[];
+    v_kind text;
+    r      record;
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler') THEN RETURN false; END IF;
-    WITH ready AS MATERIALIZED (
-        SELECT h.id FROM {schema}.waiting h WHERE h.lane_id = p_lane AND h.state = 'no_handler' AND (p_kinds = '{}' OR h.kind = ANY (p_kinds))
-        ORDER BY h.available_at, h.id LIMIT 1000 FOR UPDATE SKIP LOCKED
-    ), put AS MATERIALIZED (
-        UPDATE {schema}.waiting h SET state = 'keyed', lane_id = p_keyed FROM ready r WHERE h.id = r.id RETURNING h.id, {schema}.key_of(h.attributes) AS key
+    v_ids := {schema}.lock_no_handler(p_lane, p_kinds, 1000);
+    IF v_ids = '{}' THEN RETURN false; END IF;
+    WITH put AS MATERIALIZED (
+        UPDATE {schema}.waiting h SET state = 'keyed', lane_id = p_keyed WHERE h.id = ANY (v_ids) RETURNING h.id, h.kind, {schema}.key_of(h.attributes) AS key
     ), named AS MATERIALIZED (SELECT p.key, min(p.id) AS low FROM put p GROUP BY p.key)
-    SELECT (SELECT count(*) FROM put) AS n, array_agg(n.key ORDER BY n.low) AS keys, array_agg(n.low ORDER BY n.low) AS lows INTO r FROM named n;
-    IF r.n > 0 THEN PERFORM {schema}.give_turns(p_keyed, r.keys, r.lows); END IF;
-    RETURN r.n = 1000;
+    SELECT (SELECT array_agg(DISTINCT p.kind) FROM put p) AS kinds, array_agg(n.key ORDER BY n.low) AS keys, array_agg(n.low ORDER BY n.low) AS lows INTO r FROM named n;
+    FOREACH v_kind IN ARRAY r.kinds LOOP PERFORM {schema}.pass_no_handler(p_lane, v_kind); END LOOP;
+    PERFORM {schema}.give_turns(p_keyed, r.keys, r.lows);
+    RETURN cardinality(v_ids) = 1000;
 END $$;
 
 -- unroute(lane): of a queue that is not keyed any more: what waits for its key's turn stands in the log again. At most 4,000; whether there was any. Under the

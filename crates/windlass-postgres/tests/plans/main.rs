@@ -12,6 +12,7 @@ mod events;
 mod inspect;
 mod keys;
 mod limits;
+mod no_handler;
 mod retention;
 mod settle;
 mod unique;

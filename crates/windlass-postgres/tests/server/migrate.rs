@@ -110,7 +110,7 @@ async fn cancelled_jobs_are_stepped_over_after_a_migration() {
     store.cancel(&cancelled).await.unwrap();
     let older = "INSERT INTO windlass.cancelled_in_log SELECT 1000000, max(lane_id), '9' FROM windlass.cancelled_in_log;
         ALTER TABLE windlass.cancelled_in_log DROP COLUMN xid; CREATE INDEX cancelled_in_log_lane ON windlass.cancelled_in_log (lane_id);
-        DROP TABLE windlass.came_back; ALTER TABLE windlass.worker DROP COLUMN draining_at; DELETE FROM windlass.migration WHERE version >= 22";
+        DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid; DROP TABLE windlass.came_back; ALTER TABLE windlass.worker DROP COLUMN draining_at; DELETE FROM windlass.migration WHERE version >= 22";
     sql.batch_execute(&fixture.text(older)).await.unwrap();
     fixture.store().await.migrate().await.unwrap();
     let left = worker.take(29).await;
@@ -118,6 +118,28 @@ async fn cancelled_jobs_are_stepped_over_after_a_migration() {
     assert!(worker.claim(100).await.is_empty());
     let entries = fixture.text("SELECT count(*) FROM windlass.cancelled_in_log");
     assert_eq!(sql.query_one(&entries, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+/// Jobs that wait for a handler in an older schema go to a worker that knows them, as do those that come after.
+#[tokio::test]
+async fn jobs_without_a_handler_are_found_after_a_migration() {
+    let fixture = Fixture::shared().await;
+    let (store, sql): (Arc<dyn Store>, _) = (Arc::new(fixture.store().await), fixture.sql().await);
+    store.enqueue(&jobs(12)).await.unwrap();
+    let other = worker(&store, &[QUEUE], &["other"], LATER).await;
+    let give_up = async |most| {
+        let held = other.take(most).await;
+        other.settle(vec![], held.iter().map(|held| held.exception(Disposition::NoHandler)).collect()).await;
+    };
+    give_up(8).await;
+    let older = "DROP TABLE windlass.no_handler; DROP TRIGGER no_handler ON windlass.waiting; ALTER TABLE windlass.waiting DROP COLUMN xid;
+        CREATE INDEX waiting_no_handler ON windlass.waiting (lane_id, kind, id) WHERE state = 'no_handler'; DELETE FROM windlass.migration WHERE version = (SELECT max(version) FROM windlass.migration)";
+    sql.batch_execute(&fixture.text(older)).await.unwrap();
+    fixture.store().await.migrate().await.unwrap();
+    give_up(4).await;
+    let knows = worker(&store, &[QUEUE], &[], LATER).await;
+    knows.take(12).await;
+    assert!(knows.claim(100).await.is_empty());
 }
 
 /// A function whose parameters changed is one function, whoever was granted its older form may call it, and an older program's
