@@ -28,12 +28,16 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let detail = format!("the body must be application/json, got {media:?}");
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
         }
-        match Bytes::from_request(request, state).await {
-            Ok(bytes) => Ok(Self(bytes)),
-            Err(refused) if refused.status() == StatusCode::PAYLOAD_TOO_LARGE => Err(Problem::too_large()),
-            Err(refused) => Err(Problem::new(StatusCode::BAD_REQUEST, "malformed", refused.body_text())),
-        }
+        read_whole(request, state).await.map(Self)
     }
+}
+
+/// The whole body of a request, if it is no longer than its limit.
+pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state).await.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
+        _ => Problem::new(StatusCode::BAD_REQUEST, "malformed", refused.body_text()),
+    })
 }
 
 impl Body {

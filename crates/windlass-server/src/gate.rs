@@ -4,13 +4,14 @@ use crate::{
     app::App,
     audit::{Attempt, Note},
     auth::{Identity, Role, Via, check_read, check_write},
+    extract::read_whole,
     problem::Problem,
-    replays::key_of,
+    replays::{Call, key_of},
     shell::{Answered, RequestId},
 };
 use axum::{
-    body::Body,
-    extract::{Request, State},
+    body::{Body, Bytes},
+    extract::{DefaultBodyLimit, Request, State},
     http::{HeaderMap, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -81,7 +82,7 @@ async fn to_its_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 's
 
 impl Gate {
     async fn pass(&self, request: Request, next: Next) -> Result<Response, Problem> {
-        let (parts, body) = request.into_parts();
+        let (parts, mut body) = request.into_parts();
         let length =
             parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length > self.body_limit as u64) {
@@ -100,9 +101,17 @@ impl Gate {
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail));
         };
         // A replay is for who still may.
-        let call = match self.check(&identity, least, &parts.headers) {
+        let id = match self.check(&identity, least, &parts.headers) {
             Ok(()) => self.call_of(&identity, &parts)?,
             Err(_) => None,
+        };
+        let call = match id {
+            Some(id) => {
+                let whole = self.whole(body).await?;
+                body = Body::from(whole.clone());
+                Some(Call::new(id, &whole))
+            }
+            None => None,
         };
         let work = Box::pin(self.noted(identity, least, changes, parts, body, next));
         match call {
@@ -118,6 +127,13 @@ impl Gate {
         }
         let call = |key: &str| format!("{}\0{}\0{key}", identity.actor(), parts.uri.path());
         Ok(key_of(&parts.headers)?.map(call))
+    }
+
+    /// The body, to see whether it is that of before.
+    async fn whole(&self, body: Body) -> Result<Bytes, Problem> {
+        let mut request = Request::new(body);
+        DefaultBodyLimit::max(self.body_limit).apply(&mut request);
+        within(TIMEOUT, read_whole(request, &())).await?
     }
 
     /// Does it, and notes that.
@@ -186,7 +202,7 @@ impl Gate {
     }
 }
 
-async fn within(time: Duration, answer: impl Future<Output = Response>) -> Result<Response, Problem> {
+async fn within<T>(time: Duration, answer: impl Future<Output = T>) -> Result<T, Problem> {
     tokio::time::timeout(time, answer).await.map_err(|_| {
         let detail = format!("no answer within {} s; a write may or may not have happened", time.as_secs());
         Problem::new(StatusCode::GATEWAY_TIMEOUT, "timeout", detail)

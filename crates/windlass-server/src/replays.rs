@@ -1,7 +1,7 @@
 //! What was done under an `Idempotency-Key` is not done again: whoever repeats the call gets the answer of the first.
 //!
 //! An enqueue has its key in the store (`POST /jobs`). Here are those of the other POSTs, of which a repetition would do something twice: kept by this
-//! process, for an hour.
+//! process, for an hour. A key is of one body: with another one it is refused, as the answer of the first would say that this was done.
 
 use crate::problem::Problem;
 use axum::{
@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
@@ -25,8 +26,24 @@ const MOST_BYTES: usize = 64 << 10;
 /// The longest key.
 const LONGEST_KEY: usize = 200;
 
+/// A call that is done once under its key.
+pub(crate) struct Call {
+    /// Who calls, what, and their key.
+    id: String,
+    /// The hash of the body.
+    body: [u8; 32],
+}
+
+impl Call {
+    pub(crate) fn new(id: String, body: &[u8]) -> Self {
+        Self { id, body: Sha256::digest(body).into() }
+    }
+}
+
 /// An answer that can be given again.
 struct Kept {
+    /// The hash of the body that it answers.
+    asked: [u8; 32],
     status: StatusCode,
     media: Option<HeaderValue>,
     body: Bytes,
@@ -54,19 +71,27 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     key.to_str().ok().filter(is_good).map(Some).ok_or_else(wrong)
 }
 
+fn reused() -> Problem {
+    let detail = "this Idempotency-Key was used for another body, and nothing was done now: send a new key with a new request, \
+                  the same body with a repeated one";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail)
+}
+
 impl Replays {
     /// The answer that this call had before, or else that of the work, which is remembered where it succeeds.
     pub(crate) async fn answer(
         &self,
-        call: String,
+        call: Call,
         work: impl Future<Output = Result<Response, Problem>>,
     ) -> Result<Response, Problem> {
-        let (cell, mut is_first) = (self.cell(call), false);
+        let Call { id, body } = call;
+        let (cell, mut is_first) = (self.cell(id), false);
         let first = async {
             is_first = true;
-            Kept::of(work.await).await.map_err(Box::new)
+            Kept::of(body, work.await).await.map_err(Box::new)
         };
         match cell.get_or_try_init(|| first).await {
+            Ok(kept) if kept.asked != body => Err(reused()),
             Ok(kept) => Ok(kept.response(is_first)),
             Err(refused) => Ok(*refused),
         }
@@ -90,7 +115,7 @@ impl Replays {
 
 impl Kept {
     /// An answer that is worth keeping; what was refused changed nothing, and may be tried again.
-    async fn of(answer: Result<Response, Problem>) -> Result<Self, Response> {
+    async fn of(asked: [u8; 32], answer: Result<Response, Problem>) -> Result<Self, Response> {
         let answer = answer.unwrap_or_else(IntoResponse::into_response);
         if !answer.status().is_success() {
             return Err(answer);
@@ -100,7 +125,8 @@ impl Kept {
             let detail = format!("it was done, but its answer cannot be kept: {error}");
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()
         })?;
-        Ok(Self { status: parts.status, media: parts.headers.get(header::CONTENT_TYPE).cloned(), body })
+        let media = parts.headers.get(header::CONTENT_TYPE).cloned();
+        Ok(Self { asked, status: parts.status, media, body })
     }
 
     fn response(&self, is_first: bool) -> Response {

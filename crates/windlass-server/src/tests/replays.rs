@@ -70,3 +70,33 @@ async fn what_was_refused_is_tried_again() {
             .refused(422, "invalid_option");
     }
 }
+
+#[tokio::test]
+async fn a_key_is_of_one_body() {
+    let site = Site::in_memory();
+    let mark =
+        async |label: &str| again(&site, Role::Operator, "/marks", "v7", json!({ "label": label })).await;
+    // One that is refused takes no key.
+    mark("").await.refused(422, "invalid_option");
+    assert_eq!(mark("v7").await.status, 204);
+    let other = mark("v8").await.refused(422, "idempotency_key_reused");
+    assert!(!is_replay(&other));
+    assert_eq!(mark("v7").await.headers["idempotent-replayed"], "true");
+    assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
+    // What is too large is not read to see whether it is the same.
+    let large = "x".repeat(1 << 20);
+    mark(&large).await.refused(413, "too_large");
+}
+
+#[tokio::test]
+async fn of_two_bodies_at_once_under_a_key_one_is_done() {
+    for site in Site::all_stores().await {
+        let mark =
+            async |label: &str| again(&site, Role::Operator, "/marks", "v7", json!({ "label": label })).await;
+        let (one, other) = tokio::join!(mark("v7"), mark("v8"));
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [204, 422], "{}: {one:?} {other:?}", site.name().await);
+        assert_eq!(site.get("/marks").await.is(200)["items"].as_array().unwrap().len(), 1);
+    }
+}
