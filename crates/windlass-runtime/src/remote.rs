@@ -220,7 +220,11 @@ impl RemoteWorker {
             self.lock().drain(heartbeat.drain);
             self.limits_told(&heartbeat.limited);
         }
-        Ok(self.lock().tell_stops())
+        let beat = self.lock().tell_stops();
+        if beat.is_news {
+            self.hold_limits();
+        }
+        Ok(beat)
     }
 
     /// The store has something to say to it: its next [beat](Self::beat) asks.

@@ -15,7 +15,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -37,7 +37,7 @@ pub(super) struct Held {
     pub(super) settling: u32,
     /// The worker was told that its time is over.
     pub(super) told_late: bool,
-    /// Its time and the grace are over: it is not the worker's any more.
+    /// Its time, or that to stop it, and the grace are over: it is not the worker's any more.
     pub(super) timed_out: bool,
     /// What is said of it, once something is.
     pub(super) reporter: Option<Arc<JobReporter>>,
@@ -118,7 +118,8 @@ pub(super) struct Table {
     pub(super) alone: Option<Ticket>,
     pub(super) limits: Limits,
     cancelled: HashSet<JobId>,
-    told: HashSet<JobId>,
+    /// When the worker was told first that a job is to be cancelled.
+    told: HashMap<JobId, Instant>,
     /// Somebody asked the worker to drain; whether it was told.
     drain: bool,
     told_drain: bool,
@@ -140,7 +141,7 @@ impl Table {
             alone: None,
             limits: Limits::default(),
             cancelled: HashSet::new(),
-            told: HashSet::new(),
+            told: HashMap::new(),
             drain: false,
             told_drain: false,
             renewed_at: Some(Instant::now()),
@@ -169,7 +170,7 @@ impl Table {
 
     pub(super) fn renewed(&mut self, at: Instant, cancelled: Vec<JobId>) {
         (self.renewed_at, self.cancelled) = (Some(at), cancelled.into_iter().collect());
-        self.told.retain(|job| self.cancelled.contains(job));
+        self.told.retain(|job, _| self.cancelled.contains(job));
     }
 
     /// Whether somebody asked the worker to drain.
@@ -185,11 +186,19 @@ impl Table {
             let (is_cancelled, is_late) = (self.cancelled.contains(&held.given.job.id), held.is_late());
             if is_cancelled || is_late {
                 beat.cancel.push(*ticket);
-                beat.is_news |= is_cancelled && self.told.insert(held.given.job.id);
+                if is_cancelled && let Entry::Vacant(told) = self.told.entry(held.given.job.id) {
+                    told.insert(Instant::now());
+                    beat.is_news = true;
+                }
                 beat.is_news |= is_late && !std::mem::replace(&mut held.told_late, true);
             }
         }
         beat
+    }
+
+    /// When the worker was told that somebody wants this job cancelled.
+    pub(super) fn told_to_cancel_at(&self, held: &Held) -> Option<Instant> {
+        self.told.get(&held.given.job.id).copied()
     }
 
     pub(super) fn handed(&self) -> Vec<RemoteJob> {
@@ -250,6 +259,11 @@ impl Table {
             self.refused.insert(ticket);
         }
         let removed = self.jobs.remove(&ticket);
+        if let Some(held) = &removed {
+            // Another attempt of it was not asked to stop, until the store says so.
+            self.cancelled.remove(&held.given.job.id);
+            self.told.remove(&held.given.job.id);
+        }
         if removed.as_ref().is_some_and(|held| held.timed_out) {
             self.timed_out.insert(ticket);
             while self.timed_out.len() > MOST_TIMED_OUT {

@@ -1,5 +1,5 @@
-//! Holds the jobs of a worker that runs elsewhere to their time. It is told when that is over, and after the grace the attempt has failed, whatever
-//! the worker does. There is a task for each worker that was given a job with a limit.
+//! Holds the jobs of a worker that runs elsewhere to their time. It is told when that is over, or that a job is to be cancelled, and after the grace the attempt
+//! has failed, or is cancelled, whatever the worker does. There is a task for each worker that was given a job with a limit, or was told to cancel one.
 
 use super::{
     RemoteWorker,
@@ -51,21 +51,34 @@ impl Table {
             .min()
     }
 
-    /// When the time and the grace of a job are over that nobody settles just now.
-    fn next_end(&self, grace: Duration) -> Option<Instant> {
-        self.jobs.values().filter(|held| held.settling == 0).filter_map(|held| held.over_at(grace)).min()
+    /// When a job is taken away that nobody settles just now: after the grace that follows its time, or a request to cancel it.
+    fn end_of(&self, held: &Held, grace: Duration) -> Option<Instant> {
+        if held.settling > 0 {
+            return None;
+        }
+        // One that was taken away and could not be settled.
+        if held.timed_out {
+            return held.handed_at;
+        }
+        let cancelled = self.told_to_cancel_at(held).and_then(|told| told.checked_add(grace));
+        [held.over_at(grace), cancelled].into_iter().flatten().min()
     }
 
-    /// The jobs whose time and grace are over: from here on they are not the worker's.
+    /// When the next one is taken away.
+    fn next_end(&self, grace: Duration) -> Option<Instant> {
+        self.jobs.values().filter_map(|held| self.end_of(held, grace)).min()
+    }
+
+    /// The jobs that are taken away now: from here on they are not the worker's.
     fn time_out(&mut self, grace: Duration) -> Vec<Ticket> {
         let now = Instant::now();
-        let is_over = |held: &Held| held.settling == 0 && held.over_at(grace).is_some_and(|at| at <= now);
-        let over = self.jobs.iter_mut().filter(|(_, held)| is_over(held));
-        over.map(|(ticket, held)| {
-            held.timed_out = true;
-            *ticket
-        })
-        .collect()
+        let is_over = |held: &Held| self.end_of(held, grace).is_some_and(|at| at <= now);
+        let over: Vec<_> =
+            self.jobs.iter().filter(|(_, held)| is_over(held)).map(|(ticket, _)| *ticket).collect();
+        for ticket in &over {
+            self.jobs.entry(*ticket).and_modify(|held| held.timed_out = true);
+        }
+        over
     }
 }
 
@@ -75,7 +88,7 @@ impl RemoteWorker {
         self.lock().next_limit()
     }
 
-    /// It was given a job with a time limit.
+    /// It was given a job with a time limit, or told to stop one.
     pub(super) fn hold_limits(self: &Arc<Self>) {
         if !self.holds_limits.swap(true, Ordering::Relaxed) {
             tokio::spawn(run(Arc::downgrade(self), Arc::clone(&self.limits_bell)));

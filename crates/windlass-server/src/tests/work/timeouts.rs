@@ -87,6 +87,37 @@ async fn after_the_grace_the_attempt_has_failed_and_what_is_said_of_it_is_refuse
 }
 
 #[tokio::test]
+async fn a_job_that_is_to_be_cancelled_is_given_up_after_the_grace() {
+    for site in Site::all_stores().await {
+        let (ends, goes_on) = (enqueue(&site, "a", None).await, enqueue(&site, "a", None).await);
+        let worker = site.register(json!({ "queues": { "mail": 2 }, "timeout_grace_ms": 10 })).await;
+        let jobs = site.jobs(&worker).await;
+        site.client.cancel(&[ends]).await.unwrap();
+        let mut told = Value::Null;
+        while told.as_array().is_none_or(Vec::is_empty) {
+            told = site.turn(&worker, json!({ "wait_s": 30 })).await["cancel"].clone();
+        }
+        assert_eq!(told, json!([jobs[0]["receipt"]]));
+        // The worker says nothing of it.
+        let ended = site.client.wait(ends, LONG).await.unwrap().expect("the job ends by itself");
+        let reason =
+            "cancelled by request: the worker went on for 10ms more, and nothing it says is taken any more";
+        assert_eq!((ended.state, ended.reason.as_deref()), (JobState::Cancelled, Some(reason)));
+        let said = json!({ "done": [done(&jobs[0], "complete"), done(&jobs[1], "complete")], "want": {} });
+        let turn = site.turn(&worker, said).await;
+        assert_eq!((&turn["settled"], &turn["cancel"]), (&json!(["refused", "accepted"]), &json!([])));
+        assert_eq!(site.state(goes_on).await, JobState::Completed);
+        // Another attempt is another one.
+        site.client.retry(&[ends]).await.unwrap();
+        let again = site.jobs(&worker).await;
+        assert_eq!(again[0]["id"], ends.to_string());
+        let turn = site.turn(&worker, json!({ "done": [done(&again[0], "complete")], "want": {} })).await;
+        assert_eq!((&turn["settled"], &turn["cancel"]), (&json!(["accepted"]), &json!([])));
+        assert_eq!(site.state(ends).await, JobState::Completed);
+    }
+}
+
+#[tokio::test]
 async fn time_limits_that_make_no_sense_are_refused() {
     let site = Site::in_memory();
     for (field, value) in [
