@@ -8,11 +8,14 @@ export type Target = { ids: string[] } | { filter: BulkFilter };
 export interface Asked {
   action: BulkAction;
   target: Target;
+  /** What is to be changed, of `edit`. */
+  edit?: Record<string, unknown>;
 }
 
 export const VERBS: Record<BulkAction, { verb: string; doing: string; done: string }> = {
   retry: { verb: 'Retry', doing: 'Retrying', done: 'Retried' },
   cancel: { verb: 'Cancel', doing: 'Cancelling', done: 'Cancelled' },
+  edit: { verb: 'Edit', doing: 'Editing', done: 'Edited' },
   delete: { verb: 'Delete', doing: 'Deleting', done: 'Deleted' },
 };
 
@@ -29,12 +32,12 @@ export function offers(state: JobState | undefined): BulkAction[] {
     case 'available':
     case 'scheduled':
     case 'blocked':
-      return ['cancel', 'delete'];
+      return ['edit', 'cancel', 'delete'];
     case 'cancelled':
     case 'discarded':
-      return ['retry', 'delete'];
+      return ['retry', 'edit', 'delete'];
     default:
-      return ['retry', 'cancel', 'delete'];
+      return ['retry', 'edit', 'cancel', 'delete'];
   }
 }
 

@@ -4,6 +4,9 @@ import { parse } from './api/client';
 import type { BulkFilter, JobState } from './api/schema';
 
 export const STATES: readonly JobState[] = ['scheduled', 'available', 'running', 'retryable', 'completed', 'cancelled', 'discarded'];
+/** Nothing happens to them by itself any more, but they can be tried again. */
+export const isDead = (state: JobState | undefined): boolean => state === 'cancelled' || state === 'discarded';
+
 export const FIELDS = ['queue', 'kind', 'tag', 'error', 'args'] as const;
 export type Field = (typeof FIELDS)[number];
 

@@ -1,7 +1,7 @@
 // The counters as series: how many jobs per second ended in which way, step by step.
 
 import { query } from './api/client';
-import type { Count, History, Timings } from './api/schema';
+import type { Counted, History, Timings } from './api/schema';
 import type { Values } from './charts';
 
 export const RANGES = ['15m', '1h', '6h', '24h', '30d'] as const;
@@ -16,8 +16,9 @@ const SPANS: Record<Range, { last: number; step: number; every: number }> = {
   '30d': { last: 2_592_000, step: 21_600, every: 300 },
 };
 
-export const historyPath = (range: Range, queue?: string): string =>
-  query('history', { last_s: SPANS[range].last, step_s: SPANS[range].step, queue });
+/** What the counters say, summed but for what is asked for: an hour of every kind is megabytes where there are many. */
+export const historyPath = (range: Range, more: { by: 'none' | 'queue' | 'kind' | 'queue_and_kind'; queue?: string; outcome?: string; top?: number }): string =>
+  query('history', { last_s: SPANS[range].last, step_s: SPANS[range].step, ...more });
 
 export const timingsPath = (range: Range, queue?: string): string =>
   query('timings', { last_s: SPANS[range].last, step_s: SPANS[range].step, by: 'none', queue });
@@ -31,7 +32,7 @@ export interface Grid {
   /** When each step begins, in milliseconds. */
   times: number[];
   /** The counts of those that match, per second; `null` where it is not counted yet. */
-  rates(match?: (count: Count) => boolean): Values;
+  rates(match?: (series: Counted) => boolean): Values;
 }
 
 /** A step of which less than this part is counted says nothing yet. */
@@ -56,34 +57,36 @@ export function grid(history: History, range: Range, now: number): Grid {
   const step = history.step_ms, until = Date.parse(history.counted_until);
   const times = timesOf(step, range, now), first = times[0] ?? now, size = times.length;
   const seconds = times.map(at => Math.min(step, Math.max(0, until - at)) / 1_000);
-  const rates = (match: (count: Count) => boolean = () => true): Values => {
+  const offset = history.begins === null ? 0 : Math.round((Date.parse(history.begins) - first) / step);
+  const rates = (match: (series: Counted) => boolean = () => true): Values => {
     const sums = new Array<number>(size).fill(0);
-    for (const count of history.counts) {
-      const i = Math.round((Date.parse(count.at) - first) / step);
-      if (i >= 0 && i < size && match(count)) sums[i] = (sums[i] ?? 0) + count.count;
+    for (const [at, count] of history.series.filter(match).flatMap(each => each.counts)) {
+      const i = at + offset;
+      if (i >= 0 && i < size) sums[i] = (sums[i] ?? 0) + count;
     }
     return sums.map((sum, i) => ((seconds[i] ?? 0) < (step / 1_000) * ENOUGH ? null : sum / (seconds[i] ?? 1)));
   };
   return { times, rates };
 }
 
-export const isEnd = ({ outcome }: Count): boolean => outcome === 'completed' || outcome === 'failed';
-export const isCompleted = ({ outcome }: Count): boolean => outcome === 'completed';
-export const isFailed = ({ outcome }: Count): boolean => outcome === 'failed';
+export const isEnd = ({ outcome }: Counted): boolean => outcome === 'completed' || outcome === 'failed';
+export const isCompleted = ({ outcome }: Counted): boolean => outcome === 'completed';
+export const isFailed = ({ outcome }: Counted): boolean => outcome === 'failed';
 
 export interface Share {
   completed: number;
   failed: number;
 }
 
-/** How many completed and how many attempts failed, by what the key makes of a count. */
-export function shares(counts: readonly Count[], key: (count: Count) => string | null): Map<string | null, Share> {
+export const total = ({ counts }: Counted): number => counts.reduce((sum, [, count]) => sum + count, 0);
+
+/** How many completed and how many attempts failed, by what the key makes of a series. */
+export function shares({ series }: History, key: (series: Counted) => string | null): Map<string | null, Share> {
   const found = new Map<string | null, Share>();
-  for (const count of counts) {
-    if (!isEnd(count)) continue;
-    const share = found.get(key(count)) ?? { completed: 0, failed: 0 };
-    share[count.outcome as 'completed' | 'failed'] += count.count;
-    found.set(key(count), share);
+  for (const each of series.filter(isEnd)) {
+    const share = found.get(key(each)) ?? { completed: 0, failed: 0 };
+    share[each.outcome as 'completed' | 'failed'] += total(each);
+    found.set(key(each), share);
   }
   return found;
 }

@@ -148,6 +148,39 @@ test('a run can be stopped, and is still there after a reload', async t => {
   assert.equal(asked(mock, 'DELETE', 'bulk/b_1').length, 1);
 });
 
+test('what is to be changed of many is asked for first, then how many they are', async t => {
+  const { page, mock } = await open(t, { path: 'jobs?state=retryable' });
+  await rows(page).nth(0).getByRole('checkbox').check();
+  await rows(page).nth(2).getByRole('checkbox').check();
+  await page.getByRole('button', { name: /^Edit…/ }).click();
+  const dialog = page.getByRole('dialog');
+  const next = dialog.getByRole('button', { name: 'Preview…' });
+  assert.ok(await next.isDisabled(), 'nothing is to be changed yet');
+  assert.deepEqual(await findings(page), []);
+  await dialog.getByLabel('Priority, lower runs first').fill('-500');
+  assert.equal(asked(mock, 'POST', 'bulk').length, 0);
+  await dialog.getByLabel('Priority, lower runs first').fill('-5');
+  await dialog.getByLabel('Attempts in all').fill('3');
+  await next.click();
+  await dialog.getByRole('heading', { name: 'Edit 2 jobs?' }).waitFor();
+  await dialog.getByText('priority: -5').waitFor();
+  await dialog.getByText('max_attempts: 3').waitFor();
+  assert.deepEqual(await findings(page), []);
+  const { action, edit, ids } = asked(mock, 'POST', 'bulk')[0].body;
+  assert.deepEqual({ action, edit, ids: ids.length }, { action: 'edit', edit: { priority: -5, max_attempts: 3 }, ids: 2 });
+  await dialog.getByRole('button', { name: 'Edit 2' }).click();
+  await page.getByText('Edited 2 jobs').waitFor();
+  assert.deepEqual(ids.map(id => mock.store.jobs.get(id).priority), [-5, -5]);
+});
+
+test('dead jobs have no time to be set', async t => {
+  const { page } = await open(t, { path: 'jobs?state=discarded' });
+  await rows(page).nth(0).getByRole('checkbox').check();
+  await page.getByRole('button', { name: /^Edit…/ }).click();
+  await page.getByLabel('Priority, lower runs first').waitFor();
+  assert.equal(await page.getByLabel(/Available from/).count(), 0);
+});
+
 test('a count that changed meanwhile is refused, and nothing is changed', async t => {
   const { page, mock } = await open(t, { path: 'jobs?state=discarded' });
   await rows(page).nth(0).getByRole('checkbox').check();

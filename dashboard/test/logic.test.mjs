@@ -66,14 +66,14 @@ test('the life of a job is what its record tells', () => {
 });
 
 test('counters become rates, and what is not counted yet is a gap', () => {
-  const count = (minute, count, outcome = 'completed') => ({ at: at(minute), queue: 'q', kind: 'k', outcome, count });
-  const counted = { step_ms: 60_000, counted_until: at(10.5), counts: [count(0, 60), count(9, 120), count(9, 6, 'failed'), count(10, 30)] };
+  const of = (outcome, counts) => ({ queue: 'q', kind: 'k', outcome, counts });
+  const counted = { step_ms: 60_000, counted_until: at(10.5), begins: at(0), series: [of('completed', [[0, 60], [9, 120], [10, 30]]), of('failed', [[9, 6]])] };
   const grid = history.grid(counted, '15m', 12 * 60_000);
   const rates = grid.rates(history.isCompleted);
   assert.equal(grid.times.at(-1), 12 * 60_000);
   const minute = n => rates[grid.times.indexOf(n * 60_000)];
   assert.deepEqual([0, 1, 9, 10, 11, 12].map(minute), [1, 0, 2, 1, null, null]);
-  assert.deepEqual(history.shares(counted.counts, each => each.queue).get('q'), { completed: 210, failed: 6 });
+  assert.deepEqual(history.shares(counted, each => each.queue).get('q'), { completed: 210, failed: 6 });
   assert.equal(history.failing({ completed: 0, failed: 0 }), null);
 });
 

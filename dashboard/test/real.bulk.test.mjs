@@ -80,6 +80,26 @@ overStores((real, test) => {
     });
   }
 
+  test('all that match are edited, and no others', async t => {
+    const { server } = real;
+    await server.enqueue(...many(120, { kind: 'x', queue: 'edited' }), ...many(2, { kind: 'y', queue: 'edited' }));
+    const { page } = await visit(t, server, { path: 'jobs?state=available&queue=edited&kind=x' });
+    const dialog = await ask(page, 'Edit');
+    await dialog.getByLabel('Priority, lower runs first').fill('-5');
+    await dialog.getByLabel('Attempts in all').fill('3');
+    await dialog.getByLabel(/Available from/).fill('2999-01-01T00:00:00');
+    await page.keyboard.press('Enter');
+    await dialog.getByText('Type 120 to confirm').waitFor();
+    assert.deepEqual(await counts(server, 'edited'), { available: 122 }, 'a preview changes nothing');
+    await dialog.getByRole('textbox').fill('120');
+    await dialog.getByRole('button', { name: 'Edit 120' }).click();
+    await page.getByText('Edited 120 jobs').waitFor();
+    assert.deepEqual(await counts(server, 'edited'), { available: 2, scheduled: 120 });
+    const { items } = await server.api('GET', 'jobs?queue=edited&state=scheduled&limit=200');
+    const changed = ({ kind, priority, max_attempts: attempts }) => kind === 'x' && priority === -5 && attempts === 3;
+    assert.deepEqual([items.length, items.every(changed)], [120, true]);
+  });
+
   test('dead jobs are retried by the keyboard alone', async t => {
     const { server } = real;
     await server.enqueue(...many(3, { kind: 'x', queue: 'dead', max_attempts: 1 }));

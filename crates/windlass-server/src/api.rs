@@ -46,6 +46,24 @@ fn times(last_s: Option<u64>, step_s: Option<u64>) -> Result<(Duration, Duration
     Ok((Duration::from_secs(last), Duration::from_secs(step)))
 }
 
+/// What figures of the past tell apart.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    None,
+    Queue,
+    Kind,
+    #[default]
+    QueueAndKind,
+}
+
+impl By {
+    /// Whether queues are, and kinds.
+    fn told_apart(self) -> (bool, bool) {
+        (matches!(self, Self::Queue | Self::QueueAndKind), matches!(self, Self::Kind | Self::QueueAndKind))
+    }
+}
+
 /// Which page of a list is asked for, and of which names.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

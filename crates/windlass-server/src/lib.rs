@@ -35,6 +35,7 @@ mod record;
 mod redact;
 mod replays;
 mod routes;
+mod series;
 mod server;
 mod shell;
 mod side_by_side;

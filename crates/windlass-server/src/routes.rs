@@ -174,9 +174,11 @@ fn whole_store() -> Vec<Route> {
             .status(204)
             .about("Asks it to take no more jobs, end what it runs, and go"),
         get("/history", "history", store::history)
-            .query(&["last_s", "step_s", "queue", "kind", "outcome"])
+            .query(&["last_s", "step_s", "queue", "kind", "outcome", "by", "top"])
             .gives("History")
-            .about("How many jobs ended in which way, by the minute"),
+            .about(
+                "How many jobs ended in which way, by the minute: of each queue, kind and outcome one series",
+            ),
         get("/timings", "timings", timings::timings)
             .query(&["last_s", "step_s", "queue", "kind", "by"])
             .gives("Timings")

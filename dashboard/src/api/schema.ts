@@ -169,18 +169,21 @@ export interface JobPage {
 
 export type Outcome = 'completed' | 'failed' | 'retried' | 'snoozed' | 'cancelled' | 'discarded' | 'rescued' | 'returned' | 'deleted';
 
-export interface Count {
-  at: Time;
+/** How many jobs of a queue and a kind ended so, by the step. */
+export interface Counted {
   queue: string | null;
   kind: string | null;
-  outcome: Outcome;
-  count: number;
+  outcome: string;
+  /** The number of the step, and how many. */
+  counts: [step: number, count: number][];
 }
 
 export interface History {
   step_ms: number;
   counted_until: Time;
-  counts: Count[];
+  /** When step 0 begins. */
+  begins: Time | null;
+  series: Counted[];
 }
 
 export interface ScheduleRecord {
@@ -212,7 +215,7 @@ export interface ScheduleRecord {
   next?: Time[];
 }
 
-export type BulkAction = 'cancel' | 'retry' | 'delete';
+export type BulkAction = 'cancel' | 'retry' | 'delete' | 'edit';
 
 export interface BulkFilter {
   state?: string;

@@ -9,6 +9,7 @@ import { row, useKeys } from '../keys';
 import { may } from '../session';
 import { go, here, to } from '../router';
 import { BulkBar, BulkDialog } from '../parts/Bulk';
+import { EditMany } from '../parts/EditMany';
 import { FilterBar, StateTabs, toJobs } from '../parts/Filter';
 import { Icon } from '../parts/Icon';
 import { JobTable } from '../parts/JobTable';
@@ -102,7 +103,8 @@ export function Jobs() {
         )}
       </section>
       {(selected.size > 0 || isAll) && <BulkBar selected={selected.size} actions={actions} isAll={isAll} all={isEmpty(filter) ? undefined : () => setAll(true)} ask={ask} clear={none} />}
-      {asked && <BulkDialog asked={asked} close={() => setAsked(undefined)} started={() => { setAsked(undefined); none(); reload(); }} />}
+      {asked?.action === 'edit' && !asked.edit ? <EditMany state={filter.state} close={() => setAsked(undefined)} preview={edit => setAsked({ ...asked, edit })} />
+        : asked && <BulkDialog asked={asked} close={() => setAsked(undefined)} started={() => { setAsked(undefined); none(); reload(); }} />}
     </>
   );
 }

@@ -1,10 +1,10 @@
 import { useOverview } from '../api/live';
 import { useResource } from '../api/resource';
-import type { Count, History, Overview as Data } from '../api/schema';
+import type { History, Overview as Data } from '../api/schema';
 import { newest } from '../charts';
 import { now } from '../clock';
 import { count, figure, jobs, percent, plural, rate, short } from '../format';
-import { failing, grid, historyEvery, historyPath, isCompleted, isEnd, isFailed, shares, type Grid } from '../history';
+import { failing, grid, historyEvery, historyPath, isCompleted, isEnd, isFailed, shares, total, type Grid } from '../history';
 import { samples } from '../samples';
 import { to, toQueue } from '../router';
 import { isAtWork } from '../workers';
@@ -22,13 +22,13 @@ const SPARK = 30;
 
 /** The counters of the last hour, which several parts of a page draw. */
 export function useHour(queue?: string): { history: History | undefined; steps: Grid | undefined } {
-  const { data } = useResource<History>(historyPath('1h', queue), historyEvery('1h'));
+  const { data } = useResource<History>(historyPath('1h', { by: queue === undefined ? 'queue' : 'kind', queue }), historyEvery('1h'));
   return { history: data, steps: data && grid(data, '1h', now.value) };
 }
 
 export function flowOf(history: History | undefined, steps: Grid | undefined): ((queue: string) => Flow) | undefined {
   if (!history || !steps) return undefined;
-  const byQueue = shares(history.counts, each => each.queue);
+  const byQueue = shares(history, each => each.queue);
   return queue => ({ ended: steps.rates(each => isEnd(each) && each.queue === queue).slice(-SPARK), share: byQueue.get(queue) });
 }
 
@@ -38,7 +38,7 @@ function Strip({ data, history, steps }: { data: Data; history: History | undefi
   const claimed = queues.some(queue => queue.rate) ? queues.reduce((sum, queue) => sum + (queue.rate?.claimed ?? 0), 0) : null;
   const completed = steps?.rates(isCompleted), failed = steps?.rates(isFailed);
   const done = completed ? newest(completed) : null, lost = failed ? newest(failed) : null;
-  const share = history && failing(shares(history.counts, () => null).get(null));
+  const share = history && failing(shares(history, () => null).get(null));
   const alive = data.workers.filter(isAtWork).length;
   const backlog = samples.value.slice(-SPARK).map(sample => sample.available);
   return (
@@ -59,26 +59,22 @@ function Strip({ data, history, steps }: { data: Data; history: History | undefi
 
 const MOST_KINDS = 6;
 
-function Failures({ history, steps }: { history: History | undefined; steps: Grid | undefined }) {
-  if (!history || !steps) return null;
-  const failed = new Map<string, { kind: string | null; queue: string | null; n: number }>();
-  for (const each of history.counts.filter(isFailed)) {
-    const key = `${each.kind} ${each.queue}`, before = failed.get(key);
-    failed.set(key, { kind: each.kind, queue: each.queue, n: (before?.n ?? 0) + each.count });
-  }
-  const rows = [...failed.values()].sort((a, b) => b.n - a.n).slice(0, MOST_KINDS);
-  const of = (kind: string | null, queue: string | null) => (each: Count) => isFailed(each) && each.kind === kind && each.queue === queue;
+function Failures() {
+  const { data } = useResource<History>(historyPath('1h', { by: 'queue_and_kind', outcome: 'failed', top: MOST_KINDS }), historyEvery('1h'));
+  if (!data) return null;
+  const steps = grid(data, '1h', now.value);
   return (
     <Panel title="Failures by kind" note="attempts of the last hour">
-      {rows.length ? (
+      {data.series.length ? (
         <table class="grid tight"><thead class="vh"><tr><th scope="col">Kind</th><th scope="col">Last hour</th><th scope="col">Failed attempts</th></tr></thead><tbody>
-          {rows.map(({ kind, queue, n }) => (
-            <tr key={`${kind} ${queue}`}>
+          {data.series.map(each => {
+            const { kind, queue } = each;
+            return <tr key={`${kind} ${queue}`}>
               <td class="clip all"><a class="name" href={to(['jobs'], { state: 'retryable', kind, queue })}>{kind ?? 'kinds not told apart'}</a><br /><span class="sub">in {queue ?? 'several queues'}</span></td>
-              <td class="spark-cell"><Spark values={steps.rates(of(kind, queue)).slice(-SPARK)} tone="discarded" kind="bars" /></td>
-              <td class="num strong">{count(n)}</td>
-            </tr>
-          ))}
+              <td class="spark-cell"><Spark values={steps.rates(one => one === each).slice(-SPARK)} tone="discarded" kind="bars" /></td>
+              <td class="num strong">{count(total(each))}</td>
+            </tr>;
+          })}
         </tbody></table>
       ) : <p class="state calm"><span class="dot ok" />No attempt failed within the last hour.</p>}
     </Panel>
@@ -107,7 +103,7 @@ export function Overview() {
               : <Nothing title="No queue yet">A queue is there as soon as the first job is enqueued: <code>windlass enqueue KIND ARGS</code>, or from your program.</Nothing>}
           </Panel>
           <Times />
-          <Failures history={history} steps={steps} />
+          <Failures />
           <Causes />
         </div>
         <div class="stack first-on-phone"><Look items={overview.needs_a_look} /></div>

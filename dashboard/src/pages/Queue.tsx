@@ -20,7 +20,7 @@ import { Causes, Times } from '../parts/Times';
 import { useHour } from './Overview';
 
 function Strip({ queue, history, steps }: { queue: QueueStats; history: History | undefined; steps: Grid | undefined }) {
-  const share = history && failing(shares(history.counts, () => null).get(null));
+  const share = history && failing(shares(history, () => null).get(null));
   const ended = steps ? newest(steps.rates(isEnd)) : null;
   const counted = (state: 'available' | 'running' | 'retryable' | 'discarded') => ({ value: figure(queue[state], queue.estimates.includes(state)), unit: jobs(queue[state]), href: to(['jobs'], { state, queue: queue.name }) });
   return (
@@ -36,7 +36,7 @@ function Strip({ queue, history, steps }: { queue: QueueStats; history: History 
 }
 
 function Kinds({ queue, history, steps }: { queue: string; history: History | undefined; steps: Grid | undefined }) {
-  const kinds = history ? [...shares(history.counts, each => each.kind)].sort(([, a], [, b]) => b.completed + b.failed - a.completed - a.failed) : [];
+  const kinds = history ? [...shares(history, each => each.kind)].sort(([, a], [, b]) => b.completed + b.failed - a.completed - a.failed) : [];
   return (
     <Panel title="Kinds" note="what ended within the last hour">
       {!history || !steps ? <Loading what="the counters" /> : kinds.length ? (

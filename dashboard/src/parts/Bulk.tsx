@@ -12,7 +12,7 @@ import { Icon, type IconName } from './Icon';
 import { Failed, Loading } from './States';
 import { Moment } from './Time';
 
-const ICONS: Record<BulkAction, IconName> = { retry: 'retry', cancel: 'x', delete: 'stop' };
+const ICONS: Record<BulkAction, IconName> = { retry: 'retry', edit: 'settings', cancel: 'x', delete: 'stop' };
 const KEYS: Partial<Record<BulkAction, string>> = { retry: 'r', cancel: 'c' };
 
 interface BulkBarProps {
@@ -34,7 +34,7 @@ export function BulkBar({ selected, actions, all, isAll, ask, clear }: BulkBarPr
       </span>
       <span class="sep wide-only" />
       {actions.map(action => (
-        <button key={action} class={action === 'retry' ? 'btn' : 'btn danger'} type="button" onClick={() => ask(action)}>
+        <button key={action} class={action === 'retry' || action === 'edit' ? 'btn' : 'btn danger'} type="button" onClick={() => ask(action)}>
           <Icon name={ICONS[action]} />{VERBS[action].verb}…{KEYS[action] && <kbd aria-hidden="true">{KEYS[action]}</kbd>}
         </button>
       ))}
@@ -47,10 +47,11 @@ const PACES: [perSecond: number | undefined, name: string][] = [[undefined, 'as 
 const MEANS: Record<BulkAction, string> = {
   retry: 'They become available now; dead ones get their attempts anew. Jobs that run, wait or completed meanwhile are left alone.',
   cancel: 'They will not run. Those that run are told to stop. What ended meanwhile is left alone.',
+  edit: 'What is not named stays as it is. Jobs that run or completed are left alone; dead ones, too, where a time is set.',
   delete: 'They are gone for good, with the errors of their attempts. Jobs that run or completed are left alone.',
 };
 
-export function BulkDialog({ asked: { action, target }, close, started }: { asked: Asked; close(): void; started(): void }) {
+export function BulkDialog({ asked: { action, target, edit }, close, started }: { asked: Asked; close(): void; started(): void }) {
   const [preview, setPreview] = useState<BulkPreview>();
   const [at, setAt] = useState('');
   const [problem, setProblem] = useState<Problem>();
@@ -64,7 +65,7 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
     const abort = new AbortController();
     setPreview(undefined);
     setTyped('');
-    call<BulkPreview>('POST', 'bulk', { action, ...target, ...(pace && { per_second: pace }) }, abort.signal).then(
+    call<BulkPreview>('POST', 'bulk', { action, edit, ...target, ...(pace && { per_second: pace }) }, abort.signal).then(
       answer => {
         setPreview(answer);
         setProblem(undefined);
@@ -73,7 +74,7 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
       (error: unknown) => !abort.signal.aborted && setProblem(asProblem(error)),
     );
     return () => abort.abort();
-  }, [action, target, pace, again]);
+  }, [action, target, edit, pace, again]);
 
   // What is to be typed is where the keyboard is, as soon as it is asked for.
   const field = useRef<HTMLInputElement>(null);
@@ -102,6 +103,7 @@ export function BulkDialog({ asked: { action, target }, close, started }: { aske
       {preview && <>
         <p>{'filter' in target ? <>All that match <code>{asText(target.filter)}</code></> : plural(target.ids.length, 'job', 'jobs')}{at && <>, counted at <Moment at={at} /></>}. {preview.exact ? 'No more than these many are touched.' : `More match than one change may touch: these are the first ${count(preview.count)}.`}</p>
         {preview.count === 0 ? <p class="strong">No job matches any more.</p> : <p>{MEANS[action]}</p>}
+        {edit && <p class="strong">{Object.entries(edit).map(([name, value]) => <code key={name}>{name}: {String(value)} </code>)}</p>}
         {must && <div class="confirm"><label for="bulk-count">Type <b>{preview.count}</b> to confirm</label><input id="bulk-count" ref={field} class="field tab" inputMode="numeric" autocomplete="off" value={typed} onInput={event => setTyped(event.currentTarget.value)} /></div>}
         {preview.count > 1 && <label class="row wrap"><span>Pace</span><select class="field pace" value={pace ?? ''} onChange={event => { setPace(Number(event.currentTarget.value) || undefined); setPreview(undefined); }}>{PACES.map(([n, name]) => <option key={name} value={n ?? ''}>{name}</option>)}</select></label>}
       </>}

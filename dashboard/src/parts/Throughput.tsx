@@ -14,7 +14,7 @@ import { Failed, Loading, Stale } from './States';
 
 export function Throughput({ queue }: { queue?: string }) {
   const [range, setRange] = useState<Range>('1h');
-  const { data, problem, reload } = useResource<History>(historyPath(range, queue), historyEvery(range));
+  const { data, problem, reload } = useResource<History>(historyPath(range, { by: 'none', queue }), historyEvery(range));
   const marks = useResource<Page<Mark>>(marksPath(range), historyEvery('24h')).data?.items;
   const steps = data && grid(data, range, now.value);
   const completed: Series | undefined = steps && { name: 'completed', values: steps.rates(isCompleted), kind: 'area', tone: 'completed' };

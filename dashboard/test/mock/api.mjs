@@ -78,11 +78,11 @@ function edit(mock, [id], body) {
   return [200, { reply: 'edited' }];
 }
 
-function preview(mock, _, { action, filter, ids }) {
+function preview(mock, _, { action, edit: changes, filter, ids }) {
   if (!ids && !Object.values(filter ?? {}).some(Boolean)) refuse(422, 'invalid_option', 'Unprocessable', 'the filter is empty; name a state, a queue, a kind or a tag');
   const chosen = ids ?? [...mock.store.jobs.values()].filter(matches(filter)).map(job => job.id);
   const id = `b_${mock.store.bulks.size + 1}`;
-  mock.store.bulks.set(id, { id, action, filter: filter ?? null, count: chosen.length, done: 0, asked: 0, left: 0, state: 'previewed', chosen });
+  mock.store.bulks.set(id, { id, action, changes, filter: filter ?? null, count: chosen.length, done: 0, asked: 0, left: 0, state: 'previewed', chosen });
   return [201, { id, count: chosen.length, exact: true, expires_at: iso(Date.now() + 600_000) }];
 }
 
@@ -92,13 +92,13 @@ function confirm(mock, [id], { count }) {
   bulk.state = 'running';
   mock.run(bulk, jobId => {
     const job = mock.store.jobs.get(jobId);
-    const reply = job ? CHANGES[bulk.action](job, mock) : 'not_found';
-    bulk[['retried', 'cancelled', 'deleted'].includes(reply) ? 'done' : reply === 'running' && bulk.action === 'cancel' ? 'asked' : 'left']++;
+    const reply = !job ? 'not_found' : bulk.action === 'edit' ? edit(mock, [jobId], bulk.changes)[1].reply : CHANGES[bulk.action](job, mock);
+    bulk[['retried', 'cancelled', 'deleted', 'edited'].includes(reply) ? 'done' : reply === 'running' && bulk.action === 'cancel' ? 'asked' : 'left']++;
   });
   return [202, bare(bulk)];
 }
 
-const bare = ({ chosen: _, ...bulk }) => bulk;
+const bare = ({ chosen: _, changes: __, ...bulk }) => bulk;
 
 function pause(paused) {
   return (mock, [name]) => {
@@ -230,7 +230,7 @@ export const ROUTES = [
   ['POST', 'schedules/*/pause', 'operator', setPaused(true)],
   ['POST', 'schedules/*/resume', 'operator', setPaused(false)],
   ['DELETE', 'schedules/*', 'admin', (mock, [name]) => [204, void mock.store.schedules.splice(mock.store.schedules.indexOf(scheduleOf(mock, name)), 1)]],
-  ['GET', 'history', 'viewer', (mock, _, __, query) => [200, mock.store.queues.length ? history(mock.store, { ...query, last_s: Number(query.last_s), step_s: Number(query.step_s) }) : { step_ms: query.step_s * 1000, counted_until: iso(Date.now()), counts: [] }]],
+  ['GET', 'history', 'viewer', (mock, _, __, query) => [200, mock.store.queues.length ? history(mock.store, { ...query, last_s: Number(query.last_s), step_s: Number(query.step_s) }) : { step_ms: query.step_s * 1000, counted_until: iso(Date.now()), begins: null, series: [] }]],
   ['GET', 'timings', 'viewer', (mock, _, __, query) => [200, timings(mock.store, { ...query, last_s: Number(query.last_s), step_s: Number(query.step_s) })]],
   ['GET', 'failures', 'viewer', (mock, _, __, query) => [200, failures(mock.store, query)]],
   ['GET', 'marks', 'viewer', mock => [200, { items: mock.store.queues.length ? [{ at: iso(Date.now() - 23 * 60_000), label: 'release 4f2a9c1' }] : [] }]],

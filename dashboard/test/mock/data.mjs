@@ -134,8 +134,27 @@ function audit(now) {
 
 const KINDS = { webhooks: ['webhook.deliver', 'webhook.replay'], mail: ['mail.send', 'mail.digest'] };
 
+const APART = { none: [], queue: ['queue'], kind: ['kind'], queue_and_kind: ['queue', 'kind'] };
+
+/** Counters as the server answers: of what is told apart one series each. */
+export function history(store, { by = 'queue_and_kind', outcome, top, ...asked }) {
+  const { counts, ...times } = counters(store, asked), found = new Map(), begins = counts[0]?.at ?? null;
+  for (const count of counts.filter(each => !outcome || each.outcome === outcome)) {
+    const of = { queue: null, kind: null, outcome: count.outcome };
+    for (const name of APART[by]) of[name] = count[name];
+    const key = JSON.stringify(of), step = (Date.parse(count.at) - Date.parse(begins)) / times.step_ms;
+    if (!found.has(key)) found.set(key, { ...of, counts: [] });
+    const { counts: mine } = found.get(key);
+    if (mine.at(-1)?.[0] === step) mine.at(-1)[1] += count.count;
+    else mine.push([step, count.count]);
+  }
+  const total = ({ counts: mine }) => mine.reduce((sum, [, n]) => sum + n, 0);
+  const series = [...found.values()];
+  return { ...times, begins, series: top ? series.sort((a, b) => total(b) - total(a)).slice(0, top) : series };
+}
+
 /** Counters per step, of the last so many seconds. */
-export function history(store, { last_s: last, step_s: step, queue: only }) {
+function counters(store, { last_s: last, step_s: step, queue: only }) {
   const now = Date.now(), counts = [], rand = random(5);
   const first = Math.floor((now - last * 1000) / (step * 1000)) * step * 1000;
   for (let at = first; at <= now; at += step * 1000) {

@@ -1,10 +1,11 @@
 //! The store as a whole: its state, its past, what happens in it.
 
-use super::{Answer, Shared, page_size, times};
+use super::{Answer, By, MOST, Shared, page_size, times};
 use crate::{
     extract::{Name, Query},
     problem::Problem,
     record::event_shown,
+    series::Charted,
     side_by_side::side_by_side,
 };
 use axum::{
@@ -41,6 +42,8 @@ pub(crate) struct Past {
     queue: Option<String>,
     kind: Option<String>,
     outcome: Option<String>,
+    by: Option<By>,
+    top: Option<u32>,
 }
 
 pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Result<Response, Problem> {
@@ -50,8 +53,17 @@ pub(crate) async fn history(State(app): Shared, Query(past): Query<Past>) -> Res
     (request.queue, request.kind) = (past.queue, past.kind);
     request.outcome = past.outcome.map(|outcome| outcome.parse()).transpose()?;
     request.check()?;
-    let look = async { Ok(app.client.history(&request).await?) };
-    app.past.answer(format!("history {request:?}"), look).await
+    let apart = past.by.unwrap_or_default().told_apart();
+    let top = past.top.map(top_size).transpose()?;
+    let look = async { Ok(Charted::of(app.client.history(&request).await?, apart, top)) };
+    app.past.answer(format!("history {apart:?} {top:?} {request:?}"), look).await
+}
+
+fn top_size(top: u32) -> Result<usize, Problem> {
+    match top {
+        1..=MOST => Ok(top as usize),
+        other => Err(Problem::invalid(format!("top must be 1 to {MOST}, got {other}"))),
+    }
 }
 
 #[derive(Deserialize)]

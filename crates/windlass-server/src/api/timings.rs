@@ -1,6 +1,6 @@
 //! How long jobs wait and run, why attempts fail, and what happened beside them.
 
-use super::{Shared, page_size, times};
+use super::{By, Shared, page_size, times};
 use crate::{
     app::App,
     auth::Identity,
@@ -30,28 +30,12 @@ pub(crate) struct Past {
     by: Option<By>,
 }
 
-/// What is told apart.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum By {
-    None,
-    Queue,
-    Kind,
-    QueueAndKind,
-}
-
 pub(crate) async fn timings(State(app): Shared, Query(past): Query<Past>) -> Result<Response, Problem> {
     let (last, step) = times(past.last_s, past.step_s)?;
     let mut request = TimingRequest::last(last);
     request.step = step;
     (request.queue, request.kind) = (past.queue, past.kind);
-    let by = past.by.unwrap_or(By::QueueAndKind);
-    let (queues, kinds) = match by {
-        By::None => (false, false),
-        By::Queue => (true, false),
-        By::Kind => (false, true),
-        By::QueueAndKind => (true, true),
-    };
+    let (queues, kinds) = past.by.unwrap_or_default().told_apart();
     let look = async { Ok(app.client.timings(&request).await?.told_apart(queues, kinds)) };
     app.past.answer(format!("timings {queues} {kinds} {request:?}"), look).await
 }

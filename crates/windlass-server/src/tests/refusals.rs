@@ -87,6 +87,8 @@ async fn queries_and_paths_are_read_strictly() {
         "/history?step_s=61",
         "/history?last_s=2592000",
         "/history?outcome=started",
+        "/history?by=outcome",
+        "/history?top=0",
         "/events?type=jumped",
         "/events?after=no+cursor",
         "/live",
