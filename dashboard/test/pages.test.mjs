@@ -56,6 +56,14 @@ test('jobs that no worker knows are said on the overview and on the page of thei
   await page.getByText('12 of kinds that no worker knows').waitFor();
 });
 
+test('the workers page says which queues have jobs that no worker knows, and for how long', async t => {
+  const { page } = await open(t, { path: 'workers' });
+  const panel = page.locator('.panel', { hasText: 'Kinds that no worker knows' });
+  await panel.waitFor();
+  assert.match(await panel.innerText(), /billing\s+12 jobs, for 14 m/);
+  assert.deepEqual(await findings(page), []);
+});
+
 test('of thousands of workers it is said that not all are listed', async t => {
   const { page } = await open(t, { mock });
   const before = mock.store.workers;

@@ -44,6 +44,8 @@ export interface QueueStats {
   cancelled: number;
   discarded: number;
   oldest_available_at: Time | null;
+  /** Since when the first of those that no worker knows waits so. */
+  oldest_no_handler_at: Time | null;
   estimates: JobState[];
   rate?: { claimed: number };
 }

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { act, busy } from '../act';
 import { path } from '../api/client';
@@ -45,17 +46,21 @@ function waits({ available, scheduled, retryable }: QueueStats): string {
   return available ? `${plural(available, 'job')} ${available === 1 ? 'waits' : 'wait'}` : `${plural(scheduled + retryable, 'job')} later`;
 }
 
-function Unserved({ overview }: { overview: Overview }) {
-  const served = new Set(overview.workers.filter(worker => worker.live).flatMap(worker => worker.queues));
-  const waiting = overview.queues.filter(queue => !served.has(queue.name) && (queue.available > 0 || queue.scheduled > 0 || queue.retryable > 0));
-  if (!waiting.length) return null;
+/** Queues whose jobs wait for workers that are not there. */
+function Waiting({ title, text, queues, waits }: { title: string; text: string; queues: QueueStats[]; waits(queue: QueueStats): ComponentChildren }) {
+  if (!queues.length) return null;
   return (
-    <Panel title="Queues without a worker" ruled>
-      <div class="body padded"><p class="muted">Their jobs wait for a worker that has the queue; they are neither lost nor failed.</p>
-        <ul class="sum gap">{waiting.map(queue => <li key={queue.name}><a class="strong" href={toQueue(queue.name)}>{queue.name}</a><b>{waits(queue)}</b></li>)}</ul>
+    <Panel title={title} ruled>
+      <div class="body padded"><p class="muted">{text}; they are neither lost nor failed.</p>
+        <ul class="sum gap">{queues.map(queue => <li key={queue.name}><a class="strong" href={toQueue(queue.name)}>{queue.name}</a><b>{waits(queue)}</b></li>)}</ul>
       </div>
     </Panel>
   );
+}
+
+function unserved({ queues, workers }: Overview): QueueStats[] {
+  const served = new Set(workers.filter(worker => worker.live && !worker.draining).flatMap(worker => worker.queues));
+  return queues.filter(queue => !served.has(queue.name) && (queue.available > 0 || queue.scheduled > 0 || queue.retryable > 0));
 }
 
 export function Workers() {
@@ -85,7 +90,9 @@ export function Workers() {
         ) : <Nothing title="No worker registered lately">Start one with <code>windlass work</code>, or run a worker of your program. Jobs wait meanwhile.</Nothing>}
         {gone > 0 && <div class="table-foot"><span><b class="strong">Gone</b>: it stopped, or its lease ended without a sign of life. Jobs that it held were made available again, without using up an attempt.</span></div>}
       </Panel>
-      <Unserved overview={overview} />
+      <Waiting title="Queues without a worker" text="Their jobs wait for a worker that has the queue" queues={unserved(overview)} waits={waits} />
+      <Waiting title="Kinds that no worker knows" text="These jobs wait for a worker that has a handler" queues={overview.queues.filter(queue => queue.no_handler)}
+        waits={queue => <>{plural(queue.no_handler, 'job')}{queue.oldest_no_handler_at && <>, for <Ago at={queue.oldest_no_handler_at} word="" /></>}</>} />
       {draining && <Drain worker={draining} close={() => setDraining(undefined)} />}
     </>
   );

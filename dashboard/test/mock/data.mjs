@@ -42,7 +42,7 @@ function queue(now, [name, available, running, claimed, limits], i) {
   return {
     name, paused: name === 'reports', limits, available, no_handler: name === 'billing' ? 12 : 0, running, scheduled: 21_400 - i * 2_000, retryable: name === 'webhooks' ? 2911 : i * 7,
     completed: 4_180_000 - i * 400_000, cancelled: i === 0 ? 300 : 1, discarded: name === 'webhooks' ? 74 : i === 7 ? 11 : 0,
-    oldest_available_at: available ? iso(now - oldest) : null, estimates: name === 'webhooks' ? ['available', 'completed'] : ['completed'], rate: { claimed },
+    oldest_available_at: available ? iso(now - oldest) : null, oldest_no_handler_at: name === 'billing' ? iso(now - 14 * MINUTE) : null, estimates: name === 'webhooks' ? ['available', 'completed'] : ['completed'], rate: { claimed },
   };
 }
 
