@@ -14,6 +14,7 @@ pub mod globals;
 #[doc(hidden)]
 pub mod interrupt;
 mod keys;
+mod listen;
 mod log;
 #[doc(hidden)]
 pub mod measure;

@@ -44,12 +44,14 @@ mod tests;
 mod trace_url;
 mod unread;
 mod work;
+mod worker_site;
 
 pub use auth::{Access, AuthFile, Identity, NewToken, Role};
 pub use base_path::BasePath;
 pub use redact::Redaction;
 pub use server::{Builder, Server};
 pub use trace_url::TraceUrl;
+pub use worker_site::serve_worker;
 
 /// The examples of docs/guide, under test.
 #[cfg(doctest)]

@@ -4,6 +4,7 @@ mod outcomes;
 mod queues;
 mod store;
 mod timings;
+pub(crate) mod worker;
 
 use crate::counts::{Counted, Counts};
 use axum::http::{Method, StatusCode};
@@ -28,6 +29,8 @@ use windlass::{
 /// How many queues have figures of their own; the rest are one, `_other`.
 const MOST_QUEUES: usize = 200;
 const REST: &str = "_other";
+/// What the text is, OpenMetrics.
+pub(crate) const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The queues that have figures of their own.
 #[derive(Debug, Default)]

@@ -4,12 +4,11 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     interrupt::Signals,
-    open,
+    listen, open,
 };
 use auth_file::Watched;
 use serde_json::json;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use tokio::net::TcpListener;
 use windlass::ConnectOptions;
 use windlass_server::{Access, BasePath, Server, TraceUrl};
 
@@ -46,11 +45,7 @@ impl Serve {
         let mut signals = Signals::listen()?;
         let options = ConnectOptions::default().with_pool_size(CONNECTIONS).with_call_timeout(CALL_TIMEOUT);
         let client = globals.with_keys(open::existing_with(globals.url(), options).await?)?;
-        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            let message =
-                format!("cannot listen on {}: {error}; name another address with --listen", self.listen);
-            Failure::failed("io", message)
-        })?;
+        let listener = listen::on(self.listen, "--listen").await?;
         let address = listener.local_addr()?;
         let server = Server::builder(client.clone())
             .access(access)

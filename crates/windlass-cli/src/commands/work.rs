@@ -11,16 +11,18 @@ use crate::{
     failure::{Failure, Outcome},
     globals::Globals,
     interrupt::Signals,
-    open,
+    listen, open,
     traces::{traced, traced_if_exported},
 };
 use exec::Program;
 use process_group::LONGEST_STOP;
 use queue_option::QueueOption;
 use serde_json::json;
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, io, net::SocketAddr, sync::Arc, time::Duration};
 use stdio::{Pool, PoolStats};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use windlass::{Client, Context, NewJob, RawJob, Worker, WorkerBuilder, WorkerStats};
+use windlass_server::serve_worker;
 
 /// How to work jobs by running a program for each, or by programs that work many.
 ///
@@ -66,6 +68,9 @@ pub(crate) struct Work {
     /// How long running programs may go on after the first SIGTERM or SIGINT; a second one stops them now
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     grace_period: Duration,
+    /// Answers Prometheus at /metrics and probes at /healthz and /readyz, of this worker. A port alone is for this machine; a port of 0 takes a free one
+    #[arg(long, value_name = "[IP:]PORT", value_parser = listen::parse)]
+    metrics: Option<SocketAddr>,
     /// Stops when nothing is available any more
     #[arg(long, visible_alias = "drain")]
     until_empty: bool,
@@ -75,6 +80,15 @@ impl Work {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
         let client = globals.with_keys(open::create(globals.url()).await?)?;
         let client = if self.exec.is_some() { traced(client) } else { traced_if_exported(client) };
+        let asked = match self.metrics {
+            Some(address) => {
+                let listener = listen::on(address, "--metrics").await?;
+                let url = format!("http://{}/metrics", listener.local_addr()?);
+                globals.print(&json!({ "metrics": url }), || url.clone())?;
+                Some(listener)
+            }
+            None => None,
+        };
         let pool = match &self.stdio {
             Some(command) => Some(Pool::start(command, self.processes).await?),
             None => None,
@@ -82,7 +96,8 @@ impl Work {
         let builder = self.builder(&client, pool.as_ref())?;
         // Before it starts: a signal does not kill a worker that has jobs in hand.
         let mut signals = Signals::listen()?;
-        let worker = builder.start().await?;
+        let worker = Arc::new(builder.start().await?);
+        let answering = asked.map(|listener| answer(listener, &client, &worker));
         let emptied = async {
             match self.until_empty {
                 true => worker.until_idle().await,
@@ -98,6 +113,11 @@ impl Work {
                 running.await;
                 emptied?;
             }
+        }
+        if let Some((answering, until)) = answering {
+            // At once, but for an answer that is under way.
+            drop(until);
+            let _ = answering.await;
         }
         let stats = worker.stats();
         let processes = match pool {
@@ -159,6 +179,18 @@ impl Work {
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),
         }
     }
+}
+
+/// Answers about the worker until what is given beside the task is dropped.
+fn answer(
+    listener: TcpListener,
+    client: &Client,
+    worker: &Arc<Worker>,
+) -> (JoinHandle<io::Result<()>>, oneshot::Sender<()>) {
+    let (until, ended) = oneshot::channel::<()>();
+    let (client, worker) = (client.clone(), Arc::clone(worker));
+    let ended = async { ended.await.unwrap_or_default() };
+    (tokio::spawn(serve_worker(listener, client, worker, ended)), until)
 }
 
 fn report(globals: &Globals, stats: &WorkerStats, processes: Option<PoolStats>) -> Outcome {

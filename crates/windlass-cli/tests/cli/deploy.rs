@@ -1,6 +1,6 @@
 //! The files in deploy/ fit the program: flags, probes, ports, and how long it takes to stop.
 
-use crate::{program::Home, serve::Served, yaml};
+use crate::{program::Home, serve::Served, work_metrics::Watched, yaml};
 use serde_json::Value;
 use std::{fs, time::Duration};
 
@@ -121,6 +121,15 @@ fn the_deployments_of_kubernetes_fit_the_program() {
     };
     let work = texts(&documents[2]["spec"]["template"]["spec"]["containers"][0]["args"]);
     assert!(stops_in(&documents[2]) > seconds(value(&work, "--grace-period")) + PROGRAMS);
+
+    let container = &documents[2]["spec"]["template"]["spec"]["containers"][0];
+    let port = &container["ports"][0];
+    assert_eq!(value(&work, "--metrics"), format!("0.0.0.0:{}", port["containerPort"]));
+    let worker = Watched::start(&Home::new(), &["--exec", "true"]);
+    for probe in ["livenessProbe", "readinessProbe"].map(|probe| &container[probe]["httpGet"]) {
+        assert_eq!(probe["port"], port["name"]);
+        assert!(worker.get(probe["path"].as_str().unwrap()).starts_with("HTTP/1.1 200"), "{probe}");
+    }
 
     let container = &documents[0]["spec"]["template"]["spec"]["containers"][0];
     let pause = container["lifecycle"]["preStop"]["exec"]["command"][1].as_str().unwrap();

@@ -1,13 +1,13 @@
-//! The metrics of a server whose store has a few jobs, and docs/guide/metrics.md.
+//! The metrics of a server whose store has a few jobs, and of its worker, and docs/guide/metrics.md.
 
 use crate::{
-    program::{Home, eventually, signal},
+    program::{Home, eventually},
     serve::Served,
+    work_metrics::Watched,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    process::Stdio,
     sync::LazyLock,
 };
 
@@ -22,7 +22,7 @@ pub(crate) struct Metric {
     pub(crate) labels: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// What `/metrics` says of a store in which jobs completed, failed, were discarded and wait.
+/// What `/metrics` of a server and of a worker say of a store in which jobs completed, failed, were discarded and wait.
 pub(crate) static FIGURES: LazyLock<BTreeMap<String, Metric>> = LazyLock::new(|| read(&text()));
 
 fn text() -> String {
@@ -32,8 +32,7 @@ fn text() -> String {
     home.enqueue(&["report", "--delay", "1h"]);
     home.run(&["queues", "limit", "mail", "--concurrency", "5"]).done();
     let program = "case $WINDLASS_KIND in *.fail) exit 1;; esac";
-    let worker = home.command(&["work", "--exec", program, "--queue", "mail"]).stdin(Stdio::null()).spawn();
-    let mut worker = worker.unwrap();
+    let worker = Watched::start(&home, &["--exec", program, "--queue", "mail"]);
     let counts = |outcome| home.json(&["history", "--outcome", outcome])["counts"].clone();
     eventually("it is counted", || {
         counts("discarded")[0]["count"] == 1 && counts("completed")[0]["count"] == 1
@@ -44,8 +43,10 @@ fn text() -> String {
     let served = Served::start(&home, &[]);
     assert!(served.get("/api/v1/queues").starts_with("HTTP/1.1 200"));
     let answer = served.get("/metrics");
-    signal(&worker, "TERM");
-    worker.wait().unwrap();
+    [answer, worker.get("/metrics")].map(|answer| open_metrics(&answer)).concat()
+}
+
+fn open_metrics(answer: &str) -> String {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
     assert!(
         head.contains("content-type: application/openmetrics-text; version=1.0.0; charset=utf-8"),

@@ -26,6 +26,7 @@ mod top;
 mod top_terminal;
 mod traces;
 mod work;
+mod work_metrics;
 mod work_signals;
 mod yaml;
 

@@ -1,6 +1,7 @@
 use super::Shared;
 use axum::{extract::State, http::StatusCode};
 use std::time::Duration;
+use windlass::Client;
 
 /// How long the store may take to be called ready.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -15,7 +16,11 @@ pub(crate) async fn ready(State(app): Shared) -> (StatusCode, &'static str) {
     if app.stop.is_cancelled() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
     }
-    match tokio::time::timeout(PATIENCE, app.client.settings()).await {
+    store_is_ready(&app.client).await
+}
+
+pub(crate) async fn store_is_ready(client: &Client) -> (StatusCode, &'static str) {
+    match tokio::time::timeout(PATIENCE, client.settings()).await {
         Ok(Ok(_)) => (StatusCode::OK, "ready\n"),
         Ok(Err(error)) => {
             tracing::warn!(%error, "not ready");

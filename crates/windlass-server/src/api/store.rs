@@ -3,6 +3,7 @@
 use super::{Answer, By, MOST, Shared, page_size, times};
 use crate::{
     extract::{Name, Query},
+    metrics::MEDIA,
     problem::Problem,
     record::event_shown,
     series::Charted,
@@ -107,6 +108,5 @@ pub(crate) async fn openapi(State(app): Shared) -> Response {
 
 pub(crate) async fn metrics(State(app): Shared) -> Result<Response, Problem> {
     let text = app.metrics.text(&app.client, &app.counts, app.live.readers()).await?;
-    let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, media)], text).into_response())
+    Ok(([(header::CONTENT_TYPE, MEDIA)], text).into_response())
 }
