@@ -187,3 +187,34 @@ def test_no_more_threads_are_replaced_than_there_are(caplog: pytest.LogCaptureFi
     free.set()
     assert pool.join(LONG)
     assert not any(thread is not None and thread.is_alive() for thread in threads)
+
+
+def test_batches_that_never_come_back_keep_as_many_threads_as_the_worker_has(app: App, caplog: pytest.LogCaptureFixture) -> None:
+    """Beyond that a batch waits until one returns, and when its time is over meanwhile no attempt is used up."""
+    free = threading.Event()
+    runs: list[int] = []
+
+    @app.batch("holds", max_size=1, timeout=0.05, max_attempts=1)
+    def holds(args: list[Any]) -> None:
+        runs.append(args[0]["n"])
+        if args[0]["n"] < 2:
+            free.wait(LONG)
+
+    async def main() -> None:
+        ids = [await holds.enqueue(n=n) for n in range(2)]
+        async with app.worker(queues={"default": 1}, threads=2) as worker:
+            for id in ids:
+                stopped = await app.client.wait(id, timeout=LONG)
+                assert stopped is not None and stopped.state == "discarded"
+            third = await holds.enqueue(n=2)
+            while worker.stats["snoozed"] < 1:
+                assert runs == [0, 1]
+                await asyncio.sleep(0.01)
+            free.set()
+            done = await app.client.wait(third, timeout=LONG)
+            assert done is not None and (done.state, done.attempt) == ("completed", 1)
+
+    asyncio.run(main())
+    assert runs == [0, 1, 2]
+    assert len(said(caplog, "keeps its thread though its jobs were taken away")) == 2
+    assert len(said(caplog, "no further batch begins")) == 1

@@ -27,7 +27,7 @@ from .middleware import LayeredHandler
 from .options import Backoff
 from .outcome import Outcome, Retry
 from .signals import signalled
-from .threads import InThread, in_thread
+from .threads import InThread, Left, in_thread
 
 if TYPE_CHECKING:
     from .app import App
@@ -148,6 +148,7 @@ class Worker:
         await self._app.declare_schedules()
         self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
         self._ended = self._loop.create_future()
+        self._left = Left(self._thread_count)
         native = await asyncio.to_thread(_native.Worker, client, encode(self._spec))
         self._native = native
         _running.add(native)
@@ -339,7 +340,7 @@ class Worker:
             return
         ended: list[Ended | None] | None
         handler = job.handler
-        call = functools.partial(_call_batch, handler)
+        call = functools.partial(self._call_batch, handler)
         try:
             if isinstance(handler, LayeredHandler):
                 ended = self._of_each(fit, await handler.call_each(self._contexts(fit), args, call, job.kind), job.kind)
@@ -359,6 +360,13 @@ class Worker:
         else:
             for one, said in zip(fit, ended):
                 self._end(one, said)
+
+    async def _call_batch(self, handler: Handler, contexts: list[Context], args: list[Any]) -> Any:
+        call = functools.partial(handler.call_batch, contexts)
+        if handler.is_async:
+            return await call(args)
+        await self._left.room(handler.function.__qualname__)
+        return await in_thread(call, args, self._left)
 
     def _of_each(self, jobs: list[_native.Job], outcomes: list[Outcome], kind: str) -> list[Ended | None]:
         """What became of the jobs of a batch that have middleware around them; what was raised for several is told once."""
@@ -427,11 +435,6 @@ def _stopped(reason: str | None) -> Ended:
         if cancelling is not None and cancelling() > 0:
             return "snooze", 0.0, None
     return "retry", None, f"stopped: {reason or 'the handler was cancelled'}"
-
-
-async def _call_batch(handler: Handler, contexts: list[Context], args: list[Any]) -> Any:
-    call = functools.partial(handler.call_batch, contexts)
-    return await call(args) if handler.is_async else await in_thread(call, args)
 
 
 def _of_batch(value: Any, count: int, kind: str) -> list[Ended | None]:
