@@ -2,7 +2,7 @@ use crate::{
     BatchFuture, caught, conclusion::Ended, epoch::ClaimScope, job_switch::JobSwitch, time_limit::TimeLimit,
 };
 use std::{
-    future::{Future, pending},
+    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -25,7 +25,7 @@ pub(crate) enum BatchEnd {
 /// What ends a batch before its handler does: its time, the cancellation of all its jobs, and the loss of its registration.
 /// One job that is cancelled is told so, and does not end the others.
 pub(crate) struct BatchStop {
-    jobs: Vec<(Arc<ClaimScope>, JobId)>,
+    jobs: Arc<[(Arc<ClaimScope>, JobId)]>,
     grace: Duration,
     limit: Option<TimeLimit>,
     /// The jobs were told that their time is over.
@@ -44,7 +44,7 @@ impl BatchStop {
     ) -> Self {
         let (scope, first) = &jobs[0];
         let limit = timeout.map(|timeout| TimeLimit::new(timeout, grace, scope.switch(*first)));
-        Self { jobs, grace, limit, told: false, evicted: None, cancelled: None }
+        Self { jobs: jobs.into(), grace, limit, told: false, evicted: None, cancelled: None }
     }
 
     /// Polls the handler, and what may end it. `waits` is called once, when the handler waits.
@@ -73,16 +73,10 @@ impl BatchStop {
     }
 
     fn listen(&mut self) {
-        let evicted = self.jobs[0].0.epoch.evicted().clone();
-        self.evicted = Some(Box::pin(evicted.cancelled_owned()));
-        let (switches, grace) = (self.switches(), self.grace);
+        let (jobs, epoch, grace) = (Arc::clone(&self.jobs), Arc::clone(&self.jobs[0].0.epoch), self.grace);
+        self.evicted = Some(Box::pin(epoch.evicted().clone().cancelled_owned()));
         self.cancelled = Some(Box::pin(async move {
-            for switch in switches {
-                switch.token.cancelled().await;
-                if !switch.is_cancel_asked() {
-                    pending::<()>().await; // its time or its worker's is over: others see to that
-                }
-            }
+            epoch.all_cancelled(&jobs).await;
             sleep(grace).await;
         }));
     }

@@ -185,8 +185,7 @@ impl Context {
 
     /// As [`Self::is_cancelled`], at less cost for jobs that nobody tells anything.
     pub(crate) fn should_stop(&self) -> bool {
-        let of_all = || self.scope.epoch.interrupted().is_cancelled();
-        self.known_switch().map_or_else(of_all, |switch| switch.token.is_cancelled())
+        self.scope.should_stop(self.id)
     }
 
     /// What the job has in common with others of its claim.

@@ -12,6 +12,7 @@ use crate::{
 use jiff::Timestamp;
 use std::{
     fmt,
+    pin::pin,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -37,6 +38,8 @@ pub(crate) struct Epoch {
     interrupt: CancellationToken,
     /// Fires when their futures are dropped.
     eviction: CancellationToken,
+    /// Told when somebody wants jobs cancelled.
+    cancels: Notify,
     /// Claims that are not settled to the end.
     open_claims: AtomicUsize,
     closed: Notify,
@@ -84,6 +87,7 @@ impl Epoch {
             phase: AtomicU8::new(Phase::Live as u8),
             interrupt: CancellationToken::new(),
             eviction: CancellationToken::new(),
+            cancels: Notify::new(),
             open_claims: AtomicUsize::new(0),
             closed: Notify::new(),
             outbox: Outbox::new(reports),
@@ -111,7 +115,21 @@ impl Epoch {
     /// Tells the handlers of these jobs to stop because they are to be cancelled.
     pub(crate) fn cancel(&self, scope: &ClaimScope, jobs: &[JobId]) {
         jobs.iter().for_each(|job| scope.cancel(*job));
+        self.cancels.notify_waiters();
         self.tell(Some(jobs));
+    }
+
+    /// Waits until somebody wants all of these jobs cancelled.
+    pub(crate) async fn all_cancelled(&self, jobs: &[(Arc<ClaimScope>, JobId)]) {
+        let all = || jobs.iter().all(|(scope, job)| scope.is_cancel_asked(*job));
+        loop {
+            let mut next = pin!(self.cancels.notified());
+            next.as_mut().enable();
+            if all() {
+                return;
+            }
+            next.await;
+        }
     }
 
     /// The store does not know this claim, of these jobs: tells their handlers to stop.
@@ -290,6 +308,12 @@ impl ClaimScope {
     fn forget(&self) {
         self.is_forgotten.store(true, Ordering::Release);
         self.switches.all().iter().for_each(|switch| switch.token.cancel());
+    }
+
+    /// Whether the handler of this job should stop: the same as its switch says, without one being made.
+    pub(crate) fn should_stop(&self, job: JobId) -> bool {
+        let of_all = || self.is_forgotten.load(Ordering::Acquire) || self.epoch.interrupted().is_cancelled();
+        self.known_switch(job).map_or_else(of_all, |switch| switch.token.is_cancelled())
     }
 
     /// The same, if there is one.

@@ -10,6 +10,7 @@ mod loan;
 mod loans;
 mod lot;
 mod offer;
+mod outcomes;
 mod serving;
 mod spread;
 mod standing;

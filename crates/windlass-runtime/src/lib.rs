@@ -34,6 +34,7 @@
         feature = "bug_lost_bell",
         feature = "bug_lost_eviction",
         feature = "bug_lost_hand_in",
+        feature = "bug_lost_stop",
         feature = "bug_lost_wakeup",
         feature = "bug_no_second_look",
         feature = "bug_rest_with_unfinished",

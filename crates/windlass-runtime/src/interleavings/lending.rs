@@ -2,7 +2,7 @@
 
 use super::{bench::Bench, fake::Handlers, in_every_order};
 use crate::{
-    lend::{Exchanged, HandIn, Lender, LentJob, Room},
+    lend::{Exchanged, HandIn, Lender, LentJob, News, Room, Ticket},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -10,9 +10,9 @@ use crate::{
     },
 };
 use shuttle::future::{JoinHandle, block_on};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::Notify;
-use windlass_core::{JobState, Outcome};
+use windlass_core::{JobId, JobState, Outcome};
 
 /// A thread of foreign code that runs jobs until the lender is closed: how many it ran.
 fn run(lender: &Lender, room: usize) -> JoinHandle<usize> {
@@ -37,13 +37,18 @@ fn run(lender: &Lender, room: usize) -> JoinHandle<usize> {
     })
 }
 
-/// Handlers that lend jobs of the kind `lent`: without a future for each job, and with one.
+/// Handlers that lend jobs of the kind `lent`: without a future for each job, with one, and two jobs as a batch.
 type Lend = fn(Handlers, &str, &Lender) -> Handlers;
+
+fn lend_by_two(handlers: Handlers, kind: &str, lender: &Lender) -> Handlers {
+    handlers.lend_batch(kind, (2, Duration::from_secs(60)), lender)
+}
 
 #[test]
 fn every_job_finds_a_thread() {
     in_every_order(|| all_find_a_thread(Handlers::lend));
     in_every_order(|| all_find_a_thread(Handlers::lend_awaited));
+    in_every_order(|| all_find_a_thread(lend_by_two));
 }
 
 fn all_find_a_thread(lend: Lend) {
@@ -70,6 +75,7 @@ fn all_find_a_thread(lend: Lend) {
 fn a_job_that_is_taken_away_while_it_is_handed_in_is_settled_once() {
     in_every_order(|| taken_away(Handlers::lend));
     in_every_order(|| taken_away(Handlers::lend_awaited));
+    in_every_order(|| taken_away(lend_by_two));
 }
 
 fn taken_away(lend: Lend) {
@@ -119,6 +125,7 @@ fn taken_away(lend: Lend) {
 fn a_thread_that_goes_leaves_its_jobs_to_the_other() {
     in_every_order(|| one_goes(Handlers::lend));
     in_every_order(|| one_goes(Handlers::lend_awaited));
+    in_every_order(|| one_goes(lend_by_two));
 }
 
 fn one_goes(lend: Lend) {
@@ -147,4 +154,67 @@ fn one_goes(lend: Lend) {
         assert_eq!(ran + took, 2);
         assert_eq!(store.model().count(JobState::Retryable), took, "what it had failed");
     });
+}
+
+#[test]
+fn a_job_of_a_batch_that_is_to_stop_is_told_so_whenever_that_comes() {
+    in_every_order(|| told_in_a_batch(false, |bench, job| bench.core.cancel(&bench.epoch, vec![job])));
+    in_every_order(|| told_in_a_batch(true, |bench, job| bench.core.cancel(&bench.epoch, vec![job])));
+    in_every_order(|| told_in_a_batch(true, |bench, _| bench.epoch.interrupt()));
+}
+
+fn told_in_a_batch(once_lent: bool, stop: fn(&Bench, JobId)) {
+    block_on(async {
+        let lender = Lender::new();
+        let bench = Bench::start(2, lend_by_two(Handlers::default(), "lent", &lender)).await;
+        let store = bench.store.clone();
+        let jobs = store.add("q", "lent", 2);
+        bench.claim(2).await;
+        let has = Arc::new(Notify::new());
+        let thread = hold(&lender, jobs[1], &has);
+        if once_lent {
+            has.notified().await;
+        }
+        stop(&bench, jobs[1]);
+        bench.finish().await;
+        lender.close();
+        thread.await.expect("it ends");
+        assert_eq!(store.model().held(), 0);
+    });
+}
+
+/// A thread of foreign code that hands in every job but this one at once, and this one when it is told to stop it.
+fn hold(lender: &Lender, held: JobId, has: &Arc<Notify>) -> JoinHandle<()> {
+    let has = Arc::clone(has);
+    let bell = Arc::new(Notify::new());
+    let ring = Arc::clone(&bell);
+    let borrower = lender.borrower(move || ring.notify_one());
+    spawn(async move {
+        let (mut done, mut lent): (Vec<HandIn>, Vec<LentJob>) = (Vec::new(), Vec::new());
+        let mut kept = None;
+        let complete = |ticket: Ticket| HandIn { ticket, outcome: Outcome::Complete(None) };
+        loop {
+            let exchanged = borrower.exchange(&mut done, Room::jobs(1), &mut lent);
+            assert_eq!(exchanged.refused, 0, "each is handed in once");
+            for job in lent.drain(..) {
+                match job.context.id() == held {
+                    true => {
+                        kept = Some(job.ticket);
+                        has.notify_one();
+                    }
+                    false => done.push(complete(job.ticket)),
+                }
+            }
+            let is_told = |ticket: &mut Ticket| {
+                exchanged.news.iter().any(|news| matches!(news, News::Interrupt(of, _) if of == ticket))
+            };
+            done.extend(kept.take_if(is_told).map(complete));
+            if done.is_empty() {
+                if exchanged.closed {
+                    return;
+                }
+                bell.notified().await;
+            }
+        }
+    })
 }

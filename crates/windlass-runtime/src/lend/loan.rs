@@ -20,6 +20,8 @@ pub(super) enum Waits {
     Nobody,
     /// A future.
     Task(Waker),
+    /// That of its batch.
+    Batch,
     /// None: it is entered by whoever hands it in.
     Queue(Box<Unattended>),
 }

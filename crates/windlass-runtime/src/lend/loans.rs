@@ -2,6 +2,7 @@ use super::{
     Bell, Exchanged, HandIn, Lender, LentJob, News, Room, StopReason, Ticket,
     calls::Calls,
     loan::{Loan, Stage, Waits, not_started, not_wanted},
+    outcomes::Outcomes,
     spread::ByTicket,
     standing::{BorrowerId, Standing},
 };
@@ -20,13 +21,15 @@ pub(super) struct Loans {
     jobs: ByTicket<Loan>,
     /// Those of them that nobody has, in the order of their tickets: the oldest first.
     offered: VecDeque<Ticket>,
+    /// What became of the jobs of batches, by the tickets of their first ones.
+    pub(super) batches: ByTicket<Outcomes>,
     borrowers: BTreeMap<BorrowerId, Standing>,
     /// Borrowers that found nothing and have room, in the order in which they are rung.
     waiting: VecDeque<BorrowerId>,
     last_ticket: u64,
     last_borrower: u64,
     /// The worker stops: nothing more is lent.
-    stops: bool,
+    pub(super) stops: bool,
     closed: bool,
 }
 
@@ -47,42 +50,17 @@ impl Lender {
         }
         known
     }
-
-    /// The outcomes of several, each where it was handed in, under one lock.
-    pub(super) fn outcomes(
-        &self,
-        tickets: impl Iterator<Item = Ticket>,
-        waker: &Waker,
-    ) -> Vec<Option<Outcome>> {
-        let mut loans = self.lock();
-        let mut look = |ticket| {
-            let known = loans.take_outcome(ticket);
-            if known.is_none() {
-                loans.set_waker(ticket, waker);
-            }
-            known
-        };
-        tickets.map(&mut look).collect()
-    }
 }
 
 impl Loans {
-    /// Offers a job, as one of a batch that has begun or by itself.
-    pub(super) fn offer(
-        &mut self,
-        args: Bytes,
-        context: Context,
-        batch: Option<Ticket>,
-        calls: &mut Calls,
-    ) -> Ticket {
-        let ticket = self.next_ticket();
-        let batch = batch.unwrap_or(ticket);
+    /// Offers a job by itself.
+    pub(super) fn offer(&mut self, args: Bytes, context: Context, calls: &mut Calls) -> Ticket {
+        let ticket = self.following_ticket();
+        self.add_offer(ticket, args, context, Waits::Nobody);
         if self.stops {
-            let stage = Stage::HandedIn(not_wanted());
-            self.jobs.insert(ticket, Loan { batch, stage, waits: Waits::Nobody });
-            return ticket;
+            self.hand_back(calls);
         }
-        self.put_on_offer((ticket, batch), args, context, Waits::Nobody, calls);
+        self.ring_next(calls);
         ticket
     }
 
@@ -94,29 +72,24 @@ impl Loans {
     ) -> Option<(Ticket, Box<Unattended>)> {
         // Looked at under the lock: who is told to stop after this is found in the table.
         if self.stops || context.should_stop() {
-            return Some((self.offer(args, context, None, calls), job));
+            return Some((self.offer(args, context, calls), job));
         }
-        let ticket = self.next_ticket();
-        self.put_on_offer((ticket, ticket), args, context, Waits::Queue(job), calls);
+        self.add_offer(self.following_ticket(), args, context, Waits::Queue(job));
+        self.ring_next(calls);
         None
     }
 
-    fn next_ticket(&mut self) -> Ticket {
-        self.last_ticket += 1;
-        Ticket(self.last_ticket)
+    /// That of the job that is offered next.
+    pub(super) fn following_ticket(&self) -> Ticket {
+        Ticket(self.last_ticket + 1)
     }
 
-    fn put_on_offer(
-        &mut self,
-        (ticket, batch): (Ticket, Ticket),
-        args: Bytes,
-        context: Context,
-        waits: Waits,
-        calls: &mut Calls,
-    ) {
+    /// Offers a job of this batch. Nobody is rung yet.
+    pub(super) fn add_offer(&mut self, batch: Ticket, args: Bytes, context: Context, waits: Waits) {
+        let ticket = self.following_ticket();
+        self.last_ticket = ticket.0;
         self.jobs.insert(ticket, Loan { batch, stage: Stage::Offered(args, Box::new(context)), waits });
         self.offered.push_back(ticket);
-        self.ring_next(calls);
     }
 
     /// Those of the unattended jobs that `which` selects: a future is to wait for them.
@@ -153,6 +126,11 @@ impl Loans {
                 other => *other = Waits::Task(waker.clone()),
             }
         }
+    }
+
+    /// The futures that wait for batches: their tasks are to look whether one should stop.
+    pub(super) fn wake_batches(&mut self, calls: &mut Calls) {
+        calls.wakers.extend(self.batches.values_mut().filter_map(Outcomes::take_waker));
     }
 
     /// Tells the borrower of a job to stop it. The outcome of a job that nobody has.
@@ -228,7 +206,18 @@ impl Loans {
                 loan.stage = Stage::HandedIn(outcome);
                 calls.wakers.push(waker);
             }
+            Waits::Batch => {
+                let batch = entry.remove().batch;
+                self.enter(batch, ticket, outcome, calls);
+            }
             Waits::Nobody => loan.stage = Stage::HandedIn(outcome),
+        }
+    }
+
+    /// Enters what became of a job of a batch.
+    pub(super) fn enter(&mut self, batch: Ticket, ticket: Ticket, outcome: Outcome, calls: &mut Calls) {
+        if let Some(outcomes) = self.batches.get_mut(&batch) {
+            calls.wakers.extend(outcomes.enter((ticket.0 - batch.0) as usize, outcome));
         }
     }
 
@@ -250,7 +239,8 @@ impl Loans {
                 continue;
             };
             if context.known_switch().is_some_and(|switch| switch.take_off_offer()) {
-                calls.wakers.extend(loan.waits.take_waker());
+                let of_batch = self.batches.get_mut(&loan.batch).and_then(Outcomes::take_waker);
+                calls.wakers.extend(of_batch.or_else(|| loan.waits.take_waker()));
             }
             let instead = context.should_stop().then(not_started);
             if let Some(outcome) = instead.or_else(|| context.expired_outcome()) {
@@ -292,7 +282,7 @@ impl Loans {
     }
 
     /// Rings the borrower that waits longest, if there is a job for it.
-    fn ring_next(&mut self, calls: &mut Calls) {
+    pub(super) fn ring_next(&mut self, calls: &mut Calls) {
         if self.offered.is_empty() {
             return;
         }

@@ -41,7 +41,10 @@ impl Watch for Lender {
         let concerned = |job: &Unattended| {
             std::ptr::eq(&*job.scope.epoch, epoch) && jobs.is_none_or(|jobs| jobs.contains(&job.ending.id))
         };
-        let found = self.change(|loans: &mut Loans, _| loans.take_unattended(concerned));
+        let found = self.change(|loans: &mut Loans, calls| {
+            loans.wake_batches(calls);
+            loans.take_unattended(concerned)
+        });
         self.attend(found);
     }
 }

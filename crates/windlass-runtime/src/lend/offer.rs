@@ -13,21 +13,21 @@ use windlass_core::{JobId, Outcome};
 /// One attempt of a job, for the engine: waits until a borrower hands in its outcome.
 pub(super) struct Offer {
     lender: Lender,
-    pub(super) ticket: Ticket,
+    ticket: Ticket,
     scope: Arc<ClaimScope>,
     id: JobId,
     cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Its borrower was told to stop.
     told: bool,
     /// The lender knows nothing of it any more.
-    pub(super) is_over: bool,
+    is_over: bool,
 }
 
 impl Offer {
     pub(super) fn new(lender: Lender, args: Bytes, context: Context) -> Self {
         context.switch().put_on_offer();
         let (scope, id) = (Arc::clone(context.scope()), context.id());
-        let ticket = lender.change(|loans, calls| loans.offer(args, context, None, calls));
+        let ticket = lender.change(|loans, calls| loans.offer(args, context, calls));
         Self::of(lender, ticket, scope, id)
     }
 
@@ -40,7 +40,7 @@ impl Offer {
 
 impl Offer {
     /// Tells its borrower to stop, once it has to. The outcome of a job that nobody has then.
-    pub(super) fn stop(&mut self, cx: &mut task::Context<'_>) -> Option<Outcome> {
+    fn stop(&mut self, cx: &mut task::Context<'_>) -> Option<Outcome> {
         if self.told || self.cancelled.as_mut().poll(cx).is_pending() {
             return None;
         }

@@ -1,35 +1,43 @@
-//! A batch that is lent: its jobs are offered under one lock, so that whoever takes one takes all.
+//! A batch that is lent: its jobs are offered under one lock, so that whoever takes one takes all, and one future waits for their
+//! outcomes. Nothing is made for a job that nobody tells anything.
 
-use super::{Lender, Ticket, offer::Offer};
-use crate::{BatchFuture, BatchHandler, Context};
+use super::{Lender, StopReason, Ticket, calls::Calls, loan::Waits, loans::Loans, outcomes::Outcomes};
+use crate::{BatchFuture, BatchHandler, Context, epoch::ClaimScope};
 use bytes::Bytes;
 use std::{
-    future::Future,
+    collections::HashSet,
+    future::{Future, ready},
     pin::Pin,
     sync::Arc,
-    task::{self, Poll},
+    task::{self, Poll, Waker},
 };
-use windlass_core::Outcome;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+use windlass_core::{JobId, Outcome};
 
 impl Lender {
     /// Offers one attempt of each of these jobs to the borrowers, as a batch: one of them takes all that are still to be run. The future is
     /// ready when the outcome of each was handed in. Dropping it takes them away, and their borrower is told so.
     pub fn offer_batch(&self, jobs: Vec<(Bytes, Context)>) -> BatchFuture {
-        let whose: Vec<_> = jobs.iter().map(|(_, job)| (Arc::clone(job.scope()), job.id())).collect();
-        jobs.iter().for_each(|(_, job)| job.switch().put_on_offer());
-        let tickets = self.change(|loans, calls| {
-            let mut first = None;
-            let offer = |(args, job)| {
-                let ticket = loans.offer(args, job, first, calls);
-                first.get_or_insert(ticket);
-                ticket
-            };
-            jobs.into_iter().map(offer).collect::<Vec<_>>()
-        });
-        let offers = tickets.into_iter().zip(whose);
-        let offers = offers.map(|(ticket, (scope, id))| Offer::of(self.clone(), ticket, scope, id));
-        let members = offers.map(Member::Out).collect();
-        Box::pin(Together { lender: self.clone(), members })
+        if jobs.is_empty() {
+            return Box::pin(ready(Vec::new()));
+        }
+        let mut whose: Vec<(Arc<ClaimScope>, JobId)> = Vec::with_capacity(jobs.len());
+        let mut switched = Vec::new();
+        for (_, job) in &jobs {
+            let scope = job.scope();
+            if whose.last().is_none_or(|(last, _)| !Arc::ptr_eq(&last.epoch, &scope.epoch)) {
+                scope.epoch.is_watched_by(Arc::new(self.clone()));
+            }
+            whose.push((Arc::clone(scope), job.id()));
+            // Only where something is there that may fire it without a word to those who watch: the job's time, or its batch's.
+            if let Some(switch) = job.known_switch() {
+                switch.put_on_offer();
+                switched.push(Box::pin(switch.token.clone().cancelled_owned()));
+            }
+        }
+        let first = self.change(|loans, calls| loans.offer_batch(jobs, calls));
+        let (lender, told) = (self.clone(), HashSet::new());
+        Box::pin(Together { lender, first, jobs: whose, switched, told, is_over: false })
     }
 }
 
@@ -39,24 +47,29 @@ impl BatchHandler for Lender {
     }
 }
 
-/// A job of the batch.
-enum Member {
-    Out(Offer),
-    Done(Outcome),
-}
-
-/// One attempt of each job of a batch.
+/// One attempt of each job of a batch, for the engine.
 struct Together {
     lender: Lender,
-    members: Vec<Member>,
+    /// The ticket of the first job. Those of the others follow it.
+    first: Ticket,
+    jobs: Vec<(Arc<ClaimScope>, JobId)>,
+    /// Those that had a switch of their own from the start.
+    switched: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// Whose borrower was told to stop.
+    told: HashSet<Ticket>,
+    /// The lender knows nothing of it any more.
+    is_over: bool,
 }
 
-impl Member {
-    fn ticket(&self) -> Option<Ticket> {
-        match self {
-            Self::Out(offer) => Some(offer.ticket),
-            Self::Done(_) => None,
-        }
+impl Together {
+    /// The jobs that should stop, and that nobody was told of yet.
+    fn stops(&mut self) -> Vec<(Ticket, StopReason)> {
+        let Self { first, jobs, told, .. } = self;
+        let stops = jobs.iter().zip(first.0..).filter_map(|((scope, job), ticket)| {
+            let is_new = scope.should_stop(*job) && told.insert(Ticket(ticket));
+            is_new.then(|| (Ticket(ticket), StopReason::of(scope, *job)))
+        });
+        stops.collect()
     }
 }
 
@@ -64,25 +77,69 @@ impl Future for Together {
     type Output = Vec<Outcome>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Vec<Outcome>> {
-        let Self { lender, members } = &mut *self;
-        let out: Vec<_> = members.iter_mut().filter(|member| matches!(member, Member::Out(_))).collect();
-        let known = lender.outcomes(out.iter().filter_map(|member| member.ticket()), cx.waker());
-        let mut waits = false;
-        for (member, known) in out.into_iter().zip(known) {
-            let Member::Out(offer) = member else { continue };
-            offer.is_over = known.is_some();
-            match known.or_else(|| offer.stop(cx)) {
-                Some(outcome) => *member = Member::Done(outcome),
-                None => waits = true,
+        let seen_early = if cfg!(feature = "bug_lost_stop") { Some(self.stops()) } else { None };
+        let known = self.lender.lock().outcomes(self.first, cx.waker());
+        if let Some(outcomes) = known {
+            self.is_over = true;
+            return Poll::Ready(outcomes);
+        }
+        self.switched.retain_mut(|fired| fired.as_mut().poll(cx).is_pending());
+        // Looked at when the waker is in its place: who fires a token looks for that afterwards.
+        let stops = seen_early.unwrap_or_else(|| self.stops());
+        if !stops.is_empty() {
+            let first = self.first;
+            self.lender.change(|loans, calls| loans.interrupt_batch(first, stops, calls));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.lender.change(|loans, calls| loans.withdraw_batch(self.first, calls));
+        }
+    }
+}
+
+impl Loans {
+    /// Offers the jobs of a batch that has begun. The ticket of the first of them; those of the others follow it.
+    fn offer_batch(&mut self, jobs: Vec<(Bytes, Context)>, calls: &mut Calls) -> Ticket {
+        let (first, count) = (self.following_ticket(), jobs.len());
+        self.batches.insert(first, Outcomes::of(count));
+        for (args, context) in jobs {
+            self.add_offer(first, args, context, Waits::Batch);
+        }
+        if self.stops {
+            self.hand_back(calls);
+        }
+        self.ring_next(calls);
+        first
+    }
+
+    /// The outcomes of a batch of which every job has one; otherwise who waits for that.
+    fn outcomes(&mut self, first: Ticket, waker: &Waker) -> Option<Vec<Outcome>> {
+        let outcomes = self.batches.get_mut(&first)?;
+        let all = outcomes.take();
+        match all {
+            Some(_) => _ = self.batches.remove(&first),
+            None => outcomes.set_waker(waker),
+        }
+        all
+    }
+
+    /// Tells the borrower of these jobs of a batch to stop them. Those that nobody has are over.
+    fn interrupt_batch(&mut self, first: Ticket, stops: Vec<(Ticket, StopReason)>, calls: &mut Calls) {
+        for (ticket, reason) in stops {
+            if let Some(outcome) = self.interrupt(ticket, reason, calls) {
+                self.enter(first, ticket, outcome, calls);
             }
         }
-        if waits {
-            return Poll::Pending;
-        }
-        let outcomes = std::mem::take(members).into_iter().filter_map(|member| match member {
-            Member::Done(outcome) => Some(outcome),
-            Member::Out(_) => None,
-        });
-        Poll::Ready(outcomes.collect())
+    }
+
+    /// The engine does not wait for this batch any more.
+    fn withdraw_batch(&mut self, first: Ticket, calls: &mut Calls) {
+        let jobs = self.batches.remove(&first).map_or(0, |outcomes| outcomes.jobs() as u64);
+        (first.0..first.0 + jobs).for_each(|ticket| self.withdraw(Ticket(ticket), calls));
     }
 }
