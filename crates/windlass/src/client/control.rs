@@ -146,14 +146,14 @@ impl Client {
     /// period. For deploys, from anywhere: [`Self::status`] names the workers, and says which drain. What it had claimed and not started goes back.
     ///
     /// ```
-    /// # use windlass::{Client, Worker};
+    /// # use windlass::{Client, RawJob, Worker};
     /// # #[cfg(feature = "sqlite")]
     /// # #[tokio::main]
     /// # async fn main() -> windlass::Result<()> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let client = Client::connect(&format!("sqlite:{}/jobs.db", dir.path().display())).await?;
     /// # client.migrate().await?;
-    /// let worker = Worker::builder(&client).queue("default", 10).start().await?;
+    /// let worker = Worker::builder(&client).handle_kind("mail", |_: RawJob| async {}).start().await?;
     /// let id = client.status().await?.workers[0].id;
     /// client.drain_worker(id).await?;
     /// worker.wait().await;
