@@ -12,7 +12,7 @@ use crate::{
     row::{from_ms, get},
 };
 use std::sync::Arc;
-use tokio_postgres::types::Type;
+use tokio_postgres::{Row, types::Type};
 use windlass_core::{
     Error, ErrorKind, Heartbeat, JobId, Limits, Registration, RescueReport, Result, WorkerId, WorkerSpec,
 };
@@ -69,9 +69,7 @@ pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) ->
     );
     match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
         Ok(row) => {
-            let mut heartbeat = Heartbeat::default();
-            heartbeat.cancel = get::<Vec<i64>>(&row, 0)?.into_iter().map(JobId).collect();
-            heartbeat.limited = get::<Vec<&str>>(&row, 1)?.into_iter().map(Arc::from).collect();
+            let mut heartbeat = news_of(&row)?;
             heartbeat.drain = get(&row, 2)?;
             Ok(heartbeat)
         }
@@ -83,18 +81,23 @@ pub(crate) async fn news_on(db: &Database, on: &impl Query, worker: WorkerId) ->
 
 async fn older_news_on(db: &Database, on: &impl Query, worker: WorkerId) -> Result<Heartbeat> {
     let news = db.sql("SELECT ARRAY(SELECT {schema}.cancel_requests($1)), {schema}.limited_queues($1)");
-    let mut heartbeat = Heartbeat::default();
     match on.query_one(&news, &[(&worker.0, Type::INT4)], Effect::Repeatable).await {
-        Ok(row) => {
-            heartbeat.cancel = get::<Vec<i64>>(&row, 0)?.into_iter().map(JobId).collect();
-            heartbeat.limited = get::<Vec<&str>>(&row, 1)?.into_iter().map(Arc::from).collect();
-        }
+        Ok(row) => news_of(&row),
         // Not migrated to version 12 yet: no queue has limits.
         Err(error) if error.kind() == ErrorKind::SchemaMissing => {
+            let mut heartbeat = Heartbeat::default();
             heartbeat.cancel = cancel_requests_on(db, on, worker).await?;
+            Ok(heartbeat)
         }
-        Err(error) => return Err(error),
+        Err(error) => Err(error),
     }
+}
+
+/// What stores of every version with limits say.
+fn news_of(row: &Row) -> Result<Heartbeat> {
+    let mut heartbeat = Heartbeat::default();
+    heartbeat.cancel = get::<Vec<i64>>(row, 0)?.into_iter().map(JobId).collect();
+    heartbeat.limited = get::<Vec<&str>>(row, 1)?.into_iter().map(Arc::from).collect();
     Ok(heartbeat)
 }
 

@@ -216,8 +216,7 @@ impl RemoteWorker {
         let asked_at = Instant::now();
         if !self.lock().is_fresh(Self::FRESH) {
             let heartbeat = self.fenced(self.store.heartbeat(self.worker).await)?;
-            self.lock().renewed(asked_at, heartbeat.cancel);
-            self.lock().drain(heartbeat.drain);
+            self.lock().renewed(asked_at, &heartbeat);
             self.limits_told(&heartbeat.limited);
         }
         let beat = self.lock().tell_stops();

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
-use windlass_core::{ClaimRef, Disposition, Exception, JobId, WorkerId};
+use windlass_core::{ClaimRef, Disposition, Exception, Heartbeat, JobId, WorkerId};
 
 /// A job that the store counts as this worker's.
 #[derive(Clone, Debug)]
@@ -168,14 +168,10 @@ impl Table {
         self.limits_changed();
     }
 
-    pub(super) fn renewed(&mut self, at: Instant, cancelled: Vec<JobId>) {
-        (self.renewed_at, self.cancelled) = (Some(at), cancelled.into_iter().collect());
+    pub(super) fn renewed(&mut self, at: Instant, heartbeat: &Heartbeat) {
+        (self.renewed_at, self.drain) = (Some(at), heartbeat.drain);
+        self.cancelled = heartbeat.cancel.iter().copied().collect();
         self.told.retain(|job, _| self.cancelled.contains(job));
-    }
-
-    /// Whether somebody asked the worker to drain.
-    pub(super) fn drain(&mut self, drain: bool) {
-        self.drain = drain;
     }
 
     /// Which of the jobs that the worker has are to stop.

@@ -122,12 +122,8 @@ pub(crate) struct TurnAnswer {
     jobs: Vec<JobAnswer>,
     cancel: Vec<String>,
     /// It gets no more jobs, and is to end when it has none.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     drain: bool,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[derive(Serialize)]

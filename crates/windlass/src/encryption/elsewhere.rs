@@ -1,9 +1,6 @@
 //! Encrypted jobs of workers that run elsewhere and have no keys.
 
-use super::{
-    bound::Bound,
-    codec::{Codec, left_plain, open},
-};
+use super::{bound::Bound, codec::Codec};
 use crate::Client;
 use bytes::Bytes;
 use std::fmt;
@@ -49,13 +46,11 @@ impl Opener {
     /// # Errors
     /// [`ErrorKind::Undecryptable`] when it does not open, or is plain.
     pub fn checkpoint(&self, job: &ClaimedJob, stored: &Args) -> Result<Args> {
-        let what = format!("the checkpoint of job {}", job.id);
-        if !Envelope::is_one(stored.as_str().as_bytes()) {
-            return Err(left_plain(what));
-        }
-        let opened = open(self.0.keyring.as_ref(), stored.as_str(), Self::of_checkpoint(job));
-        let opened = opened.map_err(|why| why.error(&what))?;
-        let no_text = |_| Error::new(ErrorKind::Undecryptable, format!("{what} is no text"));
+        let opened = self.0.open_checkpoint(stored, &job.kind, job.id)?;
+        let no_text = |_| {
+            let message = format!("the checkpoint of job {} is no text", job.id);
+            Error::new(ErrorKind::Undecryptable, message)
+        };
         Args::parse(std::str::from_utf8(&opened).map_err(no_text)?)
     }
 
@@ -64,7 +59,7 @@ impl Opener {
     /// # Errors
     /// When it cannot be sealed.
     pub fn seal_checkpoint(&self, job: &ClaimedJob, plain: &Args) -> Result<Args> {
-        self.seal(plain, Self::of_checkpoint(job))
+        self.0.seal_checkpoint(plain, &job.kind, job.id)
     }
 
     /// The result of an encrypted job, as it is stored.
@@ -72,17 +67,9 @@ impl Opener {
     /// # Errors
     /// When it cannot be sealed.
     pub fn seal_result(&self, job: &ClaimedJob, plain: &Args) -> Result<Args> {
-        self.seal(plain, Bound::Result { kind: &job.kind, job: job.id })
-    }
-
-    fn seal(&self, plain: &Args, bound: Bound<'_>) -> Result<Args> {
         match &self.0.keyring {
-            Some(keyring) => keyring.seal(plain.as_str(), bound),
+            Some(keyring) => keyring.seal(plain.as_str(), Bound::Result { kind: &job.kind, job: job.id }),
             None => Err(Error::new(ErrorKind::Undecryptable, "there is no key".to_owned())),
         }
-    }
-
-    fn of_checkpoint(job: &ClaimedJob) -> Bound<'_> {
-        Bound::Checkpoint { kind: &job.kind, job: job.id }
     }
 }
