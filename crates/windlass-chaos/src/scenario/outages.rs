@@ -9,7 +9,7 @@ use crate::{
     run::Run,
 };
 use anyhow::Result;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Paced work, so that "back to 90 %" means that everybody works again, not how fast the machine is.
 fn paced(trial: &Trial, ground: &Ground) -> Result<Run> {
@@ -32,6 +32,19 @@ fn recover(run: &mut Run) -> Result<()> {
     run.wait(Duration::from_millis(calm))
 }
 
+/// Until a server whose backend was killed takes connections again: on a busy machine that takes seconds.
+fn until_recovered(run: &mut Run, server: &Postgres) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    run.wait(Duration::from_millis(500))?;
+    while let Err(away) = server.sql("SELECT 1") {
+        if Instant::now() > end {
+            return Err(away);
+        }
+        run.wait(Duration::from_millis(50))?;
+    }
+    Ok(())
+}
+
 /// Immediate shutdowns, killed postmasters and killed backends, with jobs under way.
 pub(super) fn crashes(trial: &Trial) -> Result<Ended> {
     let ground = Ground::fresh(trial)?;
@@ -47,7 +60,7 @@ pub(super) fn crashes(trial: &Trial) -> Result<Ended> {
             1 => {
                 let mut rng = run.rng.fork();
                 server.kill_backend(&mut rng)?;
-                run.wait(Duration::from_millis(500))?;
+                until_recovered(&mut run, server)?;
             }
             2 => server.restart_fast()?,
             _ => {
