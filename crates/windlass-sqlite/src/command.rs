@@ -25,6 +25,8 @@ pub(crate) trait Command: Send {
 pub(crate) struct Task<T, F> {
     pub(crate) work: F,
     pub(crate) durable: bool,
+    /// Whether it is done also when its caller has gone meanwhile.
+    pub(crate) kept: bool,
     pub(crate) result: Option<Outcome<T>>,
     pub(crate) reply: Option<oneshot::Sender<Result<T>>>,
 }
@@ -33,12 +35,12 @@ impl<T, F> Task<T, F> {
     /// A command and where its answer arrives.
     pub(crate) fn new(durable: bool, work: F) -> (Box<Self>, oneshot::Receiver<Result<T>>) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Self { work, durable, result: None, reply: Some(reply) }), answer)
+        (Box::new(Self { work, durable, kept: false, result: None, reply: Some(reply) }), answer)
     }
 
     /// A command that nobody waits for.
     pub(crate) fn unattended(work: F) -> Box<Self> {
-        Box::new(Self { work, durable: true, result: None, reply: None })
+        Box::new(Self { work, durable: true, kept: true, result: None, reply: None })
     }
 }
 
@@ -48,7 +50,7 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send> Command for Task<T, F>
     }
 
     fn abandoned(&self) -> bool {
-        self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
+        !self.kept && self.reply.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
 
     fn run(&mut self, tx: &mut Tx<'_>) -> bool {

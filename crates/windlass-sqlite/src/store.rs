@@ -1,7 +1,7 @@
 use crate::{
     SqliteOptions, claim,
     claim_reply::{ClaimReply, ReturnPath, UndeliveredClaims},
-    command::Task,
+    command::{BoxCommand, Task},
     control, edit,
     ends::SqliteEnds,
     enqueue::Batch,
@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 use windlass_core::{
     Args, CancelReply, Capabilities, ClaimRequest, Claimed, DeleteReply, EditReply, Ended, Ends,
     EnqueuedOnce, EnqueuedUnique, Error, ErrorKind, EventPage, EventRequest, Heartbeat, History,
@@ -126,8 +126,16 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnMut(&mut Tx<'_>) -> Outcome<T> + Send + 'static,
     {
-        let writer = self.with_threads(|threads| threads.writer.clone()).await?;
         let (task, answer) = Task::new(durable, work);
+        self.send(task, answer).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        task: BoxCommand,
+        answer: oneshot::Receiver<Result<T>>,
+    ) -> Result<T> {
+        let writer = self.with_threads(|threads| threads.writer.clone()).await?;
         writer.send(task).await.map_err(|_| stopped(ErrorKind::Unavailable))?;
         drop(writer);
         answer.await.map_err(|_| stopped(ErrorKind::Ambiguous))?
@@ -219,7 +227,11 @@ impl JobStore for SqliteStore {
     }
 
     async fn heartbeat(&self, worker: WorkerId) -> Result<Heartbeat> {
-        self.write(RELAXED, move |tx| workers::heartbeat(tx, worker)).await
+        let (mut task, answer) = Task::new(RELAXED, move |tx: &mut Tx<'_>| workers::heartbeat(tx, worker));
+        // A worker asks for an answer in time and asks again without one, at the end of the line: where other processes hold the file
+        // for longer than it waits each time, its lease would never be renewed.
+        task.kept = true;
+        self.send(task, answer).await
     }
 
     async fn deregister(&self, worker: WorkerId) -> Result<()> {

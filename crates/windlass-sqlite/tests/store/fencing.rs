@@ -1,5 +1,6 @@
 use crate::fixture::{Fixture, LEASE, completion, demand, exception, ids};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
 use windlass_core::{ClaimRef, Disposition, JobSet, JobState, JobStore, Leader, Settled, WorkerId};
 
 #[tokio::test]
@@ -110,4 +111,27 @@ async fn a_dropped_claim_call_hands_its_jobs_back() {
     }
     let next = f.worker().await;
     assert_eq!(f.take(next, 5).await.len(), 1);
+}
+
+/// The runtime asks for an answer to a heartbeat within a sixth of the lease, and then asks again. Where other processes hold the file for longer
+/// than that at a time, each heartbeat would be given up before its turn came: the lease would be lost though its worker lives.
+#[tokio::test]
+async fn a_heartbeat_that_nobody_waits_for_any_more_renews_the_lease_all_the_same() {
+    let f = Arc::new(Fixture::new());
+    let (rescuer, worker) = (f.rescuer().await, f.worker().await);
+    f.advance(LEASE * 2 / 3);
+    let other = rusqlite::Connection::open(f.folder.path().join("jobs.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let blocked = tokio::spawn({
+        let f = Arc::clone(&f);
+        async move { f.add(1).await }
+    });
+    // Nothing tells that the writer waits for the file already. Where it does not yet, this heartbeat waits with it, and the test proves nothing.
+    sleep(Duration::from_millis(50)).await;
+    timeout(Duration::from_millis(20), f.heartbeat(worker)).await.expect_err("the file is locked");
+    other.execute_batch("COMMIT").unwrap();
+    blocked.await.unwrap();
+    f.add(1).await;
+    f.advance(LEASE * 2 / 3);
+    assert_eq!(f.rescue(rescuer).await.unwrap().workers, [], "it was renewed in between");
 }
