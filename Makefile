@@ -73,9 +73,8 @@ part-oldest:
 part-newest:
 	scripts/test-versions newest -- --test contract --test plans -- as_granted:: claims::
 
-# Without clippy, which misreads what is there for shuttle alone.
 part-interleavings:
-	env -u RUSTC_WORKSPACE_WRAPPER $(CARGO) test --package windlass-runtime --features shuttle --lib interleavings
+	$(CARGO) test $(WORKSPACE) --test interleavings interleavings::
 
 test-python: deps ## the Python package: its native module, types and tests
 	$(CARGO) build $(WORKSPACE)
