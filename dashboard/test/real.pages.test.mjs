@@ -1,11 +1,15 @@
-// Every page over the real server with real jobs, in both themes and sizes: what is in the store is there, fits, and is readable.
+// Every page over the real server with real jobs, in both themes and sizes: what is in the store is there, fits, and is readable. Each store shows
+// each size and each theme; of their four pairs two are of one store and two of the other.
 
 import assert from 'node:assert/strict';
 import { findings, overflow, settled, SIZES, until, useBrowser } from './browser.mjs';
-import { overStores, visit } from './server.mjs';
+import { overStores, STORES, visit } from './server.mjs';
 import { stock } from './stock.mjs';
 
 useBrowser();
+
+/** Whether this pair is of this store, where there are two. */
+const shows = (kind, size, theme) => STORES.length === 1 || ((size === 'phone') === (theme === 'dark')) === (kind === 'sqlite');
 
 /** Each page, its title, and what has to be on it. */
 const pages = ({ completed, retryable, discarded, running, available, scheduled, held, cancelled }) => [
@@ -35,7 +39,7 @@ const pages = ({ completed, retryable, discarded, running, available, scheduled,
 
 overStores((real, test) => {
   for (const size of Object.keys(SIZES)) {
-    for (const theme of ['light', 'dark']) {
+    for (const theme of ['light', 'dark'].filter(theme => shows(real.kind, size, theme))) {
       test(`every page of real jobs, ${size}, ${theme}`, async t => {
         const { page } = await visit(t, real.server, { size, theme });
         await page.getByText('Needs a look').waitFor();
@@ -49,7 +53,8 @@ overStores((real, test) => {
           assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
           assert.equal(await page.getByRole('alert').count(), 0, `an alert at /${path}`);
           assert.equal(await overflow(page), null, `/${path}`);
-          if ((size === 'phone') === (theme === 'dark')) found.push(...(await findings(page)).map(text => `/${path}: ${text}`));
+          // What axe reads is the same over the other store, and takes it longer than all else here.
+          if (real.kind === 'sqlite') found.push(...(await findings(page)).map(text => `/${path}: ${text}`));
         }
         assert.deepEqual(found, []);
       });

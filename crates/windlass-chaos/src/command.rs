@@ -63,6 +63,9 @@ enum Command {
         /// Only these scenarios.
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
+        /// Each on only one of its stores; the seed says which, so that each has its turn over some runs.
+        #[arg(long)]
+        one_store: bool,
         /// How many run side by side.
         #[arg(long, default_value_t = 3)]
         side_by_side: usize,
@@ -139,11 +142,14 @@ impl Cli {
                 let folder = keep.unwrap_or_else(|| place_of(&scenario, seed));
                 run_one(chosen, &Trial { seed, full, seconds, store, bug, folder, actors }, json)
             }
-            Command::Suite { full, seed, only, side_by_side, json, actor: actors } => {
+            Command::Suite { full, seed, only, one_store, side_by_side, json, actor: actors } => {
                 let seed = seed.unwrap_or_else(any_seed);
                 let mut entries = suite::everything(seed, full, &place(), &actors);
                 entries
                     .retain(|entry| only.is_empty() || only.iter().any(|name| name == entry.scenario.name));
+                if one_store {
+                    suite::in_turn(&mut entries);
+                }
                 println!("{} trials with seed {seed}, {side_by_side} side by side", entries.len());
                 let lines = suite::run(entries, side_by_side, say);
                 if let Some(path) = json {

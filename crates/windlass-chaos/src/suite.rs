@@ -82,6 +82,16 @@ pub fn everything(seed: u64, full: bool, folder: &Path, actors: &[String]) -> Ve
     entries
 }
 
+/// Leaves of each scenario the trials on one of its stores, which one by the seed and the scenario's place.
+pub fn in_turn(entries: &mut Vec<Entry>) {
+    entries.retain(|entry| {
+        let stores = entry.scenario.stores;
+        let place = scenario::ALL.iter().take_while(|scenario| scenario.name != entry.scenario.name).count();
+        let turn = (entry.trial.seed as usize).wrapping_add(place) % stores.len();
+        stores[turn] == entry.trial.store
+    });
+}
+
 /// What each bug shows in, mostly a storm, with each seed.
 pub fn bugs(bugs: &[Bug], seeds: Range<u64>, folder: &Path) -> Vec<Entry> {
     let store = |bug: Bug| if bug.needs_postgres() { Store::Postgres } else { Store::Sqlite };
