@@ -2,13 +2,16 @@
 //!
 //! A worker claims ahead what it starts within a few round trips at its present pace. When long jobs suddenly fill its places, that estimate was wrong.
 //! While the store has jobs of the queue that nobody takes, no worker has a free place, so nothing goes back then: wholly busy workers beside a backlog
-//! write nothing for this.
+//! write nothing for this. Jobs that wait for a worker that knows their kind say nothing of the others, which leave them there also with free places.
 
 use crate::{ahead::PATIENCE, core::Core, outage::Outage, queue_runner::QueueRunner, queue_state::HandBack};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 use windlass_core::Result;
+
+/// What no job's kind is: a worker that knew it alone would find what any other finds.
+const NO_KIND: &str = "";
 
 impl QueueRunner {
     /// When the oldest of its ready jobs has waited for long.
@@ -56,10 +59,9 @@ pub(crate) async fn run(core: Arc<Core>) {
 }
 
 async fn look(core: &Core) -> Result<()> {
-    let kinds = core.dispatch.kinds();
     for runner in core.runners.iter().filter(|runner| runner.is_overfull()) {
         let queue = runner.queue().to_string();
-        if core.store.any_available(&[queue], &kinds).await? {
+        if core.store.any_available(&[queue], &[NO_KIND.to_owned()]).await? {
             continue;
         }
         let jobs = runner.hand_back_overfull();

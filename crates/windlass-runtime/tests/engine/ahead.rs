@@ -40,10 +40,11 @@ async fn filled(store: &FakeStore, over: &Arc<Semaphore>) -> (EngineHandle, Vec<
     store.add("q", "long", 1);
     let behind = store.add("q", "quick", 30);
     let over = Arc::clone(over);
-    let handlers = Handlers::default().on("quick", |_| sleep(MS)).on("long", move |_| {
-        let over = Arc::clone(&over);
-        async move { over.acquire().await.unwrap().forget() }
-    });
+    let handlers =
+        Handlers::default().on("quick", |_| sleep(MS)).on("rare", |_| sleep(MS)).on("long", move |_| {
+            let over = Arc::clone(&over);
+            async move { over.acquire().await.unwrap().forget() }
+        });
     let engine = worker(store, 0, config(1), handlers).await;
     store.until("the long job begins", |model| model.count(JobState::Completed) == 400).await;
     sleep(100 * MS).await;
@@ -65,6 +66,24 @@ async fn jobs_behind_a_long_one_go_to_a_worker_with_free_places() {
     for job in behind {
         assert_eq!(store.model().job(job).attempt, 1, "handing back costs no attempt");
     }
+    over.add_permits(1);
+    store.until("all done", |model| model.all_completed()).await;
+    full.shutdown().await;
+    free.shutdown().await;
+}
+
+/// A job that waits for a worker which knows its kind says nothing about the others: who has free places does not take it.
+#[tokio::test(start_paused = true)]
+async fn they_go_also_while_a_job_waits_that_only_the_full_worker_knows() {
+    let (store, over) = (store(), Arc::new(Semaphore::new(0)));
+    let (full, _) = filled(&store, &over).await;
+    let rare = store.add("q", "rare", 1)[0];
+    let free = worker(&store, 1, config(1), Handlers::default().on("quick", |_| sleep(MS))).await;
+    store.until("it waits", |_| free.stats().no_handler == 1).await;
+    let began = Instant::now();
+    store.until("all but the long one and it", |model| model.count(JobState::Completed) == 430).await;
+    assert!(began.elapsed() < 2 * SECOND, "{:?}", began.elapsed());
+    assert_eq!(store.model().job(rare).state, JobState::Available, "its worker is full");
     over.add_permits(1);
     store.until("all done", |model| model.all_completed()).await;
     full.shutdown().await;
