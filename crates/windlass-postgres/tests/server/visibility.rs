@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 use windlass_conformance::steps::{TestWorker, worker_on};
-use windlass_core::{JobId, Store};
+use windlass_core::{JobId, JobState, Store};
 
 async fn enqueue(fixture: &Fixture, client: &tokio_postgres::Client) -> JobId {
     let sql = fixture.text("SELECT windlass.enqueue('k', '{}', 'q')");
@@ -89,6 +89,101 @@ async fn a_prepared_transaction_comes_when_it_is_resolved() {
     assert_eq!(worker.drain(10).await, [other]);
     client.batch_execute(&format!("COMMIT PREPARED '{name}'")).await.unwrap();
     assert_eq!(worker.drain(10).await, [id]);
+}
+
+/// A prepared transaction keeps what it has until it is resolved, its unique key too; what it brings comes then, keyed and scheduled jobs as well, or never.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prepared_transaction_with_keys_and_times_comes_whole_or_not_at_all() {
+    for commits in [true, false] {
+        let fixture = Fixture::fresh().await;
+        let (client, other) = (fixture.sql().await, fixture.sql().await);
+        let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+        let worker = worker_on(&store).await;
+        client.batch_execute(&fixture.text("SELECT windlass.limit_keys('q', serial => true)")).await.unwrap();
+        client.batch_execute("BEGIN; SET LOCAL windlass.wakeup = off").await.unwrap();
+        let unique = "SELECT id, conflict FROM windlass.enqueue_unique('k', unique_key => 'u', queue => 'q')";
+        let keyed = "SELECT windlass.enqueue('k', '{}', 'q', key => 'acme')";
+        let later = "SELECT windlass.enqueue('k', '{}', 'q', scheduled_at => now() + interval '1 hour')";
+        let mut prepared = Vec::new();
+        for sql in [unique, keyed, later] {
+            let row = client.query_one(&fixture.text(sql), &[]).await.expect(sql);
+            prepared.push(JobId(row.get(0)));
+        }
+        let name = &fixture.schema;
+        client.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.unwrap();
+        let behind = JobId(other.query_one(&fixture.text(keyed), &[]).await.unwrap().get(0));
+        assert_eq!(worker.drain(10).await, [behind], "it waits for none that nobody can see");
+        for id in &prepared {
+            assert!(store.job(*id).await.unwrap().is_none());
+        }
+        let (rival, waits) = (fixture.text(unique), backend(&other).await);
+        let rival = tokio::spawn(async move { other.query_one(&rival, &[]).await.unwrap() });
+        until_it_waits(&client, waits).await;
+        let verb = if commits { "COMMIT" } else { "ROLLBACK" };
+        client.batch_execute(&format!("{verb} PREPARED '{name}'")).await.unwrap();
+        let row = rival.await.unwrap();
+        let (id, conflict) = (JobId(row.get(0)), row.get::<_, Option<String>>(1));
+        let states = async || {
+            let mut states = Vec::new();
+            for id in &prepared {
+                states.push(store.job(*id).await.unwrap().map(|job| job.state));
+            }
+            states
+        };
+        let drained: HashSet<_> = worker.drain(10).await.into_iter().collect();
+        if commits {
+            assert_eq!((id, conflict.is_some()), (prepared[0], true), "one job has the key");
+            assert_eq!(drained, HashSet::from([prepared[0], prepared[1]]));
+            let (done, later) = (Some(JobState::Completed), Some(JobState::Scheduled));
+            assert_eq!(states().await, [done, done, later]);
+        } else {
+            assert_eq!((prepared.contains(&id), conflict), (false, None), "the key is free again");
+            assert_eq!(drained, HashSet::from([id]));
+            assert_eq!(states().await, [None; 3]);
+        }
+    }
+}
+
+async fn backend(client: &tokio_postgres::Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+/// Until that session waits for a lock.
+async fn until_it_waits(client: &tokio_postgres::Client, backend: i32) {
+    let waits = "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted)";
+    while !client.query_one(waits, &[&backend]).await.unwrap().get::<_, bool>(0) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a savepoint took back never was: its unique key is free in the same transaction, and what it replaced is as it was.
+#[tokio::test]
+async fn a_rolled_back_savepoint_frees_its_unique_key() {
+    let fixture = Fixture::fresh().await;
+    let client = begun(&fixture).await;
+    let unique = async |args: &str, rule: &str| {
+        let sql = format!(
+            "SELECT id, conflict FROM windlass.enqueue_unique('k', '{args}', unique_key => 'u', on_conflict => '{rule}', queue => 'q')"
+        );
+        let row = client.query_one(&fixture.text(&sql), &[]).await.expect("enqueues");
+        (JobId(row.get(0)), row.get::<_, Option<String>>(1))
+    };
+    client.batch_execute("SAVEPOINT a").await.unwrap();
+    let (gone, conflict) = unique("1", "keep").await;
+    assert_eq!(conflict, None);
+    client.batch_execute("ROLLBACK TO a").await.unwrap();
+    let (kept, conflict) = unique("2", "keep").await;
+    assert_eq!((kept == gone, conflict), (false, None));
+    client.batch_execute("SAVEPOINT b").await.unwrap();
+    let (replaced, conflict) = unique("3", "replace").await;
+    assert_eq!((replaced == kept, conflict.is_some()), (false, true), "one with an id of its own");
+    client.batch_execute("ROLLBACK TO b; COMMIT").await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(fixture.store().await);
+    assert!(store.job(gone).await.unwrap().is_none());
+    assert_eq!(store.job(kept).await.unwrap().unwrap().args.as_str(), "2");
+    assert_eq!(worker(&fixture).await.drain(10).await, [kept]);
+    let (next, conflict) = unique("4", "keep").await;
+    assert_eq!((next == kept, conflict), (false, None), "it has completed");
 }
 
 #[tokio::test]
