@@ -28,6 +28,7 @@ pub(crate) async fn call(client: &Client, op: &str, payload: &str) -> Result<Str
         "enqueue" | "enqueue_unique" | "enqueue_sql" => enqueue::call(client, op, payload).await,
         "job" | "jobs" | "wait" | "args" | "result" | "checkpoint" => jobs::call(client, op, payload).await,
         "audit" | "append_audit" => audit::call(client, op, payload).await,
+        "acting_as" => return audit::acting(client, payload).await,
         "cancel" | "retry" | "edit" | "delete" => select::call(client, op, payload).await,
         "pause" | "resume" | "drain_worker" | "limit" | "limit_keys" | "limit_key" | "unlimit_key"
         | "unlimit_keys" | "key_limits" => limits::call(client, op, payload).await,

@@ -103,6 +103,7 @@ impl Client {
     /// | `status`, `settings`, `retention` | | the list or record |
     /// | `audit` | `actor`, `action`, `target`, `since`, `before`, `limit` | `entries`, `next` |
     /// | `append_audit` | `entries`: `actor`, `action`, `target`, `role`, `filter`, `reason`, `count`, `outcome`, `request_id` | |
+    /// | `acting_as` | `actor`, `op`, `payload` | what that operation gives; what it changes is noted in the audit log |
     /// | `set_retention` | `rules` | |
     /// | `configure` | some of `retention_ms`, `dead_retention_ms`, `audit_retention_ms`, `segment_bytes`, `max_crashes` | |
     /// | `any_available` | `queues`, `kinds` | whether a worker of these would be given a job |

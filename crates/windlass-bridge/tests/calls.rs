@@ -159,6 +159,21 @@ fn the_audit_log_is_read_and_added_to() {
 }
 
 #[test]
+fn what_is_done_for_somebody_is_noted() {
+    let store = Store::new();
+    let id = store.ask("enqueue", &json!({"job": {"kind": "a"}}))["ids"][0].clone();
+    let acting = |actor: &str, op: &str, payload: serde_json::Value| json!({"actor": actor, "op": op, "payload": payload});
+    let cancel = acting("anna", "cancel", json!({"ids": [id]}));
+    assert_eq!(store.ask("acting_as", &cancel)["replies"], json!(["cancelled"]));
+    store.ask("cancel", &json!({"ids": [id]}));
+    let entries = &store.ask("audit", &json!({}))["entries"];
+    assert_eq!(entries.as_array().unwrap().len(), 1, "{entries}");
+    assert_eq!((&entries[0]["actor"], &entries[0]["action"]), (&json!("anna"), &json!("jobs.cancel")));
+    store.refused("acting_as", &acting(" ", "cancel", json!({"ids": [id]})), "invalid_option", "empty name");
+    store.refused("acting_as", &acting("anna", "cancel", json!({})), "invalid_option", "name either ids");
+}
+
+#[test]
 fn the_store_tells_its_state_and_keeps_its_policy() {
     let store = Store::new();
     assert!(store.ask("status", &json!({}))["store"].as_str().unwrap().starts_with("SQLite"));

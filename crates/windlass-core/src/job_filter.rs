@@ -1,4 +1,6 @@
 use crate::{Args, ArgsPattern, Error, ErrorKind, JobState, PageToken, Result};
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Which jobs to list.
 ///
@@ -48,6 +50,23 @@ impl JobFilter {
         let Self { state, queue, kind, tag, error, args, after: _, limit: _ } = self;
         let named = [queue, kind, tag, error].into_iter().any(Option::is_some);
         state.is_none() && !named && args.is_none()
+    }
+
+    /// What it selects by, as the audit log has it.
+    pub fn noted(&self) -> Option<Args> {
+        let Self { state, queue, kind, tag, error, args, after: _, limit: _ } = self;
+        let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
+        let parts = [
+            ("state", state.map(|state| json!(state))),
+            ("queue", text(queue)),
+            ("kind", text(kind)),
+            ("tag", text(tag)),
+            ("error", text(error)),
+            ("args", args.as_ref().map(|args| json!(args))),
+        ];
+        let said: BTreeMap<_, _> =
+            parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        Args::of(&said).ok()
     }
 
     /// Checks it.

@@ -55,6 +55,7 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     include_str!("../sql/functions/12_worker.sql"),
     include_str!("../sql/functions/13_rescue.sql"),
     include_str!("../sql/functions/14_promote.sql"),
+    include_str!("../sql/functions/15_acted.sql"),
     include_str!("../sql/functions/15_find.sql"),
     include_str!("../sql/functions/16_control.sql"),
     include_str!("../sql/functions/17_ring.sql"),

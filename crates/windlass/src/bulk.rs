@@ -3,10 +3,11 @@ mod verb;
 
 pub use touched::Touched;
 
+use crate::{Client, client::entry_of_ids};
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
-use windlass_core::{Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result, Store};
+use windlass_core::{AuditEntry, Error, ErrorKind, JobEdit, JobFilter, JobId, Limits, Result};
 
 /// How many jobs one call to the store names at most.
 const CHUNK: u32 = 500;
@@ -21,7 +22,7 @@ type Found<'a> = Box<dyn FnMut(&[JobId]) + Send + 'a>;
 /// Jobs that come while it is under way may be left out. It stops at the first error; what was done until then is done.
 #[must_use = "nothing happens until a verb such as cancel is awaited"]
 pub struct Selection<'a> {
-    store: &'a dyn Store,
+    client: &'a Client,
     filter: JobFilter,
     /// These, instead of a filter.
     ids: Option<Vec<JobId>>,
@@ -34,9 +35,9 @@ pub struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    pub(crate) fn new(store: &'a dyn Store, filter: JobFilter) -> Self {
+    pub(crate) fn new(client: &'a Client, filter: JobFilter) -> Self {
         Self {
-            store,
+            client,
             filter,
             ids: None,
             everything: false,
@@ -48,8 +49,8 @@ impl<'a> Selection<'a> {
         }
     }
 
-    pub(crate) fn of_ids(store: &'a dyn Store, ids: Vec<JobId>) -> Self {
-        Self { ids: Some(ids), ..Self::new(store, JobFilter::default()) }
+    pub(crate) fn of_ids(client: &'a Client, ids: Vec<JobId>) -> Self {
+        Self { ids: Some(ids), ..Self::new(client, JobFilter::default()) }
     }
 
     /// Allows a filter that selects every job.
@@ -153,7 +154,9 @@ impl Selection<'_> {
             return Err(Error::new(ErrorKind::InvalidOption, message));
         }
         let mut touched = Touched { dry_run: self.dry_run, ..Touched::default() };
-        let ended = match self.ids.take() {
+        let ids = self.ids.take();
+        let entry = self.entry(&verb, ids.as_deref());
+        let ended = match ids {
             Some(ids) => self.run_ids(&verb, &ids, &mut touched).await,
             None => self.run_filter(&verb, &mut touched).await,
         };
@@ -162,8 +165,20 @@ impl Selection<'_> {
             let Touched { selected, done, asked, encrypted, left, .. } = touched;
             let error = ended.as_ref().err().map(tracing::field::display);
             tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, error, "jobs were touched");
+            note(self.client, entry, &ended, done + asked).await;
         }
         ended.map(|()| touched)
+    }
+
+    /// What the audit log is to have of it, where the client acts for somebody.
+    fn entry(&self, verb: &Verb, ids: Option<&[JobId]>) -> Option<AuditEntry> {
+        let (actor, action) = (self.client.actor()?, verb.action());
+        if let Some(ids) = ids {
+            return Some(entry_of_ids(actor, action, ids));
+        }
+        let mut entry = AuditEntry::new(actor, action, "jobs");
+        entry.filter = self.filter.noted();
+        Some(entry)
     }
 
     async fn run_ids(&mut self, verb: &Verb, ids: &[JobId], touched: &mut Touched) -> Result<()> {
@@ -192,7 +207,7 @@ impl Selection<'_> {
                 let began = Instant::now();
                 let left = self.at_most - touched.selected;
                 self.filter.limit = u32::try_from(left).unwrap_or(CHUNK).min(self.chunk());
-                let page = self.store.jobs(&self.filter).await?;
+                let page = self.client.store().jobs(&self.filter).await?;
                 let mut ids: Vec<_> = page.iter().map(|job| job.id).collect();
                 if once {
                     ids.retain(|id| seen.insert(*id));
@@ -213,7 +228,7 @@ impl Selection<'_> {
         (self.found)(ids);
         match self.dry_run {
             true => touched.done += ids.len() as u64,
-            false => verb.act(self.store, ids, touched).await?,
+            false => verb.act(&**self.client.store(), ids, touched).await?,
         }
         (self.progress)(touched);
         Ok(())
@@ -234,4 +249,17 @@ impl Selection<'_> {
         let pause = Duration::try_from_secs_f64(jobs as f64 / pace).map_or(YEARS, |pause| pause.min(YEARS));
         sleep_until(began + pause).await;
     }
+}
+
+/// Notes how it ended.
+async fn note(client: &Client, entry: Option<AuditEntry>, ended: &Result<()>, count: u64) {
+    let Some(mut entry) = entry.map(|entry| entry.with_count(count)) else { return };
+    if let Err(error) = ended {
+        // What failed for certain, before anything was done, changed nothing.
+        if count == 0 && !error.is_ambiguous() {
+            return;
+        }
+        entry = entry.with_outcome(error.code());
+    }
+    client.append_audit_or_warn(&[entry]).await;
 }

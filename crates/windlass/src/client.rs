@@ -1,5 +1,6 @@
 //! The client: a handle on a store. What it does is in the modules below, by what the calls are about.
 
+mod acting;
 mod audit;
 mod control;
 mod enqueue;
@@ -7,6 +8,7 @@ mod inspect;
 mod marks;
 mod policy;
 
+pub(crate) use acting::entry_of_ids;
 pub use enqueue::Enqueued;
 pub use marks::Mark;
 
@@ -19,6 +21,8 @@ use windlass_core::{MigrationReport, Result, Store};
 pub struct Client {
     store: Arc<dyn Store>,
     waiting: Waiting,
+    /// Whom it acts for.
+    actor: Option<Arc<str>>,
     pub(crate) keyring: Option<crate::encryption::Keyring>,
     #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "nobody can give any"))]
     pub(crate) traces: Option<crate::traces::Traces>,
@@ -34,6 +38,7 @@ impl Client {
         Self {
             store,
             waiting: Waiting::default(),
+            actor: None,
             keyring: None,
             traces: None,
             #[cfg(feature = "postgres")]
@@ -53,6 +58,11 @@ impl Client {
     #[cfg(feature = "testing")]
     pub(crate) fn from_memory(store: windlass_memory::MemoryStore) -> Self {
         Self { memory: Some(store.clone()), ..Self::from_store(Arc::new(store)) }
+    }
+
+    /// Whom it acts for, where that is [somebody](Self::acting_as).
+    pub fn actor(&self) -> Option<&str> {
+        self.actor.as_deref()
     }
 
     /// The store behind this client.

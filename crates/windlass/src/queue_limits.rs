@@ -23,7 +23,7 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::InvalidOption`] for a value out of range, [`ErrorKind::InvalidName`], or the store's.
     pub async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
-        self.store().limit(queue, limits).await
+        self.noted("queues.limit", queue, self.store().limit(queue, limits).await).await
     }
 
     /// Limits the keys of a queue, over all workers of the store: what holds for the jobs of each [key](NewJob::with_key) that has no limit of its
@@ -52,7 +52,7 @@ impl Client {
     /// [`ErrorKind::InvalidOption`] for a value out of range, [`ErrorKind::InvalidName`], [`ErrorKind::Unsupported`] where the store
     /// limits no keys, or the store's.
     pub async fn limit_keys(&self, queue: &str, limit: KeyLimit) -> Result<()> {
-        self.store().limit_keys(queue, &KeyLimitsChange::Default(limit)).await
+        self.change_keys("queues.limit_keys", queue, None, KeyLimitsChange::Default(limit)).await
     }
 
     /// Limits one key of a queue, in the place of what holds for [all](Self::limit_keys).
@@ -61,7 +61,7 @@ impl Client {
     /// As [`Self::limit_keys`].
     pub async fn limit_key(&self, queue: &str, key: &str, limit: KeyLimit) -> Result<()> {
         let named = vec![(key.to_owned(), Some(limit))];
-        self.store().limit_keys(queue, &KeyLimitsChange::Named(named)).await
+        self.change_keys("queues.limit_key", queue, Some(key), KeyLimitsChange::Named(named)).await
     }
 
     /// Takes the limit of one key away: what holds for [all](Self::limit_keys) holds for it.
@@ -70,7 +70,7 @@ impl Client {
     /// As [`Self::limit_keys`].
     pub async fn unlimit_key(&self, queue: &str, key: &str) -> Result<()> {
         let named = vec![(key.to_owned(), None)];
-        self.store().limit_keys(queue, &KeyLimitsChange::Named(named)).await
+        self.change_keys("queues.unlimit_key", queue, Some(key), KeyLimitsChange::Named(named)).await
     }
 
     /// Takes all limits of a queue's keys away: its jobs run in the order of their arrival, whatever their keys.
@@ -78,7 +78,7 @@ impl Client {
     /// # Errors
     /// As [`Self::limit_keys`].
     pub async fn unlimit_keys(&self, queue: &str) -> Result<()> {
-        self.store().limit_keys(queue, &KeyLimitsChange::Off).await
+        self.change_keys("queues.unlimit_keys", queue, None, KeyLimitsChange::Off).await
     }
 
     /// The limits of a queue's keys; `None` where it has none.
@@ -87,5 +87,17 @@ impl Client {
     /// The store's.
     pub async fn key_limits(&self, queue: &str) -> Result<Option<KeyLimits>> {
         self.store().key_limits(queue).await
+    }
+
+    async fn change_keys(
+        &self,
+        action: &str,
+        queue: &str,
+        key: Option<&str>,
+        change: KeyLimitsChange,
+    ) -> Result<()> {
+        let target = key.map_or_else(|| queue.to_owned(), |key| format!("{queue} {key}"));
+        let done = self.store().limit_keys(queue, &change).await;
+        self.noted(action, &target, done).await
     }
 }

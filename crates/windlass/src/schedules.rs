@@ -1,8 +1,8 @@
 use crate::{Client, IntoJob};
 use jiff::Timestamp;
 use windlass_core::{
-    Error, ErrorKind, JobId, JobState, Result, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep,
-    SchedulesPut,
+    AuditEntry, Error, ErrorKind, JobId, JobState, Result, Schedule, ScheduleFilter, SchedulePut,
+    ScheduleRecord, ScheduleStep, SchedulesPut,
 };
 use windlass_schedule::Timing;
 
@@ -152,7 +152,8 @@ impl Schedules<'_> {
             let job = self.client.new_job(schedule.job().clone())?;
             checked.push(schedule.with_job(job));
         }
-        self.client.store().put_schedules(&checked, prune).await
+        let put = self.client.store().put_schedules(&checked, prune).await;
+        self.client.noted_as(put, |actor, put| put_entries(actor, &checked, put)).await
     }
 
     /// A page of schedules by name, with the outcome of each one's last job.
@@ -189,7 +190,8 @@ impl Schedules<'_> {
     /// # Errors
     /// [`ErrorKind::NotFound`] for an unknown one, or the store's.
     pub async fn remove(&self, name: &str) -> Result<()> {
-        known(name, &self.client.store().remove_schedules(&[name.to_owned()]).await?)
+        let removed = self.client.store().remove_schedules(&[name.to_owned()]).await;
+        self.known("schedules.remove", name, removed).await
     }
 
     /// Stops a schedule until it is [resumed](Self::resume). No declaration ends a pause.
@@ -197,7 +199,8 @@ impl Schedules<'_> {
     /// # Errors
     /// As [`Self::remove`].
     pub async fn pause(&self, name: &str) -> Result<()> {
-        known(name, &self.client.store().pause_schedules(&[name.to_owned()], true).await?)
+        let paused = self.client.store().pause_schedules(&[name.to_owned()], true).await;
+        self.known("schedules.pause", name, paused).await
     }
 
     /// Lets a schedule go on with its next tick from now on.
@@ -205,7 +208,8 @@ impl Schedules<'_> {
     /// # Errors
     /// As [`Self::remove`].
     pub async fn resume(&self, name: &str) -> Result<()> {
-        known(name, &self.client.store().pause_schedules(&[name.to_owned()], false).await?)
+        let resumed = self.client.store().pause_schedules(&[name.to_owned()], false).await;
+        self.known("schedules.resume", name, resumed).await
     }
 
     /// Enqueues the job of a schedule now, beside its ticks and whether it is paused or not. It counts as the last job where the
@@ -215,6 +219,10 @@ impl Schedules<'_> {
     /// [`ErrorKind::NotFound`] for an unknown one, or the store's. After one that [is ambiguous](Error::is_ambiguous) see what its
     /// [last job](ScheduleRecord::last_job) is.
     pub async fn run(&self, name: &str) -> Result<JobId> {
+        self.client.noted("schedules.run", name, self.run_now(name).await).await
+    }
+
+    async fn run_now(&self, name: &str) -> Result<JobId> {
         for _ in 0..TRIES {
             let listed = self.get(name).await?.ok_or_else(|| not_found(name))?;
             let mut step = ScheduleStep::of(&listed.record);
@@ -227,10 +235,22 @@ impl Schedules<'_> {
         let message = format!("schedule {name:?} is changed all the time; try again");
         Err(Error::new(ErrorKind::Unavailable, message))
     }
+
+    /// Whether the schedule was there to be changed; notes that it was.
+    async fn known(&self, action: &str, name: &str, found: Result<Vec<bool>>) -> Result<()> {
+        let changed =
+            found.and_then(|found| found.contains(&true).then_some(()).ok_or_else(|| not_found(name)));
+        self.client.noted(action, name, changed).await
+    }
 }
 
-fn known(name: &str, found: &[bool]) -> Result<()> {
-    if found.contains(&true) { Ok(()) } else { Err(not_found(name)) }
+/// What a declaration changed, as the audit log has it; of one whose answer was lost all that it declared.
+fn put_entries(actor: &str, schedules: &[Schedule], put: Option<&SchedulesPut>) -> Vec<AuditEntry> {
+    let is_as_it_was = |n| put.is_some_and(|put: &SchedulesPut| put.puts[n] == SchedulePut::Unchanged);
+    let changed = schedules.iter().enumerate().filter(|(n, _)| !is_as_it_was(*n));
+    let changed = changed.map(|(_, schedule)| AuditEntry::new(actor, "schedules.put", schedule.name()));
+    let removed = put.into_iter().flat_map(|put| &put.pruned);
+    changed.chain(removed.map(|name| AuditEntry::new(actor, "schedules.remove", name))).collect()
 }
 
 fn not_found(name: &str) -> Error {

@@ -100,6 +100,20 @@ onBoth('the audit log is read and added to', async ({ windlass }) => {
   await assert.rejects(windlass.audit({ before: '7' }), /not the id of an audit entry/)
 })
 
+onBoth('what is done for somebody is noted', async ({ windlass }) => {
+  const [id, other] = await windlass.enqueueMany(any, [{}, {}])
+  const anna = windlass.actingAs('anna')
+  assert.equal(await anna.cancel(id!), 'cancelled')
+  await anna.limits.set('q', { concurrency: 3 })
+  await assert.rejects(anna.schedules.pause('nightly'), { code: 'not_found' })
+  assert.equal((await anna.job(other!))?.state, 'available')
+  await windlass.cancel(other!)
+  const { entries } = await windlass.audit()
+  assert.deepEqual(entries.map(({ actor, via, action, count }) => [actor, via, action, count ?? null]),
+    [['anna', 'sdk', 'queues.limit', null], ['anna', 'sdk', 'jobs.cancel', 1]])
+  for (const nobody of ['', ' ', undefined as unknown as string]) assert.throws(() => windlass.actingAs(nobody), /who acts must be named/)
+})
+
 onBoth('history counts how jobs ended', async ({ windlass }, t) => {
   await started(t, windlass.worker(quiet).handle(any, () => {}).handle(other, () => {}))
   for (const id of [await windlass.enqueue(any, {}), await windlass.enqueue(other, {})]) await ended(windlass, id)

@@ -21,7 +21,7 @@ export class Connection {
   readonly #keys: string | undefined
   readonly traces: Traces | undefined
   /** What runs around the handlers of its workers. */
-  readonly middleware: Middleware[] = []
+  middleware: Middleware[] = []
   #client: Promise<NativeClient> | undefined
   #closed = false
   /** A store of a test, in which time can be moved. */
@@ -71,4 +71,28 @@ export class Connection {
     const client = await this.#client?.catch(() => undefined)
     if (client) await answer(() => client.close())
   }
+}
+
+/** Another connection, whose calls are made for somebody. */
+export class Acting extends Connection {
+  readonly #of: Connection
+  readonly #actor: string
+
+  constructor (of: Connection, actor: string) {
+    if (typeof actor !== 'string' || actor.trim() === '') throw new InvalidOption('invalid_option', `who acts must be named, as in actingAs('billing'), got ${JSON.stringify(actor)}`)
+    super('of another', of.traces === undefined ? {} : { traces: of.traces })
+    this.#of = of
+    this.#actor = actor
+    this.middleware = of.middleware
+  }
+
+  override client (): Promise<NativeClient> { return this.#of.client() }
+
+  override text (op: string, payload: string): Promise<string> {
+    return this.#of.text('acting_as', `{"actor":${JSON.stringify(this.#actor)},"op":${JSON.stringify(op)},"payload":${payload}}`)
+  }
+
+  override schema (): string | undefined { return this.#of.schema() }
+
+  override close (): Promise<void> { return this.#of.close() }
 }

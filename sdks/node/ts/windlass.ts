@@ -1,5 +1,5 @@
 import { appendAudit, audit, type AuditEntry, type AuditFilter, type AuditPage } from './audit.js'
-import { Connection, type WindlassOptions } from './connection.js'
+import { Acting, Connection, type WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
 import { enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
@@ -44,11 +44,20 @@ export class Windlass {
   readonly schedules: Schedules
 
   /** Names the store: `postgres://user@host/database` with the options that README.md lists, or `sqlite:FILE`. */
-  constructor (url: string, options?: WindlassOptions) {
-    this.#on = new Connection(url, options)
+  constructor (url: string, options?: WindlassOptions)
+  /** @internal */
+  constructor (on: Connection)
+  constructor (on: string | Connection, options?: WindlassOptions) {
+    this.#on = on instanceof Connection ? on : new Connection(on, options)
     this.limits = new Limits(this.#on)
     this.schedules = new Schedules(this.#on)
   }
+
+  /**
+   * The same Windlass, acting for somebody: what it changes (jobs, queues, limits, schedules, settings) is noted in the audit log, one entry for each call. Shares the connections
+   * of this one, which is the one to be closed. With nobody named, nothing is noted.
+   */
+  actingAs (actor: string): Windlass { return new Windlass(new Acting(this.#on, actor)) }
 
   /**
    * Has a function run around every handler of the workers that are started from now on; the first is the outermost. Handlers in threads have none but what
@@ -192,7 +201,7 @@ export class Windlass {
   /** A page of the audit log: who changed what. */
   async audit (filter: AuditFilter = {}): Promise<AuditPage> { return audit(this.#on, filter) }
 
-  /** Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves. */
+  /** Notes in the audit log what this program did for somebody, after it was done: calls are not in it by themselves but those of a Windlass that {@link actingAs acts for somebody}. */
   async appendAudit (entries: readonly AuditEntry[]): Promise<void> { await appendAudit(this.#on, entries) }
 
   /** Changes the store's policy, for all workers on it; what is left out stays. */

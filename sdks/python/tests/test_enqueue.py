@@ -196,6 +196,23 @@ def test_kinds_need_names_that_other_processes_know(sqlite: App) -> None:
 
 
 
+def test_what_a_client_does_for_somebody_is_noted(app: App) -> None:
+    @app.job("a", queue="q")
+    def job(n: int) -> None: ...
+
+    ids = job.enqueue_many_sync([{"n": n} for n in range(2)])
+    anna = app.sync.acting_as("anna")
+    assert anna.cancel(ids[0]) == ["cancelled"] and anna.job(ids[0]).state == "cancelled"  # type: ignore[union-attr]
+    anna.delete_where(queue="q", dry_run=True)
+    assert asyncio.run(app.client.acting_as("ben").delete_where(queue="q")).done == 2
+    app.sync.limit("q", concurrency=3)
+    entries, _ = app.sync.audit()
+    assert [(entry.actor, entry.via, entry.action, entry.count) for entry in entries] == [("ben", "sdk", "jobs.delete", 2), ("anna", "sdk", "jobs.cancel", 1)]
+    for nobody in ("", " ", None):
+        with pytest.raises(InvalidOption, match="who acts must be named"):
+            app.sync.acting_as(nobody)  # type: ignore[arg-type]
+
+
 def test_a_client_changes_what_is_there(app: App) -> None:
     @app.job("a", queue="q")
     def job(n: int) -> None: ...

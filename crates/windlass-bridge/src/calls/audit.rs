@@ -1,9 +1,12 @@
 //! The audit log: reading it, and adding what a program did for somebody.
 
 use super::{done, read, say};
+use crate::Failure;
 use jiff::Timestamp;
 use serde::Deserialize;
-use windlass::{Args, AuditEntry, AuditFilter, Client, Result};
+use serde_json::value::RawValue;
+use std::pin::Pin;
+use windlass::{Args, AuditEntry, AuditFilter, Client};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +34,7 @@ struct Added {
 }
 
 impl Added {
-    fn entry(self) -> Result<AuditEntry> {
+    fn entry(self) -> windlass::Result<AuditEntry> {
         let mut entry = AuditEntry::new(self.actor, self.action, self.target);
         entry.filter = self.filter.map(|filter| Args::of(&filter)).transpose()?;
         (entry.role, entry.reason, entry.count, entry.request_id) =
@@ -49,10 +52,30 @@ struct Entries {
     entries: Vec<Added>,
 }
 
-pub(super) async fn call(client: &Client, op: &str, payload: &str) -> Result<String> {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Acting<'a> {
+    actor: String,
+    op: String,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+/// Does another operation for somebody.
+pub(super) fn acting<'a>(
+    client: &'a Client,
+    payload: &'a str,
+) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
+    Box::pin(async move {
+        let Acting { actor, op, payload } = read(payload)?;
+        super::call(&client.acting_as(actor)?, &op, payload.get()).await
+    })
+}
+
+pub(super) async fn call(client: &Client, op: &str, payload: &str) -> windlass::Result<String> {
     if op == "append_audit" {
         let Entries { entries } = read(payload)?;
-        let entries: Vec<_> = entries.into_iter().map(Added::entry).collect::<Result<_>>()?;
+        let entries: Vec<_> = entries.into_iter().map(Added::entry).collect::<windlass::Result<_>>()?;
         client.append_audit(&entries).await?;
         return done();
     }

@@ -53,6 +53,7 @@ BEGIN
     UPDATE {schema}.worker w SET draining_at = coalesce(w.draining_at, clock_timestamp()) WHERE w.id = $1 AND w.ended_at IS NULL AND w.queues <> '{}';
     IF NOT FOUND THEN RETURN false; END IF;
     PERFORM pg_notify({name}, '!' || $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+    PERFORM {schema}.acted('workers.drain', $1::text);
     RETURN true;
 END $$;
 

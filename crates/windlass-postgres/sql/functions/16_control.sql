@@ -23,7 +23,7 @@ BEGIN
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT g.id, g.enqueued_at, g.lane_id, g.attempt, g.max_attempts, g.crash_count, 'cancelled', 'cancelled by request', g.kind, g.args, g.attributes
             FROM gone g;
-        IF FOUND THEN RETURN 'cancelled'; END IF;
+        IF FOUND THEN RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'cancelled'); END IF;
         SELECT * INTO f FROM {schema}.find_locked(p_id);
         IF f.place IS NULL THEN RETURN 'not_found'; END IF;
         IF f.place = 'dead' OR f.settled_at IS NOT NULL THEN RETURN 'finished'; END IF;
@@ -31,16 +31,16 @@ BEGIN
             INSERT INTO {schema}.cancel_request AS q (job_id, lane_id, seq, worker_id) VALUES (p_id, f.lane_id, f.seq, f.worker_id)
                 ON CONFLICT (job_id) DO UPDATE SET lane_id = f.lane_id, seq = f.seq, worker_id = f.worker_id;
             PERFORM pg_notify({name}, '!' || f.worker_id) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
-            RETURN 'running';
+            RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'running');
         END IF;
         CONTINUE WHEN f.place IN ('waiting', 'moved');
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         INSERT INTO {schema}.dead (id, enqueued_at, lane_id, attempt, max_attempts, crash_count, state, reason, kind, args, attributes)
             SELECT j.id, j.enqueued_at, j.lane_id, j.attempt, j.max_attempts, j.crash_count, 'cancelled', 'cancelled by request', j.kind, j.args, j.attributes
             FROM {schema}.job j WHERE j.lane_id = f.lane_id AND j.xid = f.xid AND j.id = p_id;
-        RETURN 'cancelled';
+        RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'cancelled');
     END LOOP;
-    RETURN 'running'; -- it kept moving: somebody is working on it
+    RETURN {schema}.acted('jobs.cancel', 'job ' || p_id, 'running'); -- it kept moving: somebody is working on it
 END $$;
 
 -- retry(id): makes a dead, cancelled or retryable job available now. 'retried', 'pending' (it waits for
@@ -67,7 +67,7 @@ BEGIN
     IF FOUND THEN
         PERFORM {schema}.note_came_back(clock_timestamp());
         DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id; -- asked for while its attempt ended
-        RETURN 'retried';
+        RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
     END IF;
     SELECT * INTO d FROM {schema}.dead x WHERE x.id = p_id;
     IF FOUND THEN
@@ -85,12 +85,12 @@ BEGIN
         DELETE FROM {schema}.cancelled_in_log s WHERE s.job_id = p_id AND s.lane_id = d.lane_id;
         IF FOUND THEN -- its log row was never claimed: it is simply no longer stepped over
             PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
-            RETURN 'retried';
+            RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
         END IF;
         INSERT INTO {schema}.job (id, enqueued_at, lane_id, segment, max_attempts, moved, kind, args, attributes)
             VALUES (d.id, d.enqueued_at, d.lane_id, {schema}.current_segment(), d.max_attempts, true, d.kind, d.args, d.attributes);
         PERFORM {schema}.note_came_back(clock_timestamp());
-        RETURN 'retried';
+        RETURN {schema}.acted('jobs.retry', 'job ' || p_id, 'retried');
     END IF;
     SELECT * INTO f FROM {schema}.find_job(p_id);
     RETURN CASE WHEN f.place IS NULL THEN 'not_found' WHEN f.settled_at IS NOT NULL THEN 'completed' ELSE 'pending' END;
@@ -103,7 +103,9 @@ AS $$
 BEGIN
     INSERT INTO {schema}.queue (name) SELECT l.queue FROM {schema}.lane l WHERE l.queue = $1 LIMIT 1 ON CONFLICT DO NOTHING;
     UPDATE {schema}.queue q SET paused_at = coalesce(q.paused_at, clock_timestamp()) WHERE q.name = $1;
-    RETURN FOUND;
+    IF NOT FOUND THEN RETURN false; END IF;
+    PERFORM {schema}.acted('queues.pause', $1);
+    RETURN true;
 END $$;
 
 CREATE OR REPLACE FUNCTION {schema}.resume(queue text) RETURNS boolean
@@ -113,6 +115,7 @@ BEGIN
     UPDATE {schema}.queue q SET paused_at = NULL WHERE q.name = $1;
     IF FOUND THEN
         PERFORM pg_notify({name}, '') WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+        PERFORM {schema}.acted('queues.resume', $1);
         RETURN true;
     END IF;
     RETURN EXISTS (SELECT 1 FROM {schema}.lane l WHERE l.queue = $1);

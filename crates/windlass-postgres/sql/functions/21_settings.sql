@@ -19,4 +19,5 @@ BEGIN
         retention = coalesce($1, s.retention), dead_retention = coalesce($2, s.dead_retention),
         segment_bytes = coalesce($3, s.segment_bytes), max_crashes = coalesce($4, s.max_crashes);
     UPDATE {schema}.retention_pass p SET queue = NULL WHERE p.queue IS NOT NULL; -- what was found by another policy is found anew
+    PERFORM {schema}.acted('settings.put', 'settings');
 END $$;

@@ -75,7 +75,7 @@ BEGIN
             IF p_args IS NOT NULL AND {schema}.is_envelope(d.args) THEN RETURN 'encrypted'; END IF;
             UPDATE {schema}.dead x SET lane_id = {schema}.lane_for(p_id, d.lane_id, p_queue, p_priority),
                    max_attempts = coalesce(p_max, d.max_attempts), args = coalesce(p_args, d.args) WHERE x.id = p_id;
-            RETURN 'edited';
+            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
         END IF;
 
         SELECT * INTO f FROM {schema}.find_locked(p_id);
@@ -92,7 +92,7 @@ BEGIN
         IF v_now AND coalesce(p_max, w.max_attempts) = w.max_attempts AND coalesce(p_args, w.args)::text = w.args::text AND EXISTS (
                SELECT 1 FROM {schema}.lane l WHERE l.id = f.lane_id
                AND l.queue = coalesce(p_queue, l.queue) AND l.priority = coalesce(p_priority, l.priority)) THEN
-            RETURN 'edited';
+            RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
         END IF;
         INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid) VALUES (p_id, f.lane_id, f.xid);
         EXIT;
@@ -113,7 +113,7 @@ BEGIN
         INSERT INTO {schema}.waiting (id, available_at, enqueued_at, lane_id, attempt, max_attempts, crash_count, moved, state, kind, args, attributes)
             VALUES (p_id, w.available_at, w.enqueued_at, w.lane_id, w.attempt, w.max_attempts, w.crash_count, true, w.state, w.kind, w.args, w.attributes);
     END IF;
-    RETURN 'edited';
+    RETURN {schema}.acted('jobs.edit', 'job ' || p_id, 'edited');
 END $$;
 
 -- edit(id, ...): the same for people and programs in SQL; checks what it is given as enqueue does.
@@ -186,5 +186,5 @@ BEGIN
     DELETE FROM {schema}.attempt_error e WHERE e.job_id = p_id;
     DELETE FROM {schema}.cancel_request q WHERE q.job_id = p_id;
     DELETE FROM {schema}.job_report t WHERE t.job_id = p_id;
-    RETURN 'deleted';
+    RETURN {schema}.acted('jobs.delete', 'job ' || p_id, 'deleted');
 END $$;

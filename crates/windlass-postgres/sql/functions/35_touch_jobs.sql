@@ -5,7 +5,7 @@
 -- Filter, all of it as in list_jobs: state, queue, kind, tag, error, args; everything => true where no part of it is named.
 -- most: how many jobs at most. per_second: how many in a second at most. dry_run => true changes nothing.
 -- They answer with one row: how many jobs were selected, and how many of them done, or would be; the others had moved on meanwhile.
--- One entry of the audit log says what was done; its actor is the current user. Where an error or a timeout ends the call, what was committed until then
+-- One entry of the audit log says what was done; its actor is who acts (SET windlass.actor = 'anna'), or the current user. Where an error or a timeout ends the call, what was committed until then
 -- stays, and the entry says so: its outcome is the error's SQLSTATE then. There is none only where the session itself ends, or a cancel comes just between
 -- two steps.
 
@@ -38,6 +38,7 @@ DECLARE
     v_step   integer; -- and so many come next
     v_did    bigint;
     v_code   text;
+    v_actor  text := coalesce(nullif(current_setting('windlass.actor', true), ''), current_user);
     v_message text;
     v_detail text;
 BEGIN
@@ -106,6 +107,7 @@ BEGIN
             v_step := cardinality(v_ids);
             LOOP
                 BEGIN
+                    PERFORM set_config('windlass.actor', '', true); -- one entry for all of them, at the end
                     SELECT count(*) FILTER (WHERE t.did IN ('cancelled', 'running', 'retried', 'edited', 'deleted')) INTO v_did FROM (
                         SELECT CASE p_action
                             WHEN 'cancel' THEN {schema}.cancel(u.id) WHEN 'retry' THEN {schema}.retry(u.id) WHEN 'delete' THEN {schema}.delete(u.id)
@@ -131,7 +133,7 @@ BEGIN
     END LOOP;
     IF p_dry_run IS NOT TRUE THEN
         PERFORM {schema}.append_audit(json_build_array(json_build_object(
-            'actor', current_user, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done, 'outcome', v_code)));
+            'actor', v_actor, 'action', 'jobs.' || p_action, 'target', 'jobs', 'filter', v_filter, 'count', done, 'outcome', v_code)));
     END IF;
     IF v_code IS NOT NULL THEN
         COMMIT;

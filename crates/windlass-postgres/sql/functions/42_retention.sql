@@ -36,6 +36,7 @@ BEGIN
         END IF;
     END IF;
     UPDATE {schema}.retention_pass p SET queue = NULL WHERE p.queue IS NOT NULL; -- what was found by other rules is found anew
+    PERFORM {schema}.acted('retention.put', $1 || ' ' || $2);
 END $$;
 
 -- completed_retention(): how long completed jobs are kept: the longest that is said of any queue.

@@ -54,6 +54,8 @@ BEGIN
     )
     SELECT coalesce(array_agg(x.name::text ORDER BY x.name), '{}') INTO pruned FROM removed x;
     PERFORM {schema}.schedules_changed();
+    PERFORM {schema}.acted('schedules.put', u.name) FROM unnest(p_names, puts) AS u(name, put) WHERE u.put <> 'unchanged';
+    PERFORM {schema}.acted('schedules.remove', u.name) FROM unnest(pruned) AS u(name);
 END $$;
 
 -- remove_schedules(names): which of them there were, in order. Jobs that they enqueued stay.
@@ -67,6 +69,7 @@ BEGIN
     WITH removed AS (DELETE FROM {schema}.schedule s WHERE s.name = ANY (p_names) RETURNING s.name)
     SELECT coalesce(array_agg(x.name::text), '{}') INTO v_removed FROM removed x;
     IF v_removed <> '{}' THEN PERFORM {schema}.schedules_changed(); END IF;
+    PERFORM {schema}.acted('schedules.remove', u.name) FROM unnest(v_removed) AS u(name);
     RETURN ARRAY(SELECT u.name = ANY (v_removed) AND array_position(p_names, u.name) = u.n
                  FROM unnest(p_names) WITH ORDINALITY AS u(name, n) ORDER BY u.n);
 END $$;
@@ -87,5 +90,6 @@ BEGIN
         decided = CASE WHEN p_paused THEN s.decided ELSE greatest(s.decided, v_now) END
     WHERE s.name = ANY (v_found) AND s.paused <> p_paused;
     IF FOUND THEN PERFORM {schema}.schedules_changed(); END IF;
+    PERFORM {schema}.acted(CASE WHEN p_paused THEN 'schedules.pause' ELSE 'schedules.resume' END, u.name) FROM unnest(v_found) AS u(name);
     RETURN ARRAY(SELECT u.name = ANY (v_found) FROM unnest(p_names) WITH ORDINALITY AS u(name, n) ORDER BY u.n);
 END $$;

@@ -223,6 +223,7 @@ BEGIN
         RAISE 'meta of the job of schedule % is more than 8192 bytes with the name of its schedule; set the schedule with less', quote_literal(s.name)
             USING ERRCODE = 'WL004';
     END IF;
+    PERFORM {schema}.acted('schedules.run', s.name);
     RETURN (SELECT a.ids[1] FROM {schema}.advance_schedules(
         ARRAY[s.name], ARRAY[s.version], ARRAY[s.decided], ARRAY[s.next_tick], ARRAY[s.due_at], ARRAY[s.last_tick], ARRAY[s.queued_tick],
         ARRAY[s.error], ARRAY[1], ARRAY[coalesce(s.definition ->> 'queue', 'default')], ARRAY[coalesce((s.definition ->> 'priority')::integer, 0)],

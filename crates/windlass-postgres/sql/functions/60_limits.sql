@@ -58,7 +58,7 @@ BEGIN
         DELETE FROM {schema}.slot s WHERE s.queue = $1;
     END IF;
     IF $3 IS NULL THEN DELETE FROM {schema}.started t WHERE t.queue = $1; END IF;
-    PERFORM {schema}.request(NULL);
+    PERFORM {schema}.request(NULL), {schema}.acted('queues.limit', $1);
 END $$;
 
 -- check_limits(...): refuses what cannot work, as QueueLimits::check does.
@@ -105,7 +105,7 @@ BEGIN
     IF NOT FOUND THEN RETURN false; END IF;
     DELETE FROM {schema}.slot s WHERE s.queue = $1;
     DELETE FROM {schema}.started t WHERE t.queue = $1;
-    PERFORM {schema}.request(NULL);
+    PERFORM {schema}.request(NULL), {schema}.acted('queues.limit', $1);
     RETURN true;
 END $$;
 

@@ -41,7 +41,7 @@ BEGIN
     PERFORM {schema}.begin_key_limits($1);
     INSERT INTO {schema}.key_limit AS k (queue, key, concurrency, serial, weight, rate, rate_period) VALUES ($1, '', $2, coalesce($3, false), $4, $5, v_period)
         ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET concurrency = $2, serial = coalesce($3, false), weight = $4, rate = $5, rate_period = v_period;
-    PERFORM {schema}.key_limits_changed($1);
+    PERFORM {schema}.key_limits_changed($1), {schema}.acted('queues.limit_keys', $1);
 END $$;
 
 -- put_key_limits(queue, keys, concurrency, serial, weights, rates, periods): the limits of single keys; weight NULL: the key has none of its own. The last of a key counts.
@@ -78,6 +78,8 @@ BEGIN
             ORDER BY x.key, x.n DESC) AS l
         WHERE l.weight IS NOT NULL;
     PERFORM {schema}.key_limits_changed(p_queue);
+    PERFORM {schema}.acted(CASE WHEN x.weight IS NULL THEN 'queues.unlimit_key' ELSE 'queues.limit_key' END, p_queue || ' ' || x.key)
+        FROM unnest(p_keys, p_weights) AS x(key, weight);
 END $$;
 
 -- limit_key(queue, key, concurrency, serial, weight, rate, period): the limit of one key.
@@ -119,6 +121,7 @@ BEGIN
     DELETE FROM {schema}.key_signal s USING {schema}.lane l WHERE l.queue = $1 AND s.lane_id = l.id;
     DELETE FROM {schema}.key_lookahead a USING {schema}.lane l WHERE l.queue = $1 AND a.lane_id = l.id;
     PERFORM pg_notify({name}, $1) WHERE current_setting('windlass.wakeup', true) IS DISTINCT FROM 'off';
+    PERFORM {schema}.acted('queues.unlimit_keys', $1);
     RETURN true;
 END $$;
 

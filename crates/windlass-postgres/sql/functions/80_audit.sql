@@ -80,6 +80,7 @@ BEGIN
     END IF;
     UPDATE {schema}.audit_setting s SET retention = coalesce($1, s.retention), most = coalesce($2, s.most)
         WHERE (s.retention, s.most) IS DISTINCT FROM (coalesce($1, s.retention), coalesce($2, s.most));
+    IF FOUND THEN PERFORM {schema}.acted('settings.put', 'settings'); END IF;
 END $$;
 
 -- forget_audit(most): entries that are too old or too many. Returns how many.

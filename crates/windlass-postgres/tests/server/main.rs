@@ -9,6 +9,7 @@ mod session;
 #[path = "../strand/mod.rs"]
 mod strand;
 
+mod acting;
 mod append_only;
 mod audit;
 mod bad_input;

@@ -24,6 +24,16 @@ impl Verb {
         }
     }
 
+    /// As the audit log has it.
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            Self::Cancel => "jobs.cancel",
+            Self::Retry => "jobs.retry",
+            Self::Edit(_) => "jobs.edit",
+            Self::Delete => "jobs.delete",
+        }
+    }
+
     /// To whom, where the filter names no state: in the order in which jobs go from one state to the next, so that one that
     /// moves on before its state is read is met there.
     pub(super) fn states(&self) -> &'static [JobState] {

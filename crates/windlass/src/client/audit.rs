@@ -1,11 +1,11 @@
-//! The audit log: who changed what. Nothing else of the client writes it.
+//! The audit log: who changed what. Of the client a call of one that acts for somebody writes it, too.
 
 use crate::Client;
 use windlass_core::{AuditEntry, AuditFilter, AuditPage, Result};
 
 impl Client {
     /// Adds entries to the audit log of the store, all or none. The server and the command line do it for what people change there; calls of a
-    /// program such as [`Self::cancel`] are not in it unless the program says so, after the change.
+    /// program such as [`Self::cancel`] are not in it unless the client [acts for somebody](Self::acting_as), or the program says so by this, after the change.
     ///
     /// ```
     /// # use windlass::{AuditEntry, AuditFilter, Client, JobFilter, NewJob, Args};

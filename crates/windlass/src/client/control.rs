@@ -43,7 +43,9 @@ impl Client {
     /// # Errors
     /// The store's.
     pub async fn cancel(&self, ids: &[JobId]) -> Result<Vec<CancelReply>> {
-        self.store.cancel(ids).await
+        let done = self.store.cancel(ids).await;
+        let is_done = |reply: &CancelReply| matches!(reply, CancelReply::Cancelled | CancelReply::Running);
+        self.noted_jobs("jobs.cancel", ids, done, is_done).await
     }
 
     /// Makes dead, cancelled or retryable jobs available now. One reply per id, in order.
@@ -51,7 +53,8 @@ impl Client {
     /// # Errors
     /// The store's.
     pub async fn retry(&self, ids: &[JobId]) -> Result<Vec<RetryReply>> {
-        self.store.retry(ids).await
+        let done = self.store.retry(ids).await;
+        self.noted_jobs("jobs.retry", ids, done, |reply| *reply == RetryReply::Retried).await
     }
 
     /// Changes jobs that no worker holds and that have not completed, each wholly or not at all: when they run, where, how often
@@ -78,7 +81,8 @@ impl Client {
     /// # Errors
     /// [What is wrong with the edit](JobEdit::check), or the store's.
     pub async fn edit(&self, ids: &[JobId], edit: &JobEdit) -> Result<Vec<EditReply>> {
-        self.store.edit(ids, edit).await
+        let done = self.store.edit(ids, edit).await;
+        self.noted_jobs("jobs.edit", ids, done, |reply| *reply == EditReply::Edited).await
     }
 
     /// Removes jobs that no worker holds and that have not completed, without a trace. One reply per id, in order.
@@ -86,7 +90,8 @@ impl Client {
     /// # Errors
     /// The store's.
     pub async fn delete(&self, ids: &[JobId]) -> Result<Vec<DeleteReply>> {
-        self.store.delete(ids).await
+        let done = self.store.delete(ids).await;
+        self.noted_jobs("jobs.delete", ids, done, |reply| *reply == DeleteReply::Deleted).await
     }
 
     /// All jobs that a filter selects, to cancel, retry, edit or delete them: its limit and its token do not count.
@@ -111,7 +116,7 @@ impl Client {
     /// # #[cfg(not(feature = "sqlite"))] fn main() {}
     /// ```
     pub fn select(&self, filter: JobFilter) -> Selection<'_> {
-        Selection::new(&*self.store, filter)
+        Selection::new(self, filter)
     }
 
     /// These jobs, to cancel, retry, edit or delete them with progress and at a pace; [`Self::cancel`] and its like say what became of each.
@@ -131,7 +136,7 @@ impl Client {
     /// # #[cfg(not(feature = "sqlite"))] fn main() {}
     /// ```
     pub fn select_ids(&self, ids: Vec<JobId>) -> Selection<'_> {
-        Selection::of_ids(&**self.store(), ids)
+        Selection::of_ids(self, ids)
     }
 
     /// Stops claiming from a queue; running jobs finish.
@@ -139,7 +144,7 @@ impl Client {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) for an unknown queue, or the store's.
     pub async fn pause(&self, queue: &str) -> Result<()> {
-        self.store.pause(queue, true).await
+        self.noted("queues.pause", queue, self.store.pause(queue, true).await).await
     }
 
     /// Asks a worker to take no more jobs, end what it runs, and go: its `run` or [`Worker::wait`](crate::Worker::wait) ends as after a stop, but without a grace
@@ -164,7 +169,8 @@ impl Client {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) where no such worker lives, or the store's.
     pub async fn drain_worker(&self, worker: WorkerId) -> Result<()> {
-        self.store.drain_worker(worker).await
+        let done = self.store.drain_worker(worker).await;
+        self.noted("workers.drain", &worker.to_string(), done).await
     }
 
     /// Allows claiming from a queue again.
@@ -172,6 +178,6 @@ impl Client {
     /// # Errors
     /// As [`Self::pause`].
     pub async fn resume(&self, queue: &str) -> Result<()> {
-        self.store.pause(queue, false).await
+        self.noted("queues.resume", queue, self.store.pause(queue, false).await).await
     }
 }

@@ -1,7 +1,7 @@
 //! What the store keeps, and for how long.
 
 use crate::Client;
-use windlass_core::{Result, RetentionRule, Settings};
+use windlass_core::{AuditEntry, Result, RetentionRule, Settings};
 
 impl Client {
     /// The store's policy: what it keeps, and how many crashes a job survives.
@@ -33,7 +33,7 @@ impl Client {
     /// # Errors
     /// [`InvalidOption`](crate::ErrorKind::InvalidOption) for [what cannot work](Settings::check), or the store's.
     pub async fn configure(&self, settings: &Settings) -> Result<()> {
-        self.store.configure(settings).await
+        self.noted("settings.put", "settings", self.store.configure(settings).await).await
     }
 
     /// What is kept of single queues and outcomes, beside the [settings](Self::settings), which hold for all.
@@ -65,6 +65,9 @@ impl Client {
     /// # Errors
     /// [`InvalidOption`](crate::ErrorKind::InvalidOption) for [what cannot work](RetentionRule::check_all), or the store's.
     pub async fn set_retention(&self, rules: &[RetentionRule]) -> Result<()> {
-        self.store.set_retention(rules).await
+        let target = |rule: &RetentionRule| format!("{} {}", rule.queue_name(), rule.outcome);
+        let entry = |actor: &str, rule| AuditEntry::new(actor, "retention.put", target(rule));
+        let done = self.store.set_retention(rules).await;
+        self.noted_as(done, |actor, _| rules.iter().map(|rule| entry(actor, rule)).collect()).await
     }
 }

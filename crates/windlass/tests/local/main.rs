@@ -1,6 +1,8 @@
 //! What needs no server. One binary for all: each would link everything anew.
 #![cfg(feature = "sqlite")]
 
+#[path = "../acting/mod.rs"]
+mod acting;
 #[cfg(feature = "testing")]
 mod bulk;
 #[path = "../cancelling/mod.rs"]

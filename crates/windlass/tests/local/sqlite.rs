@@ -1,6 +1,6 @@
 //! What a Rust user does, over SQLite.
 
-use crate::{cancelling, waiting};
+use crate::{acting, cancelling, waiting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -222,6 +222,12 @@ fn waiting_goes_on_in_another_runtime() {
         client.cancel(&[id]).await.unwrap();
         assert!(client.wait(id, Duration::from_secs(60)).await.unwrap().is_some());
     });
+}
+
+#[tokio::test]
+async fn what_is_done_for_somebody_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    acting::what_is_done_for_somebody_is_noted(&client(&dir).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,8 @@
 //! target of this name.
 #![cfg(feature = "postgres")]
 
+#[path = "../acting/mod.rs"]
+mod acting;
 mod adapters;
 #[path = "../cancelling/mod.rs"]
 mod cancelling;

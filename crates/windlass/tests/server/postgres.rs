@@ -1,6 +1,7 @@
 //! Jobs inside the user's own PostgreSQL transactions.
 
 use crate::{
+    acting,
     adapters::{check, one_of_each},
     cancelling, waiting,
 };
@@ -153,6 +154,13 @@ async fn cancelling_while_workers_run() {
     cancelling::what_fails_again_is_retried_once(&client).await;
     client.close().await;
     asking.close().await;
+}
+
+#[tokio::test]
+async fn what_is_done_for_somebody_is_noted() {
+    let (client, _) = connect("facade_acting").await;
+    acting::what_is_done_for_somebody_is_noted(&client).await;
+    client.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

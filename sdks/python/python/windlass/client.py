@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from . import calls
-from .connection import Connection
+from .connection import Acting, Connection
 from .duration import Duration
 from .events import Events
 from .history import History
@@ -17,13 +17,20 @@ from .schedule import Schedule, put_schedules
 from .timings import Failure, Mark, Timed
 
 T = TypeVar("T")
+C = TypeVar("C", bound="_Calling")
 
 
-class Client:
-    """Looks at jobs, queues and schedules and changes them. To be awaited; :class:`SyncClient` has the same methods for code that waits."""
-
+class _Calling:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+    def acting_as(self: C, actor: str) -> C:
+        """The same client, acting for somebody: what it changes is noted in the audit log, one entry for each call. With nobody named, nothing is."""
+        return type(self)(Acting(self._connection, actor))
+
+
+class Client(_Calling):
+    """Looks at jobs, queues and schedules and changes them. To be awaited; :class:`SyncClient` has the same methods for code that waits."""
 
     async def _send(self, call: calls.Call[T]) -> T:
         return call.read(await self._connection.call(call.op, call.payload))
@@ -219,7 +226,7 @@ class Client:
         return await self._send(calls.audit(actor=actor, action=action, target=target, since=since, before=before, limit=limit))
 
     async def append_audit(self, actor: str, action: str, target: str, *, count: int | None = None, reason: str | None = None, filter: Any = None, outcome: str | None = None) -> None:
-        """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
+        """Notes in the audit log what this program did for somebody, after it was done: calls of a client that does not :meth:`act for somebody <acting_as>` are not in it by themselves."""
         return await self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
 
     async def settings(self) -> dict[str, Any]:
@@ -247,11 +254,8 @@ class Client:
         return await self._send(calls.migrate())
 
 
-class SyncClient:
+class SyncClient(_Calling):
     """The same as :class:`Client`, for code without an event loop."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def _send(self, call: calls.Call[T]) -> T:
         return call.read(self._connection.call_sync(call.op, call.payload))
@@ -447,7 +451,7 @@ class SyncClient:
         return self._send(calls.audit(actor=actor, action=action, target=target, since=since, before=before, limit=limit))
 
     def append_audit(self, actor: str, action: str, target: str, *, count: int | None = None, reason: str | None = None, filter: Any = None, outcome: str | None = None) -> None:
-        """Notes in the audit log what this program did for somebody, after it was done: calls of a client are not in it by themselves."""
+        """Notes in the audit log what this program did for somebody, after it was done: calls of a client that does not :meth:`act for somebody <acting_as>` are not in it by themselves."""
         return self._send(calls.append_audit(actor=actor, action=action, target=target, count=count, reason=reason, filter=filter, outcome=outcome))
 
     def settings(self) -> dict[str, Any]:

@@ -131,6 +131,26 @@ class Connection:
         self._opened, self._lock = None, threading.Lock()
 
 
+class Acting(Connection):
+    """Another connection, whose calls are made for somebody."""
+
+    def __init__(self, of: Connection, actor: str) -> None:
+        if not isinstance(actor, str) or not actor.strip():
+            raise InvalidOption(f"who acts must be named, as in acting_as('billing'), got {actor!r}")
+        super().__init__(of.url)
+        self._lend(of)
+        self._actor = actor
+
+    async def call(self, op: str, payload: str) -> Any:
+        return await super().call("acting_as", self._of(op, payload))
+
+    def call_sync(self, op: str, payload: str) -> Any:
+        return super().call_sync("acting_as", self._of(op, payload))
+
+    def _of(self, op: str, payload: str) -> str:
+        return f'{{"actor":{json.dumps(self._actor)},"op":{json.dumps(op)},"payload":{payload}}}'
+
+
 def _forked() -> None:
     _native.after_fork_in_child()
     _mailboxes.clear()

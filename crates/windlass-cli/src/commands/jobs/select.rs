@@ -3,9 +3,8 @@ use super::{
     filter::{ByArgs, Filter, HasArgs},
 };
 use crate::{failure::Outcome, globals::Globals, progress::Progress};
-use serde_json::json;
-use std::{collections::BTreeMap, fmt::Write};
-use windlass::{Args, Client, JobEdit, JobFilter, JobId, Touched};
+use std::fmt::Write;
+use windlass::{Client, JobEdit, JobFilter, JobId, Touched};
 
 /// The most ids that one call names.
 const MAX_IDS: usize = 10_000;
@@ -89,7 +88,7 @@ impl<A: ByArgs> Select<A> {
         let mut progress = Progress::new(label, self.at_most.unwrap_or(0), globals.json);
         let filter = JobFilter { args: self.has_args.wanted(), ..self.filter.into() };
         let mut entry = globals.entry(verb.action(), "jobs");
-        entry.filter = said(&filter);
+        entry.filter = filter.noted();
         let mut reached = Touched::default();
         let mut selection = client.select(filter).dry_run(self.dry_run);
         if self.all {
@@ -121,22 +120,6 @@ impl<A: ByArgs> Select<A> {
         };
         globals.print(&touched, || text(&touched, label))
     }
-}
-
-/// The filter, for the audit log.
-fn said(filter: &JobFilter) -> Option<Args> {
-    let JobFilter { state, queue, kind, tag, error, args, .. } = filter;
-    let text = |value: &Option<String>| value.as_ref().map(|value| json!(value));
-    let parts = [
-        ("state", state.map(|state| json!(state))),
-        ("queue", text(queue)),
-        ("kind", text(kind)),
-        ("tag", text(tag)),
-        ("error", text(error)),
-        ("args", args.as_ref().map(|args| json!(args))),
-    ];
-    let said: BTreeMap<_, _> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    Args::of(&said).ok()
 }
 
 fn text(touched: &Touched, label: &str) -> String {
