@@ -1,6 +1,6 @@
 use crate::{
-    TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, live::Live, metrics::Metrics,
-    overview::Overview, past::Past, redact::Redaction, replays::Replays, work::Work,
+    TraceUrl, audit::Audit, auth::Auth, bulk::Bulk, counts::Counts, enqueued::Enqueued, live::Live,
+    metrics::Metrics, overview::Overview, past::Past, redact::Redaction, replays::Replays, work::Work,
 };
 use axum::{extract::FromRequestParts, extract::NestedPath, http::request::Parts};
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub(crate) struct App {
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
     pub(crate) replays: Replays,
+    pub(crate) enqueued: Enqueued,
     /// Nothing can be changed here.
     pub(crate) read_only: bool,
     /// Where traces are shown.

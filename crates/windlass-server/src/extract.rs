@@ -41,6 +41,11 @@ pub(crate) async fn read_whole<S: Send + Sync>(request: Request, state: &S) -> R
 }
 
 impl Body {
+    /// As it came.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Reads it.
     pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         // Serde takes an array for an object of which it has the values in order.

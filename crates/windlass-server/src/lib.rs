@@ -22,6 +22,7 @@ mod base_path;
 mod bulk;
 mod connections;
 mod counts;
+mod enqueued;
 mod extract;
 mod gate;
 mod kept;

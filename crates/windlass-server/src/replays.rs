@@ -71,7 +71,7 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     key.to_str().ok().filter(is_good).map(Some).ok_or_else(wrong)
 }
 
-fn reused() -> Problem {
+pub(crate) fn reused() -> Problem {
     let detail = "this Idempotency-Key was used for another body, and nothing was done now: send a new key with a new request, \
                   the same body with a repeated one";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", detail)

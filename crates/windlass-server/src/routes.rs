@@ -177,7 +177,7 @@ fn whole_store() -> Vec<Route> {
             .query(&["last_s", "step_s", "queue", "kind", "outcome", "by", "top"])
             .gives("History")
             .about(
-                "How many jobs ended in which way, by the minute: of each queue, kind and outcome one series",
+                "How many jobs ended in which way, by the minute: of each queue, kind and outcome one series. Where there are more than 100,000 counts the steps are longer than asked: see step_ms",
             ),
         get("/timings", "timings", timings::timings)
             .query(&["last_s", "step_s", "queue", "kind", "by"])

@@ -9,6 +9,7 @@ mod fits;
 mod flood;
 mod fuzz;
 mod hidden;
+mod history;
 mod jobs;
 mod key_limits;
 mod live;

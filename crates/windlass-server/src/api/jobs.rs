@@ -7,6 +7,7 @@ use crate::{
     problem::Problem,
     record::{IN_LISTS, OF_ONE, job_json, secrets_of},
     redact::Secrets,
+    replays::reused,
     side_by_side::side_by_side,
 };
 use axum::{
@@ -150,6 +151,11 @@ pub(crate) async fn enqueue(State(app): Shared, headers: HeaderMap, body: Body) 
         Some(key) => {
             let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key must be visible ASCII"))?;
             let once = app.client.enqueue_many_once(key, jobs).await?;
+            match once.repeated {
+                true if app.enqueued.is_of_another(key, &body) => return Err(reused()),
+                true => {}
+                false => app.enqueued.note(key, &body),
+            }
             (once.ids, once.repeated)
         }
     };

@@ -87,6 +87,14 @@ async fn an_idempotency_key_enqueues_once() {
         assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 1);
         let two = json!({"jobs": [{"kind": "ship"}, {"kind": "ship"}]});
         site.send("POST", "/jobs", &headers, two).await.refused(422, "invalid_option");
+        let other = json!({"jobs": [{"kind": "bill"}]});
+        site.send("POST", "/jobs", &headers, other.clone()).await.refused(422, "idempotency_key_reused");
+        // A process that did not store them has only the ids to go by.
+        let restarted = Site::of(site.client.clone(), |builder| builder);
+        let bearer = format!("Bearer {}", restarted.token(Operator));
+        let headers = [("authorization", bearer.as_str()), ("idempotency-key", "order/42")];
+        assert_eq!(restarted.send("POST", "/jobs", &headers, other).await.is(201), first.body);
+        assert_eq!(site.get("/jobs").await.is(200)["items"].as_array().unwrap().len(), 1);
     }
 }
 

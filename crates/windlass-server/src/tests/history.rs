@@ -1,0 +1,41 @@
+use super::site::Site;
+use std::{sync::Arc, time::Duration};
+use windlass::{Client, History, HistoryRequest, testing};
+use windlass_core::{Store, wrap_store};
+
+/// A store with so many counts that they fit into one answer in steps of so much time only.
+struct Full {
+    store: Arc<dyn Store>,
+    fits: Duration,
+}
+
+wrap_store! {
+    impl JobStore for Full, through store:
+    [capabilities migrate enqueue enqueue_once enqueue_unique register heartbeat deregister claim settle report checkpoints suspect rescue promote maintain
+     settings status configure retention set_retention cancel retry edit delete pause drain_worker limit limit_keys key_limits share job jobs any_available queues_by events wakeup close]
+
+    async fn history(&self, request: &HistoryRequest) -> windlass::Result<History> {
+        match request.step >= self.fits {
+            true => self.store.history(request).await,
+            false => Err(HistoryRequest::too_much()),
+        }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn full(fits: Duration) -> Site {
+    let store = Arc::new(Full { store: Arc::clone(testing::client().store()), fits });
+    Site::of(Client::from_store(store), |builder| builder)
+}
+
+#[tokio::test]
+async fn more_counts_than_an_answer_has_come_in_longer_steps() {
+    let month = "/history?last_s=2592000&step_s=21600&by=none";
+    let day = full(DAY).get(month).await.is(200);
+    assert_eq!(day["step_ms"], 86_400_000);
+    let whole = full(HistoryRequest::LONGEST).get(month).await.is(200);
+    assert_eq!(whole["step_ms"], 2_592_000_000_u64);
+    let answer = full(Duration::MAX).get(month).await.refused(422, "invalid_option");
+    assert!(answer.text.contains("more than 100000 counts"), "{}", answer.text);
+}
