@@ -78,24 +78,13 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) async fn run(self, globals: &Globals) -> Outcome {
-        let client = globals.with_keys(open::create(globals.url()).await?)?;
-        let client = if self.exec.is_some() { traced(client) } else { traced_if_exported(client) };
-        let asked = match self.metrics {
-            Some(address) => {
-                let listener = listen::on(address, "--metrics").await?;
-                let url = format!("http://{}/metrics", listener.local_addr()?);
-                globals.print(&json!({ "metrics": url }), || url.clone())?;
-                Some(listener)
-            }
-            None => None,
-        };
-        let pool = match &self.stdio {
-            Some(command) => Some(Pool::start(command, self.processes).await?),
-            None => None,
+        // First of all: the system tells process 1, as in a container, no signal that it does not listen to; and what was started until then has to end, too.
+        let mut signals = Signals::listen()?;
+        let Prepared { client, asked, pool } = tokio::select! {
+            prepared = self.prepare(globals) => prepared?,
+            () = signals.next() => return Ok(()),
         };
         let builder = self.builder(&client, pool.as_ref())?;
-        // Before it starts: a signal does not kill a worker that has jobs in hand.
-        let mut signals = Signals::listen()?;
         let worker = Arc::new(builder.start().await?);
         let answering = asked.map(|listener| answer(listener, &client, &worker));
         let emptied = async {
@@ -126,6 +115,26 @@ impl Work {
         };
         client.close().await;
         report(globals, &stats, processes)
+    }
+
+    /// All that can take long, and be given up, before there is a worker.
+    async fn prepare(&self, globals: &Globals) -> Outcome<Prepared> {
+        let client = globals.with_keys(open::create(globals.url()).await?)?;
+        let client = if self.exec.is_some() { traced(client) } else { traced_if_exported(client) };
+        let asked = match self.metrics {
+            Some(address) => {
+                let listener = listen::on(address, "--metrics").await?;
+                let url = format!("http://{}/metrics", listener.local_addr()?);
+                globals.print(&json!({ "metrics": url }), || url.clone())?;
+                Some(listener)
+            }
+            None => None,
+        };
+        let pool = match &self.stdio {
+            Some(command) => Some(Pool::start(command, self.processes).await?),
+            None => None,
+        };
+        Ok(Prepared { client, asked, pool })
     }
 
     fn queues(&self, concurrency: usize) -> impl Iterator<Item = (String, usize)> {
@@ -179,6 +188,14 @@ impl Work {
             false => self.kinds.iter().fold(builder, |b, kind| b.handle_kind(kind, handler.clone())),
         }
     }
+}
+
+/// What a worker needs.
+struct Prepared {
+    client: Client,
+    /// Where it answers about itself.
+    asked: Option<TcpListener>,
+    pool: Option<Pool>,
 }
 
 /// Answers about the worker until what is given beside the task is dropped.

@@ -57,6 +57,25 @@ fn a_worker_is_not_killed_by_a_signal_from_its_first_job_on() {
 }
 
 #[test]
+fn a_signal_before_the_first_job_ends_what_was_started() {
+    let home = Home::new();
+    // It never says that it is ready.
+    let program = "echo $$ > pid; exec sleep 1000";
+    let worker = home.spawn(home.command(&["work", "--stdio", program]).stdin(Stdio::null()));
+    eventually("the program runs", || lines(&home, "pid") == 1);
+    signal(&worker, "TERM");
+    let output = worker.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let pid = fs::read_to_string(home.path().join("pid")).unwrap();
+    eventually("its program is killed", || is_over(&pid));
+}
+
+fn is_over(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ")
+}
+
+#[test]
 fn a_second_signal_stops_now() {
     let home = Home::new();
     let id = home.enqueue(&["a"]);
@@ -70,10 +89,7 @@ fn a_second_signal_stops_now() {
     let job = home.json(&["jobs", "show", &id]);
     assert_eq!((&job["state"], &job["attempt"]), (&"available".into(), &0.into()));
     let pid = fs::read_to_string(home.path().join("pid")).unwrap();
-    eventually("its program is killed", || {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        stat.is_empty() || stat.contains(") Z ")
-    });
+    eventually("its program is killed", || is_over(&pid));
 }
 
 #[test]

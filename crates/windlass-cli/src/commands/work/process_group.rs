@@ -1,6 +1,6 @@
 //! A program that runs in a process group of its own, so that what it started ends with it.
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 use std::time::Duration;
 use tokio::{
     process::Child,
@@ -50,7 +50,7 @@ impl Running {
     /// A shell dies of the signal although what it runs goes on.
     async fn all_ended(&mut self) {
         let _ = self.child.wait().await;
-        while self.stopping.is_some_and(|group| test_kill_process_group(group).is_ok()) {
+        while self.stopping.is_some_and(is_there) {
             sleep(LOOK).await;
         }
     }
@@ -61,6 +61,13 @@ impl Running {
             let _ = kill_process_group(group, signal);
         }
     }
+}
+
+/// Whether any of a group is left, whose leader was waited for. Process 1, as in a container, gets the others as its children when their parent
+/// ended, and they stay until it waits for them.
+fn is_there(group: Pid) -> bool {
+    while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
+    test_kill_process_group(group).is_ok()
 }
 
 impl Drop for Running {
@@ -83,4 +90,30 @@ pub(super) fn name_of(signal: i32) -> String {
     ];
     let name = known.iter().find(|known| known.0.as_raw() == signal).map(|known| known.1);
     name.map_or_else(|| signal.to_string(), |name| format!("{signal} ({name})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{getpid, set_child_subreaper};
+    use std::process::Stdio;
+    use tokio::{
+        io::{AsyncBufReadExt, BufReader},
+        process::Command,
+    };
+
+    /// As process 1 of a container gets them: those whose parent ended are ours.
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_is_waited_for_and_ends() {
+        set_child_subreaper(Some(getpid())).unwrap();
+        let program = "(sleep 1000; echo) & (sleep 1000; echo) & echo started; exec sleep 1000";
+        let mut command = Command::new("sh");
+        command.args(["-c", program]).process_group(0).stdout(Stdio::piped());
+        let mut running = Running::new(command.spawn().unwrap());
+        let said = BufReader::new(running.child.stdout.take().unwrap());
+        assert_eq!(said.lines().next_line().await.unwrap().as_deref(), Some("started"));
+        running.stopping = running.group();
+        running.signal(Signal::TERM);
+        timeout(Duration::from_secs(60), running.all_ended()).await.unwrap();
+    }
 }
