@@ -67,19 +67,17 @@ fn the_image_serves_as_nobody_in_particular() {
     assert!(text.contains("COPY --from=build /src/target/dist/windlass /usr/local/bin/windlass"));
 }
 
-#[test]
-fn the_unit_of_systemd_fits_the_program() {
-    let text = file("systemd/windlass.service");
-    let settings: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let setting = |name: &str| {
-        let found = settings.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        found.unwrap_or_else(|| panic!("no {name}"))
+/// The settings of a unit of systemd, and the arguments of its command.
+fn unit(name: &str) -> (impl Fn(&str) -> String, Vec<String>) {
+    let text = file(&format!("systemd/{name}"));
+    let setting = move |name: &str| {
+        let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+        let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("no {name}")).to_owned()
     };
-    let start: Vec<_> = setting("ExecStart").split(' ').map(str::to_owned).collect();
-    assert_eq!(start[0], "/usr/local/bin/windlass");
-    check_options(&start[1..]);
-    assert!(setting("TimeoutStopSec").parse::<u64>().unwrap() > SERVER);
-    assert_eq!(setting("User"), "windlass");
+    let mut start: Vec<_> = setting("ExecStart").split(' ').map(str::to_owned).collect();
+    assert_eq!(start.remove(0), "/usr/local/bin/windlass");
+    check_options(&start);
     // Exit code 2 is wrong usage, here and in the help.
     assert_eq!(setting("RestartPreventExitStatus"), "2");
     for (name, expected) in [
@@ -88,10 +86,30 @@ fn the_unit_of_systemd_fits_the_program() {
         ("ProtectSystem", "strict"),
         ("ProtectHome", "yes"),
         ("PrivateDevices", "yes"),
-        ("MemoryDenyWriteExecute", "yes"),
     ] {
         assert_eq!(setting(name), expected, "{name}");
     }
+    (setting, start)
+}
+
+#[test]
+fn the_unit_of_the_server_fits_the_program() {
+    let (setting, _) = unit("windlass.service");
+    assert!(setting("TimeoutStopSec").parse::<u64>().unwrap() > SERVER);
+    assert_eq!(setting("User"), "windlass");
+    assert_eq!(setting("MemoryDenyWriteExecute"), "yes");
+}
+
+#[test]
+fn the_unit_of_a_worker_fits_the_program() {
+    let (setting, start) = unit("windlass-worker.service");
+    let stop = setting("TimeoutStopSec").parse::<u64>().unwrap();
+    assert!(stop > seconds(value(&start, "--grace-period")) + PROGRAMS);
+    // Otherwise systemd ends the programs of jobs together with the worker, which gives them time.
+    assert_eq!(setting("KillMode"), "mixed");
+    // A drained worker ends with success.
+    assert_eq!(setting("Restart"), "on-failure");
+    assert_eq!(setting("User"), "windlass-worker");
 }
 
 #[test]
