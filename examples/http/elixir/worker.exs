@@ -29,7 +29,7 @@ defmodule Worker do
     end
   end
 
-  # One job after the other, so the lease covers a whole turn.
+  # One job after the other, so the lease covers a whole turn, and so does the time limit.
   def loop(myself, me \\ nil, done \\ [], again \\ false) do
     case {me, done, :persistent_term.get(:stop, false)} do
       {nil, [], true} -> :left
@@ -55,4 +55,4 @@ for app <- [:inets, :ssl], do: {:ok, _} = Application.ensure_all_started(app)
 :gen_event.delete_handler(:erl_signal_server, :erl_signal_handler, []) # it would end Erlang in the middle of a job
 {:ok, _} = System.trap_signal(:sigterm, fn -> :persistent_term.put(:stop, true) end)
 {:ok, host} = :inet.gethostname()
-Worker.loop(%{name: "#{host}:#{System.pid()}", queues: %{default: 10}, kinds: ["mail.send"], lease_s: 300})
+Worker.loop(%{name: "#{host}:#{System.pid()}", queues: %{default: 10}, kinds: ["mail.send"], lease_s: 300, timeout_ms: 240_000})

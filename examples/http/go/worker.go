@@ -34,8 +34,8 @@ func run(job object) object {
 	return object{"receipt": job["receipt"], "outcome": "retry", "error": "nobody to send it to"}
 }
 
-func main() { // one job after the other, so the lease covers a whole turn
-	register := object{"queues": object{"default": 10}, "kinds": []string{"mail.send"}, "lease_s": 300}
+func main() { // one job after the other, so the lease and the time limit cover a whole turn
+	register := object{"queues": object{"default": 10}, "kinds": []string{"mail.send"}, "lease_s": 300, "timeout_ms": 240_000}
 	for path, body := "", register; ; {
 		switch status, said := post(path, body); {
 		case status == 201: // registered

@@ -8,8 +8,8 @@ $handlers = [
         return ['sent_to' => $to];
     },
 ];
-// One job after the other, so the lease covers a whole turn.
-$myself = ['name' => gethostname() . ':' . getmypid(), 'queues' => ['default' => 10], 'kinds' => array_keys($handlers), 'lease_s' => 300];
+// One job after the other, so the lease covers a whole turn, and so does the time limit.
+$myself = ['name' => gethostname() . ':' . getmypid(), 'queues' => ['default' => 10], 'kinds' => array_keys($handlers), 'lease_s' => 300, 'timeout_ms' => 240_000];
 class Gone extends Exception {}
 
 function call(string $method, string $url, ?array $body = null): ?object {

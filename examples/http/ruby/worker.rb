@@ -5,14 +5,14 @@ require "socket"
 
 WORKERS = URI("#{ENV.fetch("WINDLASS_URL")}/work/v1/workers")
 HTTP = Net::HTTP.new(WORKERS.host, WORKERS.port).tap { |http| http.use_ssl = WORKERS.scheme == "https" }
-# One job after the other, so the lease covers a whole turn.
-ME = { name: "#{Socket.gethostname}:#{Process.pid}", queues: { default: 10 }, kinds: ["mail.send"], lease_s: 300 }
+# One job after the other, so the lease covers a whole turn, and so does the time limit.
+ME = { name: "#{Socket.gethostname}:#{Process.pid}", queues: { default: 10 }, kinds: ["mail.send"], lease_s: 300, timeout_ms: 240_000 }
 Gone = Class.new(StandardError)
 
 HANDLERS = {
   "mail.send" => lambda do |args, job|
     to = args.fetch("to") { raise ArgumentError, "nobody to send it to" }
-    warn "attempt #{job["attempt"]} to send to #{to}"
+    tell(job, percent: 50, note: "handing it over", log: ["attempt #{job["attempt"]}"])
     { sent_to: to }
   end
 }
@@ -29,7 +29,8 @@ def call(request, body = nil)
   else abort answer.body # what we say is wrong, and stays wrong
   end
 end
-
+# What goes wrong here, the next turn says, too.
+def tell(job, report) = (call(Net::HTTP::Post.new("#{WORKERS.path}/#{$me}/beat"), reports: [{ receipt: job["receipt"], **report }]) rescue nil)
 def run(job)
   { receipt: job["receipt"], outcome: "complete", result: HANDLERS.fetch(job["kind"]).call(job["args"], job) }
 rescue StandardError => error
@@ -38,15 +39,15 @@ end
 
 stop = false
 trap("TERM") { stop = true }
-me, done, again = nil, [], false
+$me, done, again = nil, [], false
 until stop && done.empty?
   begin
-    me ||= call(Net::HTTP::Post.new(WORKERS.path), ME)["worker"]
+    $me ||= call(Net::HTTP::Post.new(WORKERS.path), ME)["worker"]
     turn = { done: done, wait_s: 20, again: again }
     turn = { done: done, want: {} } if stop
-    jobs = call(Net::HTTP::Post.new("#{WORKERS.path}/#{me}/turn"), turn)["jobs"]
+    jobs = call(Net::HTTP::Post.new("#{WORKERS.path}/#{$me}/turn"), turn)["jobs"]
   rescue Gone
-    me, done, again = nil, [], false # others have its jobs by now
+    $me, done, again = nil, [], false # others have its jobs by now
   rescue IOError, SystemCallError, SocketError, Timeout::Error => error
     warn "no answer, trying again: #{error.message}"
     again = true # settling twice is harmless
@@ -56,4 +57,4 @@ until stop && done.empty?
   end
 end
 # If nobody hears it, the lease ends by itself.
-call(Net::HTTP::Delete.new("#{WORKERS.path}/#{me}")) if me rescue nil
+call(Net::HTTP::Delete.new("#{WORKERS.path}/#{$me}")) if $me rescue nil

@@ -2,6 +2,7 @@
 defmodule Worker do
   def handle("mail.send", %{"to" => to}, job) do
     say(%{type: "log", ticket: job["ticket"], text: "attempt #{job["attempt"]}"})
+    say(%{type: "progress", ticket: job["ticket"], percent: 50, note: "handing it over"})
     %{sent_to: to}
   end
 

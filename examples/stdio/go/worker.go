@@ -27,6 +27,7 @@ func sendMail(job job) (any, error) {
 		return nil, errors.Join(errors.New("nobody to send it to"), err)
 	}
 	say(message{"type": "log", "ticket": job.Ticket, "text": fmt.Sprint("attempt ", job.Attempt)})
+	say(message{"type": "progress", "ticket": job.Ticket, "percent": 50, "note": "handing it over"})
 	return message{"sent_to": args.To}, nil
 }
 

@@ -5,6 +5,7 @@ const handlers = {
   'mail.send': async ({ to }, job) => {
     if (!to) throw new Error('nobody to send it to')
     say({ type: 'log', ticket: job.ticket, text: `attempt ${job.attempt}` })
+    say({ type: 'progress', ticket: job.ticket, percent: 50, note: 'handing it over' })
     await new Promise(resolve => setTimeout(resolve, 1))
     return { sent_to: to }
   },

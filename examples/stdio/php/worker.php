@@ -9,6 +9,7 @@ $handlers = [
     'mail.send' => function (object $args, object $job): array {
         $to = $args->to ?? throw new InvalidArgumentException('nobody to send it to');
         say(['type' => 'log', 'ticket' => $job->ticket, 'text' => "attempt $job->attempt"]);
+        say(['type' => 'progress', 'ticket' => $job->ticket, 'percent' => 50, 'note' => 'handing it over']);
         return ['sent_to' => $to];
     },
 ];

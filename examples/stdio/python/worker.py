@@ -10,6 +10,7 @@ def send_mail(args, job):
     if "to" not in args:
         raise ValueError("nobody to send it to")
     say(type="log", ticket=job["ticket"], text=f"attempt {job['attempt']}")
+    say(type="progress", ticket=job["ticket"], percent=50, note="handing it over")
     return {"sent_to": args["to"]}
 
 

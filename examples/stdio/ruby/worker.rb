@@ -13,6 +13,7 @@ HANDLERS = {
   "mail.send" => lambda do |args, job|
     to = args.fetch("to") { raise ArgumentError, "nobody to send it to" }
     say(type: "log", ticket: job["ticket"], text: "attempt #{job["attempt"]}")
+    say(type: "progress", ticket: job["ticket"], percent: 50, note: "handing it over")
     { sent_to: to }
   end
 }

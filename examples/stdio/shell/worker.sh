@@ -11,7 +11,7 @@ echo '{"type":"ready","protocol":1,"kinds":["mail.send"]}'
 while IFS= read -r line; do
     eval "$(printf '%s' "$line" | jq -r '@sh "type=\(.type) kind=\(.kind) ticket=\(.ticket) attempt=\(.attempt) args=\(.args | tojson)"')"
     [ "$type" = job ] || continue
-    jq -cn --argjson ticket "$ticket" --arg text "attempt $attempt" '{type: "log", $ticket, $text}'
+    jq -cn --argjson ticket "$ticket" --arg text "attempt $attempt" '{type: "log", $ticket, $text}, {type: "progress", $ticket, percent: 50, note: "handing it over"}'
     case $kind in
     mail.send) result=$(printf '%s' "$args" | mail_send 2>"$errors") ;;
     esac && jq -cn --argjson ticket "$ticket" --argjson result "${result:-null}" '{type: "complete", $ticket, $result}' ||

@@ -64,6 +64,14 @@ fn works(language: &str, command: &mut Command, stops: bool) {
     for (n, id) in good.iter().enumerate() {
         let job = home.json(&["jobs", "show", id]);
         assert_eq!(job["result"]["sent_to"], format!("ä{n} $'\""), "{language}: {job}");
+        if language == "ruby" {
+            let (report, attempt) = (&job["report"], &job["report"]["log"][0]["text"]);
+            assert_eq!(
+                (&report["progress"]["percent"], attempt),
+                (&50.0.into(), &"attempt 1".into()),
+                "{job}"
+            );
+        }
     }
     let error = home.json(&["jobs", "show", &bad])["errors"][0]["error"].to_string();
     assert!(error.contains("nobody to send it to"), "{language}: {error}");

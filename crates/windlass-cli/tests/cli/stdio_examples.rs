@@ -49,7 +49,13 @@ fn works(Example { language, command }: &Example) {
     for (n, id) in good.iter().enumerate() {
         let job = home.json(&["jobs", "show", id]);
         assert_eq!(job["result"]["sent_to"], format!("ä{n} $'\""), "{language}: {job}");
-        assert_eq!(job["report"]["log"][0]["text"], "attempt 1", "{language}: {job}");
+        let report = &job["report"];
+        assert_eq!(report["log"][0]["text"], "attempt 1", "{language}: {job}");
+        assert_eq!(
+            (&report["progress"]["percent"], &report["progress"]["note"]),
+            (&50.0.into(), &"handing it over".into()),
+            "{language}: {job}"
+        );
     }
     let error = home.json(&["jobs", "show", &bad])["errors"][0]["error"].to_string();
     assert!(error.contains("nobody to send it to"), "{language}: {error}");
