@@ -58,11 +58,11 @@ const known = (values: Values): number[] => values.filter(value => value !== nul
 
 export const largest = (series: readonly Series[]): number => Math.max(0, ...series.flatMap(one => known(one.values)));
 
-/** A round number that is at least this: 1, 2, 2.5, 4, 5 or 8 with zeros. */
+/** A round number that is at least this, and its quarters have few digits: 1, 2, 4, 6 or 8 with zeros. */
 export function ceiling(value: number, least = 1): number {
   const target = Math.max(value, least);
   const power = 10 ** Math.floor(Math.log10(target));
-  return ([1, 2, 2.5, 4, 5, 8, 10].find(step => step * power >= target * 0.999_999) ?? 10) * power;
+  return ([1, 2, 4, 6, 8, 10].find(step => step * power >= target * 0.999_999) ?? 10) * power;
 }
 
 /** The newest value that is there. */

@@ -82,5 +82,5 @@ test('a line has gaps, and bars of little can be seen', () => {
   assert.equal(charts.line([0, 10, null, 5], y), 'M0 100L200 0M600 50h1');
   assert.equal(charts.area([null, null], y), '');
   assert.match(charts.bars([0.001, 0], y), /^M[\d.]+ 100V97H[\d.]+V100Z$/);
-  assert.deepEqual([0.3, 11, 26, 8_100].map(value => charts.ceiling(value)), [1, 20, 40, 10_000]);
+  assert.deepEqual([0.3, 11, 26, 2_250, 4_300, 8_100].map(value => charts.ceiling(value)), [1, 20, 40, 4_000, 6_000, 10_000]);
 });

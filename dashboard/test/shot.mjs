@@ -14,7 +14,7 @@ const fullPage = process.argv.includes('--full');
 
 const PAGES = {
   overview: '', queues: 'queues', queue: 'queues/webhooks', jobs: 'jobs?state=retryable&queue=webhooks', job: 'jobs/48190412', workers: 'workers', schedules: 'schedules?name=fx.rates', audit: 'audit', login: '',
-  confirm: 'jobs?state=retryable&queue=webhooks', palette: '', keys: '', failed: 'jobs', empty: '',
+  confirm: 'jobs?state=retryable&queue=webhooks', edit: 'jobs?state=retryable&queue=webhooks', edited: 'jobs?state=retryable&queue=webhooks', drain: 'workers', palette: '', keys: '', failed: 'jobs', empty: '',
 };
 
 /** What is done on a page before the picture. */
@@ -25,6 +25,23 @@ const STEPS = {
     await page.getByRole('button', { name: 'Select all that match' }).click();
     await page.getByRole('button', { name: /Retry…/ }).click();
     await page.getByText('to confirm').waitFor();
+  },
+  async edit(page) {
+    for (const n of [1, 2]) await page.getByRole('checkbox').nth(n).check();
+    await page.getByRole('button', { name: /^Edit…/ }).click();
+    await page.getByRole('dialog').waitFor();
+  },
+  async edited(page) {
+    await STEPS.edit(page);
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Priority, lower runs first').fill('-5');
+    await dialog.getByRole('button', { name: 'Preview…' }).click();
+    await dialog.getByRole('heading', { name: 'Edit 2 jobs?' }).waitFor();
+  },
+  async drain(page) {
+    await page.getByRole('button', { name: /^Drain/ }).first().click();
+    await page.getByRole('button', { name: 'Drain it' }).click();
+    await page.getByText('draining', { exact: true }).first().waitFor();
   },
   palette: page => page.keyboard.press('Control+k'),
   keys: page => page.keyboard.press('?'),
