@@ -140,7 +140,7 @@ AS $$
 DECLARE
     v_n     record;
     v_waits boolean := true; -- until it has once waited in vain
-    v_had   boolean[] := array_fill(true, ARRAY[cardinality(p_queues)]);
+    v_had   boolean[] := array_fill(true, ARRAY[coalesce(cardinality(p_queues), 0)]);
 BEGIN
     FOR v_n IN SELECT q.queue, q.n FROM unnest(p_queues) WITH ORDINALITY AS q(queue, n) ORDER BY hashtext(q.queue) LOOP
         CONTINUE WHEN {schema}.try_limits(v_n.queue);

@@ -4,6 +4,8 @@
 #[path = "../acting/mod.rs"]
 mod acting;
 #[cfg(feature = "testing")]
+mod acting_fails;
+#[cfg(feature = "testing")]
 mod bulk;
 #[path = "../cancelling/mod.rs"]
 mod cancelling;
