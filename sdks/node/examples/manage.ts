@@ -15,6 +15,7 @@ await windlass.limits.set('mail', { concurrency: 10, rate: { count: 100, period:
 await windlass.limits.setKeys('mail', { concurrency: 2 }) // of each tenant, say
 await windlass.limits.setKey('mail', 'acme', { weight: 3, rate: { count: 100, period: '1m' } })
 await windlass.resume('mail')
+await windlass.actingAs('billing').resume('mail') // noted in the audit log
 for (const { id } of (await windlass.status()).workers) await windlass.drainWorker(id).catch(() => {}) // each ends what it runs, and goes
 const queue = await windlass.queue('mail')
 const page = await windlass.queues({ search: 'mail', limit: 50 }) // of thousands; the next one is `after` the last name
