@@ -45,17 +45,13 @@ impl QueueRunner {
         Some(need.of_queue(self.queue()))
     }
 
-    /// The store's answer to what this registration asked then; `None`: somebody else has the queue locked.
+    /// The store's answer to what this registration asked then.
     pub(crate) fn set_share(
         &self,
         epoch: &Arc<Epoch>,
-        share: Option<&Share>,
+        share: &Share,
         asked_at: Instant,
     ) -> Option<Activation> {
-        let Some(share) = share else {
-            self.share_failed();
-            return None;
-        };
         let mut state = self.lock();
         if share.limits.is_none() {
             state.allowance = None;

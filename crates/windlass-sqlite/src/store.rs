@@ -397,7 +397,7 @@ impl JobStore for SqliteStore {
         self.read(move |conn| key_limits::read(conn, &queue)).await
     }
 
-    async fn share(&self, request: &ShareRequest) -> Result<Vec<Option<Share>>> {
+    async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
         let request = request.clone();
         self.write(DURABLE, move |tx| limits::share(tx, &request)).await
     }

@@ -132,52 +132,26 @@ BEGIN
         WHERE NOT EXISTS (SELECT 1 FROM {schema}.slot s WHERE s.queue = u.queue AND s.worker_id = p_worker AND s.slots IS DISTINCT FROM 0));
 END $$;
 
--- lock_some(queues): the same of those that nobody has locked for longer than shares take, as who changes limits in a transaction that stays open. For each queue whether it has
--- it now. In all it waits for 50 ms: others wait meanwhile for those that it has.
-CREATE OR REPLACE FUNCTION {schema}.lock_some(p_queues text[]) RETURNS boolean[]
-    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms'
-AS $$
-DECLARE
-    v_n     record;
-    v_waits boolean := true; -- until it has once waited in vain
-    v_had   boolean[] := array_fill(true, ARRAY[coalesce(cardinality(p_queues), 0)]);
-BEGIN
-    FOR v_n IN SELECT q.queue, q.n FROM unnest(p_queues) WITH ORDINALITY AS q(queue, n) ORDER BY hashtext(q.queue) LOOP
-        CONTINUE WHEN {schema}.try_limits(v_n.queue);
-        BEGIN
-            IF v_waits THEN
-                PERFORM {schema}.lock_limits(ARRAY[v_n.queue]);
-                CONTINUE;
-            END IF;
-        EXCEPTION WHEN lock_not_available THEN
-            v_waits := false;
-        END;
-        v_had[v_n.n] := false;
-    END LOOP;
-    RETURN v_had;
-END $$;
-
 -- share(worker, queues, running, slots, starts, generation, costs): the worker's share of each queue, in order; see JobStore::share. For each queue its limits (period in microseconds), then the
 -- share. p_generation: how many calls of the worker failed before; what they sent and comes now changes nothing. slots, starts: NULL where nothing limits that. next_start_ms: NULL where it got all the starts that it asked for.
 -- p_costs: for each queue what the jobs cost that it could start, as runs of jobs and their cost: '{{3,1},{1,5}}' are three that cost 1 each and then one that costs 5. NULL:
 -- as many as p_starts says, which cost 1 each.
--- Of a queue that somebody else has locked for longer than shares take (see lock_some) it says nothing: its row is all NULL, and nothing was changed there, so that the worker asks again.
+-- Gives up (SQLSTATE 55P03, so that the worker asks again) where somebody has one of the queues locked for longer than shares take, as who changes limits in a transaction that stays open.
 -- Cost: some 10 index probes for each queue, and a look at the shares of the queue's workers. Writes nothing when nothing changes.
 CREATE OR REPLACE FUNCTION {schema}.share(p_worker integer, p_queues text[], p_running integer[], p_slots integer[], p_starts integer[],
     p_generation integer DEFAULT 0, p_costs text[] DEFAULT NULL)
     RETURNS TABLE (concurrency integer, rate integer, period_us bigint, burst integer, slots integer, wanted boolean, starts integer,
                    next_start_ms double precision)
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET jit = off
+    SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET plan_cache_mode = force_generic_plan SET jit = off
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_variable
 DECLARE
-    q     {schema}.queue;
-    v_had boolean[];
+    q {schema}.queue;
 BEGIN
     PERFORM {schema}.read_committed('share'), {schema}.fence(p_worker);
-    v_had := {schema}.lock_some(p_queues);
+    PERFORM {schema}.lock_limits(p_queues);
     FOR i IN 1..coalesce(cardinality(p_queues), 0) LOOP
         SELECT * INTO q FROM {schema}.queue x WHERE x.name = p_queues[i];
         concurrency := q.concurrency;
@@ -188,15 +162,6 @@ BEGIN
         wanted := false;
         starts := NULL;
         next_start_ms := NULL;
-        IF NOT v_had[i] THEN
-            concurrency := NULL;
-            rate := NULL;
-            period_us := NULL;
-            burst := NULL;
-            wanted := NULL;
-            RETURN NEXT;
-            CONTINUE;
-        END IF;
         IF q.concurrency IS NOT NULL THEN
             SELECT s.slots, s.wanted INTO slots, wanted FROM {schema}.share_slots(p_worker, q.name, q.concurrency, p_running[i], p_slots[i], p_generation) s;
         ELSIF q.rate IS NOT NULL AND p_slots[i] > 0 THEN
