@@ -33,14 +33,12 @@ impl Globals {
         done: Result<T, Error>,
         count: impl FnOnce(&T) -> Option<u64>,
     ) -> Result<T, Error> {
-        match &done {
-            Ok(answer) => entry.count = count(answer).or(entry.count),
-            Err(error) if error.is_ambiguous() || entry.count > Some(0) => {
-                entry = entry.with_outcome(error.code());
-            }
-            Err(_) => return done,
+        if let Ok(answer) = &done {
+            entry.count = count(answer).or(entry.count);
         }
-        client.append_audit_or_warn(&[entry]).await;
+        if let Some(entry) = entry.ended(&done) {
+            client.append_audit_or_warn(&[entry]).await;
+        }
         done
     }
 }

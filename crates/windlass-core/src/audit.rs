@@ -1,7 +1,8 @@
 //! Entries of the audit log: who changed what, how, and how many jobs that was.
 
-use crate::{Args, Error, ErrorKind, Result, limits};
+use crate::{Args, Error, ErrorKind, JobId, Result, limits};
 use serde::Serialize;
+use serde_json::json;
 
 /// What somebody did, to be written after it was done.
 ///
@@ -68,6 +69,17 @@ impl AuditEntry {
         }
     }
 
+    /// The same to jobs that were named.
+    pub fn of_jobs(actor: impl Into<String>, action: impl Into<String>, ids: &[JobId]) -> Self {
+        if let [id] = ids {
+            return Self::new(actor, action, format!("job {id}"));
+        }
+        let mut entry = Self::new(actor, action, format!("{} jobs", ids.len()));
+        let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
+        entry.filter = Args::of(&json!({ "ids": named })).ok();
+        entry
+    }
+
     /// With another [`Self::via`].
     #[must_use]
     pub fn with_via(mut self, via: impl Into<String>) -> Self {
@@ -101,6 +113,18 @@ impl AuditEntry {
     pub fn with_outcome(mut self, outcome: impl Into<String>) -> Self {
         self.outcome = outcome.into();
         self
+    }
+
+    /// As it ended. None where nothing is to be noted: what failed for certain, before any job was touched, changed nothing.
+    #[must_use]
+    pub fn ended<T>(self, done: &Result<T>) -> Option<Self> {
+        match done {
+            Ok(_) => Some(self),
+            Err(error) if error.is_ambiguous() || self.count > Some(0) => {
+                Some(self.with_outcome(error.code()))
+            }
+            Err(_) => None,
+        }
     }
 
     /// For stores: these entries cut to what every store can keep.

@@ -3,7 +3,7 @@ mod verb;
 
 pub use touched::Touched;
 
-use crate::{Client, client::entry_of_ids};
+use crate::Client;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, sleep_until};
 use verb::Verb;
@@ -165,7 +165,9 @@ impl Selection<'_> {
             let Touched { selected, done, asked, encrypted, left, .. } = touched;
             let error = ended.as_ref().err().map(tracing::field::display);
             tracing::info!(target: "windlass::audit", ?verb, selected, done, asked, encrypted, left, error, "jobs were touched");
-            note(self.client, entry, &ended, done + asked).await;
+            if let Some(entry) = entry.and_then(|entry| entry.with_count(done + asked).ended(&ended)) {
+                self.client.append_audit_or_warn(&[entry]).await;
+            }
         }
         ended.map(|()| touched)
     }
@@ -174,7 +176,7 @@ impl Selection<'_> {
     fn entry(&self, verb: &Verb, ids: Option<&[JobId]>) -> Option<AuditEntry> {
         let (actor, action) = (self.client.actor()?, verb.action());
         if let Some(ids) = ids {
-            return Some(entry_of_ids(actor, action, ids));
+            return Some(AuditEntry::of_jobs(actor, action, ids));
         }
         let mut entry = AuditEntry::new(actor, action, "jobs");
         entry.filter = self.filter.noted();
@@ -249,17 +251,4 @@ impl Selection<'_> {
         let pause = Duration::try_from_secs_f64(jobs as f64 / pace).map_or(YEARS, |pause| pause.min(YEARS));
         sleep_until(began + pause).await;
     }
-}
-
-/// Notes how it ended.
-async fn note(client: &Client, entry: Option<AuditEntry>, ended: &Result<()>, count: u64) {
-    let Some(mut entry) = entry.map(|entry| entry.with_count(count)) else { return };
-    if let Err(error) = ended {
-        // What failed for certain, before anything was done, changed nothing.
-        if count == 0 && !error.is_ambiguous() {
-            return;
-        }
-        entry = entry.with_outcome(error.code());
-    }
-    client.append_audit_or_warn(&[entry]).await;
 }

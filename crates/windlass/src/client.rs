@@ -8,7 +8,6 @@ mod inspect;
 mod marks;
 mod policy;
 
-pub(crate) use acting::entry_of_ids;
 pub use enqueue::Enqueued;
 pub use marks::Mark;
 

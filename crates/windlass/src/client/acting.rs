@@ -2,7 +2,7 @@
 
 use crate::Client;
 use std::sync::Arc;
-use windlass_core::{Args, AuditEntry, Error, ErrorKind, JobId, Result};
+use windlass_core::{AuditEntry, Error, ErrorKind, JobId, Result};
 
 impl Client {
     /// The same client, acting for somebody: what it changes is an entry of the [audit log](Self::audit), one for each call. That is what cancels, retries, edits and deletes
@@ -54,7 +54,7 @@ impl Client {
         is_done: impl Fn(&R) -> bool,
     ) -> Result<Vec<R>> {
         let entry = |actor: &str, replies: Option<&Vec<R>>| {
-            let mut entry = entry_of_ids(actor, action, ids);
+            let mut entry = AuditEntry::of_jobs(actor, action, ids);
             entry.count = replies.map(|replies| replies.iter().filter(|reply| is_done(reply)).count() as u64);
             vec![entry]
         };
@@ -68,27 +68,11 @@ impl Client {
         entries: impl FnOnce(&str, Option<&T>) -> Vec<AuditEntry>,
     ) -> Result<T> {
         let Some(actor) = &self.actor else { return done };
-        let mut entries = entries(actor, done.as_ref().ok());
-        if let Err(error) = &done {
-            if !error.is_ambiguous() {
-                return done;
-            }
-            entries.iter_mut().for_each(|entry| error.code().clone_into(&mut entry.outcome));
-        }
+        let entries = entries(actor, done.as_ref().ok()).into_iter();
+        let entries: Vec<_> = entries.filter_map(|entry| entry.ended(&done)).collect();
         for entries in entries.chunks(AuditEntry::MAX_BATCH) {
             self.append_audit_or_warn(entries).await;
         }
         done
     }
-}
-
-/// What was done to jobs that were named.
-pub(crate) fn entry_of_ids(actor: &str, action: &str, ids: &[JobId]) -> AuditEntry {
-    if let [id] = ids {
-        return AuditEntry::new(actor, action, format!("job {id}"));
-    }
-    let mut entry = AuditEntry::new(actor, action, format!("{} jobs", ids.len()));
-    let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
-    entry.filter = Args::of(&serde_json::json!({ "ids": named })).ok();
-    entry
 }

@@ -4,7 +4,7 @@ use crate::{
 };
 use serde_json::json;
 use std::fmt::Write;
-use windlass::{Args, CancelReply, Client, DeleteReply, EditReply, Error, JobEdit, JobId, RetryReply};
+use windlass::{AuditEntry, CancelReply, Client, DeleteReply, EditReply, Error, JobEdit, JobId, RetryReply};
 
 /// Cancels jobs. Fails when one of them was over or is unknown, after telling what became of each.
 pub(crate) async fn cancel(globals: &Globals, client: &Client, ids: &[JobId]) -> Outcome {
@@ -75,13 +75,7 @@ impl<R> Call<R> {
         ids: &[JobId],
         replies: Result<Vec<R>, Error>,
     ) -> Outcome {
-        let target = match ids {
-            [id] => format!("job {id}"),
-            _ => format!("{} jobs", ids.len()),
-        };
-        let named: Vec<_> = ids.iter().map(ToString::to_string).collect();
-        let mut entry = globals.entry(self.action, &target);
-        entry.filter = Args::of(&json!({ "ids": named })).ok().filter(|_| ids.len() > 1);
+        let entry = AuditEntry::of_jobs(globals.actor(), self.action, ids).with_via("cli");
         let done = |replies: &Vec<R>| replies.iter().filter(|reply| (self.is_done)(reply)).count();
         let replies = globals.noted(client, entry, replies, |replies| Some(done(replies) as u64)).await?;
         let told: Vec<_> = ids.iter().copied().zip(replies.iter().map(self.words)).collect();
