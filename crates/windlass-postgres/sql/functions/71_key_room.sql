@@ -79,10 +79,12 @@ BEGIN
     END LOOP;
     -- What was held when the queue got its limits. Where such a job waits it is in the keyed lane from now on, so that what happens to it is told; but not where a row of it is
     -- to be stepped over there.
-    WITH free AS (
-        DELETE FROM {schema}.key_held h USING {schema}.lane l
-        WHERE l.queue = p_queue AND l.id > 0 AND h.lane_id = l.id AND EXISTS (SELECT 1 FROM {schema}.settlement_of(h.lane_id, h.seq, h.id))
-        RETURNING h.id, h.key, (SELECT s.settled_at FROM {schema}.settlement_of(h.lane_id, h.seq, h.id) s) AS at)
+    WITH free AS MATERIALIZED ( -- lane by lane: as a join it may be planned the other way round, and walks all that was ever held
+        SELECT h.* FROM {schema}.lane l CROSS JOIN LATERAL (
+            SELECT k.ctid AS place, k.id, k.key, s.settled_at AS at FROM {schema}.key_held k CROSS JOIN LATERAL {schema}.settlement_of(k.lane_id, k.seq, k.id) s
+            WHERE k.lane_id = l.id OFFSET 0) AS h
+        WHERE l.queue = p_queue AND l.id > 0
+    ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT f.place FROM free f)))
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;
     v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
     UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l

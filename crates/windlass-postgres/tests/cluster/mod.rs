@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses its part
 
 mod copies;
+pub mod cost;
 
 use std::sync::{
     Arc,
@@ -118,31 +119,6 @@ impl Fixture {
     /// SQL with the schema's name in place of `windlass`.
     pub fn text(&self, sql: &str) -> String {
         sql.replace("windlass.", &format!("{}.", self.schema))
-    }
-
-    /// The rows of a query and the pages that it touches: its cost, on any machine.
-    pub async fn rows_and_pages(&self, client: &tokio_postgres::Client, query: &str) -> (usize, i64) {
-        let _nobody_else = if self.crowd.is_none() { Some(CROWD.read().await) } else { None };
-        let explain = format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {query}");
-        let row = client.query_one(&self.text(&explain), &[]).await.expect(query);
-        let plan: serde_json::Value = row.get(0);
-        // Rows are whole numbers up to PostgreSQL 17 and 11.00 from 18 on.
-        let number = |key: &str| {
-            plan[0]["Plan"][key].as_f64().unwrap_or_else(|| panic!("no {key:?} in {plan}")) as i64
-        };
-        (number("Actual Rows") as usize, number("Shared Hit Blocks") + number("Shared Read Blocks"))
-    }
-
-    /// The pages that a query touches when it is planned: the least of a few runs, each of them undone. The first of a session,
-    /// and one after somebody made, changed or analysed tables (autovacuum does whenever it likes), also reads the catalogs.
-    pub async fn pages(&self, client: &tokio_postgres::Client, query: &str) -> i64 {
-        let mut least = i64::MAX;
-        for _ in 0..5 {
-            client.batch_execute("BEGIN").await.unwrap();
-            least = least.min(self.rows_and_pages(client, query).await.1);
-            client.batch_execute("ROLLBACK").await.unwrap();
-        }
-        least
     }
 }
 

