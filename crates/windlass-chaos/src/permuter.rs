@@ -14,19 +14,20 @@
 //!
 //! Orders have numbers: `WINDLASS_PERMUTE='claim_vs_claim:17'` repeats one. See [`Plan`].
 //!
-//! Not here yet, because the engine does not have them: concurrency and rate limits, unique keys. They
-//! bring their scenarios with them; a new operation is an [`Act`] with a `Call`, and what it means goes
-//! into the book.
+//! Not here: rates, which count in a time that no order decides. A new operation is an [`Act`] with a `Call`, and what it
+//! means goes into the book.
 
 mod book;
 mod call;
+mod limits;
 pub mod order;
 pub mod postgres;
 mod report;
 mod round;
 mod scenario;
 pub mod scenarios;
+mod schedule;
 pub mod sqlite;
 
 pub use report::{Outcome, Plan};
-pub use scenario::{Act, End, Fate, Op, Patch, Scenario};
+pub use scenario::{Act, End, Fate, KeyRule, Op, Patch, Scenario};

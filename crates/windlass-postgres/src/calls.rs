@@ -10,12 +10,15 @@ use crate::{
     control::{CANCEL, RETRY},
     database::Database,
     edit::{DELETE, edit_on},
+    keys::limit_on as limit_keys_on,
     lane::lanes_in,
+    limits::{limit_on, share_on},
     maintain::step_on,
     once::store_once,
     promote::promote_on,
     record::job_on,
     report::{checkpoints_on, report_on},
+    schedules::{advance_on, declare_on, list_on, pause_on},
     settings::configure_on,
     settle::settle_on,
     store::PostgresStore,
@@ -27,8 +30,9 @@ use crate::{
 use tokio_postgres::Client;
 use windlass_core::{
     Args, CancelReply, ClaimRequest, Claimed, DeleteReply, EditReply, EnqueuedOnce, EnqueuedUnique, JobEdit,
-    JobId, JobLease, JobRecord, MaintainReport, NewJob, Promoted, ReportRequest, Reported, Result,
-    RetryReply, Settings, SettleReply, SettleRequest, UniqueBatch, WorkerId, WorkerSpec,
+    JobId, JobLease, JobRecord, KeyLimitsChange, MaintainReport, NewJob, Promoted, QueueLimits,
+    ReportRequest, Reported, Result, RetryReply, Schedule, ScheduleFilter, ScheduleRecord, ScheduleStep,
+    Settings, SettleReply, SettleRequest, Share, ShareRequest, UniqueBatch, WorkerId, WorkerSpec,
 };
 
 /// A store's calls on one connection.
@@ -142,6 +146,35 @@ impl<'a> Calls<'a> {
 
     pub async fn checkpoints(&self, ids: &[JobId]) -> Result<Vec<Option<Args>>> {
         checkpoints_on(self.db, self.client, ids).await
+    }
+
+    pub async fn limit(&self, queue: &str, limits: &QueueLimits) -> Result<()> {
+        limit_on(self.db, self.client, queue, limits).await
+    }
+
+    /// Without what follows when limits are taken away: that claims do.
+    pub async fn limit_keys(&self, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+        limit_keys_on(self.db, self.client, queue, change).await
+    }
+
+    pub async fn share(&self, request: &ShareRequest) -> Result<Vec<Share>> {
+        share_on(self.db, self.client, request).await
+    }
+
+    pub async fn put_schedule(&self, schedule: &Schedule) -> Result<()> {
+        declare_on(self.db, self.client, std::slice::from_ref(schedule), None).await.map(drop)
+    }
+
+    pub async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
+        list_on(self.db, self.client, filter).await
+    }
+
+    pub async fn pause_schedules(&self, names: &[String], paused: bool) -> Result<Vec<bool>> {
+        pause_on(self.db, self.client, names, paused).await
+    }
+
+    pub async fn advance_schedules(&self, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
+        advance_on(self.db, self.client, steps).await
     }
 
     /// Without the errors of its attempts.

@@ -31,7 +31,12 @@ pub(crate) async fn limit(db: &Database, queue: &str, change: &KeyLimitsChange) 
     Ok(())
 }
 
-async fn limit_on(db: &Database, on: &impl Query, queue: &str, change: &KeyLimitsChange) -> Result<()> {
+pub(crate) async fn limit_on(
+    db: &Database,
+    on: &impl Query,
+    queue: &str,
+    change: &KeyLimitsChange,
+) -> Result<()> {
     let done = match change {
         KeyLimitsChange::Off => {
             let sql = db.sql("SELECT {schema}.unlimit_keys($1)");

@@ -19,7 +19,12 @@ pub(crate) async fn limit(db: &Database, queue: &str, limits: &QueueLimits) -> R
     limit_on(db, &db.client("limit").await?, queue, limits).await
 }
 
-async fn limit_on(db: &Database, on: &impl Query, queue: &str, limits: &QueueLimits) -> Result<()> {
+pub(crate) async fn limit_on(
+    db: &Database,
+    on: &impl Query,
+    queue: &str,
+    limits: &QueueLimits,
+) -> Result<()> {
     let done = if limits.is_none() {
         let unlimit = db.sql("SELECT {schema}.unlimit_queue($1)");
         on.query(&unlimit, &[(&queue, Type::TEXT)], Effect::Repeatable).await

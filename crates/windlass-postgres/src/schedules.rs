@@ -29,54 +29,21 @@ const SLACK: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 impl ScheduleStore for PostgresStore {
     async fn put_schedules(&self, schedules: &[Schedule], prune: Option<&str>) -> Result<SchedulesPut> {
         self.limits.check_schedules(schedules)?;
-        let names: Vec<_> = schedules.iter().map(Schedule::name).collect();
-        let sources: Vec<_> = schedules.iter().map(Schedule::source).collect();
-        let definitions: Vec<_> = schedules.iter().map(Schedule::to_json).collect();
-        let params: [Param<'_>; 4] = [
-            (&names, Type::TEXT_ARRAY),
-            (&sources, Type::TEXT_ARRAY),
-            (&definitions, Type::TEXT_ARRAY),
-            (&prune, Type::TEXT),
-        ];
-        let sql = "SELECT puts, pruned FROM {schema}.put_schedules($1, $2, $3, $4)";
-        let row = ask_one(&self.db, "put_schedules", sql, &params).await?;
-        let puts: Vec<&str> = get(&row, 0)?;
-        Ok(SchedulesPut { puts: puts.into_iter().map(read_put).collect(), pruned: get(&row, 1)? })
+        declare_on(&self.db, &self.db.client("put_schedules").await?, schedules, prune).await
     }
 
     async fn schedules(&self, filter: &ScheduleFilter) -> Result<Vec<ScheduleRecord>> {
-        let ScheduleFilter { name, source, after, limit } = filter;
-        let limit = i64::from((*limit).min(ScheduleFilter::MOST));
-        let mut sql = format!("SELECT {COLUMNS} FROM {{schema}}.schedule WHERE name > $1 COLLATE \"C\"");
-        let mut params: Vec<Param<'_>> = Vec::new();
-        let after = after.as_deref().unwrap_or_default();
-        params.push((&after, Type::TEXT));
-        for (column, value) in [("name", name), ("source", source)] {
-            if value.is_some() {
-                params.push((value, Type::TEXT));
-                sql.push_str(&format!(" AND {column} = ${} COLLATE \"C\"", params.len()));
-            }
-        }
-        if source.as_ref().is_some_and(|source| !source.is_empty()) {
-            sql.push_str(" AND source <> ''"); // so that the index of sources serves
-        }
-        params.push((&limit, Type::INT8));
-        sql.push_str(&format!(" ORDER BY name LIMIT ${}", params.len()));
-        let connection = self.db.client("schedules").await?;
-        let rows =
-            connection.query(&self.db.sql(&sql), &params, Effect::Repeatable).await.map_err(too_old)?;
-        rows.iter().map(|row| read(row, 0)).collect()
+        list_on(&self.db, &self.db.client("schedules").await?, filter).await
     }
 
     async fn remove_schedules(&self, names: &[String]) -> Result<Vec<bool>> {
+        let on = self.db.client("remove_schedules").await?;
         let sql = "SELECT {schema}.remove_schedules($1)";
-        get(&ask_one(&self.db, "remove_schedules", sql, &[(&names, Type::TEXT_ARRAY)]).await?, 0)
+        get(&ask_one(&self.db, &on, sql, &[(&names, Type::TEXT_ARRAY)]).await?, 0)
     }
 
     async fn pause_schedules(&self, names: &[String], paused: bool) -> Result<Vec<bool>> {
-        let sql = "SELECT {schema}.pause_schedules($1, $2)";
-        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&paused, Type::BOOL)];
-        get(&ask_one(&self.db, "pause_schedules", sql, &params).await?, 0)
+        pause_on(&self.db, &self.db.client("pause_schedules").await?, names, paused).await
     }
 
     async fn due_schedules(&self, limit: u32) -> Result<DueSchedules> {
@@ -90,13 +57,78 @@ impl ScheduleStore for PostgresStore {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
-        advance(&self.db, steps).await
+        let taken = advance_on(&self.db, &self.db.client("advance_schedules").await?, steps).await?;
+        let position = lock(&self.db.caches.due_schedules).position();
+        if let Some((at, _)) = position
+            && steps.iter().any(|step| step.due_at.is_some_and(|due| due < at))
+        {
+            lock(&self.db.caches.due_schedules).forget();
+        }
+        Ok(taken)
     }
 }
 
 /// Repeating one of these calls changes nothing.
-async fn ask_one(db: &Database, what: &'static str, sql: &str, params: &[Param<'_>]) -> Result<Row> {
-    db.client(what).await?.query_one(&db.sql(sql), params, Effect::Repeatable).await.map_err(too_old)
+async fn ask_one(db: &Database, on: &impl Query, sql: &str, params: &[Param<'_>]) -> Result<Row> {
+    on.query_one(&db.sql(sql), params, Effect::Repeatable).await.map_err(too_old)
+}
+
+pub(crate) async fn declare_on(
+    db: &Database,
+    on: &impl Query,
+    schedules: &[Schedule],
+    prune: Option<&str>,
+) -> Result<SchedulesPut> {
+    let names: Vec<_> = schedules.iter().map(Schedule::name).collect();
+    let sources: Vec<_> = schedules.iter().map(Schedule::source).collect();
+    let definitions: Vec<_> = schedules.iter().map(Schedule::to_json).collect();
+    let params: [Param<'_>; 4] = [
+        (&names, Type::TEXT_ARRAY),
+        (&sources, Type::TEXT_ARRAY),
+        (&definitions, Type::TEXT_ARRAY),
+        (&prune, Type::TEXT),
+    ];
+    let sql = "SELECT puts, pruned FROM {schema}.put_schedules($1, $2, $3, $4)";
+    let row = ask_one(db, on, sql, &params).await?;
+    let puts: Vec<&str> = get(&row, 0)?;
+    Ok(SchedulesPut { puts: puts.into_iter().map(read_put).collect(), pruned: get(&row, 1)? })
+}
+
+pub(crate) async fn list_on(
+    db: &Database,
+    on: &impl Query,
+    filter: &ScheduleFilter,
+) -> Result<Vec<ScheduleRecord>> {
+    let ScheduleFilter { name, source, after, limit } = filter;
+    let limit = i64::from((*limit).min(ScheduleFilter::MOST));
+    let mut sql = format!("SELECT {COLUMNS} FROM {{schema}}.schedule WHERE name > $1 COLLATE \"C\"");
+    let mut params: Vec<Param<'_>> = Vec::new();
+    let after = after.as_deref().unwrap_or_default();
+    params.push((&after, Type::TEXT));
+    for (column, value) in [("name", name), ("source", source)] {
+        if value.is_some() {
+            params.push((value, Type::TEXT));
+            sql.push_str(&format!(" AND {column} = ${} COLLATE \"C\"", params.len()));
+        }
+    }
+    if source.as_ref().is_some_and(|source| !source.is_empty()) {
+        sql.push_str(" AND source <> ''"); // so that the index of sources serves
+    }
+    params.push((&limit, Type::INT8));
+    sql.push_str(&format!(" ORDER BY name LIMIT ${}", params.len()));
+    let rows = on.query(&db.sql(&sql), &params, Effect::Repeatable).await.map_err(too_old)?;
+    rows.iter().map(|row| read(row, 0)).collect()
+}
+
+pub(crate) async fn pause_on(
+    db: &Database,
+    on: &impl Query,
+    names: &[String],
+    paused: bool,
+) -> Result<Vec<bool>> {
+    let sql = "SELECT {schema}.pause_schedules($1, $2)";
+    let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&paused, Type::BOOL)];
+    get(&ask_one(db, on, sql, &params).await?, 0)
 }
 
 async fn due(db: &Database, limit: u32) -> Result<DueSchedules> {
@@ -124,7 +156,11 @@ async fn due(db: &Database, limit: u32) -> Result<DueSchedules> {
     Ok(DueSchedules { now, due, next_due })
 }
 
-async fn advance(db: &Database, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec<JobId>>>> {
+pub(crate) async fn advance_on(
+    db: &Database,
+    on: &impl Query,
+    steps: &[ScheduleStep],
+) -> Result<Vec<Option<Vec<JobId>>>> {
     let all = || steps.iter();
     let names: Vec<_> = all().map(|step| &*step.name).collect();
     let versions: Vec<_> = all().map(|step| step.version).collect();
@@ -164,14 +200,7 @@ async fn advance(db: &Database, steps: &[ScheduleStep]) -> Result<Vec<Option<Vec
         (&expiries, Type::INT8_ARRAY),
     ];
     let sql = "SELECT taken, ids FROM {schema}.advance_schedules($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-    let connection = db.client("advance_schedules").await?;
-    let row = connection.query_one(&db.sql(sql), &params, Effect::Write).await.map_err(too_old)?;
-    let position = lock(&db.caches.due_schedules).position();
-    if let Some((at, _)) = position
-        && steps.iter().any(|step| step.due_at.is_some_and(|due| due < at))
-    {
-        lock(&db.caches.due_schedules).forget();
-    }
+    let row = on.query_one(&db.sql(sql), &params, Effect::Write).await.map_err(too_old)?;
     let (taken, ids): (Vec<bool>, Vec<Option<i64>>) = (get(&row, 0)?, get(&row, 1)?);
     let mut ids = ids.into_iter();
     let reply = |(step, taken): (&ScheduleStep, bool)| {

@@ -6,10 +6,12 @@
 mod answers;
 mod commits;
 mod keys;
+mod limits;
 mod reports;
 mod settling;
+mod ticks;
 
-use super::call::Reply;
+use super::{call::Reply, scenario::KeyRule};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_core::{Args, ClaimRef, JobId, JobState, WorkerId};
 
@@ -41,6 +43,8 @@ struct Entry {
     args: String,
     /// Its unique key.
     key: Option<Key>,
+    /// The key that it is about.
+    about: Option<u8>,
     /// The last checkpoint that was kept, and which of its claims, counted in [`Self::past`], had said so.
     checkpoint: Option<(usize, u64)>,
     /// Attempts used up.
@@ -68,6 +72,8 @@ struct WorkerEntry {
     live: bool,
     overdue: bool,
     suspect: Option<JobId>,
+    /// Its slots of the queue, with the tick from which on it had so many.
+    slots: Vec<(u64, u32)>,
 }
 
 /// What the store says about a job.
@@ -87,6 +93,12 @@ pub(crate) struct Book {
     /// What the idempotency key stored.
     once: Option<Vec<JobId>>,
     workers: BTreeMap<WorkerId, WorkerEntry>,
+    /// Claims that answered, and when each began.
+    claims: BTreeMap<ClaimRef, u64>,
+    /// What held for the queue's keys, and how many of its jobs might run at once, with the tick from which on it did.
+    key_rules: Vec<(u64, KeyRule)>,
+    queue_limits: Vec<(u64, Option<u32>)>,
+    ticks: ticks::Ticks,
     /// Jobs that promotions moved and no claim has shown since.
     promoted: u64,
     /// Whether housekeeping may have removed completed jobs.
@@ -98,7 +110,7 @@ pub(crate) struct Book {
 impl Book {
     /// Notes a new worker.
     pub(crate) fn registered(&mut self, worker: WorkerId, kinds: &'static [&'static str]) {
-        let entry = WorkerEntry { kinds, live: true, overdue: false, suspect: None };
+        let entry = WorkerEntry { kinds, live: true, overdue: false, suspect: None, slots: Vec::new() };
         self.workers.insert(worker, entry);
     }
 

@@ -1,11 +1,16 @@
 //! Operations with real ids, and what stores answer.
 
-use super::scenario::{Act, Change, Fate, Way};
+use super::{
+    limits,
+    scenario::{Act, Change, Fate, KeyRule, Way},
+    schedule,
+};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_core::{
     Args, CancelReply, Claim, ClaimRef, Completion, DeleteReply, Disposition, EditReply, EnqueuedUnique,
     Exception, JobEdit, JobId, JobReport, JobSet, MaintainReport, NewJob, OnConflict, ReportRequest,
-    Reported, Result, RetryReply, SettleReply, SettleRequest, Unique, WorkerId, WorkerSpec,
+    Reported, Result, RetryReply, ScheduleRecord, ScheduleStep, SettleReply, SettleRequest, Share,
+    ShareRequest, Unique, WorkerId, WorkerSpec,
 };
 
 /// The kind of jobs that are unique.
@@ -17,6 +22,14 @@ pub(crate) enum Call {
     Enqueue { first: usize, count: usize, kind: &'static str },
     EnqueueOnce { first: usize, count: usize, kind: &'static str },
     Unique { first: usize, keys: &'static [u8], way: Way },
+    Keyed { first: usize, keys: &'static [u8] },
+    LimitKeys(KeyRule),
+    LimitQueue(Option<u32>),
+    Share(ShareRequest),
+    Declare,
+    Pause,
+    Look(usize),
+    Fire { first: usize, step: ScheduleStep },
     Claim { worker: WorkerId, limit: u32 },
     Settle(SettleRequest),
     CompleteIn { worker: WorkerId, claim: ClaimRef, job: JobId, position: i64 },
@@ -42,6 +55,11 @@ pub(crate) enum Reply {
     Unique(Vec<EnqueuedUnique>),
     /// A unique key is taken, and its caller asked for an error then.
     KeyTaken,
+    Shared(Share),
+    /// The schedule, as it is now.
+    Seen(Box<ScheduleRecord>),
+    /// The jobs of a step; `None`: it was not taken.
+    Fired(Option<Vec<JobId>>),
     Claimed(Vec<Claim>),
     Settled(SettleReply),
     Done,
@@ -90,6 +108,8 @@ pub(crate) struct Names {
     pub(crate) workers: Vec<WorkerId>,
     pub(crate) jobs: HashMap<usize, JobId>,
     pub(crate) handed: HashMap<WorkerId, Vec<Claim>>,
+    /// What each leader saw last.
+    pub(crate) seen: HashMap<usize, ScheduleRecord>,
 }
 
 impl Names {
@@ -102,6 +122,16 @@ impl Names {
             Act::Enqueue(count, kind) => Call::Enqueue { first, count, kind },
             Act::EnqueueOnce(count, kind) => Call::EnqueueOnce { first, count, kind },
             Act::Unique(keys, way) => Call::Unique { first, keys, way },
+            Act::Keyed(keys) => Call::Keyed { first, keys },
+            Act::LimitKeys(rule) => Call::LimitKeys(rule),
+            Act::LimitQueue(most) => Call::LimitQueue(most),
+            Act::Share(by, running, slots) => {
+                Call::Share(limits::share(&self.queue, worker(by)?, running, slots))
+            }
+            Act::Declare => Call::Declare,
+            Act::Pause => Call::Pause,
+            Act::Look(leader) => Call::Look(leader),
+            Act::Fire(leader) => Call::Fire { first, step: schedule::fire(self.seen.get(&leader)?)? },
             Act::Claim(by, limit) => Call::Claim { worker: worker(by)?, limit },
             Act::CompleteRest(by) => {
                 let rest = |claim: &Claim| completion(claim.reference, JobSet::Rest, claim.jobs.len());
@@ -160,8 +190,15 @@ impl Names {
     /// Keeps what callers learn from an answer: the ids of their jobs, the claims they were handed.
     pub(crate) fn learn(&mut self, call: &Call, reply: &Reply) {
         match (call, reply) {
-            (Call::Enqueue { first, .. } | Call::EnqueueOnce { first, .. }, Reply::Enqueued(ids)) => {
+            (
+                Call::Enqueue { first, .. } | Call::EnqueueOnce { first, .. } | Call::Keyed { first, .. },
+                Reply::Enqueued(ids),
+            )
+            | (Call::Fire { first, .. }, Reply::Fired(Some(ids))) => {
                 self.jobs.extend(ids.iter().enumerate().map(|(nth, &id)| (first + nth, id)));
+            }
+            (Call::Look(leader), Reply::Seen(record)) => {
+                self.seen.insert(*leader, (**record).clone());
             }
             (Call::Unique { first, .. }, Reply::Unique(stored)) => {
                 self.jobs.extend(stored.iter().enumerate().map(|(nth, stored)| (first + nth, stored.id)));

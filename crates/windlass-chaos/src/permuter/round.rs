@@ -3,6 +3,7 @@
 use super::{
     book::{Book, Record},
     call::{Call, Names, Reply},
+    limits,
     scenario::{Act, Scenario},
 };
 use async_trait::async_trait;
@@ -13,6 +14,10 @@ use windlass_core::{JobId, WorkerId};
 const MOST_DRAINS: usize = 50;
 /// How many jobs the epilogue claims at once.
 const DRAIN_BATCH: u32 = 100;
+
+/// The leader that goes on when all others are gone, and the number of the job that it enqueues: those of no scenario.
+const LAST_LEADER: usize = usize::MAX;
+const LAST_JOB: usize = usize::MAX;
 
 /// One caller of a store, who does one operation after the other, each committed.
 #[async_trait]
@@ -91,6 +96,7 @@ impl Round {
                 self.book.blame(format!("worker {worker} is dead and nobody can take its jobs"));
             }
         }
+        self.fire_once_more(desk).await?;
         self.drain(desk).await?;
         let records = desk.records(&self.book.ids()).await?;
         self.book.compare("in the end", &records);
@@ -101,10 +107,37 @@ impl Round {
         Ok((self.book.into_wrong(), self.trace))
     }
 
+    /// Whatever leaders did, the next one goes on from there.
+    async fn fire_once_more(&mut self, desk: &mut dyn Desk) -> anyhow::Result<()> {
+        if self.book.may_fire() {
+            self.perform(desk, &Call::Look(LAST_LEADER)).await?;
+            if let Some(call) = self.names.call(Act::Fire(LAST_LEADER), LAST_JOB) {
+                let reply = self.perform(desk, &call).await?;
+                if !matches!(reply, Reply::Fired(Some(_))) {
+                    self.book.blame(format!("the schedule is stuck: {reply:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When nobody else is there, a limit admits as many as it says.
+    async fn take_every_slot(&mut self, desk: &mut dyn Desk, worker: WorkerId) -> anyhow::Result<()> {
+        if let Some(limit) = self.book.queue_limit() {
+            let request = limits::share(&self.names.queue, worker, 0, DRAIN_BATCH);
+            let reply = self.perform(desk, &Call::Share(request)).await?;
+            if !matches!(&reply, Reply::Shared(share) if share.slots == Some(limit)) {
+                self.book.blame(format!("of {limit} slots the only worker gets {reply:?}"));
+            }
+        }
+        Ok(())
+    }
+
     async fn drain(&mut self, desk: &mut dyn Desk) -> anyhow::Result<()> {
         let queue = Arc::clone(&self.names.queue);
         let worker = desk.register(&queue, &[]).await?;
         self.book.registered(worker, &[]);
+        self.take_every_slot(desk, worker).await?;
         for _ in 0..MOST_DRAINS {
             let promoted = self.perform(desk, &Call::Promote).await?;
             self.names.handed.remove(&worker);
@@ -131,7 +164,8 @@ impl Act {
     pub(crate) fn enqueues(self) -> usize {
         match self {
             Self::Enqueue(count, _) | Self::EnqueueOnce(count, _) => count,
-            Self::Unique(keys, _) => keys.len(),
+            Self::Unique(keys, _) | Self::Keyed(keys) => keys.len(),
+            Self::Fire(_) => 1,
             _ => 0,
         }
     }

@@ -52,6 +52,22 @@ pub enum Act {
     EnqueueOnce(usize, &'static str),
     /// Stores a job under each of these unique keys, by number.
     Unique(&'static [u8], Way),
+    /// Stores a job about each of these keys, by number.
+    Keyed(&'static [u8]),
+    /// Somebody changes what holds for the keys of the queue.
+    LimitKeys(KeyRule),
+    /// Somebody changes how many jobs of the queue run at once; none: as many as there are.
+    LimitQueue(Option<u32>),
+    /// The worker says how many jobs of the queue it runs, and how many it would.
+    Share(usize, u32, u32),
+    /// Somebody declares the order's schedule. Only in a setup.
+    Declare,
+    /// Somebody pauses the schedule.
+    Pause,
+    /// A leader looks at the schedule.
+    Look(usize),
+    /// The leader decides that the next tick fires, by what it saw when it looked last.
+    Fire(usize),
     /// The worker asks for so many jobs.
     Claim(usize, u32),
     /// The worker says that everything it was handed completed.
@@ -121,6 +137,17 @@ pub enum Way {
     Together,
 }
 
+/// How many jobs of a key are held at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRule {
+    /// As many as there are.
+    Free,
+    /// So many.
+    AtOnce(u32),
+    /// One, in the order of their ids, each over before the next.
+    Serial,
+}
+
 /// What an edit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -168,7 +195,8 @@ impl Act {
             Self::Edit(..) | Self::Delete(_) => 3,
             Self::Deregister(_) | Self::Report(..) => 2,
             Self::Unique(..) => 1,
-            Self::Promote | Self::Suspect(..) => 1,
+            Self::Promote | Self::Suspect(..) | Self::Fire(_) => 1,
+            Self::Share(..) => 2,
             _ => 0,
         }
     }

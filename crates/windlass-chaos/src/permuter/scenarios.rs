@@ -3,7 +3,10 @@
 mod editing;
 mod housekeeping;
 mod inside;
+mod keyed;
+mod limited;
 mod reporting;
+mod ticking;
 mod unique;
 
 use super::scenario::{Act, Act::*, Fate, Op, Scenario};
@@ -39,6 +42,9 @@ pub fn all() -> Vec<Scenario> {
     all.extend(dying());
     all.extend(by_hand());
     all.extend(unique::all());
+    all.extend(keyed::all());
+    all.extend(limited::all());
+    all.extend(ticking::all());
     all.extend(editing::all());
     all.extend(reporting::all());
     all.extend(housekeeping::all());

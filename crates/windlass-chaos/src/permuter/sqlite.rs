@@ -4,10 +4,11 @@
 use super::{
     book::{MAX_CRASHES, Record},
     call::{Call, Reply, edit, jobs, unique_jobs, worker},
-    order,
+    limits, order,
     report::{Outcome, Plan},
     round::{Desk, Round, first_jobs},
     scenario::Scenario,
+    schedule,
 };
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +21,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    ClaimRequest, Error, ErrorKind, JobId, JobStore, QueueDemand, Settings, WorkerId, WorkerSpec,
+    ClaimRequest, Error, ErrorKind, JobId, JobStore, QueueDemand, ScheduleStore, Settings, WorkerId,
+    WorkerSpec,
 };
 use windlass_sqlite::{Clock, SqliteOptions, SqliteStore};
 
@@ -126,6 +128,32 @@ impl SeamDesk {
             }
             Call::EnqueueOnce { count, kind, .. } => {
                 Reply::Enqueued(store.enqueue_once(queue, &jobs(queue, *count, kind)?).await?.ids)
+            }
+            Call::Keyed { keys, .. } => {
+                Reply::Enqueued(store.enqueue(&limits::keyed_jobs(queue, keys)?).await?)
+            }
+            Call::LimitKeys(rule) => {
+                store.limit_keys(queue, &limits::of_keys(*rule)).await?;
+                Reply::Done
+            }
+            Call::LimitQueue(most) => {
+                store.limit(queue, &limits::of_queue(*most)).await?;
+                Reply::Done
+            }
+            Call::Share(request) => Reply::Shared(store.share(request).await?[0]),
+            Call::Declare => {
+                store.put_schedules(&[schedule::declared(queue)?], None).await?;
+                Reply::Done
+            }
+            Call::Pause => {
+                store.pause_schedules(&[queue.to_owned()], true).await?;
+                Reply::Done
+            }
+            Call::Look(_) => {
+                Reply::Seen(Box::new(store.schedules(&schedule::filter(queue)).await?.remove(0)))
+            }
+            Call::Fire { step, .. } => {
+                Reply::Fired(store.advance_schedules(std::slice::from_ref(step)).await?.remove(0))
             }
             Call::Claim { worker, limit } => {
                 let queues = vec![QueueDemand::new(queue, *limit)];

@@ -235,3 +235,117 @@ async fn a_truncation_that_keeps_no_running_job() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_claim_that_does_not_count_what_others_hold() {
+    finds(
+        "key_limit_lowered_vs_settle",
+        "claim_keyed",
+        "m.most - coalesce(h.held, 0)",
+        "m.most",
+        "that are held of key 0",
+    )
+    .await;
+}
+
+/// A settlement that is still committing is passed for ever, so what it ended counts on.
+#[tokio::test]
+async fn room_that_a_late_settlement_does_not_make() {
+    finds(
+        "serial_claim_vs_settle",
+        "make_room",
+        "IF r.any OR v_missed THEN PERFORM",
+        "v_now := pg_snapshot_xmax(v_now)::text || ':' || pg_snapshot_xmax(v_now)::text || ':'; IF true THEN PERFORM",
+        "never came back",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_serial_key_that_is_let_go_by_a_failed_attempt() {
+    finds(
+        "serial_vs_failed_attempt",
+        "make_room",
+        "{schema}.key_pending(b, p_queue, r.key)",
+        "false",
+        "begun and not over",
+    )
+    .await;
+}
+
+/// What workers hold already is not counted.
+#[tokio::test]
+async fn limits_of_keys_that_count_from_now_on() {
+    finds(
+        "key_limit_vs_claim",
+        "key_limits_changed",
+        "PERFORM {schema}.count_held(p_queue);",
+        "",
+        "that are held of key 0",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn shares_that_are_given_side_by_side() {
+    finds(
+        "inside_share_vs_share",
+        "lock_limits",
+        "PERFORM pg_advisory_xact_lock(",
+        "PERFORM format('', ",
+        "slots beside",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn slots_for_who_has_lost_its_lease() {
+    finds(
+        "share_vs_rescue",
+        "share",
+        "PERFORM {schema}.read_committed('share'), {schema}.fence(p_worker);",
+        "",
+        "after its lease was taken away",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn slots_that_the_dead_keep() {
+    finds(
+        "share_vs_rescue",
+        "share_slots",
+        "FROM {schema}.sharer s WHERE s.queue = p_queue AND s.worker_id <> p_worker;\n    SELECT l.level",
+        "FROM {schema}.slot s CROSS JOIN LATERAL (SELECT false AS asks) x WHERE s.queue = p_queue AND s.worker_id <> p_worker;\n    SELECT l.level",
+        "the only worker gets",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_claim_that_needs_no_slot() {
+    finds("limit_vs_claim", "claim", "IF v_limited THEN", "IF false THEN", "has no slot").await;
+}
+
+#[tokio::test]
+async fn a_tick_by_an_old_record() {
+    finds("fire_vs_fire", "advance_schedules", "AND s.version = u.version", "", "fired twice").await;
+}
+
+/// Two that look at once both take the step.
+#[tokio::test]
+async fn a_record_that_is_not_locked() {
+    finds("inside_fire_vs_fire", "advance_schedules", "FOR UPDATE OF s SKIP LOCKED", "", "fired twice").await;
+}
+
+#[tokio::test]
+async fn a_key_that_nobody_waits_for() {
+    finds(
+        "inside_unique_vs_settle",
+        "unique_holders",
+        "WHEN NOT h.until_finished THEN false",
+        "WHEN true THEN false",
+        "took key 0",
+    )
+    .await;
+}

@@ -34,6 +34,10 @@ impl Book {
                 self.must_be_kept(keys, stored, tick);
             }
             (Call::Unique { keys, .. }, Reply::KeyTaken) => self.must_be_taken(keys, tick),
+            (Call::Claim { .. }, Reply::Claimed(claims)) => {
+                self.claims.extend(claims.iter().map(|claim| (claim.reference, tick)));
+            }
+            (Call::Look(_), Reply::Seen(record)) => self.ticks.seen(record, self.tick),
             (Call::Report(request), Reply::Reported(replies)) => {
                 self.must_not_be_held(request, replies, tick);
             }
@@ -60,6 +64,7 @@ impl Book {
             Call::Claim { worker, .. } | Call::CompleteIn { worker, .. } => *worker,
             Call::Settle(request) => request.worker,
             Call::Report(request) => request.worker,
+            Call::Share(request) => request.worker,
             Call::Heartbeat(worker) | Call::Suspect(worker, _) => *worker,
             _ => return self.blame(format!("{call:?} needs no lease, but it was refused for one")),
         };

@@ -17,6 +17,12 @@ impl Book {
             }
             (Call::EnqueueOnce { kind, .. }, Reply::Enqueued(ids)) => self.enqueued_once(ids, kind),
             (Call::Unique { keys, way, .. }, Reply::Unique(stored)) => self.stored_unique(keys, *way, stored),
+            (Call::Keyed { keys, .. }, Reply::Enqueued(ids)) => self.stored_about(keys, ids),
+            (Call::LimitKeys(rule), Reply::Done) => self.key_rules.push((self.tick, *rule)),
+            (Call::LimitQueue(most), Reply::Done) => self.limited(*most),
+            (Call::Share(request), Reply::Shared(share)) => self.shared(request, share),
+            (Call::Declare | Call::Pause, Reply::Done) => self.ticks.changed(self.tick),
+            (Call::Fire { step, .. }, Reply::Fired(Some(ids))) => self.fired(step, ids),
             (Call::Edit(id, change), Reply::Edit(EditReply::Edited)) => self.edited(*id, *change),
             (Call::Delete(id), Reply::Delete(DeleteReply::Deleted)) => {
                 let free = |stage| !matches!(stage, Stage::Running(..) | Stage::Completed | Stage::Deleted);
@@ -65,6 +71,9 @@ impl Book {
             // A repeated enqueue under a key only told the ids of the first.
             self.rolled_back.extend(ids.iter().filter(|id| !self.jobs.contains_key(id)));
         }
+        if let Reply::Fired(Some(ids)) = reply {
+            self.rolled_back.extend(ids);
+        }
         if let Reply::Unique(stored) = reply {
             let ids = stored.iter().map(|stored| stored.id);
             self.rolled_back.extend(ids.filter(|id| !self.jobs.contains_key(id)));
@@ -77,6 +86,7 @@ impl Book {
             kind,
             args: "{}".to_owned(),
             key: None,
+            about: None,
             checkpoint: None,
             used: 0,
             crashes: 0,
@@ -108,6 +118,7 @@ impl Book {
         for job in &claim.jobs {
             self.handed_out(worker, claim, job);
         }
+        self.must_keep_limits(worker, claim);
     }
 
     fn handed_out(&mut self, worker: WorkerId, claim: &Claim, job: &ClaimedJob) {
@@ -154,6 +165,7 @@ impl Book {
                 return self.blame(what);
             }
         };
+        self.slots_end(worker);
         for id in self.held(worker, None) {
             if let Some(entry) = self.jobs.get_mut(&id) {
                 let counts = match suspect {
@@ -169,6 +181,7 @@ impl Book {
     fn left(&mut self, worker: WorkerId) {
         self.must_live(worker, "deregistered");
         self.worker(worker, |entry| entry.live = false);
+        self.slots_end(worker);
         for id in self.held(worker, None) {
             self.enter(id, Stage::Available);
         }

@@ -4,7 +4,9 @@ use super::schema::render;
 use crate::permuter::{
     book::{MAX_CRASHES, Record},
     call::{Call, Reply, edit, jobs, unique_jobs},
+    limits,
     scenario::Way,
+    schedule,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -56,6 +58,31 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
                 ids(&client.query_typed(&render(sql, schema), &parameters).await?)
             }
         }),
+        Call::Keyed { keys, .. } => {
+            let segment = segment_or_current(at, segment).await?;
+            Reply::Enqueued(calls.enqueue(segment, &limits::keyed_jobs(queue, keys)?).await?)
+        }
+        Call::LimitKeys(rule) => {
+            calls.limit_keys(queue, &limits::of_keys(*rule)).await?;
+            Reply::Done
+        }
+        Call::LimitQueue(most) => {
+            calls.limit(queue, &limits::of_queue(*most)).await?;
+            Reply::Done
+        }
+        Call::Share(request) => Reply::Shared(calls.share(request).await?[0]),
+        Call::Declare => {
+            calls.put_schedule(&schedule::declared(queue)?).await?;
+            Reply::Done
+        }
+        Call::Pause => {
+            calls.pause_schedules(&[queue.to_owned()], true).await?;
+            Reply::Done
+        }
+        Call::Look(_) => Reply::Seen(Box::new(calls.schedules(&schedule::filter(queue)).await?.remove(0))),
+        Call::Fire { step, .. } => {
+            Reply::Fired(calls.advance_schedules(std::slice::from_ref(step)).await?.remove(0))
+        }
         Call::Claim { worker, limit } => {
             let queues = vec![QueueDemand::new(queue, *limit)];
             Reply::Claimed(calls.claim(&ClaimRequest { worker: *worker, queues }).await?.claims)
@@ -83,13 +110,7 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
         Call::Retry(id) => Reply::Retry(calls.retry(*id).await?),
         Call::Unique { keys, way, .. } => {
             let jobs = unique_jobs(queue, keys, *way)?;
-            let segment = match segment {
-                Some(segment) => segment,
-                None => {
-                    let sql = render("SELECT {schema}.current_segment()", schema);
-                    client.query_one(&sql, &[]).await?.get::<_, i16>(0).try_into()?
-                }
-            };
+            let segment = segment_or_current(at, segment).await?;
             Reply::Unique(match way {
                 Way::Together => calls.enqueue_unique_singles(&jobs).await?,
                 _ => calls.enqueue_unique(segment, &jobs).await?,
@@ -119,6 +140,17 @@ async fn answer(at: At<'_>, call: &Call, segment: Option<usize>) -> anyhow::Resu
             Reply::Done
         }
     })
+}
+
+/// Where a writer writes to that has not looked it up before.
+async fn segment_or_current(at: At<'_>, segment: Option<usize>) -> anyhow::Result<usize> {
+    match segment {
+        Some(segment) => Ok(segment),
+        None => {
+            let sql = render("SELECT {schema}.current_segment()", at.schema);
+            Ok(at.client.query_one(&sql, &[]).await?.get::<_, i16>(0).try_into()?)
+        }
+    }
 }
 
 /// Has every segment count as full, and completed jobs retained for no time.

@@ -96,7 +96,8 @@ impl Place {
         if self.orders.is_multiple_of(ORDERS_PER_SCHEMA) {
             let empty = "TRUNCATE {schema}.job, {schema}.claim, {schema}.settlement, {schema}.result, {schema}.waiting, {schema}.dead,
                          {schema}.cancelled_in_log, {schema}.moved_claim, {schema}.attempt_error, {schema}.worker, {schema}.lane, {schema}.queue,
-                         {schema}.enqueue_key, {schema}.cancel_request, {schema}.unique_key, {schema}.job_report";
+                         {schema}.enqueue_key, {schema}.cancel_request, {schema}.unique_key, {schema}.job_report, {schema}.slot, {schema}.schedule,
+                         {schema}.key_limit, {schema}.key_turn, {schema}.key_lane, {schema}.key_room, {schema}.key_held, {schema}.key_signal";
             self.desk.client.batch_execute(&schema::render(empty, &self.schema)).await?;
         }
         Ok(format!("q{}", self.orders))
@@ -129,7 +130,7 @@ impl Desk for SqlDesk {
         let Self { client, store, schema } = &*self;
         let at = At { client, store, schema, queue };
         // Several statements, which belong together.
-        if !matches!(call, Call::Unique { .. }) {
+        if !matches!(call, Call::Unique { .. } | Call::Keyed { .. }) {
             return Ok(calls::perform(at, call, None).await);
         }
         client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?;

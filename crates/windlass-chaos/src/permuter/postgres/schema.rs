@@ -58,12 +58,17 @@ const GATES: &[(&str, &str)] = &[
     ("delete", "INSERT INTO {schema}.cancelled_in_log (job_id, lane_id, xid)"),
     ("report", "SELECT array_agg(c.seq IS NOT NULL"),
     ("report", "WITH new AS MATERIALIZED ("),
+    ("share", "PERFORM {schema}.lock_limits(p_queues);"),
+    ("share_slots", "IF slots = 0 AND p_want = 0 THEN"),
+    ("advance_schedules", "v_now := clock_timestamp();"),
 ];
 
-/// Housekeeping gives up sooner than it does for users, settling and singles that go together later: who waits is decided by the order.
+/// Housekeeping gives up sooner than it does for users, settling, singles that go together and shares later: who waits is decided by the order.
 const ADJUSTMENTS: &[Patch] = &[
     Patch { function: "settle_outcomes", from: "lock_timeout TO '200ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "put_unique_singles", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '10s'" },
+    Patch { function: "share", from: "lock_timeout TO '500ms'", to: "lock_timeout TO '10s'" },
+    Patch { function: "end_shares", from: "lock_timeout TO '100ms'", to: "lock_timeout TO '10s'" },
     Patch { function: "truncate_segment", from: "lock_timeout TO '20ms'", to: "lock_timeout TO '4ms'" },
 ];
 

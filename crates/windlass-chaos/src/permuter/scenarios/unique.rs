@@ -29,6 +29,15 @@ pub(super) fn all() -> Vec<Scenario> {
         )
         .inside("inside_unique_vs_retry"),
     );
+    all.push(
+        scenario(
+            "",
+            [ANY],
+            &[Unique(&[0], Keep), Claim(0, 1)],
+            &[&[CompleteRest(0).commit()], &[Unique(&[0], Keep).commit(), Unique(&[0], Replace).commit()]],
+        )
+        .inside("inside_unique_vs_settle"),
+    );
     all
 }
 
