@@ -1,13 +1,19 @@
 use crate::promise::{error, on_a_thread, promise};
 use napi::{Env, Result, bindgen_prelude::Object};
 use napi_derive::napi;
-use std::time::Duration;
-use windlass_bridge::{Client, Engine};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use windlass_bridge::{Call, Client, Engine};
 
 /// A connection to a store.
 #[napi]
 pub struct NativeClient {
     pub(crate) inner: Client,
+    /// Calls that may be ended, by their numbers.
+    endable: Mutex<HashMap<u32, Call>>,
 }
 
 /// Opens the store that a URL names, with keys for encrypted jobs: a promise of a client.
@@ -20,18 +26,37 @@ pub fn open(env: &Env, url: String, keys: Option<String>, is_test: Option<bool>)
             Some(keys) => Client::open_with_keys(&engine, &url, &keys)?,
             None => Client::open(&engine, &url)?,
         };
-        Ok(NativeClient { inner })
+        Ok(NativeClient { inner, endable: Mutex::default() })
     })
 }
 
 #[napi]
 impl NativeClient {
-    /// One operation of the store, JSON text in and out: a promise of text.
+    /// One operation of the store, JSON text in and out: a promise of text. With a number it can be ended.
     #[napi(catch_unwind)]
-    pub fn call<'env>(&self, env: &'env Env, op: String, payload: String) -> Result<Object<'env>> {
+    pub fn call<'env>(
+        &self,
+        env: &'env Env,
+        op: String,
+        payload: String,
+        number: Option<u32>,
+    ) -> Result<Object<'env>> {
         promise::<String>(env, move |answer| {
-            self.inner.start(&op, payload, move |text| answer.settle(text)).map(drop)
+            let call = self.inner.start(&op, payload, move |text| answer.settle(text))?;
+            if let Some(number) = number {
+                self.endable().insert(number, call);
+            }
+            Ok(())
         })
+    }
+
+    /// Ends a call of this number, if it goes on: its promise rejects, which nobody is to wait for any more. To be called of each that has a number.
+    #[napi(catch_unwind)]
+    pub fn end(&self, number: u32) {
+        let call = self.endable().remove(&number);
+        if let Some(call) = call {
+            call.abort();
+        }
     }
 
     /// Lets so many milliseconds pass, in the store of a test.
@@ -49,5 +74,11 @@ impl NativeClient {
             client.close();
             Ok(())
         })
+    }
+}
+
+impl NativeClient {
+    fn endable(&self) -> MutexGuard<'_, HashMap<u32, Call>> {
+        self.endable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
 // Checked by tsc alone: what must not compile is expected not to.
-import { defineJob, schedule, type ArgsInput, type ArgsOf, type EnqueuedUnique, type Job, type JobEvent, type Windlass } from 'windlass'
+import { defineJob, schedule, type ArgsInput, type ArgsOf, type EnqueuedUnique, type Job, type JobEvent, type JobRecord, type Touched, type Windlass } from 'windlass'
 import { JobBatchHandler, JobHandler } from 'windlass/nestjs'
 import { enqueueSql } from 'windlass/sql'
 import { perform } from 'windlass/testing'
@@ -90,6 +90,16 @@ export async function program (windlass: Windlass, pg: Client, sql: Sql): Promis
   windlass.worker({ queues: { mail: 1 }, settling: 'lax' })
   // @ts-expect-error: name the queues
   windlass.worker({})
+  const { signal } = new AbortController()
+  const waited = windlass.wait(1, '1s', { signal })
+  yes<Equal<typeof waited, Promise<JobRecord | null>>>()
+  const deleted = windlass.delete({ queue: 'mail', signal })
+  yes<Equal<typeof deleted, Promise<Touched>>>()
+  void windlass.worker({ queues: { mail: 1 } }).run({ signal })
+  // @ts-expect-error: the signal, not its controller
+  void windlass.wait(1, '1s', { signal: new AbortController() })
+  // @ts-expect-error: there is no such option
+  void windlass.worker({ queues: { mail: 1 } }).close({ abort: signal })
   // @ts-expect-error: a schema or a type, not both
   defineJob<{ a: number }>('x', { args: z.object({ a: z.number() }) })
 }

@@ -1,3 +1,4 @@
+import { callUntil, until } from './ending.js'
 import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import type { Middleware } from './middleware.js'
@@ -49,15 +50,20 @@ export class Connection {
     })
   }
 
-  /** Does one operation of the core: JSON text in, and its answer parsed. */
-  async text (op: string, payload: string): Promise<string> {
-    const client = await this.client()
-    return answer(() => client.call(op, payload))
+  /** Does one operation of the core: JSON text in, JSON text out. A signal ends it. */
+  async text (op: string, payload: string, signal?: AbortSignal): Promise<string> {
+    signal?.throwIfAborted()
+    if (!signal) {
+      const client = await this.client()
+      return answer(() => client.call(op, payload))
+    }
+    const client = await until(signal, this.client())
+    return callUntil(signal, client, op, payload)
   }
 
   /** The same with values. */
-  async call (op: string, payload: object = {}): Promise<unknown> {
-    return JSON.parse(await this.text(op, encode(payload, 'what is asked for', InvalidOption)))
+  async call (op: string, payload: object = {}, signal?: AbortSignal): Promise<unknown> {
+    return JSON.parse(await this.text(op, encode(payload, 'what is asked for', InvalidOption), signal))
   }
 
   /** The schema of a PostgreSQL store, and nothing for SQLite. */

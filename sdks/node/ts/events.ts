@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Connection } from './connection.js'
+import { signalOf } from './ending.js'
 import { record } from './records.js'
 
 /** What happened to a job: docs/guide/events.md says when each comes. */
@@ -60,14 +61,14 @@ export class Events implements AsyncIterable<JobEvent> {
   constructor (on: Connection, { after, signal, ...filter }: EventsOptions) {
     this.#on = on
     this.#filter = filter
-    this.#signal = signal
+    this.#signal = signalOf({ signal }, 'events')
     this.#cursor = after
   }
 
   /** Where it goes on: behind what it gave so far. Undefined until the first page, if no `after` was said. */
   get position (): string | undefined { return this.#cursor }
 
-  /** The next page, at once: empty where nothing happened. */
+  /** The next page, at once: empty where nothing happened. Rejects with the reason of a signal that ends it. */
   async page (): Promise<EventPage> {
     const page = await this.#read()
     this.#cursor = page.next
@@ -77,7 +78,9 @@ export class Events implements AsyncIterable<JobEvent> {
   /** Event by event. Another iteration goes on behind the last one that this gave. */
   async * [Symbol.asyncIterator] (): AsyncGenerator<JobEvent, void, undefined> {
     for (let pause: number = PAUSE[0]; !this.#signal?.aborted;) {
-      const { events, next, more } = await this.#read()
+      const page = await this.#read().catch(error => { if (!this.#signal?.aborted) throw error })
+      if (!page) return // aborted while the store was asked
+      const { events, next, more } = page
       for (const event of events) {
         if (this.#signal?.aborted) return
         this.#cursor = event.cursor
@@ -94,6 +97,6 @@ export class Events implements AsyncIterable<JobEvent> {
   }
 
   async #read (): Promise<EventPage> {
-    return record(await this.#on.call('events', { from: this.#cursor, ...this.#filter }))
+    return record(await this.#on.call('events', { from: this.#cursor, ...this.#filter }, this.#signal))
   }
 }

@@ -8,6 +8,7 @@ export {
   Ambiguous, EventsExpired, InvalidArgs, InvalidName, InvalidOption, LeaseLost, NotFound, PermissionDenied, SchemaMismatch, StorageFull, Unavailable, Undecryptable,
   UniqueConflict, Unsupported, WindlassError, type ErrorCode,
 } from './errors.js'
+export type { Endable } from './ending.js'
 export type { EventPage, Events, EventsOptions, EventType, JobEvent } from './events.js'
 export type { BatchHandler, BatchOptions, Handler } from './handlers.js'
 export { JobInterrupted, type Job, type JobInfo, type StopReason } from './job.js'

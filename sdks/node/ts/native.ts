@@ -15,7 +15,8 @@ interface Addon {
 
 /** A connection to a store: operations by name, JSON text in and out. */
 export interface NativeClient {
-  call (op: string, payload: string): Promise<string>
+  call (op: string, payload: string, number?: number): Promise<string>
+  end (number: number): void
   travel (ms: number): void
   close (): Promise<void>
 }

@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js'
+import { signalOf } from './ending.js'
 import { InvalidOption } from './errors.js'
 import { encode } from './json.js'
 import { span, time } from './options.js'
@@ -31,6 +32,8 @@ export interface Selection extends JobFilter {
   atMost?: number
   /** So many a second at most. */
   perSecond?: number
+  /** Ends it, which rejects with the reason of the signal then: what was done by then is done. */
+  signal?: AbortSignal
 }
 
 /** How many jobs were touched. */
@@ -61,14 +64,15 @@ export interface JobEdit {
 /** Does something to one job, to several, or to all that a filter selects. */
 export async function change (on: Connection, op: 'cancel' | 'retry' | 'delete' | 'edit', which: number | number[] | Selection, edit?: JobEdit): Promise<unknown> {
   const payload = typeof which === 'number' ? { ids: [which] } : Array.isArray(which) ? { ids: which } : wireSelection(which)
+  const signal = typeof which === 'number' || Array.isArray(which) ? undefined : signalOf(which, op)
   if (edit?.args !== undefined) encode(edit.args, 'the args of the edit')
   const text = encode({ ...payload, edit: edit && wireEdit(edit) }, 'what is selected or changed', InvalidOption)
-  const answer = JSON.parse(await on.text(op, text))
+  const answer = JSON.parse(await on.text(op, text, signal))
   if (typeof which === 'number') return answer.replies[0]
   return Array.isArray(which) ? answer.replies : record(answer)
 }
 
-function wireSelection ({ everything, dryRun, atMost, perSecond, ...filter }: Selection) {
+function wireSelection ({ everything, dryRun, atMost, perSecond, signal: _, ...filter }: Selection) {
   const any = Object.values(filter).some(value => value !== undefined)
   return { filter: any ? filter : undefined, everything, dry_run: dryRun, at_most: atMost, per_second: perSecond }
 }

@@ -3,6 +3,7 @@ import { Acting, Connection, type WindlassOptions } from './connection.js'
 import type { ArgsInput, JobDefinition } from './define.js'
 import { milliseconds, type Duration } from './duration.js'
 import { enqueueAll, enqueueUnique, type EnqueuedUnique, type OnceOptions } from './enqueue.js'
+import { signalOf, type Endable } from './ending.js'
 import { enqueueIn } from './enqueue_in.js'
 import { Events, type EventsOptions } from './events.js'
 import { InvalidOption } from './errors.js'
@@ -32,7 +33,7 @@ export let connectionOf: (windlass: Windlass) => Connection
  * await windlass.enqueue(sendMail, { to: 'you@example.com' }, { delay: '5m' })
  * ```
  *
- * All methods reject with a {@link WindlassError}.
+ * All methods reject with a {@link WindlassError}, and those that a `signal` ended with its reason.
  */
 export class Windlass {
   static { connectionOf = windlass => windlass.#on }
@@ -113,9 +114,12 @@ export class Windlass {
     return record(await this.#on.call('jobs', filter))
   }
 
-  /** Waits until a job ended: its record without the errors of its attempts; null when it has not ended by then. Rejects with `NotFound` when there is no such job. */
-  async wait (id: number, timeout: Duration): Promise<JobRecord | null> {
-    return record(await this.#on.call('wait', { id, timeout_ms: milliseconds(timeout, 'the timeout') }))
+  /**
+   * Waits until a job ended: its record without the errors of its attempts; null when it has not ended by then. Rejects with `NotFound` when there is no such job.
+   * `signal` ends the wait, not the job.
+   */
+  async wait (id: number, timeout: Duration, options?: Endable): Promise<JobRecord | null> {
+    return record(await this.#on.call('wait', { id, timeout_ms: milliseconds(timeout, 'the timeout') }, signalOf(options, 'wait')))
   }
 
   /** The args of a job, opened with the `keys` of this Windlass when they are encrypted: `job` and `jobs` show these as they are stored. Null when there is no such job. */

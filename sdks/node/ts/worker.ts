@@ -1,6 +1,7 @@
 import type { Connection } from './connection.js'
 import type { JobDefinition } from './define.js'
 import type { Duration } from './duration.js'
+import { signalOf, until, whenAborted, type Endable } from './ending.js'
 import { InvalidOption, WindlassError } from './errors.js'
 import { Handlers, type BatchHandler, type BatchOptions, type Handler } from './handlers.js'
 import type { Job, JobInfo } from './job.js'
@@ -180,23 +181,26 @@ export class Worker {
 
   /**
    * Works until SIGINT or SIGTERM, then shuts down gracefully: running jobs get the grace period; a second signal hands them back at once.
-   * Only this installs listeners of signals, while it runs.
+   * Only this installs listeners of signals, while it runs. An `AbortSignal` begins a graceful shutdown as the first of those does.
    */
-  async run (): Promise<void> {
+  async run (options?: Endable): Promise<void> {
+    const signal = signalOf(options, 'run')
     let signals = 0
     let told = () => {}
     const isTold = new Promise<void>(resolve => { told = resolve })
     const heed = () => signals === 0 ? undefined : signals === 1 ? this.stop() : this.abort()
-    const undo = [onSignals(count => { signals = count; heed(); told() }), keepAlive()]
+    const came = (count: number) => { signals = Math.max(signals, count); heed(); told() }
+    const undo = [onSignals(came), keepAlive(), whenAborted(signal, () => came(1))]
     try {
       if (!this.#starting) {
+        if (signals > 0) return
         const starting = this.start()
         await Promise.race([starting, isTold])
         // Nothing runs yet, and the store may be long in answering: what comes of it is stopped when it comes.
         if (signals > 0 && !this.#native) return void starting.catch(() => {})
       }
       heed()
-      await this.ended()
+      await this.#ended()
     } finally {
       for (const each of undo) each()
     }
@@ -214,29 +218,33 @@ export class Worker {
     this.#native?.abortNow()
   }
 
-  /** Resolves when a worker that was stopped, or drained from afar, ended; rejects when one ended by itself. */
-  async ended (): Promise<void> {
+  /** Resolves when a worker that was stopped, or drained from afar, ended; rejects when one ended by itself. `signal` ends the wait, not the worker. */
+  async ended (options?: Endable): Promise<void> { await until(signalOf(options, 'ended'), this.#ended()) }
+
+  async #ended (): Promise<void> {
     await this.#starting
     await this.#loop?.ended
     await this.#threads?.end()
     if (this.#loop && !this.#stopping && !this.#native?.isDraining()) throw new WindlassError('internal', 'the worker ended by itself, which is a defect: please report it')
   }
 
-  /** Shuts down gracefully, and resolves when the worker is gone. */
-  async close (): Promise<void> {
+  /** Shuts down gracefully, and resolves when the worker is gone. When `signal` aborts, what still runs is handed back at once. */
+  async close (options?: Endable): Promise<void> {
+    const signal = signalOf(options, 'close')
     await this.#starting
     if (!this.#native) return
     this.stop()
-    await this.ended()
+    const off = whenAborted(signal, () => this.abort())
+    await this.#ended().finally(off)
   }
 
   /** The same, for `await using`. */
   async [Symbol.asyncDispose] (): Promise<void> { await this.close() }
 
-  /** Waits until nothing is available to it and nothing runs. For tests. */
-  async untilIdle (): Promise<void> {
-    await this.#starting
-    await answer(() => this.#started().untilIdle())
+  /** Waits until nothing is available to it and nothing runs. For tests. `signal` ends the wait. */
+  async untilIdle (options?: Endable): Promise<void> {
+    const signal = signalOf(options, 'untilIdle')
+    await until(signal, Promise.resolve(this.#starting).then(() => answer(() => this.#started().untilIdle())))
   }
 
   /** What it did and holds. */
