@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import _native, drivers
+from ._mailbox import mailbox
 from .args import encode
-from .connection import Connection, mailbox
+from .connection import Connection
 from .errors import InvalidOption
 
 if TYPE_CHECKING:
