@@ -15,6 +15,7 @@ onBoth('a signal ends a wait, not the job', async ({ windlass }) => {
   setImmediate(() => gone.abort(reason))
   await assert.rejects(waits, reason)
   await assert.rejects(windlass.wait(id, '1h', { signal: AbortSignal.abort(reason) }), reason)
+  await assert.rejects(windlass.actingAs('anna').wait(id, '1h', { signal: AbortSignal.timeout(5) }), { name: 'TimeoutError' })
   await assert.rejects(windlass.wait(id, '1h', { signal: AbortSignal.timeout(5) }), { name: 'TimeoutError' })
   assert.equal((await windlass.job(id))!.state, 'available')
   assert.equal(await windlass.cancel(id), 'cancelled')

@@ -94,8 +94,8 @@ export class Acting extends Connection {
 
   override client (): Promise<NativeClient> { return this.#of.client() }
 
-  override text (op: string, payload: string): Promise<string> {
-    return this.#of.text('acting_as', `{"actor":${JSON.stringify(this.#actor)},"op":${JSON.stringify(op)},"payload":${payload}}`)
+  override text (op: string, payload: string, signal?: AbortSignal): Promise<string> {
+    return this.#of.text('acting_as', `{"actor":${JSON.stringify(this.#actor)},"op":${JSON.stringify(op)},"payload":${payload}}`, signal)
   }
 
   override schema (): string | undefined { return this.#of.schema() }
