@@ -75,8 +75,8 @@ struct State<C: Single> {
     waiting: VecDeque<Waiting<C>>,
     /// How many statements are under way.
     under_way: usize,
-    /// The last statement was for several calls, or for one that came while another was under way. Their callers are about to
-    /// enqueue again, and those jobs should go together, too.
+    /// The last statement was for several calls. Their callers are about to enqueue again, and those jobs should
+    /// go together, too.
     last_was_shared: bool,
 }
 
@@ -92,8 +92,6 @@ struct UnderWay<C: Single> {
     group: GroupCommit<C>,
     /// Whether its task began. One that is dropped before was refused by a runtime that is shutting down.
     began: bool,
-    /// Whether it follows one that calls waited for.
-    follows: bool,
 }
 
 impl<C: Single> Drop for UnderWay<C> {
@@ -103,7 +101,7 @@ impl<C: Single> Drop for UnderWay<C> {
         state.under_way -= 1;
         if self.began && Handle::try_current().is_ok() {
             drop(state);
-            self.group.begin_shared(most, true);
+            self.group.begin_shared(most);
         } else {
             // The runtime is shutting down. Dropping the calls' reply channels tells their callers.
             let unsent = std::mem::take(&mut state.waiting);
@@ -132,11 +130,11 @@ impl<C: Single> GroupCommit<C> {
         lock(&self.state).waiting.push_back(Waiting { call: call.clone(), reply });
         loop {
             // The statements under way may have ended before this call was added.
-            self.begin_shared(MOST_UNDER_WAY, false);
+            self.begin_shared(MOST_UNDER_WAY);
             match timeout(PATIENCE, &mut answer).await {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(_)) => return Err(gone()),
-                Err(_) => self.begin_shared(self.db.pools.clients(), false),
+                Err(_) => self.begin_shared(self.db.pools.clients()),
             }
         }
     }
@@ -150,17 +148,17 @@ impl<C: Single> GroupCommit<C> {
             return None;
         }
         state.under_way += 1;
-        Some(UnderWay { group: self.clone(), began: true, follows: false })
+        Some(UnderWay { group: self.clone(), began: true })
     }
 
     /// Begins one more statement for the calls that wait, if fewer than `most` are under way.
-    fn begin_shared(&self, most: usize, follows: bool) {
+    fn begin_shared(&self, most: usize) {
         let mut state = lock(&self.state);
         if !state.waiting.is_empty() && state.under_way < most {
             state.under_way += 1;
             // Not under the lock: a runtime that is shutting down drops the task at once, and its drop locks.
             drop(state);
-            tokio::spawn(UnderWay { group: self.clone(), began: false, follows }.send());
+            tokio::spawn(UnderWay { group: self.clone(), began: false }.send());
         }
     }
 }
@@ -209,7 +207,7 @@ impl<C: Single> UnderWay<C> {
     /// Takes the calls for this statement. Leaves out those whose caller gave up waiting: their jobs are not sent.
     fn take_waiting(&self) -> (Vec<C>, Vec<Reply<C>>) {
         let mut state = lock(&self.group.state);
-        state.last_was_shared = self.follows || state.waiting.len() > 1;
+        state.last_was_shared = state.waiting.len() > 1;
         let (mut calls, mut replies, mut stay) = (Vec::new(), Vec::new(), VecDeque::new());
         let (mut bytes, mut company) = (0, C::Company::default());
         while let Some(waiting) = state.waiting.pop_front() {

@@ -202,25 +202,3 @@ fn a_runtime_that_ends_with_calls_under_way_ends() {
     });
     end.recv_timeout(std::time::Duration::from_secs(30)).expect("the runtime ends");
 }
-
-/// Of two that come together when nothing is under way, one goes at once and the other behind it. When both come again they are to
-/// go together, as more do: callers of other languages are not back in time to join those who wait when a statement ends.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_that_come_together_go_together_from_the_second_time_on() {
-    let fixture = Fixture::shared().await;
-    let store = fixture.store().await;
-    let both = async |of: i32| {
-        let job = |n: i32| [NewJob::new(format!("{of}-{n}"), Args::parse("{}").unwrap()).with_queue(QUEUE)];
-        let (a, b) = (job(1), job(2));
-        let (a, b) = tokio::join!(store.enqueue(&a), store.enqueue(&b));
-        assert_ne!(a.unwrap(), b.unwrap());
-        let text = format!("SELECT count(DISTINCT xid) FROM windlass.job WHERE kind LIKE '{of}-%'");
-        let text = fixture.text(&text);
-        let sql = fixture.sql().await;
-        sql.query_one(&text, &[]).await.unwrap().get::<_, i64>(0)
-    };
-    assert_eq!(both(1).await, 2, "one alone and one behind it");
-    for round in 2..5 {
-        assert_eq!(both(round).await, 1, "transactions of round {round}");
-    }
-}
