@@ -32,7 +32,8 @@ struct Held {
 
 impl Held {
     async fn new() -> Self {
-        let fixture = Fixture::shared().await;
+        let mut fixture = Fixture::shared().await;
+        fixture.options.call_timeout = Duration::from_secs(120); // what waits for the gate waits for the test
         let store = Arc::new(fixture.store().await);
         store.enqueue(&[keyed("lane")]).await.unwrap();
         let (gate, watcher) = (fixture.sql().await, fixture.sql().await);
