@@ -15,4 +15,5 @@ mod limits;
 mod no_handler;
 mod retention;
 mod settle;
+mod statistics;
 mod unique;

@@ -1,0 +1,118 @@
+//! What statistics say changes no plan that a worker waits for: they are of some moment, when a table may have been empty or full, and plans made by them stay.
+//!
+//! Here they say of each table in turn that it is empty while the others are huge, and the other way round.
+
+use crate::{cluster::cost::Pages, session::Session};
+use std::collections::BTreeMap;
+
+/// Twice the pages, and as many more: those of other ways through small tables.
+const MORE: i64 = 100;
+
+/// What workers call, and `{w}` is the worker.
+const CALLS: [&str; 9] = [
+    "windlass.claim({w}, '{keyed}', '{10}')",
+    "windlass.claim({w}, '{rated}', '{10}')",
+    "windlass.claim({w}, '{plain}', '{10}')",
+    "windlass.heartbeat({w}, 1, '{}', '{}')",
+    "windlass.promote(100)",
+    "windlass.promote_keys()",
+    "windlass.overdue_workers({w})",
+    "windlass.share({w}, '{plain}', '{0}', '{10}', '{0}')",
+    "windlass.make_room('keyed')",
+];
+
+/// Each queue has jobs that ended while a snapshot was held, so that their rows are dead and not gone, open claims, and jobs that wait.
+async fn with_a_past() -> (Session, i32, tokio_postgres::Client) {
+    let session = Session::fresh().await;
+    let worker = session.register("'{keyed,rated,plain}'").await;
+    session
+        .run(
+            "SELECT windlass.limit_keys('keyed', concurrency => 1000), windlass.limit_keys('rated', rate => 100000, period => '100 ms'),
+                 windlass.limit_queue('plain', concurrency => 1000)",
+        )
+        .await;
+    let reader = session.fixture.sql().await;
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    for queue in ["keyed", "rated", "plain"] {
+        let put = format!(
+            "INSERT INTO windlass.job (lane_id, kind, args, attributes)
+             SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % 3)::text
+             FROM (SELECT windlass.lane_of('{queue}', 0) AS lane) AS l, generate_series(1, {{n}}) AS i"
+        );
+        let work = format!(
+            "DO $$ BEGIN FOR i IN 1..35 LOOP
+                 PERFORM windlass.settle({worker}, array_agg(c.head[1]::integer), array_agg(c.head[2]), array_agg(c.head[3]::integer),
+                     array_agg(NULL::integer), '{{}}', '{{}}', '{{}}')
+                 FROM windlass.claim({worker}, '{{{queue}}}', '{{100}}') AS c WHERE c.head[1] <> 0;
+                 COMMIT;
+             END LOOP; END $$"
+        );
+        for sql in [&put.replace("{n}", "3000"), &work, &put.replace("{n}", "100")] {
+            session.run(sql).await;
+        }
+        for _ in 0..5 {
+            // the first ones read the log to its end
+            session.run(&format!("SELECT * FROM windlass.claim({worker}, '{{{queue}}}', '{{10}}')")).await;
+        }
+    }
+    (session, worker, reader)
+}
+
+/// The pages of each call in a session of its own.
+async fn costs(session: &Session, worker: i32) -> Vec<Pages> {
+    let client = session.fixture.sql().await;
+    let mut costs = Vec::new();
+    for call in CALLS {
+        let call = call.replace("{w}", &worker.to_string());
+        costs.push(session.fixture.least(&client, &format!("SELECT * FROM {call}"), 2).await);
+    }
+    costs
+}
+
+/// The tables of the schema, and of those that are in parts all parts.
+async fn tables(session: &Session) -> BTreeMap<String, Vec<u32>> {
+    let sql = "SELECT coalesce(i.inhparent, c.oid)::regclass::text, array_agg(c.oid) FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        WHERE c.relkind = 'r' AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass) GROUP BY 1";
+    let rows = session.client.query(&session.fixture.text(sql), &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// Statistics by which these tables are empty and all others of the schema huge, or the other way round.
+async fn lie(session: &Session, of: &[u32], are_empty: bool) {
+    let sql = "UPDATE pg_class c SET relpages = 1, reltuples = CASE WHEN $2 = (coalesce(x.indrelid, c.oid) = ANY ($1)) THEN 0 ELSE 1e8 END
+        FROM pg_class t LEFT JOIN pg_index x ON x.indexrelid = t.oid
+        WHERE t.oid = c.oid AND c.relkind IN ('r', 'i') AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass)";
+    session.client.execute(&session.fixture.text(sql), &[&of, &are_empty]).await.unwrap();
+}
+
+#[tokio::test]
+async fn whatever_they_say_calls_of_workers_touch_few_pages() {
+    let (session, worker, _reader) = with_a_past().await;
+    let quiet = "DO $$ DECLARE t regclass; BEGIN
+        FOR t IN SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass)
+        LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t); END LOOP; END $$";
+    session.run(quiet).await;
+    session.run("ANALYZE").await;
+    let honest = costs(&session, worker).await;
+    let mut wrong = Vec::new();
+    for (table, parts) in tables(&session).await {
+        for are_empty in [true, false] {
+            lie(&session, &parts, are_empty).await;
+            for ((call, honest), lied) in CALLS.iter().zip(&honest).zip(costs(&session, worker).await) {
+                if lied.all() > 2 * honest.all() + MORE {
+                    let what = if are_empty {
+                        "is empty and others are huge"
+                    } else {
+                        "is huge and others are empty"
+                    };
+                    wrong.push(format!(
+                        "{call} touched {} pages, {} before, where {table} {what}:{lied}",
+                        lied.all(),
+                        honest.all()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
