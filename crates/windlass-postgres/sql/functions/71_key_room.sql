@@ -87,8 +87,10 @@ BEGIN
     ), gone AS (DELETE FROM {schema}.key_held k WHERE k.ctid = ANY (ARRAY(SELECT f.place FROM free f)))
     SELECT array_agg(f.id) AS ids, array_agg(f.key) AS keys, array_agg(NULL::boolean) AS over, array_agg(true) AS held, array_agg(f.at) AS at INTO r FROM free f;
     v_ids := v_ids || r.ids; v_keys := v_keys || r.keys; v_over := v_over || r.over; v_held := v_held || r.held; v_at := v_at || r.at;
-    UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l
-        WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
+    IF r.ids IS NOT NULL THEN
+        UPDATE {schema}.waiting w SET lane_id = {schema}.lane_for(w.id, {schema}.keyed_lane(p_queue, l.priority), NULL, NULL) FROM {schema}.lane l
+            WHERE w.id = ANY (r.ids) AND l.id = w.lane_id AND l.id > 0 AND l.queue = p_queue;
+    END IF;
     IF v_ids = '{}' THEN RETURN; END IF;
     SELECT '{}'::text[] AS keys, '{}'::integer[] AS jobs INTO v_ended;
     IF (SELECT q.key_rates FROM {schema}.queue q WHERE q.name = p_queue) THEN

@@ -50,6 +50,12 @@ async fn with_a_past() -> (Session, i32, tokio_postgres::Client) {
         for sql in [&put.replace("{n}", "3000"), &work, &put.replace("{n}", "100")] {
             session.run(sql).await;
         }
+        let later = format!(
+            "INSERT INTO windlass.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
+             SELECT nextval('windlass.job_id_seq'), (SELECT windlass.lane_of('{queue}', 0)), now() + interval '1 hour', 'scheduled', 20, 'k', '{{}}', '{{\"key\": \"key 0\"}}'
+             FROM generate_series(1, 3000)"
+        );
+        session.run(&later).await;
         for _ in 0..5 {
             // the first ones read the log to its end
             session.run(&format!("SELECT * FROM windlass.claim({worker}, '{{{queue}}}', '{{10}}')")).await;
