@@ -1,5 +1,5 @@
 use crate::{
-    Call, Ended, Engine, Failure,
+    Call, Engine, Failure,
     calls::{call, sql_json},
     moved_clock::MovedClock,
 };
@@ -126,24 +126,6 @@ impl Client {
     ) -> Result<Call, Failure> {
         let (client, op) = (self.inner.clone(), op.to_owned());
         self.engine.start(async move { call(&client, &op, &payload).await }, done)
-    }
-
-    /// Begins several of one operation in one task: calls of an event loop that come in one of its turns reach the store together, and those that end
-    /// together are told of at once. Each has its number and its own answer.
-    ///
-    /// # Errors
-    /// In a forked child; nothing is told then.
-    pub fn start_all(
-        &self,
-        op: &str,
-        payloads: impl IntoIterator<Item = (u64, String)>,
-        told: impl Fn(Ended) + Send + 'static,
-    ) -> Result<Vec<Call>, Failure> {
-        let one = |(number, payload): (u64, String)| {
-            let (client, op) = (self.inner.clone(), op.to_owned());
-            (number, async move { call(&client, &op, &payload).await })
-        };
-        self.engine.start_all(payloads.into_iter().map(one).collect(), told)
     }
 
     /// The statement that completes a job inside its handler's transaction, for the user's own driver: `text`, `params`.

@@ -1,9 +1,4 @@
-use crate::{
-    Call, Ended, Failure,
-    call::{guarded, side_by_side},
-    fork::Undivided,
-};
-use futures_util::future::{AbortHandle, Abortable};
+use crate::{Call, Failure, call::guarded, fork::Undivided};
 use std::{
     future::Future,
     mem,
@@ -91,27 +86,7 @@ impl Engine {
         done: impl FnOnce(Result<T, Failure>) + Send + 'static,
     ) -> Result<Call, Failure> {
         self.check()?;
-        let (handle, registration) = AbortHandle::new_pair();
-        self.runtime.spawn(Abortable::new(async move { done(guarded(work).await) }, registration));
-        Ok(Call(handle))
-    }
-
-    /// Runs several things in one task, and calls back with all of them that end together.
-    ///
-    /// # Errors
-    /// In a forked child; nothing is called back then.
-    pub fn start_all<F>(
-        &self,
-        works: Vec<(u64, F)>,
-        told: impl Fn(Ended) + Send + 'static,
-    ) -> Result<Vec<Call>, Failure>
-    where
-        F: Future<Output = Result<String, Failure>> + Send + 'static,
-    {
-        self.check()?;
-        let (calls, work) = side_by_side(works, told);
-        self.runtime.spawn(work);
-        Ok(calls)
+        Ok(Call(self.runtime.spawn(async move { done(guarded(work).await) }).abort_handle()))
     }
 }
 

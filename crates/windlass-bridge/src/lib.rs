@@ -31,7 +31,7 @@ mod schedule_spec;
 mod worker;
 mod worker_spec;
 
-pub use call::{Call, Ended};
+pub use call::Call;
 pub use calls::{event_json, schedule_json};
 pub use client::Client;
 pub use desk::{Desk, Exchange, Told};

@@ -49,20 +49,6 @@ impl Client {
         started.map(Call).map_err(|failure| raised(py, &failure))
     }
 
-    /// Begins several of one operation, by number and payload; the answers of those that end together come to the port at once.
-    fn start_all(
-        &self,
-        py: Python<'_>,
-        port: &Port,
-        op: &str,
-        calls: Vec<(u64, String)>,
-    ) -> PyResult<Vec<Call>> {
-        let mailbox = port.mailbox();
-        let started = self.bridge.start_all(op, calls, move |ended| mailbox.put_all(ended));
-        let started = started.map_err(|failure| raised(py, &failure))?;
-        Ok(started.into_iter().map(Call).collect())
-    }
-
     /// Lets so many seconds pass, in the store of a test.
     fn travel(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let by = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

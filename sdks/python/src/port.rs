@@ -1,7 +1,10 @@
 use crate::{failure::exception, signal::Signal};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass_bridge::{Ended, Failure};
+use windlass_bridge::Failure;
+
+/// Calls that are over: their numbers and what became of them.
+type Ended = Vec<(u64, Result<String, Failure>)>;
 
 /// The same for Python: number, answer as JSON or None, exception or None.
 type Told<'py> = (u64, Option<String>, Option<Bound<'py, PyAny>>);
@@ -21,12 +24,7 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     /// Puts in what became of a call.
     pub(crate) fn put(&self, call: u64, answer: Result<String, Failure>) {
-        self.put_all(vec![(call, answer)]);
-    }
-
-    /// Puts in what became of several.
-    pub(crate) fn put_all(&self, mut calls: Ended) {
-        self.ended().append(&mut calls);
+        self.ended().push((call, answer));
         self.signal.raise();
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from windlass import App
-from windlass._mailbox import mailbox
+from windlass.connection import mailbox
 from windlass.errors import WindlassError
 from worked import drain, record
 

@@ -27,8 +27,6 @@ class Call(Generic[T]):
     op: str
     payload: str
     read: Callable[[Any], T]
-    goes_along: bool = False
-    """Whether it may go together with others of its event loop: an enqueue of one job."""
 
 
 def _given(**fields: Any) -> str:
@@ -228,9 +226,9 @@ def append_audit(**entry: Any) -> Call[None]:
     return Call("append_audit", f'{{"entries":[{_given(**entry)}]}}', _nothing)
 
 
-def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None, *, is_one: bool = False) -> Call[list[int]]:
+def enqueue(job: dict[str, Any], args: str, idempotency_key: str | None) -> Call[list[int]]:
     key = "" if idempotency_key is None else f',"idempotency_key":{json.dumps(idempotency_key)}'
-    return Call("enqueue", f'{{"job":{encode(job)},"args":{args}{key}}}', lambda answer: list(answer["ids"]), is_one and idempotency_key is None)
+    return Call("enqueue", f'{{"job":{encode(job)},"args":{args}{key}}}', lambda answer: list(answer["ids"]))
 
 
 def enqueue_unique(job: dict[str, Any], args: str) -> Call[list[EnqueuedUnique]]:

@@ -7,12 +7,58 @@ import json
 import os
 import threading
 import weakref
-from typing import Any
+from itertools import count
+from typing import Any, Callable
 
 from . import _logs, _native
-from ._group import Group
-from ._mailbox import forget_mailboxes, mailbox
 from .errors import InvalidOption
+
+
+class Mailbox:
+    """Where the answers of calls come in for one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.port: _native.Port = _native.Port()
+        self._numbers = count(1)
+        self._waiting: dict[int, asyncio.Future[str]] = {}
+        loop.add_reader(self.port.fileno(), self._drain)
+
+    async def call(self, start: Callable[[_native.Port, int], _native.Call]) -> str:
+        """Starts a call with this port and a number, and waits for its answer. Who is cancelled while it waits ends the call."""
+        number = next(self._numbers)
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            call = start(self.port, number)
+            try:
+                return await future
+            except asyncio.CancelledError:
+                call.abort()
+                raise
+        finally:
+            del self._waiting[number]
+
+    def _drain(self) -> None:
+        for number, answer, error in self.port.drain():
+            future = self._waiting.get(number)
+            if future is None or future.done():
+                continue  # whoever waited was cancelled
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(answer or "null")
+
+
+_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = weakref.WeakKeyDictionary()
+
+
+def mailbox() -> Mailbox:
+    """That of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _mailboxes.get(loop)
+    if found is None:
+        found = _mailboxes[loop] = Mailbox(loop)
+    return found
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -33,7 +79,6 @@ class Connection:
         self._lock = threading.Lock()
         self._opened: _native.Client | None = None
         self._instead: Connection | None = None
-        self._groups: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Group] = weakref.WeakKeyDictionary()
         _connections.add(self)
 
     @property
@@ -65,15 +110,6 @@ class Connection:
         native = await self.opened()
         return json.loads(await mailbox().call(lambda port, number: native.start(port, number, op, payload)))
 
-    async def enqueue_one(self, payload: str) -> Any:
-        """The same of an enqueue of one job, which may go along with others of this event loop."""
-        native = await self.opened()
-        loop = asyncio.get_running_loop()
-        group = self._groups.get(loop)
-        if group is None or group.native is not native:
-            group = self._groups[loop] = Group(native, mailbox())
-        return json.loads(await group.enqueue(payload))
-
     def call_sync(self, op: str, payload: str) -> Any:
         """Does an operation while this thread waits."""
         return json.loads(self.native().run(op, payload))
@@ -93,7 +129,6 @@ class Connection:
         if self._opened is not None:
             _of_parents.append(self._opened)
         self._opened, self._lock = None, threading.Lock()
-        self._groups.clear()
 
 
 class Acting(Connection):
@@ -121,7 +156,7 @@ class Acting(Connection):
 
 def _forked() -> None:
     _native.after_fork_in_child()
-    forget_mailboxes()
+    _mailboxes.clear()
     for connection in list(_connections):
         connection._forked()
 

@@ -8,9 +8,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from . import _native, drivers
-from ._mailbox import mailbox
 from .args import encode
-from .connection import Connection
+from .connection import Connection, mailbox
 from .errors import InvalidOption
 
 if TYPE_CHECKING:

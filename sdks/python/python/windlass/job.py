@@ -71,7 +71,7 @@ class Job(Generic[P]):
         cannot be reached, :class:`Ambiguous` when nobody knows whether it is stored.
         """
         with self._sending():
-            [id] = await self._send(self._enqueue(self._one(args, kwargs), is_one=True))
+            [id] = await self._send(self._enqueue(self._one(args, kwargs)))
             return id
 
     def enqueue_sync(self, /, *args: P.args, **kwargs: P.kwargs) -> int:
@@ -165,8 +165,6 @@ class Job(Generic[P]):
             return drivers.run_sync(connection, self._together(statements))
 
     async def _send(self, call: calls.Call[T]) -> T:
-        if call.goes_along:
-            return call.read(await self._connection.enqueue_one(call.payload))
         return call.read(await self._connection.call(call.op, call.payload))
 
     def _send_sync(self, call: calls.Call[T]) -> T:
@@ -192,9 +190,9 @@ class Job(Generic[P]):
             return [self.handler.model.check(job) for job in jobs]
         return [self.handler.args_of((), dict(job)) for job in jobs]
 
-    def _enqueue(self, args: str, *, is_one: bool = False) -> calls.Call[list[int]]:
+    def _enqueue(self, args: str) -> calls.Call[list[int]]:
         if self.options.unique is None:
-            return calls.enqueue(self._spec(), args, self.options.idempotency_key, is_one=is_one)
+            return calls.enqueue(self._spec(), args, self.options.idempotency_key)
         call = self._enqueue_unique(args)
         return calls.Call(call.op, call.payload, lambda answer: [stored.id for stored in call.read(answer)])
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _logs, _native, _places
 from ._around import Around
 from ._greenlets import patched_by
-from ._mailbox import mailbox
 from ._pool import Pool
 from ._watch import Watch
 from .args import encode
 from .children import Child
+from .connection import mailbox
 from .context import Context, _current
 from .duration import Duration, millis
 from .errors import InvalidOption
