@@ -144,9 +144,6 @@ class Acting(Connection):
     async def call(self, op: str, payload: str) -> Any:
         return await super().call("acting_as", self._of(op, payload))
 
-    async def enqueue_one(self, payload: str) -> Any:
-        return await self.call("enqueue", payload)
-
     def call_sync(self, op: str, payload: str) -> Any:
         return super().call_sync("acting_as", self._of(op, payload))
 
