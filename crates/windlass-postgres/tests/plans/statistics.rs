@@ -61,6 +61,12 @@ async fn with_a_past() -> (Session, i32, tokio_postgres::Client) {
             session.run(&format!("SELECT * FROM windlass.claim({worker}, '{{{queue}}}', '{{10}}')")).await;
         }
     }
+    let ended = "INSERT INTO windlass.key_ended (queue, key, free_at, jobs)
+        SELECT 'rated', 'key 0', clock_timestamp() - interval '1 minute' - i * interval '1 ms', 1 FROM generate_series(1, 150000) AS i";
+    session.run(ended).await;
+    session
+        .run("DELETE FROM windlass.key_ended WHERE free_at < clock_timestamp() - interval '1 minute'")
+        .await;
     (session, worker, reader)
 }
 

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 
 LOOK = 0.5  # seconds between two looks at the files
@@ -36,7 +37,7 @@ class _Reloader:
         while True:
             before = seen(self._folder)
             child = self._begin()
-            while not self._is_stopping and seen(self._folder) == before:
+            while not self._is_stopping and (after := seen(self._folder)) == before:
                 time.sleep(LOOK)
             if not self._is_stopping:
                 print("windlass: files have changed, the worker starts anew", file=sys.stderr)
@@ -44,6 +45,7 @@ class _Reloader:
             code, self._child = child.wait(), None  # so that what comes before the next one begins is kept for it
             if self._is_stopping:
                 return code if code >= 0 else 128 - code  # as shells say it
+            forget_compiled(file for file, at in after.items() if before.get(file) != at)
 
     def _begin(self) -> subprocess.Popen[bytes]:
         # In a session of its own: of Ctrl-C in a terminal it hears once, from here, as of what only this process is sent.
@@ -60,6 +62,15 @@ class _Reloader:
         while self._child is not None and self._unsent > 0:
             self._unsent -= 1
             self._child.terminate()
+
+
+def forget_compiled(files: Iterable[str]) -> None:
+    """Removes what Python compiled of these files. It knows an edit by the second and the size alone: a second one within a second, as long, was not run."""
+    for file in files:
+        try:
+            os.unlink(cache_from_source(file))
+        except (OSError, NotImplementedError):  # there is none
+            continue
 
 
 def seen(folder: Path) -> dict[str, int]:
