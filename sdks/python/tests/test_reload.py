@@ -53,7 +53,9 @@ def say(folder: Path) -> Iterator[Callable[[], Any]]:
 @pytest.fixture
 def parent(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "windlass", "worker", "jobs:app", "--reload"]
-    parent = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    # Where nothing is compiled to files, none of them can be out of date.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    parent = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, env=environment)
     yield parent
     parent.kill()
     parent.wait()

@@ -29,28 +29,12 @@ impl Keyed {
         Self { session, worker }
     }
 
-    /// Jobs of so many keys, in one transaction.
     async fn bulk(&self, jobs: i64, keys: i64) {
-        self.session
-            .run(&format!(
-                "INSERT INTO windlass.job (lane_id, kind, args, attributes)
-             SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % {keys})::text
-             FROM (SELECT windlass.lane_of('q', 0) AS lane) AS l, generate_series(1, {jobs}) AS i"
-            ))
-            .await;
+        self.session.put_keyed("q", jobs, keys).await;
     }
 
     async fn claim_and_settle(&self, times: i32) {
-        let sql = format!(
-            "DO $$ BEGIN FOR i IN 1..{times} LOOP
-                 PERFORM windlass.settle({w}, array_agg(c.head[1]::integer), array_agg(c.head[2]), array_agg(c.head[3]::integer),
-                         array_agg(NULL::integer), '{{}}', '{{}}', '{{}}')
-                 FROM windlass.claim({w}, '{{q}}', '{{100}}') AS c WHERE c.head[1] <> 0;
-                 COMMIT;
-             END LOOP; END $$",
-            w = self.worker
-        );
-        self.session.run(&sql).await;
+        self.session.claim_and_settle(self.worker, "q", times).await;
     }
 
     /// The least of some claims: the first ones move what came from the log.

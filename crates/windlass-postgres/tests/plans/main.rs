@@ -10,6 +10,7 @@ mod depth;
 mod drain;
 mod events;
 mod inspect;
+mod keyed_jobs;
 mod keys;
 mod limits;
 mod no_handler;

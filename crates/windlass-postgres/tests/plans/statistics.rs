@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 /// Twice the pages, and as many more: those of other ways through small tables.
 const MORE: i64 = 100;
 
+/// Of a row c of pg_class: it is of the schema.
+const OF_SCHEMA: &str =
+    "c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass)";
+
 /// What workers call, and `{w}` is the worker.
 const CALLS: [&str; 9] = [
     "windlass.claim({w}, '{keyed}', '{10}')",
@@ -34,22 +38,9 @@ async fn with_a_past() -> (Session, i32, tokio_postgres::Client) {
     let reader = session.fixture.sql().await;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     for queue in ["keyed", "rated", "plain"] {
-        let put = format!(
-            "INSERT INTO windlass.job (lane_id, kind, args, attributes)
-             SELECT l.lane, 'k', '{{}}', json_build_object('key', 'key ' || i % 3)::text
-             FROM (SELECT windlass.lane_of('{queue}', 0) AS lane) AS l, generate_series(1, {{n}}) AS i"
-        );
-        let work = format!(
-            "DO $$ BEGIN FOR i IN 1..35 LOOP
-                 PERFORM windlass.settle({worker}, array_agg(c.head[1]::integer), array_agg(c.head[2]), array_agg(c.head[3]::integer),
-                     array_agg(NULL::integer), '{{}}', '{{}}', '{{}}')
-                 FROM windlass.claim({worker}, '{{{queue}}}', '{{100}}') AS c WHERE c.head[1] <> 0;
-                 COMMIT;
-             END LOOP; END $$"
-        );
-        for sql in [&put.replace("{n}", "3000"), &work, &put.replace("{n}", "100")] {
-            session.run(sql).await;
-        }
+        session.put_keyed(queue, 3000, 3).await;
+        session.claim_and_settle(worker, queue, 35).await;
+        session.put_keyed(queue, 100, 3).await;
         let later = format!(
             "INSERT INTO windlass.waiting (id, lane_id, available_at, state, max_attempts, kind, args, attributes)
              SELECT nextval('windlass.job_id_seq'), (SELECT windlass.lane_of('{queue}', 0)), now() + interval '1 hour', 'scheduled', 20, 'k', '{{}}', '{{\"key\": \"key 0\"}}'
@@ -83,27 +74,33 @@ async fn costs(session: &Session, worker: i32) -> Vec<Pages> {
 
 /// The tables of the schema, and of those that are in parts all parts.
 async fn tables(session: &Session) -> BTreeMap<String, Vec<u32>> {
-    let sql = "SELECT coalesce(i.inhparent, c.oid)::regclass::text, array_agg(c.oid) FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-        WHERE c.relkind = 'r' AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass) GROUP BY 1";
-    let rows = session.client.query(&session.fixture.text(sql), &[]).await.unwrap();
+    let sql = format!(
+        "SELECT coalesce(i.inhparent, c.oid)::regclass::text, array_agg(c.oid) FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        WHERE c.relkind = 'r' AND {OF_SCHEMA} GROUP BY 1"
+    );
+    let rows = session.client.query(&session.fixture.text(&sql), &[]).await.unwrap();
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 /// Statistics by which these tables are empty and all others of the schema huge, or the other way round.
 async fn lie(session: &Session, of: &[u32], are_empty: bool) {
-    let sql = "UPDATE pg_class c SET relpages = 1, reltuples = CASE WHEN $2 = (coalesce(x.indrelid, c.oid) = ANY ($1)) THEN 0 ELSE 1e8 END
+    let sql = format!(
+        "UPDATE pg_class c SET relpages = 1, reltuples = CASE WHEN $2 = (coalesce(x.indrelid, c.oid) = ANY ($1)) THEN 0 ELSE 1e8 END
         FROM pg_class t LEFT JOIN pg_index x ON x.indexrelid = t.oid
-        WHERE t.oid = c.oid AND c.relkind IN ('r', 'i') AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass)";
-    session.client.execute(&session.fixture.text(sql), &[&of, &are_empty]).await.unwrap();
+        WHERE t.oid = c.oid AND c.relkind IN ('r', 'i') AND {OF_SCHEMA}"
+    );
+    session.client.execute(&session.fixture.text(&sql), &[&of, &are_empty]).await.unwrap();
 }
 
 #[tokio::test]
 async fn whatever_they_say_calls_of_workers_touch_few_pages() {
     let (session, worker, _reader) = with_a_past().await;
-    let quiet = "DO $$ DECLARE t regclass; BEGIN
-        FOR t IN SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = (SELECT s.relnamespace FROM pg_class s WHERE s.oid = 'windlass.waiting'::regclass)
-        LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t); END LOOP; END $$";
-    session.run(quiet).await;
+    let quiet = format!(
+        "DO $$ DECLARE t regclass; BEGIN
+        FOR t IN SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND {OF_SCHEMA}
+        LOOP EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', t); END LOOP; END $$"
+    );
+    session.run(&quiet).await;
     session.run("ANALYZE").await;
     let honest = costs(&session, worker).await;
     let mut wrong = Vec::new();
