@@ -25,7 +25,8 @@ BEGIN
             '{schema}.limit_key(text, text, integer, boolean, integer)',
             '{schema}.put_key_limits(text, text[], integer[], boolean[], integer[])',
             '{schema}.key_limits(text)',
-            '{schema}.route(integer, integer)']) AS old
+            '{schema}.route(integer, integer)',
+            '{schema}.happened(pg_snapshot, pg_snapshot, xid8, bigint, xid8, bigint, bigint, integer, text[], text[])']) AS old
         JOIN pg_catalog.pg_proc p ON p.oid = to_regprocedure(old)
         -- Its result got more columns.
         WHERE NOT (p.proname = 'key_limits' AND 'rate' = ANY (p.proargnames))

@@ -26,7 +26,6 @@ AS $$
 DECLARE
     p_max alias for $2; p_queues alias for $3; p_kinds alias for $4; p_types alias for $5;
     c       record;
-    r       record;
     v_begun boolean := false; -- this call begins a batch
     v_head  text;             -- what cursors of this log begin with
     v_left  integer := p_max;
@@ -41,8 +40,16 @@ DECLARE
     v_job_xid xid8;
     v_job   bigint;
     v_found bigint := 0;
-    v_jobs  bigint;
     v_lanes record;
+    v_hidden boolean;
+    v_given integer := 0;      -- rows of what became of jobs
+    v_nth   bigint;            -- the change that a row is of
+    v_before bigint;           -- and of the row before
+    v_lacks boolean;
+    v_lacked boolean := false; -- of the change of the row before jobs have to follow
+    v_last  text;
+    v_cut   boolean;
+    v_gone  boolean;
     v_at    text;             -- where the page ended
     v_same  text;             -- where it began
     v_lost  boolean := false;
@@ -73,8 +80,10 @@ BEGIN
         SELECT count(*) AS n, coalesce(pg_catalog.max(l.id), v_lane) AS last INTO v_lanes FROM (
             SELECT l.id FROM {schema}.lane l WHERE l.id >= v_lane AND (p_queues IS NULL OR l.queue = ANY (p_queues)) ORDER BY l.id LIMIT 20000) AS l
             WHERE v_hi <> '{}';
-        FOR r IN
-            SELECT l.id AS lane, l.queue, j.* FROM (
+        event := 'enqueued';
+        attempt := 0;
+        FOR cursor, job_id, at, queue, kind, v_hidden IN
+            SELECT v_head || 'e/' || l.id || '/' || j.xid || '/' || j.id, j.id, j.enqueued_at, l.queue, j.kind, j.moved FROM (
                 SELECT l.id, l.queue FROM {schema}.lane l
                 WHERE l.id BETWEEN v_lane AND v_lanes.last AND (p_queues IS NULL OR l.queue = ANY (p_queues)) ORDER BY l.id) AS l
             CROSS JOIN LATERAL (
@@ -89,10 +98,9 @@ BEGIN
             LIMIT p_max
         LOOP
             v_seen := v_seen + 1;
-            v_at := v_head || 'e/' || r.lane || '/' || r.xid || '/' || r.id;
-            CONTINUE WHEN r.moved OR r.kind <> ALL (p_kinds);
+            v_at := cursor;
+            CONTINUE WHEN v_hidden OR kind <> ALL (p_kinds);
             v_left := v_left - 1;
-            cursor := v_at; job_id := r.id; event := 'enqueued'; at := r.enqueued_at; queue := r.queue; kind := r.kind; attempt := 0;
             RETURN NEXT;
         END LOOP;
         IF v_seen < p_max AND v_lanes.n = 20000 THEN
@@ -108,38 +116,28 @@ BEGIN
     END IF;
 
     IF c.phase = 'w' AND v_left > 0 THEN
-        v_lane := 0; -- rows of this part
-        FOR r IN SELECT * FROM {schema}.happened(c.since, c.until, v_pos, v_n, v_job_xid, v_job, v_found, v_left, p_queues, p_types) LOOP
-            EXIT WHEN r.is_end;
-            CONTINUE WHEN v_lane >= v_left;
-            IF (r.pos, r.n) IS DISTINCT FROM (v_pos, v_n) THEN
-                v_lost := v_lost OR coalesce(v_found <> v_jobs, false); -- of the claim before
-                v_found := 0;
-            END IF;
-            v_seen := v_seen + 1;
-            v_pos := r.pos;
-            v_n := r.n;
-            v_jobs := r.jobs;
-            v_found := v_found + (r.jobs IS NOT NULL AND r.job_id IS NOT NULL)::integer;
-            CONTINUE WHEN r.job_id IS NULL;
-            v_lane := v_lane + 1;
-            v_at := v_head || 'w/' || r.pos || '/' || r.n || '/' || coalesce(r.job_xid::text, '-') || '/'
-                || CASE WHEN r.job_xid IS NULL THEN '-' ELSE r.job_id::text END || '/' || v_found;
-            CONTINUE WHEN r.hidden OR r.kind <> ALL (p_kinds);
-            cursor := v_at; job_id := r.job_id; event := r.event; at := r.at; queue := coalesce(r.queue, ''); kind := r.kind;
-            attempt := r.attempt; worker_id := r.worker_id; reason := r.reason;
+        FOR cursor, job_id, event, at, queue, kind, attempt, worker_id, reason, v_hidden, v_lacks, v_nth, v_last, v_cut, v_gone IN
+            SELECT * FROM {schema}.happened(v_head, c.since, c.until, v_pos, v_n, v_job_xid, v_job, v_found, v_left, p_queues, p_types)
+        LOOP
+            EXIT WHEN v_given >= v_left;
+            v_lost := v_lost OR v_lacked AND v_nth IS DISTINCT FROM v_before;
+            v_lacked := v_lacks;
+            v_before := v_nth;
+            CONTINUE WHEN job_id IS NULL;
+            v_given := v_given + 1;
+            v_at := cursor;
+            CONTINUE WHEN v_hidden OR kind <> ALL (p_kinds);
             RETURN NEXT;
         END LOOP;
-        v_lost := v_lost OR r.lost;
-        IF v_lane >= v_left THEN
+        v_lost := v_lost OR v_gone;
+        IF v_given >= v_left THEN
             more := true;
         ELSE
-            v_lost := v_lost OR coalesce(v_found <> v_jobs, false);
-            IF r.pos IS NOT NULL THEN v_seen := v_seen + 1; END IF;
-            more := r.cut OR NOT v_begun;
-            IF r.cut THEN
-                v_at := v_head || 'w/' || r.pos || '/' || r.n || '/-/-/0';
-            ELSIF v_seen = 0 AND v_begun THEN
+            v_lost := v_lost OR v_lacked;
+            more := v_cut OR NOT v_begun;
+            IF v_cut THEN
+                v_at := v_last;
+            ELSIF v_seen = 0 AND v_last IS NULL AND v_begun THEN
                 v_at := '1/' || split_part(v_head, '/', 2) || '/' || split_part(v_head, '/', 3) || '/' || {schema}.without_ended(c.since, c.until);
                 v_same := v_at;
             ELSE

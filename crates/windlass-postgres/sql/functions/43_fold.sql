@@ -110,7 +110,7 @@ BEGIN
 
     WITH taken AS MATERIALIZED (
         SELECT t.*, coalesce(l.queue, '*') AS queue, date_trunc('minute', t.at, 'UTC') AS minute
-        FROM {schema}.changes(f.since, f.until, f.pos, f.n + 1, CASE WHEN v_hasty THEN 10000 ELSE 1000 END, CASE WHEN v_hasty THEN 2147483647 ELSE p_jobs END, false, true) t
+        FROM {schema}.changes(f.since, f.until, f.pos, f.n + 1, CASE WHEN v_hasty THEN 10000 ELSE 1000 END, CASE WHEN v_hasty THEN NULL ELSE p_jobs END, false, true) t
         LEFT JOIN {schema}.lane l ON l.id = t.lane_id
     ), settled AS MATERIALIZED (
         SELECT t.lane_id, t.seq, t.queue, t.minute, sum(t.jobs) AS jobs, array_agg(t.low) FILTER (WHERE t.high IS NOT NULL) AS lows,
